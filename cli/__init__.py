@@ -19,6 +19,7 @@ COMMANDS = {
     "calibrate": "Measure quantization parameters of a float model on data.",
     "trace": "Run a PyTorch model once, and save its graph.",
     "save": "Convert a model to the safe .tm format.",
+    "optimize": "Run passes on a model, and save it as a graph of ATen-style ops.",
     "check": "List every op that would stop a conversion.",
     "lint": "Check a Caffe prototxt against a dialect.",
     "inspect": "Show inputs, outputs, ops and modules of a model.",

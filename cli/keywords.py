@@ -29,6 +29,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "dynamic_shapes": dynamic_shapes,
     "input_shapes": input_shapes,
     "io_layout": layouts,
+    "passes": list,
     "rename": renamed,
     "rules": rules,
     "watch": list,

@@ -116,8 +116,10 @@ def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[s
     if files:
         from tmconvert.symbolics.plugins import load_plugin
         from tmconvert.symbolics.registry import temporary_symbolics
+        from tmconvert.transform.named_passes import temporary_passes
 
         ctx.with_resource(temporary_symbolics())
+        ctx.with_resource(temporary_passes())
         for file in files:
             load_plugin(file)
 

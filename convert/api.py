@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.api_transform import normalize as normalize
+from tmconvert.api_transform import optimize as optimize
+from tmconvert.api_transform import parse_graph as parse_graph
+from tmconvert.api_transform import register_pass as register_pass
 from tmconvert.api_transform import run as run
 from tmconvert.calibration.settings import Progress, Settings
 from tmconvert.conversion.arguments import check_options, entry_point
@@ -114,6 +118,7 @@ def to_onnx(
     accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    passes: Sequence[Any] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts a model to an ONNX file of ``opset`` (17 by default).
@@ -132,6 +137,8 @@ def to_onnx(
     ``qparams_format`` (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their
     grids. ``input_grids`` are for inputs without a stub. ``calibration`` is data of ``calibrate`` for a
     float model, ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on.
+    ``passes`` are run in addition to those of the target: names that ``optimize`` knows, passes of
+    ``register_pass``, functions of a graph; the file is compared with the source as ever.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
@@ -170,6 +177,7 @@ def to_tflite(
     accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    passes: Sequence[Any] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts a model to a TFLite file.
@@ -211,6 +219,7 @@ def to_caffe(
     accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    passes: Sequence[Any] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
     """Converts a model to a Caffe prototxt and caffemodel (by default next to it) in a dialect, "bvlc" by

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
+from tmconvert.ir import InternalGraph, ModuleNode, TracedModule
+from tmconvert.ir.graph import register_text_form
+from tmconvert.ir.parser import parse_graph as parse_text
+from tmconvert.symbolics.registry import catalogue
 from tmconvert.transform.run_model import Inputs, run_model
 
 
@@ -26,3 +31,93 @@ def run(model: Model, inputs: Inputs, *, watch: Sequence[str] = ()) -> dict[str,
     Raises LoadError; UsageError TM6003, TM6011, TM6014 for inputs that do not fit, TM6050 for unknown names.
     """
     return run_model(loaded(model), inputs, watch)
+
+
+@entry_point
+def normalize(model: Model) -> TracedModule:
+    """Returns the model as a flat graph of ATen-style ops, such as ``aten::conv2d``, as passes see it.
+
+    It runs, saves and converts as the source does; its text form can be printed and read back. Raises
+    LoadError, UnsupportedError TM2003.
+
+    >>> print(tmconvert.normalize(tm).graph.to_text())  # doctest: +SKIP
+    """
+    from tmconvert.transform.normal_form import transformed
+
+    return transformed(loaded(model), catalogue(), lambda graph: None, keeps_outputs=True)
+
+
+@entry_point
+def optimize(model: Model, passes: str | Sequence[Any] = ("FuseConvBn",)) -> TracedModule:
+    """Returns the model after some passes, as a flat graph of ATen-style ops.
+
+    ``passes`` are names: MegEngine's (FuseConvBn, FuseAddMul, BackwardFoldScale, ...), tmconvert's
+    (FoldScaleBias or fold_scale_bias, ...) and those of ``register_pass``; or functions of a graph, and
+    classes with a method ``run``. Raises LoadError, UnsupportedError TM2003; UsageError TM6051 for an unknown
+    pass, TM6052 and TM6053 for a user's pass that fails or leaves a graph that is not valid.
+
+    >>> tmconvert.optimize(tm, ["FuseConvBn", "FuseAddMul", "BackwardFoldScale"])  # doctest: +SKIP
+    """
+    from tmconvert.transform.optimize import optimize_model
+
+    requested = [passes] if isinstance(passes, str) else passes
+    return optimize_model(loaded(model), requested, catalogue())[0]
+
+
+@entry_point
+def register_pass(
+    name: str, pass_: Callable[..., Any] | None = None, *, after: str | Sequence[str] = ()
+) -> Callable[..., Any]:
+    """Registers a pass for ``optimize``, ``to_onnx(..., passes=[name])`` and ``--pass``. Also a decorator.
+
+    It is a function of a graph of ATen-style ops (and, as a second argument, of the PassRecord to which it
+    reports changes and refusals), or a class with a method ``run``, such as a
+    ``tmconvert.passes.rewriting.RewritePass``. It runs before the passes of a target, or ``after`` those that
+    are named. The graph is verified after it. Raises UsageError TM6051.
+
+    >>> @tmconvert.register_pass("DropDropout")  # doctest: +SKIP
+    ... def drop_dropout(graph):
+    ...     for call in list(graph):
+    ...         if getattr(call, "function", "") == "aten::dropout":
+    ...             graph.replace_uses(call.output, call.args[0])
+    """
+    from tmconvert.transform.named_passes import register
+
+    def registers(function: Callable[..., Any]) -> Callable[..., Any]:
+        register(name, function, [after] if isinstance(after, str) else list(after))
+        return function
+
+    return registers if pass_ is None else registers(pass_)
+
+
+@entry_point
+def parse_graph(
+    text: str, weights: TracedModule | Mapping[str, np.ndarray] | None = None
+) -> InternalGraph | TracedModule:
+    """Reads the text form of a graph of ATen-style ops, as ``normalize(model).graph.to_text()`` prints it.
+
+    Weights are named by their digests: ``weights`` is a model that has them, then the result is a
+    TracedModule; or arrays by digest, then it is a graph. Raises LoadError TM1101 with line and column for
+    malformed text and unknown weights.
+
+    >>> text = tmconvert.normalize(tm).graph.to_text()  # doctest: +SKIP
+    >>> changed = tmconvert.parse_graph(text.replace("aten::relu(", "aten::silu("), tm)  # doctest: +SKIP
+    """
+    if isinstance(weights, TracedModule):
+        from tmconvert.transform.graph_text import parse_model
+
+        return parse_model(text, weights, catalogue())
+    return parse_text(text, weights)
+
+
+def _plain_graph(graph: InternalGraph) -> InternalGraph | None:
+    """Returns the graph to print for that of a model in ATen-style ops; None for others."""
+    from tmconvert.transform.normal_form import is_normalized, normal_form
+
+    first = graph.inputs[0] if graph.inputs else None
+    owner = first.owner if isinstance(first, ModuleNode) else None
+    is_plain = owner is None or owner.graph is not graph or not is_normalized(owner)
+    return None if is_plain or owner is None else normal_form(owner, catalogue())
+
+
+register_text_form(_plain_graph)

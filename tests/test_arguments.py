@@ -21,6 +21,7 @@ from tmconvert.calibration.settings import Settings
 from tmconvert.errors import InternalError, TmconvertError, UnsupportedError, UsageError
 from tmconvert.ir import TracedModule
 from tmconvert.passes.manager import PassOptions
+from tmconvert.transform.named_passes import temporary_passes
 
 MODEL = Path(__file__).parent.parent / "samples" / "digits.tm"
 
@@ -98,7 +99,11 @@ FUNCTIONS = (
     "findings",
     "lint",
     "load",
+    "normalize",
+    "optimize",
+    "parse_graph",
     "quantization",
+    "register_pass",
     "register_symbolic",
     "run",
     "save",
@@ -127,6 +132,8 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "findings": {"model": model, "target": "caffe"},
         "lint": {"prototxt": folder / "o.prototxt"},
         "load": {"path": MODEL},
+        "parse_graph": {"text": "graph main(%x: f32[2]) -> (%x) {\n}\n"},
+        "register_pass": {"name": "Own", "pass_": lambda graph: None},
         "register_symbolic": {"name": "aten::swish", "function": lambda g, x: x},
         "run": {"model": model, "inputs": [np.zeros((1, 1, 8, 8), np.float32)]},
         "save": {"model": model, "path": folder / "o.tm"},
@@ -186,7 +193,7 @@ def test_each_argument_with_wrong_values(function: str, name: str, model: Traced
         if kind in OWN.get((function, name), ()):
             continue
         given = {**right_arguments(function, model, folder), name: make()}
-        with only_our_errors(), tmconvert.temporary_symbolics():
+        with only_our_errors(), tmconvert.temporary_symbolics(), temporary_passes():
             inputs = [given.pop("module"), torch.ones(2)] if function == "trace" else []
             getattr(api, function)(*inputs, **given)
 

@@ -16,6 +16,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.environment import environment_error
 from tmconvert.errors.short_traceback import one_frame
 from tmconvert.errors.values import PATH, is_path, type_and_value
+from tmconvert.ir import TracedModule
 from tmconvert.passes.manager import PassOptions
 
 P = ParamSpec("P")
@@ -90,6 +91,7 @@ def _are_pass_options(value: Any) -> bool:
     )
 
 
+_NONE: tuple[str, ...] = ()  # the default of names
 _PATH = Kind(PATH, is_path)
 _SWITCH = Kind("True or False", _is_switch)
 _OPTION = Kind("str", _is_text, "TM6002")
@@ -149,6 +151,27 @@ KINDS: Mapping[str, Kind] = {
         "arrays by name or in order, or the path of an .npz file",
         lambda value: isinstance(value, (list, tuple)) or _by_name(value) or is_path(value),
         "TM6003",
+    ),
+    "passes": Kind("a list of passes", lambda value: isinstance(value, (list, tuple)), "TM6051"),
+    "optimize.passes": Kind(
+        "the name of a pass, or a list of passes",
+        lambda value: isinstance(value, (str, list, tuple)),
+        "TM6051",
+    ),
+    "parse_graph.text": Kind("str", _is_text),
+    "parse_graph.weights": Kind(
+        "a TracedModule, or arrays by digest",
+        lambda value: (
+            isinstance(value, TracedModule)
+            or (_by_name(value) and all(isinstance(array, np.ndarray) for array in value.values()))
+        ),
+    ),
+    "register_pass.name": Kind("str", _is_text, "TM6051"),
+    "register_pass.pass_": _CALLABLE._replace(code="TM6051"),
+    "register_pass.after": Kind(
+        "the name of a pass, or a list of names",
+        lambda value: _is_text(value) or value is _NONE or _are_names(value),
+        "TM6051",
     ),
     "watch": Kind(
         "a list of names",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tmconvert.conversion.options import (
     CONVERSION_OPTIONS,
+    DEBUGGING,
     DYNAMIC_SHAPES,
     INPUT_SHAPES,
     INPUTS,
@@ -63,6 +64,18 @@ _VERIFY = (
 )
 _TRACE_OUTPUT = Option(
     "output", "output", "The traced model.", "path", metavar="MODEL.tm", short_flag="-o", is_required=True
+)
+_OPTIMIZE = (
+    Option(
+        "passes",
+        "output",
+        "Pass to run, in the order given: FuseConvBn, FuseAddMul, BackwardFoldScale, FoldScaleBias, "
+        "EliminateCommonSubexpressions, ...; an unknown name lists all.",
+        "entries",
+        default_text="FuseConvBn",
+        metavar="NAME",
+        flag="--pass",
+    ),
 )
 _RUN = (
     Option(
@@ -156,6 +169,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "params convert": _PARAMS_CONVERT,
     "params show": (_FROM, JSON),
+    "optimize": (*_OPTIMIZE, JSON, *TRACING, DEBUGGING[0]),
     "run": (*_RUN, JSON, *TRACING),
     "save": (_SAVE_FORMAT, JSON, DYNAMIC_SHAPES, *TRACING),
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),

@@ -221,7 +221,12 @@ class _Attempt:
         sizes.
         """
         target, options, catalogue = self.target, self.options, self.catalogue
-        manager = PassManager(target.passes(options, catalogue), catalogue, self.pass_options)
+        passes = target.passes(options, catalogue)
+        if self.pass_options.requested:
+            from tmconvert.transform.named_passes import requested_passes, with_requested
+
+            passes = with_requested(passes, requested_passes(self.pass_options.requested, catalogue))
+        manager = PassManager(passes, catalogue, self.pass_options)
         graph, unsupported = TargetGraph(options.target, options.version, bound.flat.name), []
         try:
             manager.run(normalized.graph)

@@ -400,6 +400,17 @@ TRACING = (
     switch("allow_code", "tracing", "Allow the code in a TorchScript file to run."),
 )
 
+# ---- passes
+
+PASSES = Option(
+    "passes",
+    "output",
+    "Also run this pass: one that a plugin registers, or a name of `tmconvert optimize`.",
+    "entries",
+    metavar="NAME",
+    flag="--pass",
+)
+
 # ---- debugging
 
 DEBUGGING = (
@@ -461,6 +472,7 @@ CONVERSION_OPTIONS = (
     KEEP_INT64,
     RENAME,
     VERIFY,
+    PASSES,
     JSON,
     INPUT_SHAPES,
     DYNAMIC_SHAPES,

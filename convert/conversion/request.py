@@ -83,7 +83,7 @@ class ConversionRequest:
                 given["calibration"], given["calibration_settings"], given.get("report_data")
             ),
             given["verify"],
-            given["pass_options"] or PassOptions(),
+            (given["pass_options"] or PassOptions())._replace(requested=tuple(given["passes"] or ())),
         )
         request._check()
         return request

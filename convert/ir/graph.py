@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import GraphError
@@ -104,12 +104,13 @@ class InternalGraph(Surgery):
     __repr__ = __str__
 
     def to_text(self) -> str:
-        """Returns the typed text form, one expression a line; ``parse_graph`` reads it back. Flat graphs
-        only.
+        """Returns the typed text form, one expression a line; ``parse_graph`` reads it back.
+
+        For graphs of ATen-style ops: see ``tmconvert.normalize``. Raises UsageError TM6005 for others.
         """
         from tmconvert.ir.text import graph_to_text
 
-        return graph_to_text(self)
+        return graph_to_text(_text_form(self) or self)
 
     # ---- names
 
@@ -336,3 +337,16 @@ def _copy_node(node: Node) -> Node:
             setattr(clone, slot, getattr(node, slot))
     clone.expr, clone.uses = None, {}
     return clone
+
+
+def _no_text_form(graph: InternalGraph) -> InternalGraph | None:
+    return None
+
+
+_text_form: Callable[[InternalGraph], InternalGraph | None] = _no_text_form
+
+
+def register_text_form(function: Callable[[InternalGraph], InternalGraph | None]) -> None:
+    """Registers the function that returns the flat graph to print for the graph of a model, or None."""
+    global _text_form
+    _text_form = function

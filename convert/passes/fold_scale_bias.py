@@ -60,8 +60,8 @@ class FoldScaleBias:
         if self.roots:  # while it is seen that roots are of more than 0
             apply_rules(record, graph, (_TakeReciprocal(self),))
         apply_rules(record, graph, (_IntoLayersAfter(self),), backwards=True)
-        apply_rules(record, graph, (_IntoLayerBefore(self),))
-        apply_rules(record, graph, (_MergeConstants(self),))
+        apply_rules(record, graph, (IntoLayerBefore(self),))
+        apply_rules(record, graph, (MergeConstants(self),))
         return record
 
     def emitter(self, call: CallFunction) -> GraphEmitter:
@@ -126,7 +126,7 @@ class _IntoLayersAfter(_ScaleRule[_Layers]):
         return f"was folded into {_listed([layer.output.name for layer in match.layers])}"
 
 
-class _IntoLayerBefore(_ScaleRule[Any]):
+class IntoLayerBefore(_ScaleRule[Any]):
     """Folds a factor or summand into the layer or product that it is applied to. The match is a plan."""
 
     def find(self, graph: InternalGraph, call: CallFunction) -> Any:
@@ -144,7 +144,7 @@ class _IntoLayerBefore(_ScaleRule[Any]):
         return f"was folded into the weights before it, with `{was.name}`"
 
 
-class _MergeConstants(_ScaleRule[tuple["_Affine", "_Affine"]]):
+class MergeConstants(_ScaleRule[tuple["_Affine", "_Affine"]]):
     """a (x b) is x (a b), a + (x + b) is x + (a + b), and a (x b + c) is x (a b) + a c."""
 
     def find(self, graph: InternalGraph, call: CallFunction) -> Any:

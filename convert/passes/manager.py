@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import Expr, InternalGraph
@@ -31,16 +31,17 @@ class Pass(Protocol):
 
 
 class PassOptions(NamedTuple):
-    """Options for dumps, timing and logs of the passes.
+    """Options for dumps, timing and logs of the passes, and passes in addition to those of the target.
 
     ``dump_after`` names passes (or "all") whose result is written to ``dump_folder`` as
     ``03-fuse_conv_bn.ir``; ``stop_after`` ends the pipeline after the pass of that name. Without a folder
-    a conversion takes ``OUTPUT.passes``.
+    a conversion takes ``OUTPUT.passes``. ``requested`` are names of passes, or users' functions.
     """
 
     dump_after: tuple[str, ...] = ()
     dump_folder: str | None = None
     stop_after: str | None = None
+    requested: tuple[Any, ...] = ()
 
     def beside(self, output: Path) -> PassOptions:
         """Returns the options with a folder for dumps: by default one next to ``output``."""
@@ -107,7 +108,7 @@ class PassManager:
                 record.add((step if each is graph else getattr(step, "inside", step)).run(each))
                 has_changed |= each.edits != before
             has_changed |= bool(record)
-            if is_last:
+            if is_last or getattr(step, "is_users", False):  # which edits do not count
                 verify_graph(graph, self.catalogue)
             elif has_changed or number == 1:
                 verify_graph(graph, self.catalogue, checked)
@@ -120,6 +121,13 @@ class PassManager:
         except GraphError as error:
             before_it = ", ".join(earlier.name for earlier in self.passes[: number - 1]) or "none"
             notes = [("pass", step.name), ("before it", before_it), *error.notes]
+            if getattr(step, "is_users", False):
+                message = (
+                    f"the pass {step.name} left a graph that is not valid: {error.message} ({error.code})"
+                )
+                raise UsageError(
+                    "TM6053", message, source=error.source, excerpt=error.excerpt, notes=notes
+                ) from error
             raise GraphError(
                 error.code, error.message, source=error.source, excerpt=error.excerpt, notes=notes
             ) from error

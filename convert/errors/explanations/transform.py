@@ -12,4 +12,23 @@ TRANSFORM = {
         "`tmconvert inspect MODEL --graph` shows the names; those of nodes in submodules follow the path of "
         "the submodule: layer1.0.relu_out.",
     ),
+    "TM6051": Explanation(
+        "unknown pass, or one that cannot be registered or run",
+        "No pass has this name, another one has it already, or it must come after a pass that the conversion "
+        "does not run.",
+        'tmconvert.optimize(tm, ["FuseConvBN"])',
+        "The message names the most similar pass; `tmconvert optimize --help` lists all.",
+    ),
+    "TM6052": Explanation(
+        "a pass, pattern or decomposition of the user failed",
+        "Its code raised an exception, or returned something else than it must.",
+        "@tmconvert.register_pass('Mine') on a function that raises",
+        "Correct the function at the line that the message names.",
+    ),
+    "TM6053": Explanation(
+        "a pass of the user left a graph that is not valid",
+        "The verifier found it after the pass: a value without a producer, a type that does not fit, ...",
+        "a pass that sets the shape of a result",
+        "The message names the pass and the expression; insert calls by an emitter, which infers the types.",
+    ),
 }

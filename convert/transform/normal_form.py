@@ -1,0 +1,67 @@
+"""Models in ATen-style ops: as a graph that passes work on, and as a module again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tmconvert.calibration.module import as_module
+from tmconvert.calibration.open_sizes import open_sizes
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, bind_model
+from tmconvert.errors import UnsupportedError, UsageError
+from tmconvert.frontends.aten.vocabulary import IDENTIFIER
+from tmconvert.ir import InternalGraph, TracedModule
+from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.text import describe
+from tmconvert.ir.unsupported import grouped
+from tmconvert.symbolics.op import Op
+
+Work = Callable[[InternalGraph], None]
+
+
+def is_normalized(module: TracedModule) -> bool:
+    """Whether the calls of a model are ops of the catalogue."""
+    return module.vocabulary is not None and module.vocabulary.identifier == IDENTIFIER
+
+
+def normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalGraph:
+    """Returns a new graph of ATen-style ops that computes what a model does, at the sizes of its example.
+
+    Raises UnsupportedError TM2003 for calls that no op expresses.
+    """
+    if module.graph is None:
+        raise UsageError("TM6004", f"{module!r} has no graph to transform")
+    bound = bind_model(module, NO_OVERRIDES, catalogue)
+    with SizeJournal():
+        normalized = bound.normalized(catalogue, bound.example())
+    if normalized.unsupported:
+        first, *others = grouped(normalized.unsupported)
+        notes = [("help", first.help)] if first.help else []
+        notes += [("also", f"{group.op}: {group.reason}") for group in others]
+        raise UnsupportedError(
+            "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes
+        )
+    return normalized.graph
+
+
+def transformed(
+    module: TracedModule, catalogue: Mapping[str, Op], work: Work, *, keeps_outputs: bool
+) -> TracedModule:
+    """Returns a model in ATen-style ops whose graph is what ``work`` makes of that of ``module``.
+
+    Dynamic sizes stay where no constant depends on them; notes name the others. With ``keeps_outputs`` the
+    outputs of the source framework are still the reference.
+    """
+    graph = normal_form(module, catalogue)
+    sizes = open_sizes(bind_model(module, NO_OVERRIDES, catalogue), catalogue, work)
+    work(graph)
+    made = as_module(graph, module, catalogue)
+    sizes.leave(made)
+    take_example(made, module, keeps_outputs=keeps_outputs)
+    return made
+
+
+def take_example(made: TracedModule, source: TracedModule, *, keeps_outputs: bool) -> None:
+    """Gives a model the example of the model that it was made from."""
+    example = source.example
+    if example is not None:
+        made.example = example if keeps_outputs else example._replace(outputs=None)
