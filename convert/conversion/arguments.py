@@ -82,12 +82,13 @@ def _is_sequence(value: Any) -> bool:
 def _are_pass_options(value: Any) -> bool:
     if not isinstance(value, PassOptions):
         return False
-    after, folder, stop = value
+    after, folder, stop, requested = value
     return (
         isinstance(after, (tuple, list))
         and all(isinstance(name, str) for name in after)
         and (folder is None or is_path(folder))
         and (stop is None or isinstance(stop, str))
+        and isinstance(requested, tuple)
     )
 
 

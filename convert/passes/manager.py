@@ -108,7 +108,8 @@ class PassManager:
                 record.add((step if each is graph else getattr(step, "inside", step)).run(each))
                 has_changed |= each.edits != before
             has_changed |= bool(record)
-            if is_last or getattr(step, "is_users", False):  # which edits do not count
+            # the code of a user may change what edits do not count
+            if is_last or getattr(step, "is_users", False):
                 verify_graph(graph, self.catalogue)
             elif has_changed or number == 1:
                 verify_graph(graph, self.catalogue, checked)

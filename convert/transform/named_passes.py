@@ -128,7 +128,8 @@ def with_required(passes: Sequence[Pass], catalogue: Mapping[str, Op]) -> list[P
 
 def _passes_of(each: Any, catalogue: Mapping[str, Op]) -> list[Pass]:
     if not isinstance(each, str):
-        return [UserPass(getattr(each, "name", None) or getattr(each, "__name__", type(each).__name__), each)]
+        name = getattr(each, "name", None) or getattr(each, "__name__", type(each).__name__)
+        return [UserPass(str(name), each)]
     if each in _registered:
         return [_registered[each]]
     if each in MEGENGINE:
