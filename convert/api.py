@@ -63,7 +63,7 @@ def load(
     inputs may be arrays. ``allow_code`` is needed for files of TorchScript, which run code.
     """
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    return load_model(path, tracing, check)
+    return _with_names(load_model(path, tracing, check))
 
 
 @entry_point
@@ -82,9 +82,13 @@ def trace(
     the example's way with ``freeze_control_flow``, and the model's notes say where. Tracing changes nothing
     in the module. Raises UnsupportedError; LoadError TM1021 without torch; and what the module itself raises.
     """
-    return trace_object(
-        module, Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)
-    )
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)
+    return _with_names(trace_object(module, tracing))
+
+
+def _with_names(model: TracedModule) -> TracedModule:
+    model.name_modules()
+    return model
 
 
 @entry_point

@@ -98,10 +98,12 @@ def test_only_the_command_line_imports_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_library_never_prints(path: Path) -> None:
+def test_the_library_never_prints_unless_its_name_says_so(path: Path) -> None:
     if path.is_relative_to(ROOT / "cli"):
         return
-    calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
+    named = {id(node) for each in functions if each.name.startswith("print_") for node in ast.walk(each)}
+    calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call) and id(node) not in named]
     names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
     assert not names & {"print", "input", "breakpoint", "eval", "exec"}
 

@@ -127,7 +127,7 @@ def boundary_opsets(name: str) -> tuple[list[int], list[int]]:
             if not sample.suits("onnx", version):
                 continue
             graph = prepared("onnx", version, name, sample.args, sample.attributes)
-            for call in graph.exprs():
+            for call in graph:
                 if isinstance(call, CallFunction):
                     rules |= set(catalogue()[call.function].symbolics.get("onnx", {}))
             for operator in lower(graph, catalogue(), "onnx", version).graph.operators:

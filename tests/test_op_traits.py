@@ -155,7 +155,7 @@ def is_folded(*declared: traits.Trait) -> bool:
         y = net("test::double", net("aten::linear", net.input(2, 4), net.constant(3, 4)))
         graph = net.give(net("aten::mul", y, net.emitter.constant(np.full((1, 3), 5, np.float32))))
         apply(FoldScaleBias(catalogue()), graph)
-        return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)][-1] == double.name
+        return [expr.function for expr in graph if isinstance(expr, CallFunction)][-1] == double.name
 
 
 def test_a_new_op_takes_part_in_passes_by_its_traits() -> None:

@@ -250,7 +250,7 @@ def _quantize(graph: Any, arrays: dict[str, np.ndarray]) -> None:
     for node in graph.inputs:
         if node.dtype == np.float32 and arrays[node.name].size:
             node.qparams = grid(float(arrays[node.name].min()), float(arrays[node.name].max()))
-    for expr in graph.exprs():
+    for expr in graph:
         for node in expr.outputs if isinstance(expr, CallFunction) else ():
             if getattr(node, "dtype", None) == np.float32:
                 node.qparams = grid(-4.0, 4.0)

@@ -53,5 +53,5 @@ def _quantized(made: TracedModule) -> tuple[int, int]:
     """Counts the quantized tensors and weights."""
     weights = sum(getattr(array, "qparams", None) is not None for array in made.tensors.values())
     assert made.graph is not None
-    nodes = [*made.graph.inputs, *(node for expr in made.graph.exprs() for node in expr.outputs)]
+    nodes = [*made.graph.inputs, *(node for expr in made.graph for node in expr.outputs)]
     return sum(getattr(node, "qparams", None) is not None for node in nodes) - weights, weights

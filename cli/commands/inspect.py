@@ -127,7 +127,7 @@ def _open(node: Node, open_sizes: Mapping[str, Mapping[int, str]]) -> str:
 def _calls(graph: InternalGraph) -> dict[str, Counter[str]]:
     """Returns the number of calls of each op, the most frequent first."""
     calls: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    for expr in graph.exprs():
+    for expr in graph:
         kind = _call_kind(expr)
         if kind is not None:
             calls[kind][_target(expr)] += 1
@@ -171,7 +171,7 @@ def _rows(module: TracedModule, flat: InternalGraph) -> Iterator[list[str]]:
     """Returns one row per input and expression."""
     assert module.graph is not None
     inputs = [node.expr for node in module.graph.inputs if node.expr is not None]
-    for expr in [*inputs, *flat.exprs()]:
+    for expr in [*inputs, *flat]:
         yield [
             f"%{expr.id}",
             type(expr).__name__,

@@ -69,7 +69,7 @@ def correct_biases(
 
 
 def _layers(graph: InternalGraph) -> Iterable[_Layer]:
-    for expr in graph.exprs():
+    for expr in graph:
         if not isinstance(expr, CallFunction) or expr.made_by == EXPANSION or integer_weights(expr) is None:
             continue
         x, weight = expr.args[:2]

@@ -118,7 +118,7 @@ def _prepared(
             raise unsupported_error(normalized.unsupported, "tflite")
         graph = normalized.graph
         _simplify(graph, catalogue)
-    if any(isinstance(node, TensorNode) and node.qparams for expr in graph.exprs() for node in expr.outputs):
+    if any(isinstance(node, TensorNode) and node.qparams for expr in graph for node in expr.outputs):
         raise UsageError(
             "TM6032",
             "the model was trained with fake quantization: it has scales already",
@@ -154,7 +154,7 @@ def _prepared(
 
 def _near(pattern: str, graph: InternalGraph) -> str:
     """Returns suggestions for a pattern that matches nothing."""
-    names = dict.fromkeys(name for expr in graph.exprs() for name in called(expr))
+    names = dict.fromkeys(name for expr in graph for name in called(expr))
     near = difflib.get_close_matches(pattern, names, 3)
     return f"similar names: {', '.join(near)}" if near else ""
 
@@ -206,7 +206,7 @@ def _narrow(
 ) -> None:
     """Int8 layers with an int16 operand: its scale was measured for int8, so that all 256 steps are used."""
     made: dict[TensorNode, TensorNode] = {}
-    for expr in list(work.graph.exprs()):
+    for expr in list(work.graph):
         if not isinstance(expr, CallFunction) or integer_weights(expr) is None or not expr.outputs:
             continue
         operand = expr.args[0]

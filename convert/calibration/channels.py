@@ -66,7 +66,7 @@ class _Walk:
         self.held: list[np.ndarray] = []
 
     def run(self) -> Channels:
-        for expr in self.graph.exprs():
+        for expr in self.graph:
             if isinstance(expr, CallFunction):
                 self._visit(expr)
         for node in self.graph.outputs:

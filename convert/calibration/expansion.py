@@ -39,7 +39,7 @@ def expand(graph: InternalGraph, catalogue: Mapping[str, Op], kind_of: KindOf) -
     kinds = _Kinds(graph, kind_of)
     forms = IntegerForms(catalogue)
     fine = fine_results(graph)
-    calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    calls = [expr for expr in graph if isinstance(expr, CallFunction)]
     after = dict(zip(calls, [*calls[1:], None], strict=True))
     for call in calls:
         own = fine.get(call) if kind_of(call) == "int8" else None
@@ -100,7 +100,7 @@ class _Kinds:
     """
 
     def __init__(self, graph: InternalGraph, rule: KindOf) -> None:
-        before = {expr: rule(expr) for expr in graph.exprs()}  # names change
+        before = {expr: rule(expr) for expr in graph}  # names change
         self.rule: KindOf = lambda expr: before[expr] if expr in before else rule(expr)
         self.known: dict[TensorNode, Kind] = {}
 

@@ -24,7 +24,7 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
     - Sums that are normalized: some rows of them are much smaller than others, which a norm undoes.
     """
     found: dict[CallFunction, Kind] = {}
-    for expr in graph.exprs():
+    for expr in graph:
         if not isinstance(expr, CallFunction):
             continue
         if has_trait(expr, Distribution) and (scores := _scores(expr.args[0])) is not None:

@@ -47,7 +47,7 @@ class _Copy:
             self.mapped[node] = self.flat.add_input(
                 self._copied(node), node.expr.name, source=node.expr.source
             )
-        for expr in graph.exprs():
+        for expr in graph:
             self._copy(expr)
         self.flat.set_result(map_leaves(self._mapped, graph.result))
 

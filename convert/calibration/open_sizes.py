@@ -33,7 +33,7 @@ class OpenSizes:
         assert made.graph is not None
         made.dynamic_shapes = self.axes
         made.notes += self.notes
-        for expr in list(made.graph.exprs()):
+        for expr in list(made.graph):
             place = self.places.get(expr.outputs[0].name) if expr.outputs else None
             if isinstance(expr, CallFunction) and expr.function == RESHAPE and place is not None:
                 shape = [-1 if i == place else extent for i, extent in enumerate(expr.kwargs["shape"])]
@@ -77,7 +77,7 @@ def _places(name: str, opened: BoundModel, catalogue: Mapping[str, Op], work: Wo
             if normalized.unsupported:
                 return None
             work(normalized.graph)
-        graphs.append(list(normalized.graph.exprs()))
+        graphs.append(list(normalized.graph))
     found: dict[str, int] = {}
     if len(graphs[0]) != len(graphs[1]):
         return None

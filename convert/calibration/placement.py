@@ -81,14 +81,14 @@ def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[
 
 def _fitting(graph: InternalGraph, pattern: str) -> list[Expr]:
     kind_of = kinds(graph, [(pattern, "int8")], "float")
-    return [expr for expr in graph.exprs() if kind_of(expr) == "int8"]
+    return [expr for expr in graph if kind_of(expr) == "int8"]
 
 
 def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:
     """Returns the tensors to measure, in order: inputs, and results of calls to be quantized."""
     nodes = [node for node in graph.inputs if isinstance(node, TensorNode) and _is_float(node)]
     nodes = [node for node in nodes if any(kind_of(user) != "float" for user in node.users)]
-    for expr in graph.exprs():
+    for expr in graph:
         if isinstance(expr, CallFunction) and kind_of(expr) != "float":
             nodes += [node for node in expr.outputs if _is_observed(graph, expr, node)]  # type: ignore[misc]
     return nodes
@@ -139,7 +139,7 @@ def _is_float(node: TensorNode) -> bool:
 def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[TensorNode, TensorNode]]:
     """Returns pairs of an operand and the result of a concatenation that must have the same QParams."""
     known = set(nodes)
-    for expr in graph.exprs():
+    for expr in graph:
         if isinstance(expr, CallFunction) and has_trait(expr, Concatenates):
             result = expr.outputs[0]
             for operand in expr.inputs:
@@ -154,7 +154,7 @@ def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, i
 
     What others use, too, as a recurrent layer beside its steps, has no grid.
     """
-    for expr in graph.exprs():
+    for expr in graph:
         trait = integer_weights(expr)
         if not isinstance(expr, CallFunction) or trait is None or kind_of(expr) == "float":
             continue

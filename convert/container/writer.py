@@ -232,7 +232,7 @@ class _GraphEncoder:
 
     def described(self) -> dict[str, Any]:
         inputs = [self._input(node) for node in self.graph.inputs]
-        exprs = [self._expr(expr) for expr in self.graph.exprs()]
+        exprs = [self._expr(expr) for expr in self.graph]
         return {
             "name": self.graph.name,
             "inputs": inputs,

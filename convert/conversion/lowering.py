@@ -117,7 +117,7 @@ def _without_symbolic(
 ) -> list[Unsupported]:
     """Returns ops without symbolic for the target, without lowering them, since some types are unknown."""
     found, target, version = [], options.target, options.version
-    for expr in normalized.graph.exprs():
+    for expr in normalized.graph:
         op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
         if op is None or op.lookup(target, version) or op.is_decomposed(target, version):
             continue

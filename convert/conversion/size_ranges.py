@@ -140,7 +140,7 @@ class SizeChecks:
         return sum(int(example(substituted([each.size], sizes)[0])) * each.dtype.itemsize for each in types)
 
     def _result_types(self) -> list[TensorType]:
-        nodes = [node for expr in self.symbolic.graph.exprs() for node in expr.outputs]
+        nodes = [node for expr in self.symbolic.graph for node in expr.outputs]
         return [node.type for node in nodes if isinstance(node, TensorNode)]
 
     def _trial(self, sizes: Sizes) -> Trial | None:

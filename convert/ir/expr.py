@@ -8,6 +8,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.source import Source
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.torch_fx import op_of, target_of
 from tmconvert.ir.tree import Tree, leaves
 
 if TYPE_CHECKING:
@@ -74,6 +75,21 @@ class Expr:
         return _nodes(self.result)
 
     @property
+    def op(self) -> str:
+        """Returns what ``torch.fx`` calls the kind of the expression, such as "call_function"."""
+        return op_of(self)
+
+    @property
+    def target(self) -> str:
+        """Returns what ``torch.fx`` calls the target; see ``Node.target``."""
+        return target_of(self)
+
+    @property
+    def top_graph(self) -> InternalGraph | None:
+        """Returns the graph that the expression is in; None after its removal."""
+        return self.graph
+
+    @property
     def output(self) -> TensorNode:
         """Returns the single output tensor."""
         (node,) = self.outputs
@@ -106,6 +122,12 @@ class Expr:
 
     _own_slots: tuple[str, ...] = ()
 
+    def __format__(self, spec: str) -> str:
+        """Formats the expression; ``spec`` is for its nodes, see ``Node``."""
+        from tmconvert.ir.printing import format_expr
+
+        return format_expr(self, spec)
+
     def __repr__(self) -> str:
         from tmconvert.ir.printing import format_expr
 
@@ -119,7 +141,7 @@ def _nodes(tree: Tree) -> tuple[Node, ...]:
 
 
 class Input(Expr):
-    """A formal input of the graph. Not part of ``InternalGraph.exprs()``."""
+    """A formal input of the graph. Not part of an iteration over the graph."""
 
     __slots__ = ("name",)
     _own_slots = ("name",)

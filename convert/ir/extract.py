@@ -63,7 +63,7 @@ def _input_name(node: Node) -> str:
 
 def _named(graph: InternalGraph) -> dict[str, TensorNode]:
     """Returns every tensor by its name; inputs also by the names of arguments."""
-    nodes = [node for expr in graph.exprs() for node in expr.outputs]
+    nodes = [node for expr in graph for node in expr.outputs]
     named = {node.name: node for node in (*nodes, *graph.inputs[1:]) if isinstance(node, TensorNode)}
     for node in graph.inputs[1:]:
         if isinstance(node, TensorNode):

@@ -88,10 +88,21 @@ class _Flattener:
         self.paths[call.mapped[graph.inputs[0]]] = ""
         self._inline(call)
         self.flat.set_result(call.map(graph.result))
+        self._remove_inlined_modules()
         return self.flat
 
+    def _remove_inlined_modules(self) -> None:
+        """Removes the expressions that get the modules whose calls are inlined now."""
+        expr = self.flat.last
+        while expr is not None:
+            node = expr.outputs[0] if expr.outputs else None
+            owner = node.owner if isinstance(node, ModuleNode) and not self.flat.is_used(node) else None
+            if isinstance(expr, (GetAttr, Constant)) and owner is not None and owner.graphs:
+                self.flat.remove(expr)
+            expr = expr.previous
+
     def _inline(self, call: _Call) -> None:
-        for expr in call.graph.exprs():
+        for expr in call.graph:
             callee = self._callee(expr, call)
             if callee is None:
                 self._copy(expr, call)

@@ -9,6 +9,8 @@ from tmconvert.errors import GraphError
 from tmconvert.ir.editing.surgery import Surgery
 from tmconvert.ir.expr import Expr, Input
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.search import ExprFilter, NodeFilter, dependencies, walk_exprs
+from tmconvert.ir.torch_fx import NodeList, OutputNode
 from tmconvert.ir.tree import Tree, leaves, map_leaves, replaced
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class InternalGraph(Surgery):
         self._next_suffix: dict[str, int] = {}
         self._names: dict[str, Node | None] = {}  # None: reserved by free_name
         self._output_uses: dict[Node, int] = {}
+        self._output_node: OutputNode | None = None
 
     # ---- reading
 
@@ -51,7 +54,10 @@ class InternalGraph(Surgery):
                 yield expr
             expr = expr.next  # a removed expression keeps its pointer, so the walk finds its way back
 
-    exprs = __iter__
+    @property
+    def first(self) -> Expr | None:
+        """Returns the first expression; ``next`` leads from there to the last."""
+        return self._first
 
     @property
     def last(self) -> Expr | None:
@@ -59,6 +65,7 @@ class InternalGraph(Surgery):
         return self._last
 
     def __len__(self) -> int:
+        """Counts the expressions of this graph."""
         return self._count
 
     @property
@@ -96,12 +103,92 @@ class InternalGraph(Surgery):
 
         return interpret_expr(expr, inputs)
 
+    # ---- searching
+
+    def exprs(self, recursive: bool = True) -> ExprFilter:
+        """Returns the expressions in execution order; with ``recursive`` also those of called modules, each
+        once, after the first call. An iteration over the graph itself has its own expressions.
+
+        >>> graph.exprs().call_function("nn.relu").as_count()  # doctest: +SKIP
+        9
+        """
+        return ExprFilter(lambda: walk_exprs(self, recursive))
+
+    @property
+    def nodes(self) -> NodeList:
+        """Returns the nodes: ``graph.nodes(recursive=True)`` to search in, ``graph.nodes`` to iterate over as
+        in ``torch.fx``.
+        """
+        return NodeList(self)
+
+    def get_function_by_type(self, function: Any = None, recursive: bool = True) -> ExprFilter:
+        """Returns the calls of a function; see ``ExprFilter.call_function``."""
+        return self.exprs(recursive).call_function(function)
+
+    def get_method_by_type(self, method: Any = None, recursive: bool = True) -> ExprFilter:
+        """Returns the calls of a method; see ``ExprFilter.call_method``."""
+        return self.exprs(recursive).call_method(method)
+
+    def get_module_by_type(self, module_class: Any, recursive: bool = True) -> NodeFilter:
+        """Returns the nodes of modules of a class, which is the class or its name (``"Conv2d"``)."""
+        return self.nodes(recursive).type(module_class)
+
+    def get_expr_by_id(self, expr_id: int | Sequence[int], recursive: bool = True) -> ExprFilter:
+        """Returns the expressions with an id, as ``print`` shows it behind ``%``, inputs included."""
+        return ExprFilter(lambda: walk_exprs(self, recursive, with_inputs=True)).expr_id(expr_id)
+
+    def get_node_by_id(self, node_id: int | Sequence[int], recursive: bool = True) -> NodeFilter:
+        """Returns the nodes with an id, as ``"{:i}".format(graph)`` shows it."""
+        return self.nodes(recursive).node_id(node_id)
+
+    def get_node_by_name(self, name: str, ignorecase: bool = True, recursive: bool = True) -> NodeFilter:
+        """Returns the nodes with a name, which may have ``*`` and ``?``; see ``NodeFilter.name``."""
+        return self.nodes(recursive).name(name, ignorecase)
+
+    def get_dep_exprs(self, nodes: Node | Sequence[Node]) -> list[Expr]:
+        """Returns the expressions of this graph that nodes depend on, the last first."""
+        return dependencies([nodes] if isinstance(nodes, Node) else nodes)
+
+    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Any]:
+        """Returns the nodes of a kind and target, as ``torch.fx`` does.
+
+        >>> graph.find_nodes(op="call_function", target=torch.relu)  # doctest: +SKIP
+        [relu_out]
+        """
+        return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+
+    def output_node(self) -> OutputNode:
+        """Returns the end of the graph as ``torch.fx`` has it: a node whose argument is the result."""
+        if self._output_node is None:
+            self._output_node = OutputNode(self)
+        return self._output_node
+
+    # ---- printing
+
+    @property
+    def qualname(self) -> str:
+        """Returns the place of the module in the model, such as ``Net.block``."""
+        owner = getattr(self.inputs[0], "owner", None) if self.inputs else None
+        return self.name if owner is None else owner.qualname
+
+    def __format__(self, spec: str) -> str:
+        """Formats the graph; ``spec`` is for its nodes: ``i`` with ids, ``p`` with the name of the graph."""
+        from tmconvert.ir.printing import format_graph
+
+        return format_graph(self, spec)
+
     def __str__(self) -> str:
         from tmconvert.ir.printing import format_graph
 
         return format_graph(self)
 
     __repr__ = __str__
+
+    def print_tabular(self) -> None:
+        """Prints a table with a row for each node: id, kind, name, target, arguments and type."""
+        from tmconvert.ir.printing import format_table
+
+        print(format_table(self))
 
     def to_text(self) -> str:
         """Returns the typed text form, one expression a line; ``parse_graph`` reads it back.
@@ -269,7 +356,7 @@ class InternalGraph(Surgery):
                 source=node.expr.source,
                 made_by=node.expr.made_by,
             )
-        for expr in self.exprs():
+        for expr in self:
             for node in expr.outputs:
                 mapped[node] = _copy_node(node)
             args, kwargs, result = (

@@ -90,7 +90,7 @@ class Interpreter:
         """Runs the expressions of the graph, and returns its result."""
         graph = self.graph
         uses = {node: graph.use_count(node) for node in graph.inputs}
-        for expr in graph.exprs():
+        for expr in graph:
             if not expr.outputs or expr.outputs[0] not in self.env:
                 bind(expr.result, self._result(expr), self._set)
             if not self.garbage_collect_values:

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tmconvert.ir.torch_fx import FxNode
 from tmconvert.ir.types import QParams, TensorType
 
 if TYPE_CHECKING:
     from tmconvert.ir.expr import Expr
+    from tmconvert.ir.graph import InternalGraph
     from tmconvert.ir.traced_module import TracedModule
 
 # the layout of a rank-4 tensor of a target plan; None: that of the source
 Layout = Literal["nhwc"]
 
 
-class Node:
+class Node(FxNode):
     """A value with exactly one producer.
 
     ``name`` is unique in its graph and meant for people; identity connects. ``id`` is the number
@@ -25,9 +27,10 @@ class Node:
     InternalGraph writes it.
     """
 
-    __slots__ = ("_name", "expr", "id", "uses")
+    __slots__ = ("_meta", "_name", "expr", "id", "uses")
 
     def __init__(self, name: str = "", id: int = 0) -> None:
+        self._meta: dict[str, Any] | None = None
         self._name = name
         self.id = id
         self.expr: Expr | None = None
@@ -52,6 +55,35 @@ class Node:
         linked.
         """
         return tuple(self.uses)
+
+    @property
+    def top_graph(self) -> InternalGraph | None:
+        """Returns the graph that the node is in; None after its removal."""
+        return None if self.expr is None else self.expr.graph
+
+    @property
+    def qualname(self) -> str:
+        """Returns the place of the node in the model.
+
+        It is ``Net.block.conv`` for a module, ``Net.block.conv.[out]`` for its result, and
+        ``Net.block.[func_relu]`` for the result of a function.
+        """
+        from tmconvert.ir.printing import qualified_name
+
+        return qualified_name(self)
+
+    def _notes(self) -> dict[str, Any]:
+        if self._meta is None:
+            self._meta = {}
+        return self._meta
+
+    def __format__(self, spec: str) -> str:
+        """Formats the name; ``i`` puts the id in front (``%7_relu_out``), ``p`` the name of the graph
+        (``Net_relu_out``).
+        """
+        from tmconvert.ir.printing import format_node
+
+        return format_node(self, spec)
 
     def __str__(self) -> str:
         return self.name or str(self.id)

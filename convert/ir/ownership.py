@@ -23,7 +23,7 @@ def assign_owners(graph: InternalGraph, module: TracedModule) -> None:
     if not isinstance(self_node, ModuleNode):
         raise GraphError(NO_MODULE, "the first input of a graph is not its module")
     self_node.owner = module
-    for expr in graph.exprs():
+    for expr in graph:
         for node in expr.outputs:
             if isinstance(node, ModuleNode):
                 node.owner = _owner(expr)

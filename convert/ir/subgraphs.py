@@ -28,7 +28,7 @@ def subgraphs_of(expr: Expr) -> list[InternalGraph]:
 
 def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
     """Returns ``graph`` and its subgraphs at any depth, the innermost first."""
-    for expr in graph.exprs():
+    for expr in graph:
         for value in expr.kwargs.values():
             if isinstance(value, InternalGraph):
                 yield from nested(value)
@@ -73,7 +73,7 @@ def body_of(
         raise Refusal("the subgraph was recorded with another number of arguments than it is called with")
     values: dict[Node, Any] = {formal[0]: flat}
     values.update((node, copies.get(id(value), value)) for node, value in zip(formal[1:], given, strict=True))
-    for expr in flat.graph.exprs():
+    for expr in flat.graph:
         g.begin(expr.outputs[0].name if expr.outputs else name, expr.source)
         if isinstance(expr, Constant):
             result = _captured(g, expr.value, expr.name)
@@ -99,7 +99,7 @@ def body_of(
 def inlined(g: Emitter, body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
     """Inlines a subgraph for values of ``g``, and returns its results."""
     values: dict[Node, Any] = dict(zip(body.inputs, inputs, strict=True))
-    for expr in body.exprs():
+    for expr in body:
         if isinstance(expr, Constant):
             result = _captured(g, expr.value, expr.name)
         else:

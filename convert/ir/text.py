@@ -38,13 +38,13 @@ def graph_to_text(graph: InternalGraph) -> str:
     name = graph.name or "main"
     title = name if _WORD.fullmatch(name) else _string(name)
     lines = [f"graph {title}{_symbols(graph)}({inputs}) -> {_result(graph.result)} {{"]
-    lines += [f"  {expr_to_text(expr)}" for expr in graph.exprs()]
+    lines += [f"  {expr_to_text(expr)}" for expr in graph]
     return "\n".join([*lines, "}"]) + "\n"
 
 
 def _symbols(graph: InternalGraph) -> str:
     """Prints name and example of each symbol; a question mark follows the example of a data-dependent one."""
-    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     shapes = [node.shape for node in nodes if isinstance(node, TensorNode)]
     parts = [
         f"{name}={symbol.example * symbol.unit}"
@@ -96,7 +96,7 @@ def graph_constants(graph: InternalGraph) -> dict[str, np.ndarray]:
     from tmconvert.ir.subgraphs import nested
 
     graphs = nested(graph)
-    values = [expr.value for each in graphs for expr in each.exprs() if isinstance(expr, Constant)]
+    values = [expr.value for each in graphs for expr in each if isinstance(expr, Constant)]
     return {digest(value): value for value in values if value.size > INLINE_ELEMENTS}
 
 

@@ -45,6 +45,11 @@ class Vocabulary(Protocol):
     def emitter(self, graph: InternalGraph) -> GraphEmitter:
         """Returns an emitter that adds ops of the catalogue to a graph."""
 
+    def result_op(self, expr: Expr) -> str | None:
+        """Returns the op of the catalogue that computes the first result of a call; None where none does, or
+        where types that it depends on are not known.
+        """
+
 
 class Example(NamedTuple):
     """Flattened inputs of a model, and the outputs that the source framework computed for them.
@@ -87,6 +92,7 @@ class TracedModule:
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
         self.name = name
+        self.model_name = ""  # of the model that it is a part of; see name_modules
         self.class_name = class_name
         self.children: dict[str, TracedModule] = {}
         self.tensors: dict[str, np.ndarray] = {}
@@ -256,6 +262,28 @@ class TracedModule:
             known = ", ".join(sorted(_writers))
             raise UsageError("TM6009", f"format must be one of {known}, got {format!r}")
         writer(self, path)
+
+    @property
+    def qualname(self) -> str:
+        """Returns the place of the module in the model, which begins with the model's name: ``Net.block``."""
+        return ".".join(filter(None, (self.model_name, self.name)))
+
+    @property
+    def is_model(self) -> bool:
+        """Whether this is the model itself, not a module in it."""
+        return not self.model_name
+
+    def name_modules(self) -> None:
+        """Tells the modules below this model its name, for their qualified names."""
+        for _, module in self.modules():
+            if module is not self:
+                module.model_name = self.name
+
+    def __str__(self) -> str:
+        """Returns the tree of modules with their settings."""
+        from tmconvert.ir.printing import format_tree
+
+        return format_tree(self)
 
     def __repr__(self) -> str:
         return f"TracedModule({self.name!r}, {self.class_name})"

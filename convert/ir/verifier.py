@@ -82,7 +82,7 @@ def verify_graph(
             _fail_definition(node)
         _define(defined, node, node.expr, is_new=True)
         _check_quantization(node.expr, node)
-    for expr in graph.exprs():
+    for expr in graph:
         now = known.get(expr)
         is_new = now is None or not now.holds(expr)
         if now is None or is_new:

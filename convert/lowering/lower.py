@@ -111,7 +111,7 @@ class _Lowerer:
         return self.lowering
 
     def _exprs(self) -> None:
-        for expr in self.source_graph.exprs():
+        for expr in self.source_graph:
             if isinstance(expr, Constant):
                 self._constant(expr)
             else:
@@ -124,7 +124,7 @@ class _Lowerer:
         names = {node.name for node in self.source_graph.inputs}
         for name in (*names, *(name for name in self.source_graph.output_names if name not in names)):
             self.builder.names.free(name)
-        for expr in self.source_graph.exprs():
+        for expr in self.source_graph:
             if not isinstance(expr, Constant):
                 for node in expr.outputs:
                     if node.name not in self.source_graph.output_names:
@@ -265,7 +265,7 @@ class _Lowerer:
 
 def _rename_all(graph: InternalGraph, builder: Builder) -> None:
     """Renames the nodes of a subgraph so that names are unique in the whole graph."""
-    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     for node in nodes:
         while (name := builder.names.free(node.name)) != node.name and graph.node_called(name) is not None:
             pass

@@ -12,7 +12,7 @@ def bake_weights(graph: InternalGraph) -> int:
     The parameters stay: they hold for the rounded values, too.
     """
     count = 0
-    for expr in graph.exprs():
+    for expr in graph:
         node = expr.outputs[0] if isinstance(expr, Constant) else None
         if isinstance(node, TensorNode) and node.qparams is not None:
             assert isinstance(expr, Constant)

@@ -39,12 +39,12 @@ class Decompose:
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
-        while calls := [expr for expr in graph.exprs() if self._wanted(expr)]:
+        while calls := [expr for expr in graph if self._wanted(expr)]:
             for call in calls:
                 assert isinstance(call, CallFunction)
                 self._replace(graph, call)
                 record.did(call, f"was decomposed: {self.target} has no {call.function}")
-        for expr in graph.exprs():
+        for expr in graph:
             for body in subgraphs_of(expr):  # decompositions make such graphs, too
                 record.add(self.run(body))
         return record

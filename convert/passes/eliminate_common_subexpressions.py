@@ -31,7 +31,7 @@ class EliminateCommonSubexpressions:
         known: dict[Any, Expr] = {}
         constants: dict[Any, Any] = {}  # the first that is equal
         record = PassRecord(self.name)
-        for expr in list(graph.exprs()):
+        for expr in list(graph):
             key = _key(expr, constants)
             first = expr if key is None else known.setdefault(key, expr)
             if isinstance(expr, Constant):

@@ -123,7 +123,7 @@ class FuseViews:
     def run(self, graph: InternalGraph) -> PassRecord:
         record, reasons = PassRecord(self.name), dict[CallFunction, str]()
         views: dict[TensorNode, _View] = {}
-        for expr in graph.exprs():
+        for expr in graph:
             if not isinstance(expr, CallFunction) or not has_trait(expr, View):
                 continue
             view, reason = _extended(graph, expr, views)

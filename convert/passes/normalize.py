@@ -99,7 +99,7 @@ class _Normalizer:
                 graph.free_name(node.name), tuple(shape), _type(node).dtype, qparams=node.qparams
             )
             self.values[node] = graph.add_input(twin, node.expr.name, source=node.expr.source)
-        for expr in self.source.exprs():
+        for expr in self.source:
             self._expr(expr)
             self.journal.check()
         graph.set_result(map_leaves(self._value, self.source.result))

@@ -122,7 +122,7 @@ def apply_rules(
 
     Calls that a rule makes are not visited.
     """
-    exprs: Iterable[Any] = list(graph.exprs())
+    exprs: Iterable[Any] = list(graph)
     for call in reversed(list(exprs)) if backwards else exprs:
         if isinstance(call, CallFunction) and call.graph is graph:
             _try(record, graph, rules, call)

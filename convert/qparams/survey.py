@@ -53,7 +53,7 @@ def quantization_of(module: TracedModule, catalogue: Mapping[str, Op]) -> Quanti
         return Quantization(kind, {})
     EliminateDeadCode().run(graph)
     PropagateQparams().run(graph)
-    for node in [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]:
+    for node in [*graph.inputs, *(node for expr in graph for node in expr.outputs)]:
         if isinstance(node, TensorNode) and node.qparams is not None:
             tensors[node.qparams.dtype] += 1
     return Quantization(kind, dict(sorted(tensors.items(), key=lambda item: (-item[1], item[0]))))
@@ -80,10 +80,9 @@ def _kind(module: TracedModule) -> str | None:
         return AWARE
     graph = module.flatten().graph
     assert graph is not None
-    exprs = graph.exprs()
-    if found := _first(_CALLS, [expr.function for expr in exprs if isinstance(expr, CallFunction)]):
+    if found := _first(_CALLS, [expr.function for expr in graph if isinstance(expr, CallFunction)]):
         return found
-    nodes = [*graph.inputs, *(node for expr in exprs for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     return CALIBRATED if any(getattr(node, "qparams", None) is not None for node in nodes) else None
 
 

@@ -76,7 +76,7 @@ def layers(
     for node, array in zip(graph.inputs, inputs, strict=True):
         whole[node] = array
         local[node] = _in_file(node, tensors, array)
-    for expr in graph.exprs():
+    for expr in graph:
         if isinstance(expr, Constant):
             local[expr.output] = whole[expr.output] = np.asarray(expr.value)
             continue

@@ -65,7 +65,7 @@ class Reference:
 
     def bytes_needed(self) -> int:
         """Returns an upper bound of the memory for activations of one run, if none is freed."""
-        nodes = [node for expr in self.graph.exprs() for node in expr.outputs]
+        nodes = [node for expr in self.graph for node in expr.outputs]
         types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
         return sum(example(type_.size) * type_.dtype.itemsize for type_ in types)
 
@@ -76,7 +76,7 @@ class Reference:
         example = self.example
         if inputs is None and example is not None and self._fits(example) and not self._is_computed(example):
             return ""
-        ops = [self.catalogue[expr.function] for expr in self.graph.exprs() if isinstance(expr, CallFunction)]
+        ops = [self.catalogue[expr.function] for expr in self.graph if isinstance(expr, CallFunction)]
         names = sorted({op.name for op in ops if op.kernel is None})
         return f"{', '.join(names)} has no reference kernel (register_symbolic's reference=)" if names else ""
 
@@ -200,7 +200,7 @@ class Reference:
         return example.outputs is None or self.is_quantized()
 
     def is_quantized(self) -> bool:
-        nodes = [*self.graph.inputs, *(node for expr in self.graph.exprs() for node in expr.outputs)]
+        nodes = [*self.graph.inputs, *(node for expr in self.graph for node in expr.outputs)]
         return any(isinstance(node, TensorNode) and node.qparams is not None for node in nodes)
 
     def _fits(self, example: Example) -> bool:

@@ -121,7 +121,7 @@ def test_a_rule_keeps_a_layer_in_float(images: np.ndarray) -> None:
     assert made.graph is not None
     grids = {
         node.name: node.qparams
-        for expr in made.graph.exprs()
+        for expr in made.graph
         for node in expr.outputs
         if isinstance(node, TensorNode)
     }

@@ -171,7 +171,7 @@ def test_a_bound_becomes_one_for_each_channel() -> None:
     name = x.name
     graph = net.give(conv(net, x, 4))
     equalized(graph)
-    calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    calls = [expr for expr in graph if isinstance(expr, CallFunction)]
     assert [call.function for call in calls] == [
         "aten::conv2d",
         "aten::relu",
@@ -208,7 +208,7 @@ def test_no_minimum_is_left_in_integers(target: str, tmp_path: Path) -> None:
     traced = tmconvert.trace(model, torch.from_numpy(data[:1]))
     made = tmconvert.calibrate(traced, data[:, None])
     assert made.graph is not None
-    functions = [expr.function for expr in made.graph.exprs() if isinstance(expr, CallFunction)]
+    functions = [expr.function for expr in made.graph if isinstance(expr, CallFunction)]
     assert "aten::minimum" in functions
     write = tmconvert.to_onnx if target == "onnx" else tmconvert.to_tflite
     report = write(made, tmp_path / "m", quantized=True)

@@ -49,7 +49,7 @@ class Comparison:
             self.node(mine, theirs)
             assert mine.expr is not None and theirs.expr is not None
             assert (mine.expr.name, mine.expr.id) == (theirs.expr.name, theirs.expr.id)
-        for mine, theirs in zip(one.exprs(), other.exprs(), strict=True):
+        for mine, theirs in zip(one, other, strict=True):
             self.expr(mine, theirs)
             assert str(mine.source).replace(file, "") == str(theirs.source).replace(other_file, "")
         self.value(one.result, other.result)

@@ -50,7 +50,7 @@ def test_reads_the_arguments_of_calls(tmp_path: Path) -> None:
     tmconvert.load(DATA / "op_subtensor.tm").save(path)
     graph, other = tmconvert.load(path).graph, Container(path)
     assert graph is not None
-    calls = [expr for expr in graph.exprs() if isinstance(expr, (CallFunction, CallMethod))]
+    calls = [expr for expr in graph if isinstance(expr, (CallFunction, CallMethod))]
     described = [expr for expr in other.modules[-1]["graphs"][0]["exprs"] if "args" in expr]
     for call, twin in zip(calls, described, strict=True):
         for mine, theirs in zip(call.args, twin["args"], strict=True):

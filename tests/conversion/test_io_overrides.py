@@ -120,7 +120,7 @@ def test_an_unsupported_part_can_be_cut_off(tmp_path: Path) -> None:
         tmconvert.to_onnx(source, tmp_path / "net.onnx")
     graph = source.flatten().graph
     assert graph is not None
-    made = [node.name for expr in graph.exprs() for node in expr.outputs if "Tensor" in type(node).__name__]
+    made = [node.name for expr in graph for node in expr.outputs if "Tensor" in type(node).__name__]
     report = tmconvert.to_onnx(source, tmp_path / "net.onnx", outputs=made[:1])
     assert report.verified and report.outputs[0]["name"] == made[0]
 

@@ -32,7 +32,7 @@ def calls_of_traced_modules(tm: TracedModule) -> list[CallMethod]:
     assert tm.graph is not None
     return [
         expr
-        for expr in tm.graph.exprs()
+        for expr in tm.graph
         if isinstance(expr, CallMethod)
         and isinstance(expr.args[0], ModuleNode)
         and expr.args[0].owner is not None
@@ -66,7 +66,7 @@ def test_several_graphs_are_chosen_by_the_structure_of_arguments() -> None:
     tm = tmconvert.load(DATA / "made" / "several_graphs.tm")
     assert len(tm.children["scale"].graphs) == 4
     assert len(set(map(str, tm.children["scale"].graphs.values()))) == 4
-    functions = [getattr(expr, "method", getattr(expr, "label", "")) for expr in tm.flatten().graph.exprs()]
+    functions = [getattr(expr, "method", getattr(expr, "label", "")) for expr in tm.flatten().graph]
     assert functions.count("__mul__") == 5
     assert functions.count("__sub__") == 2
     assert functions.count("elemwise.relu") + functions.count("nn.relu") == 2
@@ -77,7 +77,7 @@ def test_a_flat_graph_has_as_many_calls_as_megengine_says() -> None:
         lines = json.loads(path.read_text())["flat_graph"].splitlines()
         wanted = [line for line in lines if line.startswith("\t%") and " = getattr(" not in line]
         flat = tmconvert.load(path.with_suffix(".tm")).flatten()
-        assert len([expr for expr in flat.graph.exprs() if not isinstance(expr, GetAttr)]) == len(wanted)
+        assert len([expr for expr in flat.graph if not isinstance(expr, GetAttr)]) == len(wanted)
 
 
 def test_shared_modules_keep_one_set_of_parameters() -> None:
@@ -89,16 +89,14 @@ def test_shared_modules_keep_one_set_of_parameters() -> None:
 
 def test_names_tell_the_path_and_sources_the_scope() -> None:
     flat = tmconvert.load(DATA / "made" / "nested_shared.tm").flatten()
-    (conv, *_) = [
-        expr for expr in flat.graph.exprs() if isinstance(expr, CallMethod) and expr.method == "__call__"
-    ]
+    (conv, *_) = [expr for expr in flat.graph if isinstance(expr, CallMethod) and expr.method == "__call__"]
     assert conv.output.name.startswith("left_")
     assert conv.source.scope == "left"
     assert conv.source.class_name == "Nested_left"
     assert conv.source.file.endswith("nested_shared.tm")
-    scopes = {expr.source.scope for expr in flat.graph.exprs()}
+    scopes = {expr.source.scope for expr in flat.graph}
     assert scopes == {"", "left", "right", "blocks.0", "blocks.1"}
-    names = [node.name for expr in flat.graph.exprs() for node in expr.outputs]
+    names = [node.name for expr in flat.graph for node in expr.outputs]
     assert len(names) == len(set(names))
     assert "blocks_0_out" in names
 
@@ -113,7 +111,7 @@ def test_a_module_held_by_a_constant_is_inlined() -> None:
     body = Body(top)
     body.give(body.call(body.captured(inner), body.inputs[0]))
     assert np.array_equal(top.flatten()(X), -X)
-    assert [expr.source.scope for expr in top.flatten().graph.exprs()][-1] == "held.child"
+    assert [expr.source.scope for expr in top.flatten().graph][-1] == "held.child"
 
 
 def test_modules_are_passed_as_arguments() -> None:
@@ -133,7 +131,7 @@ def test_odd_names_become_valid_ones() -> None:
     top = module("", **{"模型": chain(1), "a-b c": chain(1)})
     body = Body(top)
     body.give([body.call(body.child(name), body.inputs[0], name="π") for name in ("模型", "a-b c")])
-    names = [node.name for expr in top.flatten().graph.exprs() for node in expr.outputs]
+    names = [node.name for expr in top.flatten().graph for node in expr.outputs]
     assert all(re.fullmatch(r"[A-Za-z0-9_]+", name) for name in names)
     assert len(names) == len(set(names))
 

@@ -27,11 +27,11 @@ def diamond() -> InternalGraph:
 
 
 def by_name(graph: InternalGraph) -> dict[str, Expr]:
-    return {expr.outputs[0].name: expr for expr in graph.exprs()}
+    return {expr.outputs[0].name: expr for expr in graph}
 
 
 def node_of(graph: InternalGraph, name: str) -> Node:
-    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     return next(node for node in nodes if node.name == name)
 
 
@@ -41,7 +41,7 @@ def call(function: str, args: tuple[object, ...], name: str) -> CallFunction:
 
 def assert_linked(graph: InternalGraph) -> None:
     """Every link is recorded on both of its ends, forwards and backwards."""
-    exprs = list(graph.exprs())
+    exprs = list(graph)
     assert len(graph) == len(exprs)
     assert [expr.previous for expr in exprs] == [None, *exprs[:-1]][: len(exprs)]
     assert [expr.next for expr in exprs] == [*exprs[1:], None][: len(exprs)]
@@ -59,7 +59,7 @@ def assert_linked(graph: InternalGraph) -> None:
 
 def test_insert_at_the_end_at_the_front_and_between() -> None:
     graph = diamond()
-    first, *_, last = graph.exprs()
+    first, *_, last = graph
     graph.insert(call("aten::exp", (graph.inputs[0],), "front"), before=first)
     graph.insert(call("aten::exp", (node_of(graph, "c"),), "between"), before=last)
     graph.insert(call("aten::exp", (node_of(graph, "d"),), "end"))
@@ -73,7 +73,7 @@ def test_insert_into_an_empty_graph() -> None:
     assert graph.last is None
     x = graph.add_input(TensorNode("x"))
     expr = graph.insert(call("aten::exp", (x,), "y"))
-    assert list(graph.exprs()) == [expr]
+    assert list(graph) == [expr]
     assert_linked(graph)
 
 
@@ -104,7 +104,7 @@ def test_remove_all_while_iterating() -> None:
     graph = diamond()
     graph.set_result(())
     seen = []
-    for expr in graph.exprs():
+    for expr in graph:
         seen.append(expr.outputs[0].name)
         for node in expr.outputs:
             graph.replace_uses(node, graph.inputs[0])
@@ -118,7 +118,7 @@ def test_a_walk_goes_on_after_its_expression_and_the_next_ones_are_gone() -> Non
     graph = diamond()
     graph.set_result(())
     exprs = by_name(graph)
-    walk = graph.exprs()
+    walk = iter(graph)
     assert next(walk) is exprs["a"]
     assert next(walk) is exprs["b"]
     for name in ("d", "c", "b"):
@@ -132,7 +132,7 @@ def test_a_walk_goes_on_after_its_expression_and_the_next_ones_are_gone() -> Non
 def test_a_walk_does_not_see_what_is_inserted_in_front_of_it() -> None:
     graph = diamond()
     seen = []
-    for expr in graph.exprs():
+    for expr in graph:
         seen.append(expr.outputs[0].name)
         if len(seen) < 10:
             graph.insert(call("aten::exp", (graph.inputs[0],), graph.free_name("e")), before=expr)
@@ -145,9 +145,7 @@ def test_replace_uses_reaches_every_argument_and_the_result() -> None:
     graph = diamond()
     graph.replace_uses(node_of(graph, "a"), graph.inputs[0])
     graph.replace_uses(node_of(graph, "b"), graph.inputs[0])
-    assert graph.inputs[0].uses == {
-        expr: expr.inputs.count(graph.inputs[0]) for expr in graph.exprs() if expr.inputs
-    }
+    assert graph.inputs[0].uses == {expr: expr.inputs.count(graph.inputs[0]) for expr in graph if expr.inputs}
     assert graph.outputs == [node_of(graph, "d"), graph.inputs[0]]
     assert not node_of(graph, "a").users
     assert_linked(graph)
@@ -248,11 +246,11 @@ def test_copy_is_equal_and_independent() -> None:
     assert clone.to_text() == graph.to_text()
     assert_linked(clone)
     assert by_name(clone)["w"].value is weight
-    originals = {id(node) for expr in graph.exprs() for node in (*expr.inputs, *expr.outputs)}
-    assert not originals & {id(node) for expr in clone.exprs() for node in (*expr.inputs, *expr.outputs)}
+    originals = {id(node) for expr in graph for node in (*expr.inputs, *expr.outputs)}
+    assert not originals & {id(node) for expr in clone for node in (*expr.inputs, *expr.outputs)}
     before = graph.to_text()
     clone.set_result(())
-    for expr in [*clone.exprs()][::-1]:
+    for expr in [*clone][::-1]:
         clone.remove(expr)
     assert graph.to_text() == before
     assert_linked(graph)
@@ -263,7 +261,7 @@ def test_copy_does_not_share_attributes() -> None:
     x = graph.add_input(TensorNode("x", (2, 3), np.dtype(np.float32)))
     expr = CallFunction("aten::reshape", (x,), {"shape": [3, 2]}, result=TensorNode("y"))
     graph.insert(expr)
-    (twin,) = graph.copy().exprs()
+    (twin,) = graph.copy()
     twin.kwargs["shape"].append(1)
     assert expr.kwargs == {"shape": [3, 2]}
 

@@ -49,7 +49,7 @@ def test_the_sample_reads_back() -> None:
     graph = parse_graph(SAMPLE)
     text = graph.to_text()
     assert parse_graph(text).to_text() == text
-    weight, conv, split = graph.exprs()
+    weight, conv, split = graph
     assert isinstance(weight, Constant) and isinstance(conv, CallFunction)
     assert weight.name == "head.weight"
     assert weight.made_by == "fold"
@@ -164,7 +164,7 @@ def test_any_graph_reads_back(graph: InternalGraph) -> None:
     again = parse_graph(text, graph_constants(graph))
     assert again.to_text() == text
     text.encode("utf-8")
-    for before, after in zip(graph.exprs(), again.exprs(), strict=True):
+    for before, after in zip(graph, again, strict=True):
         assert (before.source, before.made_by or None) == (after.source, after.made_by)
         if isinstance(before, Constant) and isinstance(after, Constant):
             assert before.value.dtype == after.value.dtype
@@ -184,7 +184,7 @@ def test_constants_of_every_type(short: str, shape: tuple[int, ...]) -> None:
     graph.set_result((node,))
     constants = graph_constants(graph)
     assert len(constants) == (array.size > INLINE_ELEMENTS)
-    (again,) = parse_graph(graph.to_text(), constants).exprs()
+    (again,) = parse_graph(graph.to_text(), constants)
     assert again.value.dtype == dtype
     np.testing.assert_array_equal(again.value, array, strict=True)
 
@@ -197,7 +197,7 @@ def test_extreme_floats_keep_their_bits() -> None:
         )
         graph = InternalGraph()
         graph.insert(Constant(array, result=TensorNode("c", array.shape, array.dtype)))
-        (again,) = parse_graph(graph.to_text()).exprs()
+        (again,) = parse_graph(graph.to_text())
         assert again.value.tobytes() == array.tobytes()
 
 
@@ -213,7 +213,7 @@ def test_any_string_is_kept(text: str) -> None:
     printed.encode("utf-8")
     again = parse_graph(printed)
     assert again.name == (text or "main")
-    (expr,) = again.exprs()
+    (expr,) = again
     assert expr.kwargs == {"s": text}
     assert again.inputs[0].expr.source == Source(text, 1, text, text)
     assert again.to_text() == printed
@@ -238,7 +238,7 @@ def test_a_tuple_of_one_is_not_its_item() -> None:
 def test_large_constants_are_taken_by_digest_and_checked() -> None:
     array = np.arange(40, dtype=np.float32)
     text = f'graph g() -> () {{\n  %c = aten::constant() {{digest="{digest(array)}"}} : f32[40]\n}}\n'
-    (expr,) = parse_graph(text, {digest(array): array}).exprs()
+    (expr,) = parse_graph(text, {digest(array): array})
     assert expr.value is array
     assert "the constant with digest" in refusal(text).message
     with pytest.raises(LoadError, match="has another type or other values"):

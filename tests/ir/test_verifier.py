@@ -64,7 +64,7 @@ def test_the_error_shows_the_node_its_neighbours_and_the_line() -> None:
 
 def test_tm3011_used_before_defined() -> None:
     graph = good()
-    _, add, relu = graph.exprs()
+    _, add, relu = graph
     graph.set_arguments(add, (relu.output, add.args[1]), {})
     error = error_of(graph)
     assert error.code == "TM3011"
@@ -74,7 +74,7 @@ def test_tm3011_used_before_defined() -> None:
 
 def test_tm3011_from_another_graph() -> None:
     graph, other = good(), good()
-    _, add, _ = graph.exprs()
+    _, add, _ = graph
     graph.set_arguments(add, (other.inputs[0], add.args[1]), {})
     assert error_of(graph).code == "TM3011"
 
@@ -91,7 +91,7 @@ def test_tm3011_result_not_defined() -> None:
 
 def test_tm3012_two_producers() -> None:
     graph = good()
-    _, add, relu = graph.exprs()
+    _, add, relu = graph
     relu.result = add.output
     graph.set_result(())
     error = error_of(graph)
@@ -107,7 +107,7 @@ def test_tm3012_belongs_to_another_graph() -> None:
 
 def test_tm3012_recorded_uses_are_wrong() -> None:
     graph = good()
-    _, add, _ = graph.exprs()
+    _, add, _ = graph
     add.args = (add.args[0], add.args[0])
     error = error_of(graph)
     assert error.code == "TM3012"
@@ -128,7 +128,7 @@ def test_tm3012_result_changed_behind_the_graphs_back() -> None:
 @pytest.mark.parametrize("name", ["x", "two words", "", "ü", "%x"])
 def test_tm3013_names(name: str) -> None:
     graph = good()
-    next(graph.exprs()).outputs[0]._name = name
+    next(iter(graph)).outputs[0]._name = name
     error = error_of(graph)
     assert (error.code, error.message) == ("TM3013", f"the name {name!r} is used twice or not valid")
 
@@ -164,7 +164,7 @@ def test_tm3014_arguments_in_another_form_than_the_signatures() -> None:
     graph = parse_graph(
         'graph g(%x: f32[2,3]) -> (%y) {\n  %y = aten::relu(%x) : f32[2,3]   loc("a.py":1)\n}\n'
     )
-    (relu,) = graph.exprs()
+    (relu,) = graph
     graph.set_arguments(relu, (), {"x": graph.inputs[0]})
     assert error_of(graph).code == "TM3014"
 
@@ -219,7 +219,7 @@ def test_tm3015_an_argument_of_unknown_type() -> None:
 @pytest.mark.parametrize("value", [np.zeros(3, np.float64), np.zeros(4, np.float32), [1.0, 2.0, 3.0], None])
 def test_tm3016_constants(value: object) -> None:
     graph = good()
-    next(graph.exprs()).value = value
+    next(iter(graph)).value = value
     error = error_of(graph)
     assert (error.code, error.message) == ("TM3016", "the constant %w does not match its declared type")
 
@@ -304,7 +304,7 @@ def test_every_break_is_found_whatever_its_place() -> None:
         for spoil in breaks:
             lines = [f'  %n{i + 1} = aten::neg(%n{i}) : f32[2]   loc("a.py":{i})' for i in range(5)]
             graph = parse_graph("graph g(%n0: f32[2]) -> (%n5) {\n" + "\n".join(lines) + "\n}\n")
-            expr = list(graph.exprs())[position]
+            expr = list(graph)[position]
             assert isinstance(expr, CallFunction)
             spoil(expr)
             assert f"> %n{position + 1} = " in error_of(graph).excerpt

@@ -151,7 +151,7 @@ def prepared(
     if target == "tflite":
         for each in list(nested(graph)):
             AlignRanks(catalogue()).run(each)
-        for call in graph.exprs():
+        for call in graph:
             if isinstance(call, CallFunction) and call.function == "tm::relayout":
                 (call.output if call.kwargs["to"] == "nhwc" else call.inputs[0]).layout = "nhwc"
     return graph
@@ -335,7 +335,7 @@ def layouts_of(graph: InternalGraph) -> list[str | None]:
     Channels-last is left out where an operand of lower rank is computed: it takes a reshape, which
     needs the order of the source.
     """
-    calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    calls = [expr for expr in graph if isinstance(expr, CallFunction)]
     kinds = [_rule(call).kind for call in calls]
     layouts: list[str | None] = [] if "nhwc" in kinds else [None]
     last_possible = {*kinds} <= {"nhwc", "any"} and all(
@@ -357,7 +357,7 @@ def store_as(graph: InternalGraph, layout: str | None) -> None:
 
 def store_channels_last(graph: InternalGraph) -> None:
     """Marks the rank-4 tensors that the layout rules name."""
-    for call in graph.exprs():
+    for call in graph:
         if not isinstance(call, CallFunction):
             continue
         rule = _rule(call)

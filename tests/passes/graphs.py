@@ -54,7 +54,7 @@ def refusals(step: Any, graph: InternalGraph) -> list[str]:
 def recorded(step: Any, graph: InternalGraph) -> Any:
     """Runs a pass and checks what holds of all: valid, same values, and an honest record of changes."""
     before, text = graph.copy(), graph.to_text()
-    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     if is_symbolic([node.shape for node in nodes if isinstance(node, TensorNode)]):
         record = step.run(graph)  # there is nothing to compute for sizes that are not known
         verify_graph(graph, catalogue())

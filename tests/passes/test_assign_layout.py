@@ -33,7 +33,7 @@ from tmconvert.targets.tflite.passes.layout_plan import (
 
 
 def relayouts(graph: InternalGraph) -> int:
-    return sum(isinstance(expr, CallFunction) and expr.function == "tm::relayout" for expr in graph.exprs())
+    return sum(isinstance(expr, CallFunction) and expr.function == "tm::relayout" for expr in graph)
 
 
 def prepared(graph: InternalGraph) -> InternalGraph:
@@ -96,7 +96,7 @@ def test_values_stay_and_rules_hold(graph: InternalGraph, io_layout: str) -> Non
 
 def plans(graph: InternalGraph, io_nhwc: bool) -> Iterator[LayoutPlan]:
     """Every plan that the rules allow."""
-    calls = [expr for expr in graph.exprs() if not isinstance(expr, Constant)]
+    calls = [expr for expr in graph if not isinstance(expr, Constant)]
     choices: list[list[tuple[bool, bool]]] = []
     for call in calls:
         kind = rule_of(call, catalogue()).kind
@@ -130,7 +130,7 @@ def view_cost(expr: Expr, plan: LayoutPlan) -> float:
 def cost(graph: InternalGraph, plan: LayoutPlan, io_nhwc: bool) -> float:
     """Bytes moved by transposes of tensors and inside views."""
     total = 0.0
-    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     for node in nodes:
         if not is_image(node) or isinstance(node.expr, Constant):
             continue
@@ -138,7 +138,7 @@ def cost(graph: InternalGraph, plan: LayoutPlan, io_nhwc: bool) -> float:
             {io_nhwc} if graph.is_output(node) else set()
         )
         total += transpose_cost(node) if users - {plan.gives_nhwc[node.expr]} else 0
-    for expr in graph.exprs():
+    for expr in graph:
         if isinstance(expr, CallFunction) and expr.function == "tm::view":
             total += view_cost(expr, plan)
     return total
@@ -152,7 +152,7 @@ def test_no_plan_is_cheaper(graph: InternalGraph, io_nhwc: bool) -> None:
     plan = plan_layout(
         graph, catalogue(), nhwc_inputs=inputs, nhwc_outputs=outputs, absorbs_flatten=lambda expr: False
     )
-    views = [expr for expr in graph.exprs() if isinstance(expr, CallFunction) and expr.function == "tm::view"]
+    views = [expr for expr in graph if isinstance(expr, CallFunction) and expr.function == "tm::view"]
     best = min(cost(graph, other, io_nhwc) for other in plans(graph, io_nhwc))
     if all(is_submodular(view) for view in views):
         assert cost(graph, plan, io_nhwc) == best
@@ -213,7 +213,7 @@ def test_computed_weights_stay_in_the_order_of_the_source() -> None:
     weight = net("aten::relu", w)
     graph = net.give(net("aten::conv2d", x, weight, None, [1, 1], [0, 0], [1, 1], 1))
     assert apply(AssignLayout(catalogue(), "nhwc"), graph)
-    *_, conv = graph.exprs()
+    *_, conv = graph
     assert conv.args[0].layout == "nhwc"
     assert conv.args[1].layout is None
 
@@ -223,7 +223,7 @@ def test_one_tensor_as_operand_and_as_weight() -> None:
     x = net.input(2, 2, 1, 1)
     graph = net.give(net("aten::conv2d", x, x, None, [1, 1], [0, 0], [1, 1], 1))
     assert apply(AssignLayout(catalogue(), "nhwc"), graph)
-    *_, conv = [expr for expr in graph.exprs() if expr.function == "aten::conv2d"]
+    *_, conv = [expr for expr in graph if expr.function == "aten::conv2d"]
     assert [node.layout for node in conv.inputs] == ["nhwc", None]
 
 
@@ -232,7 +232,7 @@ def test_a_flatten_in_front_of_linear_layers_moves_the_weights(users: int) -> No
     net = Net()
     flat = net("aten::reshape", net.conv(net.input(2, 2, 3, 5), 3), [2, 45])
     graph = prepared(net.give(*(net("aten::linear", flat, net.constant(4, 45), None) for _ in range(users))))
-    (view,) = [expr for expr in graph.exprs() if getattr(expr, "function", "") == "tm::view"]
+    (view,) = [expr for expr in graph if getattr(expr, "function", "") == "tm::view"]
     assert absorbs_flatten(graph, view)
     assert apply(AssignLayout(catalogue(), "nhwc"), graph)
     assert relayouts(graph) == 0
@@ -311,7 +311,7 @@ def assigned() -> InternalGraph:
 )
 def test_a_broken_layout_is_found(function: str, spoil: object, message: str) -> None:
     graph = assigned()
-    expr = next(expr for expr in graph.exprs() if getattr(expr, "function", "") == function)
+    expr = next(expr for expr in graph if getattr(expr, "function", "") == function)
     if function == "aten::add":
         assert [node.layout for node in expr.inputs] == [expr.output.layout] * 2
         for node in (*expr.inputs, expr.output):

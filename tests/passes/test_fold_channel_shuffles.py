@@ -22,7 +22,7 @@ def routed(graph: InternalGraph) -> list[str]:
     for make in (FuseViews, FoldChannelShuffles):
         apply(make(catalogue()), graph)
         apply(EliminateDeadCode(), graph)
-    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in graph if isinstance(expr, CallFunction)]
 
 
 def shuffled(net: Net, x: Any, groups: int = 2) -> Any:
@@ -85,7 +85,7 @@ def test_pixel_shuffles_are_blocks() -> None:
     graph = net.give(up, net.conv(down, 5))
     apply(Decompose(catalogue(), "tflite", TFLITE_RUNTIME), graph)
     routed(graph)
-    orders = [expr.kwargs["order"] for expr in graph.exprs() if getattr(expr, "function", "") == "tm::view"]
+    orders = [expr.kwargs["order"] for expr in graph if getattr(expr, "function", "") == "tm::view"]
     assert orders == [[0, 3, 4, 1, 5, 2], [0, 3, 5, 1, 2, 4]]  # DEPTH_TO_SPACE and SPACE_TO_DEPTH
 
 

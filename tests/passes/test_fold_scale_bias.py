@@ -20,7 +20,7 @@ def folded(graph: InternalGraph) -> list[str]:
     for make in (FuseViews, FoldScaleBias):
         apply(make(catalogue()), graph)
         apply(EliminateDeadCode(), graph)
-    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in graph if isinstance(expr, CallFunction)]
 
 
 def scaled(net: Net, x: Any, *shape: int) -> Any:

@@ -20,7 +20,7 @@ from tmconvert.targets.tflite.passes.sink_reshapes import SinkReshapes
 
 
 def functions(graph: InternalGraph) -> list[str]:
-    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in graph if isinstance(expr, CallFunction)]
 
 
 def moved(graph: InternalGraph) -> list[str]:
@@ -28,7 +28,7 @@ def moved(graph: InternalGraph) -> list[str]:
     for make in (FuseViews, FoldTransposes, SinkReshapes, FuseViews):
         apply(make(catalogue()), graph)
         apply(EliminateDeadCode(), graph)
-    calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    calls = [expr for expr in graph if isinstance(expr, CallFunction)]
     return [
         call.function
         for call in calls
@@ -175,7 +175,7 @@ def test_planes_of_volumes_meet() -> None:
     graph = net.give(net("aten::mean", net("aten::relu", volume(x, 2)), [2, 3, 4], False))
     apply(Decompose(catalogue(), "tflite", TFLITE_RUNTIME), graph)
     moved(graph)
-    views = [expr for expr in graph.exprs() if getattr(expr, "function", "") == "tm::view"]
+    views = [expr for expr in graph if getattr(expr, "function", "") == "tm::view"]
     left = moved(graph)
     assert left.count("aten::mean") == 1
     assert len([view for view in views if view.output.type.rank == 5]) == 0

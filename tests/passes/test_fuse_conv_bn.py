@@ -29,7 +29,7 @@ def conv(net: Net, x: TensorNode, weight: TensorNode, bias: Any = None, *, group
 
 
 def functions(graph: InternalGraph) -> list[str]:
-    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in graph if isinstance(expr, CallFunction)]
 
 
 @pytest.mark.parametrize("bias", [False, True])

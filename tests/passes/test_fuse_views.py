@@ -17,7 +17,7 @@ from tmconvert.symbolics.registry import catalogue
 
 
 def functions(graph: InternalGraph) -> list[str]:
-    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in graph if isinstance(expr, CallFunction)]
 
 
 def fused(graph: InternalGraph) -> list[str]:
@@ -116,7 +116,7 @@ def test_axes_and_indices_may_count_from_the_end() -> None:
     net = Net()
     y = net("aten::permute", net.input(2, 3, 5), [0, 1, 2])
     graph = net.give(net("aten::select", y, 0, 1))
-    *_, select = graph.exprs()
+    *_, select = graph
     select.kwargs.update(dim=-3, index=-1)
     assert fused(graph) == ["tm::view"]
 

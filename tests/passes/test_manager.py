@@ -35,7 +35,7 @@ class Step:
         record = PassRecord(self.name)
         if self.act is not None:
             self.act(graph)
-            record.did(next(graph.exprs()), "was looked at")
+            record.did(next(iter(graph)), "was looked at")
         return record
 
 

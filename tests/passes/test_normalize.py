@@ -28,7 +28,7 @@ def test_computed_types_are_those_that_megengine_recorded(path: Path) -> None:
 def test_a_disagreement_is_reported(tmp_path: Path) -> None:
     module = tmconvert.load(DATA / "op_s_elemwise.tm")
     assert module.graph is not None
-    for expr in module.graph.exprs():
+    for expr in module.graph:
         for node in expr.outputs:
             if node.name == "sub_out":
                 node.dtype = np.dtype(np.int32)  # type: ignore[attr-defined]

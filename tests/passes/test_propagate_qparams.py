@@ -27,7 +27,7 @@ def emitter(*shape: int) -> tuple[GraphEmitter, TensorNode]:
 
 
 def functions(graph: InternalGraph) -> list[str]:
-    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in graph if isinstance(expr, CallFunction)]
 
 
 def settled(graph: InternalGraph, *results: TensorNode) -> None:

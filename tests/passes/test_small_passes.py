@@ -24,7 +24,7 @@ from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 
 
 def functions(graph: InternalGraph) -> list[str]:
-    return [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in graph if isinstance(expr, CallFunction)]
 
 
 @st.composite
@@ -49,12 +49,12 @@ def networks(draw: st.DrawFn) -> InternalGraph:
 @given(networks())
 def test_random_networks(graph: InternalGraph) -> None:
     apply(FoldConstants(catalogue()), graph)
-    for expr in graph.exprs():
+    for expr in graph:
         assert not isinstance(expr, CallFunction) or not all(
             isinstance(node.expr, Constant) for node in expr.inputs
         )
     apply(AlignRanks(catalogue()), graph)
-    for expr in graph.exprs():
+    for expr in graph:
         if isinstance(expr, CallFunction) and expr.function != "aten::reshape":
             ranks = {
                 node.type.rank
@@ -63,7 +63,7 @@ def test_random_networks(graph: InternalGraph) -> None:
             }
             assert len(ranks) <= 1
     apply(EliminateDeadCode(), graph)
-    assert all(graph.use_count(node) for expr in graph.exprs() for node in expr.outputs)
+    assert all(graph.use_count(node) for expr in graph for node in expr.outputs)
     for step in (FoldConstants(catalogue()), AlignRanks(catalogue()), EliminateDeadCode()):
         assert not apply(step, graph)
 
@@ -90,7 +90,7 @@ def test_a_folded_value_has_the_name_and_the_quantization_of_the_result() -> Non
     )
     graph = parse_graph(text)
     assert apply(FoldConstants(catalogue()), graph)
-    (folded,) = [expr for expr in graph.exprs() if expr.outputs[0].name == "y"]
+    (folded,) = [expr for expr in graph if expr.outputs[0].name == "y"]
     assert isinstance(folded, Constant)
     assert folded.name == "scale"
     assert folded.made_by == "fold_constants"
@@ -141,7 +141,7 @@ def test_what_a_decomposition_emits_is_decomposed_in_turn() -> None:
     assert Decompose(ops, "onnx", 17).run(graph)
     assert functions(graph) == ["aten::neg", "aten::neg"]
     assert graph.outputs[0].name == "y"
-    assert all(expr.source.line == 3 and expr.made_by == "decompose" for expr in graph.exprs())
+    assert all(expr.source.line == 3 and expr.made_by == "decompose" for expr in graph)
 
 
 def test_a_decomposition_may_give_its_argument_back() -> None:
@@ -195,7 +195,7 @@ def test_equal_calls_are_computed_once() -> None:
     twice = [net("aten::mul", half, net.emitter.constant(np.float32(2))) for half in halves[:2]]
     graph = net.give(net("aten::mul", *twice), halves[2], net("aten::slice", x, 1, 2, 4))
     assert apply(EliminateCommonSubexpressions(catalogue()), graph)
-    calls = [expr.function for expr in graph.exprs() if isinstance(expr, CallFunction)]
+    calls = [expr.function for expr in graph if isinstance(expr, CallFunction)]
     assert sorted(calls) == ["aten::mul"] * 2 + ["aten::slice"] * 3  # outputs stay
     assert not apply(EliminateCommonSubexpressions(catalogue()), graph)
 

@@ -41,7 +41,7 @@ def source_grids(name: str) -> list[QParams]:
     """What the source itself says, of each tensor that it quantizes."""
     opened = bind_model(tmconvert.load(corpus.model(name)), NO_OVERRIDES, catalogue())
     graph = opened.normalized(catalogue()).graph
-    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     grids = [node.qparams for node in nodes if isinstance(node, TensorNode) and node.uses]
     return [grid for grid in grids if grid is not None and not grid.inferred]
 

@@ -117,7 +117,7 @@ def test_any_callable_is_a_function() -> None:
 
 def test_values_are_kept_on_request_and_may_be_given() -> None:
     tm = chain(1)
-    (call,) = tm.graph.exprs()
+    (call,) = tm.graph
     run = tmconvert.Interpreter(tm, garbage_collect_values=False)
     run.run(X)
     assert set(run.env) == {*tm.graph.inputs, call.output}
@@ -153,7 +153,7 @@ def test_expressions_are_interpreted_one_by_one() -> None:
     """MegEngine's loop over the expressions, over calls of submodules too."""
     tm, x, out = resnet()
     values: dict[Node, Any] = dict(zip(tm.graph.inputs, [tm, x], strict=True))
-    for expr in tm.graph.exprs():
+    for expr in tm.graph:
         results = expr.interpret(*[values[node] for node in expr.inputs])
         values |= dict(zip(expr.outputs, results, strict=True))
     np.testing.assert_allclose(values[tm.graph.outputs[0]], out, atol=1e-5)
@@ -161,7 +161,7 @@ def test_expressions_are_interpreted_one_by_one() -> None:
 
 def test_an_expression_checks_its_inputs() -> None:
     tm = chain(1)
-    (call,) = tm.graph.exprs()
+    (call,) = tm.graph
     with pytest.raises(UsageError, match=r"TM6003.*takes 1 inputs, 2 were given"):
         call.interpret(X, X)
     loose = CallFunction("neg", (TensorNode("x", (2, 3), X.dtype),), result=TensorNode("y"))

@@ -429,7 +429,7 @@ def test_an_edited_model_is_compared_with_its_graph(is_open: bool, tmp_path: Pat
     report = tmconvert.to_onnx(traced, tmp_path / "before.onnx")
     assert report.verified and not report.notes and traced.example.outputs is not None
     graph = traced.graph
-    relu = next(expr for expr in graph.exprs() if "relu" in repr(expr))
+    relu = next(expr for expr in graph if "relu" in repr(expr))
     (given,) = relu.inputs
     graph.replace_uses(relu.outputs[0], given)
     graph.remove(relu)

@@ -318,6 +318,12 @@ _GRAPH = {
         "a pooling op whose operand is in the layout of the source",
         _REPORT,
     ),
+    "TM3020": Explanation(
+        "a search did not find exactly one element",
+        "as_unique() is for a search that finds one expression or node; this one found none or several.",
+        'graph.get_function_by_type("nn.relu").as_unique(), in a model with two',
+        "Search for an id, which print(graph) shows, filter further, or take as_list().",
+    ),
 }
 
 _VERIFICATION = {

@@ -201,7 +201,7 @@ def _number(graph: InternalGraph) -> None:
         for node in graph.inputs:
             if node.expr is not None:
                 node.expr.id = next(numbers)
-        for expr in graph.exprs():
+        for expr in graph:
             expr.id = next(numbers)
             expr.source = Source(expr.source.file if expr.source else "", expr.id)
             callee = _called_graph(expr)

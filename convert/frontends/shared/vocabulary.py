@@ -109,6 +109,27 @@ class AdapterVocabulary:
         """Returns an emitter that adds ops of the catalogue to a graph."""
         return GraphEmitter(graph, catalogue())
 
+    def result_op(self, expr: Expr) -> str | None:
+        """Returns the op that computes the first result of a call; see ``ir.traced_module.Vocabulary``."""
+        graph = InternalGraph()
+
+        def stand_in(leaf: object) -> object:
+            if isinstance(leaf, ModuleNode):
+                return leaf.owner
+            if not isinstance(leaf, TensorNode):
+                return leaf
+            name = graph.free_name("x")
+            return graph.add_input(TensorNode(name, leaf.shape, leaf.dtype, qparams=leaf.qparams))
+
+        args, kwargs = map_leaves(stand_in, (expr.args, expr.kwargs))
+        try:
+            made = self.apply(GraphEmitter(graph, catalogue()), expr, args, kwargs)
+        except Refusal:
+            return None
+        first = next((leaf for leaf in leaves(made) if isinstance(leaf, TensorNode)), None)
+        producer = first.expr if first is not None else None
+        return producer.function if isinstance(producer, CallFunction) else None
+
     def op_name(self, expr: Expr) -> str:
         """Returns the name by which ``register_symbolic`` identifies the op of a call."""
         return self.name(expr)

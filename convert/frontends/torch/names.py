@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tmconvert.ir.function_names import register_namer
+
 # where an internal module's functions are found by users
 HOMES = {
     None: "torch",
@@ -61,6 +63,18 @@ def name_of(function: object) -> Name:
     elif home == "torch.fft":
         own = own.removeprefix("fft_")
     return Name(f"{home}.{own}", False, is_python)
+
+
+def _name_of_torch_function(function: object) -> str | None:
+    """Returns the recorded name of a function of torch or of an operator library; None for other objects."""
+    if isinstance(function, type) or not callable(function):
+        return None
+    home = getattr(function, "__module__", None)
+    is_of_torch = home in HOMES or str(home).partition(".")[0] == "torch"
+    return name_of(function).text if is_of_torch else None
+
+
+register_namer(_name_of_torch_function)
 
 
 def aten_name(name: str, is_method: bool) -> str:

@@ -84,7 +84,7 @@ def taken_over(
         sizes = {symbol.name: size for symbol, size in symbols if symbol is not None and symbol.from_data}
         if not sizes:
             return
-        for expr in graph.exprs():
+        for expr in graph:
             expr.kwargs = substituted(expr.kwargs, sizes)
             for node in expr.outputs:
                 if isinstance(node, TensorNode) and node.shape is not None:
@@ -96,7 +96,7 @@ def _outdated(
     graph: InternalGraph, catalogue: Mapping[str, OpDefinition]
 ) -> Iterator[tuple[list[TensorType], list[TensorType]]]:
     """Yields results whose types have data-dependent symbols that are now known, with the new types."""
-    for expr in graph.exprs():
+    for expr in graph:
         op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
         actual = [node.type for node in expr.outputs if isinstance(node, TensorNode)]
         if op is None or not data_symbols([each.shape for each in actual]):
@@ -140,5 +140,5 @@ def _with_sizes(type_: TensorType, sizes: Mapping[str, Size]) -> TensorType:
 
 
 def _shapes(graph: InternalGraph) -> list[Any]:
-    nodes = [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]
+    nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
     return [node.shape for node in nodes if isinstance(node, TensorNode) and node.shape is not None]

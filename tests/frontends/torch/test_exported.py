@@ -85,7 +85,7 @@ def test_a_file(program: torch.export.ExportedProgram, file: Path, tmp_path: Pat
     graph = traced.graph
     assert graph is not None
     assert [str(node) for node in graph.inputs[1:]] == ["x", "parts_more_0", "y"]
-    places = {expr.source.file for expr in graph.exprs() if expr.source is not None and expr.source.file}
+    places = {expr.source.file for expr in graph if expr.source is not None and expr.source.file}
     assert places == {__file__}
     assert any("count" in note for note in traced.notes)
     outcome = run("onnx", file, tmp_path / "o.onnx")

@@ -50,7 +50,7 @@ def test_builtin_modules_stay_visible() -> None:
     classes = {path: module.class_name for path, module in traced.modules()}
     assert classes["block.conv"] == "torch.nn.modules.conv.Conv2d"
     assert classes["layers.1"] == "torch.nn.modules.linear.Linear"
-    calls = [expr.args[0].name for expr in traced.graph.exprs() if isinstance(expr, CallMethod)]
+    calls = [expr.args[0].name for expr in traced.graph if isinstance(expr, CallMethod)]
     assert calls.count("block") + calls.count("block_1") == 2
 
 
@@ -70,9 +70,7 @@ def test_tied_parameters_are_one_array_and_shared_with_the_module() -> None:
 
 def test_sources_are_the_users_lines() -> None:
     traced = tmconvert.trace(Twice().eval(), IMAGE)
-    (relu,) = [
-        expr for expr in traced.get("block").graph.exprs() if getattr(expr, "function", "") == "torch.relu"
-    ]
+    (relu,) = [expr for expr in traced.get("block").graph if getattr(expr, "function", "") == "torch.relu"]
     line = Block.forward.__code__.co_firstlineno + 1
     assert (relu.source.file, relu.source.line) == (__file__, line)
 
@@ -187,7 +185,7 @@ def test_a_module_node_knows_its_module_everywhere() -> None:
     traced = tmconvert.trace(Twice().eval(), IMAGE)
     for _, module in traced.modules():
         for graph in module.graphs.values():
-            for expr in graph.exprs():
+            for expr in graph:
                 assert all(node.owner is not None for node in expr.outputs if isinstance(node, ModuleNode))
                 assert not isinstance(expr, GetAttr) or expr.name
 

@@ -64,7 +64,7 @@ def test_scripts_as_models_and_parts(script: Any) -> None:
     check(script, x)
     traced = check(Holder(script), x)
     graph = traced.flatten().graph
-    assert graph is not None and any("addmm" in str(expr) for expr in graph.exprs())
+    assert graph is not None and any("addmm" in str(expr) for expr in graph)
     check(torch.jit.trace(Net().eval(), x), x)
     check(lambda x: script.half(x) + 1, x)
     function = torch.jit.script(lambda_like)

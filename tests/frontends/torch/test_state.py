@@ -244,7 +244,7 @@ def test_two_threads_trace_at_once() -> None:
         thread.join()
     assert torch.nn.Module.__call__ is call
     for width, traced in results.items():
-        assert len([expr for expr in traced.flatten().graph.exprs() if "linear" in str(expr)]) == width
+        assert len([expr for expr in traced.flatten().graph if "linear" in str(expr)]) == width
 
 
 # ---- modes

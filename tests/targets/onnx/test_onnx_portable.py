@@ -95,7 +95,7 @@ def test_opencv_does_not_mistake_a_gate_for_hardswish(tmp_path: Path) -> None:
     emitter = GraphEmitter(graph, catalogue(), name="z")
     gate = emitter.call("aten::hardsigmoid", y)
     graph.set_result((emitter.call("aten::mul", x, gate),))
-    assert all(isinstance(expr, CallFunction) for expr in graph.exprs())
+    assert all(isinstance(expr, CallFunction) for expr in graph)
     path = tmp_path / "gate.onnx"
     with path.open("wb") as file:
         write_onnx(lower(graph, catalogue(), "onnx", 13).graph, file)

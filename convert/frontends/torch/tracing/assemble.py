@@ -186,10 +186,9 @@ class _Graph:
     def _module_node(self, module: TracedModule, path: str) -> Node:
         own = self.scope.path
         relative = path[len(own) + 1 :] if own and path.startswith(f"{own}.") else path if not own else ""
-        node = ModuleNode(
-            self.graph.free_name(_identifier(path.rpartition(".")[2])), module.class_name, owner=module
-        )
         number = self.assembler.number()
+        name = self.graph.free_name(_identifier(path.rpartition(".")[2]))
+        node = ModuleNode(name, module.class_name, owner=module, id=number)
         if relative:
             self.graph.insert(GetAttr(self.self_node, relative, result=node, id=number))
         else:  # it is called from a module that does not contain it

@@ -20,7 +20,7 @@ def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]
     that computes without scales there; what a call is made of in TFLite is none of its tensors.
     """
     makers: dict[str, Expr | None] = {node.name: node.expr for node in source.inputs}
-    makers |= {node.name: expr for expr in source.exprs() for node in expr.outputs}
+    makers |= {node.name: expr for expr in source for node in expr.outputs}
     origins = made.graph.origins
     found: dict[int, Unsupported] = {}
     for group in _groups(made.islands):

@@ -52,7 +52,7 @@ class AssignLayout:
 
     def run(self, graph: InternalGraph) -> PassRecord:
         self._check_names(graph)
-        is_spatial = any(self._is_spatial(expr) for expr in graph.exprs())
+        is_spatial = any(self._is_spatial(expr) for expr in graph)
         if not is_spatial and "nhwc" not in self.named.values():
             return PassRecord(self.name)
         default: IoLayout = self.io_layout if is_spatial else "source"
@@ -110,7 +110,7 @@ class AssignLayout:
                 if node in inputs:
                     record.did(node.expr, "is channels-last now")
         converted: dict[tuple[Node, Layout | None], TensorNode] = {}
-        for expr in graph.exprs():
+        for expr in graph:
             if isinstance(expr, Constant) or expr not in plan.takes_nhwc or _is_made_here(expr):
                 continue
             order: Layout | None = "nhwc" if plan.takes_nhwc[expr] else None

@@ -14,11 +14,11 @@ from tmconvert.targets.tflite.passes.layout_plan import is_image, operand_orders
 
 def check_layout(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
     """Raises GraphError TM3019 with the first expression whose operands or results break its rule."""
-    for node in [*graph.inputs, *(node for expr in graph.exprs() for node in expr.outputs)]:
+    for node in [*graph.inputs, *(node for expr in graph for node in expr.outputs)]:
         layout = node.layout if isinstance(node, TensorNode) else None
         if layout not in (None, "nhwc") or (layout and not is_image(node)):
             raise GraphError("TM3019", f"%{node.name} cannot be stored as {layout}")
-    for expr in graph.exprs():
+    for expr in graph:
         if isinstance(expr, CallFunction):
             _check_call(expr, catalogue)
 

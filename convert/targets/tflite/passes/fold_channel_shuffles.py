@@ -72,7 +72,7 @@ class FoldChannelShuffles:
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
         apply_rules(record, graph, (_PixelShuffle(self), _PixelUnshuffle(self)))
-        calls = [expr for expr in graph.exprs() if isinstance(expr, CallFunction)]
+        calls = [expr for expr in graph if isinstance(expr, CallFunction)]
         shuffles = [expr for expr in calls if _shuffle(expr) is not None]
         reasons = {expr: self.reason_after(graph, expr, set()) for expr in shuffles}
         free = [expr for expr in shuffles if reasons[expr] is None]
@@ -238,7 +238,7 @@ class _Router:
 
     def route(self, shuffles: Sequence[CallFunction]) -> None:
         behind = _behind(shuffles)
-        for expr in list(self.graph.exprs()):
+        for expr in list(self.graph):
             if not isinstance(expr, CallFunction):
                 continue
             if self.rules.moves(expr):

@@ -99,10 +99,10 @@ class _Planner:
         for node in self.graph.inputs:
             assert node.expr is not None
             self.gives[node.expr] = CutGraph.SINK if node in self.nhwc_inputs else CutGraph.SOURCE
-        for expr in self.graph.exprs():
+        for expr in self.graph:
             if not isinstance(expr, Constant):
                 self._label(expr)
-        for node in [*self.graph.inputs, *(node for expr in self.graph.exprs() for node in expr.outputs)]:
+        for node in [*self.graph.inputs, *(node for expr in self.graph for node in expr.outputs)]:
             if isinstance(node, TensorNode) and is_image(node) and not isinstance(node.expr, Constant):
                 self._price(node)
         source_side = self.cut.source_side()

@@ -1,0 +1,263 @@
+"""Searches in source graphs: filters over expressions and nodes, named as in MegEngine's TracedModule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import translate
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tmconvert.errors import UsageError
+from tmconvert.ir.expr import CallFunction, CallMethod, Expr
+from tmconvert.ir.function_names import name_of_function
+from tmconvert.ir.node import ModuleNode, Node
+from tmconvert.ir.tree import leaves
+
+if TYPE_CHECKING:
+    from tmconvert.ir.graph import InternalGraph
+
+Item = TypeVar("Item", bound=Expr | Node)
+MOST_SHOWN = 5  # of the items that a message lists
+
+
+class _Filter(Generic[Item]):
+    """A view of a graph: each iteration walks the graph anew, so that it sees later edits."""
+
+    def __init__(self, walk: Callable[[], Iterable[Item]]) -> None:
+        self._walk = walk
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._walk())
+
+    def as_list(self) -> list[Item]:
+        """Returns what was found, in execution order."""
+        return list(self)
+
+    def as_dict(self) -> dict[int, Item]:
+        """Returns what was found by id."""
+        return {item.id: item for item in self}
+
+    def as_count(self) -> int:
+        """Counts what was found."""
+        return sum(1 for _ in self)
+
+    def as_unique(self) -> Item:
+        """Returns the only one that was found. Raises UsageError TM3020 where there are none or several."""
+        found = self.as_list()
+        if len(found) == 1:
+            return found[0]
+        shown = [repr(item).replace("\t", " ") for item in found[:MOST_SHOWN]]
+        raise UsageError(
+            "TM3020",
+            f"the search found {len(found)} elements, one was expected",
+            notes=[("found", "; ".join([*shown, *(["..."] if len(found) > MOST_SHOWN else [])]))]
+            if found
+            else [],
+        )
+
+
+class ExprFilter(_Filter[Expr]):
+    """Expressions of a graph, in execution order; the methods filter them further.
+
+    >>> graph.exprs().call_function("nn.relu").as_count()  # doctest: +SKIP
+    9
+    """
+
+    def call_function(self, function: Any = None) -> ExprFilter:
+        """Keeps the calls of a function, by default of any.
+
+        ``function`` is a name (``"nn.relu"``, ``"megengine.functional.nn.relu"``), the function itself
+        (``torch.relu``), or an op of the catalogue (``"aten::relu"``), which finds the calls of functions,
+        methods and builtin modules that mean this op.
+        """
+        return self._that(lambda expr: _calls_function(expr, function))
+
+    def call_method(self, method: Any = None) -> ExprFilter:
+        """Keeps the calls of a method, by its name or the method itself (``torch.Tensor.add``); by default of
+        any, calls of modules included.
+        """
+        name = method if method is None or isinstance(method, str) else method.__name__
+        return self._that(lambda expr: isinstance(expr, CallMethod) and name in (None, expr.method))
+
+    def call_module(self, module_class: Any = None) -> ExprFilter:
+        """Keeps the calls of modules of a class, which is the class or its name (``"Conv2d"``)."""
+        return self._that(
+            lambda expr: (
+                isinstance(expr, CallMethod)
+                and expr.method == "__call__"
+                and _is_of_class(expr.args[0], module_class)
+            )
+        )
+
+    def expr_id(self, expr_id: int | Sequence[int]) -> ExprFilter:
+        """Keeps the expressions with an id, or one of several."""
+        wanted = _as_set(expr_id)
+        return self._that(lambda expr: expr.id in wanted)
+
+    def type(self, expr_class: type[Expr]) -> ExprFilter:
+        """Keeps the expressions of a class, such as ``GetAttr``."""
+        return self._that(lambda expr: isinstance(expr, expr_class))
+
+    def name(self, name: str, ignorecase: bool = True) -> ExprFilter:
+        """Keeps the expressions one of whose results has a name; see ``NodeFilter.name``."""
+        is_called = _name_filter(name, ignorecase)
+        return self._that(lambda expr: any(map(is_called, expr.outputs)))
+
+    def _that(self, condition: Callable[[Expr], bool]) -> ExprFilter:
+        return ExprFilter(lambda: (expr for expr in self if condition(expr)))
+
+
+class NodeFilter(_Filter[Node]):
+    """Inputs of a graph and results of its expressions, in execution order; the methods filter them further.
+
+    >>> graph.nodes().name("*_conv1").as_list()  # doctest: +SKIP
+    [backbone_conv1, layer1_conv1]
+    """
+
+    def type(self, node_class: Any) -> NodeFilter:
+        """Keeps the modules of a class (``"Conv2d"``, ``torch.nn.Conv2d``), or the nodes of a class of nodes
+        (``TensorNode``).
+        """
+        if isinstance(node_class, type) and issubclass(node_class, Node):
+            return self._that(lambda node: isinstance(node, node_class))
+        return self._that(lambda node: _is_of_class(node, node_class))
+
+    def node_id(self, node_id: int | Sequence[int]) -> NodeFilter:
+        """Keeps the nodes with an id, or one of several."""
+        wanted = _as_set(node_id)
+        return self._that(lambda node: node.id in wanted)
+
+    def name(self, name: str, ignorecase: bool = True) -> NodeFilter:
+        """Keeps the nodes with a name, which may have ``*`` and ``?``.
+
+        It is compared with the node's name, with ``GRAPH_NAME`` as ``"{:p}".format(graph)`` prints it, and
+        with the qualified name.
+        """
+        return self._that(_name_filter(name, ignorecase))
+
+    def _that(self, condition: Callable[[Node], bool]) -> NodeFilter:
+        return NodeFilter(lambda: (node for node in self if condition(node)))
+
+
+def walk_exprs(graph: InternalGraph, recursive: bool, with_inputs: bool = False) -> Iterator[Expr]:
+    """Yields expressions; those of a called module follow its first call."""
+    for owner, expr in _steps(graph, recursive):
+        if expr is not None:
+            yield expr
+        elif with_inputs:
+            yield from [node.expr for node in owner.inputs if node.expr is not None]
+
+
+def walk_nodes(graph: InternalGraph, recursive: bool) -> Iterator[Node]:
+    """Yields formal inputs and results; those of a called module follow the results of its first call."""
+    for owner, expr in _steps(graph, recursive):
+        yield from owner.inputs if expr is None else expr.outputs
+
+
+def dependencies(nodes: Iterable[Node]) -> list[Expr]:
+    """Returns the expressions that nodes depend on, the last first, each once."""
+    found: dict[Expr, None] = {}
+    waiting = list(nodes)
+    while waiting:
+        expr = waiting.pop().expr
+        if expr is not None and expr not in found:
+            found[expr] = None
+            waiting.extend(expr.inputs)
+    return list(found)
+
+
+def _steps(graph: InternalGraph, recursive: bool) -> Iterator[tuple[InternalGraph, Expr | None]]:
+    """Yields ``(graph, None)`` where a graph begins, and ``(graph, expr)`` for each of its expressions."""
+    seen = {graph}
+    entered = [_own_steps(graph)]
+    while entered:
+        step = next(entered[-1], None)
+        if step is None:
+            entered.pop()
+            continue
+        yield step
+        if recursive and step[1] is not None:
+            fresh = [called for called in dict.fromkeys(_called_graphs(step[1])) if called not in seen]
+            seen.update(fresh)
+            entered.extend(_own_steps(called) for called in reversed(fresh))
+
+
+def _own_steps(graph: InternalGraph) -> Iterator[tuple[InternalGraph, Expr | None]]:
+    yield graph, None
+    for expr in graph:
+        yield graph, expr
+
+
+def _called_graphs(expr: Expr) -> Iterator[InternalGraph]:
+    """Yields the graph of the module that is called, and those of branches and loop bodies."""
+    if not isinstance(expr, (CallFunction, CallMethod)):
+        return
+    for node in expr.inputs:
+        if not isinstance(node, ModuleNode) or node.owner is None:
+            continue
+        if isinstance(expr, CallMethod) and node is expr.args[0]:
+            called = node.owner.graph_for(expr.args, expr.kwargs)
+            yield from () if called is None else (called,)
+        else:
+            yield from node.owner.graphs.values()
+    if isinstance(expr, CallFunction):
+        yield from (leaf for leaf in leaves((expr.args, expr.kwargs)) if _is_graph(leaf))
+
+
+def _is_graph(leaf: object) -> bool:
+    from tmconvert.ir.graph import InternalGraph
+
+    return isinstance(leaf, InternalGraph)
+
+
+def _calls_function(expr: Expr, function: Any) -> bool:
+    if function is None:
+        return isinstance(expr, CallFunction)
+    if isinstance(function, str) and "::" in function:
+        return _means(expr, function)
+    if not isinstance(expr, CallFunction):
+        return False
+    name = name_of_function(function)
+    return name in (expr.function, expr.label) or expr.function.endswith(f".{name}")
+
+
+def _means(expr: Expr, op: str) -> bool:
+    """Whether a call computes its first result by an op of the catalogue."""
+    if isinstance(expr, CallFunction) and expr.function == op:
+        return True
+    graph = expr.graph
+    owner = graph.inputs[0] if graph is not None and graph.inputs else None
+    if not isinstance(owner, ModuleNode) or owner.owner is None or owner.owner.vocabulary is None:
+        return False
+    if isinstance(expr, CallMethod) and isinstance(expr.args[0], ModuleNode) and any(_called_graphs(expr)):
+        return False  # its own calls are searched
+    is_call = isinstance(expr, (CallFunction, CallMethod))
+    return is_call and owner.owner.vocabulary.result_op(expr) == op
+
+
+def _is_of_class(node: Any, module_class: Any) -> bool:
+    if not isinstance(node, ModuleNode):
+        return False
+    if module_class is None:
+        return True
+    name = name_of_function(module_class)
+    own = node.owner.class_name if node.owner is not None else node.class_name
+    return own == name or own.endswith(f".{name}")
+
+
+def _name_filter(name: str, ignorecase: bool) -> Callable[[Node], bool]:
+    pattern = re.compile(translate(name), re.IGNORECASE if ignorecase else 0)
+
+    def is_called(node: Node) -> bool:
+        own = str(node)
+        if own == name or pattern.match(own):
+            return True
+        graph = node.top_graph
+        others = [node.qualname] if graph is None else [f"{graph.name}_{own}", node.qualname]
+        return any(other == name or pattern.match(other) for other in others)
+
+    return is_called
+
+
+def _as_set(ids: int | Sequence[int]) -> set[int]:
+    return {ids} if isinstance(ids, int) else set(ids)
