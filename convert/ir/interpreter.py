@@ -13,6 +13,7 @@ from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr,
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.symbolic.open_sizes import check_sizes, sizes_by_name
+from tmconvert.ir.torch_fx import calls_module, op_of, target_of
 from tmconvert.ir.traced_module import Evaluate, TracedModule
 from tmconvert.ir.tree import Tree, map_leaves
 from tmconvert.ir.types import TensorType
@@ -120,7 +121,7 @@ class Interpreter:
         target, outer = target_of(expr, self._path), (self._expr, self._target)
         self._expr, self._target = expr, target
         try:
-            return getattr(self, operation_of(expr))(target, args, kwargs)
+            return getattr(self, op_of(expr))(target, args, kwargs)
         finally:
             self._expr, self._target = outer
 
@@ -259,48 +260,6 @@ class Interpreter:
         finally:
             self.graph, self.env, self._owner, self._path = outer
             self._depth -= 1
-
-
-def operation_of(expr: Expr) -> str:
-    """Returns torch.fx's name for the kind of an expression, which is that of the interpreter's method."""
-    return "call_module" if calls_module(expr) else _OPERATIONS[type(expr)]
-
-
-def calls_module(expr: Expr) -> bool:
-    """Whether the first argument is the module that is called."""
-    return isinstance(expr, CallMethod) and isinstance(expr.args[0], ModuleNode)
-
-
-def target_of(expr: Expr, path: str = "") -> str:
-    """Returns torch.fx's target: the name of an input, function or method, the path of an attribute.
-
-    ``path`` is that of the module whose graph has the expression.
-    """
-    if isinstance(expr, CallFunction):
-        return expr.function
-    if isinstance(expr, CallMethod):
-        return _module_path(expr.args[0], path) if calls_module(expr) else expr.method
-    if isinstance(expr, GetAttr):
-        holder = _module_path(expr.args[0], path)
-        return f"{holder}.{expr.name}" if holder else expr.name
-    assert isinstance(expr, (Input, Constant))
-    return expr.name or expr.outputs[0].name
-
-
-def _module_path(node: Node, path: str) -> str:
-    graph = node.expr.graph if node.expr is not None else None
-    if node.expr is None or (graph is not None and graph.inputs and graph.inputs[0] is node):
-        return path
-    return target_of(node.expr, path)
-
-
-_OPERATIONS: dict[type[Expr], str] = {
-    Input: "placeholder",
-    GetAttr: "get_attr",
-    Constant: "get_attr",
-    CallFunction: "call_function",
-    CallMethod: "call_method",
-}
 
 
 def interpret_graph(graph: InternalGraph, inputs: Sequence[Any], evaluate: Evaluate | None) -> Any:

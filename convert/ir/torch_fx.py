@@ -178,40 +178,45 @@ def op_of(expr: Expr) -> str:
     if isinstance(expr, CallFunction):
         return "call_function"
     if isinstance(expr, CallMethod):
-        return "call_module" if _calls_module(expr) else "call_method"
+        return "call_module" if calls_module(expr) else "call_method"
     return "get_attr"
 
 
-def target_of(expr: Expr) -> str:
-    """Returns what ``torch.fx`` calls the target of an expression; see ``FxNode.target``."""
-    from tmconvert.ir.expr import CallFunction, CallMethod
+def calls_module(expr: Expr) -> bool:
+    """Whether the first argument is the module that is called."""
+    return getattr(expr, "method", "") == "__call__" and is_module(expr.args[0])
+
+
+def target_of(expr: Expr, path: str = "") -> str:
+    """Returns torch.fx's target: the name of an input, function or method, the path of an attribute.
+
+    ``path`` is that of the module whose graph has the expression. The name of a function also equals the
+    function itself.
+    """
+    from tmconvert.ir.expr import CallFunction, CallMethod, GetAttr
 
     if isinstance(expr, CallFunction):
         return FunctionName(expr.function)
     if isinstance(expr, CallMethod):
-        return _path(expr.args[0]) if _calls_module(expr) else expr.method
+        return _module_path(expr.args[0], path) if calls_module(expr) else expr.method
+    if isinstance(expr, GetAttr):
+        holder = _module_path(expr.args[0], path)
+        return f"{holder}.{expr.name}" if holder else expr.name
     return getattr(expr, "name", None) or str(expr.outputs[0])
+
+
+def _module_path(node: Node, path: str) -> str:
+    graph = node.expr.graph if node.expr is not None else None
+    if node.expr is None or (graph is not None and graph.inputs and graph.inputs[0] is node):
+        return path
+    return target_of(node.expr, path)
 
 
 def arguments_of(expr: Expr) -> tuple[Tree, ...]:
     """Returns the arguments by position as ``torch.fx`` has them."""
     if op_of(expr) in ("placeholder", "get_attr"):
         return ()
-    return expr.args[1:] if _calls_module(expr) else expr.args
-
-
-def _calls_module(expr: Expr) -> bool:
-    return getattr(expr, "method", "") == "__call__" and is_module(expr.args[0])
-
-
-def _path(node: Node) -> str:
-    """Returns the path of a module from the module of the graph."""
-    parts: list[str] = []
-    expr = node.expr
-    while expr is not None and op_of(expr) == "get_attr":
-        parts.append(target_of(expr))
-        expr = expr.args[0].expr if expr.args else None
-    return ".".join(reversed(parts))
+    return expr.args[1:] if calls_module(expr) else expr.args
 
 
 def _tensors(expr: Expr) -> list[Node]:
