@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import Source
+from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.lazy_constants import computed
-from tmconvert.ir.node import Node, TensorNode
-from tmconvert.ir.torch_fx import op_of, target_of
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.tree import Tree, leaves
 
 if TYPE_CHECKING:
@@ -76,13 +76,35 @@ class Expr:
 
     @property
     def op(self) -> str:
-        """Returns what ``torch.fx`` calls the kind of the expression, such as "call_function"."""
-        return op_of(self)
+        """Returns what ``torch.fx`` calls the kind of the expression: "placeholder", "get_attr",
+        "call_function", "call_method" or "call_module".
+        """
+        raise NotImplementedError
 
     @property
     def target(self) -> str:
-        """Returns what ``torch.fx`` calls the target; see ``Node.target``."""
-        return target_of(self)
+        """Returns the name of the input, function or method, or the path of the attribute or module."""
+        return self.target_in("")
+
+    def target_in(self, path: str) -> str:
+        """Returns the target, with the path of the module that has the graph before paths."""
+        raise NotImplementedError
+
+    def qualified_name(self, node: Node) -> str:
+        """Returns ``Node.qualname`` of one of the results."""
+        return f"{self._scope()}.[{node.name}]"
+
+    def _scope(self) -> str:
+        """Returns the qualified name of the module in which the expression was recorded, before a
+        flattening.
+        """
+        graph = self.graph
+        first = graph.inputs[0] if graph is not None and graph.inputs else None
+        owner = first.owner if isinstance(first, ModuleNode) else None
+        place = "" if graph is None else graph.qualname
+        scope = self.source.scope if self.source is not None else ""
+        is_flattened = scope and owner is not None and scope != owner.name and owner.is_model
+        return f"{place}.{scope}" if is_flattened else place
 
     @property
     def top_graph(self) -> InternalGraph | None:
@@ -140,6 +162,14 @@ def _nodes(tree: Tree) -> tuple[Node, ...]:
     return tuple([leaf for leaf in leaves(tree) if isinstance(leaf, Node)])
 
 
+def _module_path(node: Node, path: str) -> str:
+    """Returns the path of a module from that of the module whose graph has the node."""
+    expr = node.expr
+    if expr is None or (expr.graph is not None and expr.graph.inputs and expr.graph.inputs[0] is node):
+        return path
+    return expr.target_in(path)
+
+
 class Input(Expr):
     """A formal input of the graph. Not part of an iteration over the graph."""
 
@@ -149,6 +179,14 @@ class Input(Expr):
     def __init__(self, name: str = "", **common: Any) -> None:
         super().__init__(**common)
         self.name = name
+
+    op = "placeholder"
+
+    def target_in(self, path: str) -> str:
+        return self.name or str(self.outputs[0])
+
+    def qualified_name(self, node: Node) -> str:
+        return self._scope() if isinstance(node, ModuleNode) else f"{self._scope()}.[{self.name}]"
 
 
 class Constant(Expr):
@@ -165,6 +203,15 @@ class Constant(Expr):
         super().__init__(**common)
         self.stored = value
         self.name = name
+
+    op = "get_attr"
+
+    def target_in(self, path: str) -> str:
+        return self.name or str(self.outputs[0])
+
+    def qualified_name(self, node: Node) -> str:
+        owner = node.owner if isinstance(node, ModuleNode) else None
+        return f"{self._scope()}.[{self.name or node.name}]" if owner is None else owner.qualname
 
     @property
     def value(self) -> Any:
@@ -185,6 +232,15 @@ class GetAttr(Expr):
     def __init__(self, owner: Node, name: str, **common: Any) -> None:
         super().__init__((owner,), **common)
         self._name = name
+
+    op = "get_attr"
+
+    def target_in(self, path: str) -> str:
+        holder = _module_path(self.args[0], path)
+        return f"{holder}.{self.name}" if holder else self.name
+
+    def qualified_name(self, node: Node) -> str:
+        return f"{self.args[0].qualname}.{self.name}"
 
     @property
     def name(self) -> str:
@@ -207,6 +263,18 @@ class CallMethod(Expr):
     ) -> None:
         super().__init__(args, kwargs, **common)
         self._method = method
+
+    @property
+    def op(self) -> str:
+        return "call_module" if self.method == "__call__" and self.args[0].is_module else "call_method"
+
+    def target_in(self, path: str) -> str:
+        return self.method if self.op == "call_method" else _module_path(self.args[0], path)
+
+    def qualified_name(self, node: Node) -> str:
+        if self.op == "call_module":
+            return f"{self.args[0].qualname}.[out]"
+        return f"{self._scope()}.[method_{self.method.strip('_')}]"
 
     @property
     def method(self) -> str:
@@ -244,6 +312,15 @@ class CallFunction(Expr):
         self._function = function
         self.inferred: tuple[Tree, Tree] | None = None
         self.label = label or function
+
+    op = "call_function"
+
+    def target_in(self, path: str) -> str:
+        """Returns the name of the function, which also equals the function itself."""
+        return FunctionName(self.function)
+
+    def qualified_name(self, node: Node) -> str:
+        return f"{self._scope()}.[func_{FunctionName(self.function).__name__}]"
 
     @property
     def function(self) -> str:

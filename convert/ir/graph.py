@@ -10,7 +10,7 @@ from tmconvert.ir.editing.surgery import Surgery
 from tmconvert.ir.expr import Expr, Input
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.search import ExprFilter, NodeFilter, dependencies, walk_exprs
-from tmconvert.ir.torch_fx import NodeList, OutputNode
+from tmconvert.ir.torch_fx import FxGraph, OutputNode
 from tmconvert.ir.tree import Tree, leaves, map_leaves, replaced
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tmconvert.ir.traced_module import Evaluate
 
 
-class InternalGraph(Surgery):
+class InternalGraph(Surgery, FxGraph):
     """The graph of a module's ``forward``.
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the
@@ -114,13 +114,6 @@ class InternalGraph(Surgery):
         """
         return ExprFilter(lambda: walk_exprs(self, recursive))
 
-    @property
-    def nodes(self) -> NodeList:
-        """Returns the nodes: ``graph.nodes(recursive=True)`` to search in, ``graph.nodes`` to iterate over as
-        in ``torch.fx``.
-        """
-        return NodeList(self)
-
     def get_function_by_type(self, function: Any = None, recursive: bool = True) -> ExprFilter:
         """Returns the calls of a function; see ``ExprFilter.call_function``."""
         return self.exprs(recursive).call_function(function)
@@ -134,7 +127,7 @@ class InternalGraph(Surgery):
         return self.nodes(recursive).type(module_class)
 
     def get_expr_by_id(self, expr_id: int | Sequence[int], recursive: bool = True) -> ExprFilter:
-        """Returns the expressions with an id, as ``print`` shows it behind ``%``, inputs included."""
+        """Returns the expressions with an id, which ``print`` shows after ``%``; inputs are included."""
         return ExprFilter(lambda: walk_exprs(self, recursive, with_inputs=True)).expr_id(expr_id)
 
     def get_node_by_id(self, node_id: int | Sequence[int], recursive: bool = True) -> NodeFilter:
@@ -148,20 +141,6 @@ class InternalGraph(Surgery):
     def get_dep_exprs(self, nodes: Node | Sequence[Node]) -> list[Expr]:
         """Returns the expressions of this graph that nodes depend on, the last first."""
         return dependencies([nodes] if isinstance(nodes, Node) else nodes)
-
-    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Any]:
-        """Returns the nodes of a kind and target, as ``torch.fx`` does.
-
-        >>> graph.find_nodes(op="call_function", target=torch.relu)  # doctest: +SKIP
-        [relu_out]
-        """
-        return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
-
-    def output_node(self) -> OutputNode:
-        """Returns the end of the graph as ``torch.fx`` has it: a node whose argument is the result."""
-        if self._output_node is None:
-            self._output_node = OutputNode(self)
-        return self._output_node
 
     # ---- printing
 

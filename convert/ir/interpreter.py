@@ -13,7 +13,6 @@ from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr,
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.symbolic.open_sizes import check_sizes, sizes_by_name
-from tmconvert.ir.torch_fx import calls_module, op_of, target_of
 from tmconvert.ir.traced_module import Evaluate, TracedModule
 from tmconvert.ir.tree import Tree, map_leaves
 from tmconvert.ir.types import TensorType
@@ -118,10 +117,10 @@ class Interpreter:
 
     def _computed(self, expr: Expr) -> Any:
         args, kwargs = self._arguments(expr)
-        target, outer = target_of(expr, self._path), (self._expr, self._target)
+        target, outer = expr.target_in(self._path), (self._expr, self._target)
         self._expr, self._target = expr, target
         try:
-            return getattr(self, op_of(expr))(target, args, kwargs)
+            return getattr(self, expr.op)(target, args, kwargs)
         finally:
             self._expr, self._target = outer
 
@@ -209,7 +208,7 @@ class Interpreter:
             ) from None
 
     def _arguments(self, expr: Expr) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        args = expr.args[1:] if calls_module(expr) else expr.args
+        args = expr.args[1:] if expr.op == "call_module" else expr.args
         values: tuple[tuple[Any, ...], dict[str, Any]] = self._values((args, expr.kwargs), expr)
         return values
 

@@ -68,9 +68,7 @@ class Node(FxNode):
         It is ``Net.block.conv`` for a module, ``Net.block.conv.[out]`` for its result, and
         ``Net.block.[func_relu]`` for the result of a function.
         """
-        from tmconvert.ir.printing import qualified_name
-
-        return qualified_name(self)
+        return self.name if self.expr is None else self.expr.qualified_name(self)
 
     def _notes(self) -> dict[str, Any]:
         if self._meta is None:
@@ -78,12 +76,16 @@ class Node(FxNode):
         return self._meta
 
     def __format__(self, spec: str) -> str:
-        """Formats the name; ``i`` puts the id in front (``%7_relu_out``), ``p`` the name of the graph
-        (``Net_relu_out``).
-        """
-        from tmconvert.ir.printing import format_node
+        """Formats the name; ``i`` adds the id (``%7_relu_out``), ``p`` the graph's name (``Net_relu_out``).
 
-        return format_node(self, spec)
+        Raises ValueError for another ``spec``.
+        """
+        if set(spec) - set("ip"):
+            raise ValueError(f"the format of a node is made of 'i' and 'p', not {spec!r}")
+        name = self.name if spec else str(self)
+        if "p" in spec and self.top_graph is not None:
+            name = f"{self.top_graph.name}_{name}"
+        return f"%{self.id}_{name}" if "i" in spec else name
 
     def __str__(self) -> str:
         return self.name or str(self.id)
@@ -142,6 +144,7 @@ class ModuleNode(Node):
     """A module. ``class_name`` is the qualified name of the source class; ``owner`` the module itself."""
 
     __slots__ = ("class_name", "owner")
+    is_module = True
 
     def __init__(
         self, name: str = "", class_name: str = "", *, owner: TracedModule | None = None, id: int = 0

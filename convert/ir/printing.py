@@ -34,11 +34,11 @@ USUAL: dict[str, tuple[object, ...]] = {
 
 def format_graph(graph: InternalGraph, spec: str = "") -> str:
     """Returns ``Name.Graph (self, x) { ... }``, one expression a line, as ``print(graph)`` of MegEngine
-    1.13. ``spec`` is how nodes are shown, see ``format_node``.
+    1.13. ``spec`` is how nodes are shown, see ``Node.__format__``.
     """
     title = printable(f"{graph.name}.Graph") if graph.name else ""
-    inputs = ", ".join(format_node(node, spec) for node in graph.inputs)
-    outputs = ", ".join(format_node(node, spec) for node in graph.outputs)
+    inputs = ", ".join(format(node, spec) for node in graph.inputs)
+    outputs = ", ".join(format(node, spec) for node in graph.outputs)
     body = "".join(f"\t{format_expr(expr, spec)}\n" for expr in graph)
     # MegEngine joins the lines of the body, so an empty body leaves an empty line
     return f"{title} ({inputs}) {{\n{body or chr(9) + chr(10)}\treturn {outputs}\n}}"
@@ -47,19 +47,6 @@ def format_graph(graph: InternalGraph, spec: str = "") -> str:
 def format_expr(expr: Expr, spec: str = "") -> str:
     """Returns ``%7:\tout = nn.relu(x, )``; positional arguments of a call end with a comma."""
     return f"%{expr.id}:\t{printable(_Shown(spec).body(expr))}"
-
-
-def format_node(node: Node, spec: str = "") -> str:
-    """Returns the name of a node; ``i`` in ``spec`` puts the id in front, ``p`` the name of the graph.
-
-    Raises ValueError for another ``spec``.
-    """
-    if set(spec) - set("ip"):
-        raise ValueError(f"the format of a node is made of 'i' and 'p', not {spec!r}")
-    name = node.name if spec else str(node)
-    if "p" in spec and node.top_graph is not None:
-        name = f"{node.top_graph.name}_{name}"
-    return f"%{node.id}_{name}" if "i" in spec else name
 
 
 class _Shown:
@@ -103,7 +90,7 @@ class _Shown:
         return str(map_leaves(self._leaf, value))
 
     def _leaf(self, leaf: object) -> object:
-        return _Word(format_node(leaf, self.spec)) if isinstance(leaf, Node) else leaf
+        return _Word(format(leaf, self.spec)) if isinstance(leaf, Node) else leaf
 
 
 class _Word(str):
@@ -116,37 +103,6 @@ class _Word(str):
 def _kind(expr: Expr) -> str:
     node = expr.outputs[0]
     return node.class_name.rpartition(".")[2] if isinstance(node, ModuleNode) else "Tensor"
-
-
-# ---- places in the model
-
-
-def qualified_name(node: Node) -> str:
-    """Returns ``Node.qualname``."""
-    expr = node.expr
-    if expr is None:
-        return node.name
-    if isinstance(expr, GetAttr):
-        return f"{qualified_name(expr.args[0])}.{expr.name}"
-    if isinstance(node, ModuleNode) and node.owner is not None:
-        return node.owner.qualname
-    if isinstance(expr, CallMethod):
-        if expr.method == "__call__" and isinstance(expr.args[0], ModuleNode):
-            return f"{qualified_name(expr.args[0])}.[out]"
-        return f"{_scope(expr)}.[method_{expr.method.strip('_')}]"
-    if isinstance(expr, CallFunction):
-        return f"{_scope(expr)}.[func_{expr.function.replace('::', '.').rpartition('.')[2]}]"
-    return f"{_scope(expr)}.[{getattr(expr, 'name', None) or node.name}]"
-
-
-def _scope(expr: Expr) -> str:
-    """Returns the qualified name of the module in which an expression was recorded, before a flattening."""
-    graph = expr.graph
-    place = "" if graph is None else graph.qualname
-    owner = getattr(graph.inputs[0], "owner", None) if graph is not None and graph.inputs else None
-    scope = expr.source.scope if expr.source is not None else ""
-    is_flattened = scope and owner is not None and scope != owner.name and owner.is_model
-    return f"{place}.{scope}" if is_flattened else place
 
 
 # ---- tables and trees

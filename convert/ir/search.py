@@ -11,6 +11,7 @@ from tmconvert.errors import UsageError
 from tmconvert.ir.expr import CallFunction, CallMethod, Expr
 from tmconvert.ir.function_names import name_of_function
 from tmconvert.ir.node import ModuleNode, Node
+from tmconvert.ir.torch_fx import FxGraph
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MOST_SHOWN = 5  # of the items that a message lists
 
 
 class _Filter(Generic[Item]):
-    """A view of a graph: each iteration walks the graph anew, so that it sees later edits."""
+    """A view of a graph: each iteration walks the graph again, so it sees later edits."""
 
     def __init__(self, walk: Callable[[], Iterable[Item]]) -> None:
         self._walk = walk
@@ -140,7 +141,7 @@ class NodeFilter(_Filter[Node]):
 
 
 def walk_exprs(graph: InternalGraph, recursive: bool, with_inputs: bool = False) -> Iterator[Expr]:
-    """Yields expressions; those of a called module follow its first call."""
+    """Yields expressions; those of a called module come after its first call."""
     for owner, expr in _steps(graph, recursive):
         if expr is not None:
             yield expr
@@ -188,8 +189,8 @@ def _own_steps(graph: InternalGraph) -> Iterator[tuple[InternalGraph, Expr | Non
         yield graph, expr
 
 
-def _called_graphs(expr: Expr) -> Iterator[InternalGraph]:
-    """Yields the graph of the module that is called, and those of branches and loop bodies."""
+def _called_graphs(expr: Expr) -> Iterator[Any]:
+    """Yields the graph of the module that is called, and those of branch and loop graphs."""
     if not isinstance(expr, (CallFunction, CallMethod)):
         return
     for node in expr.inputs:
@@ -201,13 +202,7 @@ def _called_graphs(expr: Expr) -> Iterator[InternalGraph]:
         else:
             yield from node.owner.graphs.values()
     if isinstance(expr, CallFunction):
-        yield from (leaf for leaf in leaves((expr.args, expr.kwargs)) if _is_graph(leaf))
-
-
-def _is_graph(leaf: object) -> bool:
-    from tmconvert.ir.graph import InternalGraph
-
-    return isinstance(leaf, InternalGraph)
+        yield from (leaf for leaf in leaves((expr.args, expr.kwargs)) if isinstance(leaf, FxGraph))
 
 
 def _calls_function(expr: Expr, function: Any) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.tree import Tree
 
 if TYPE_CHECKING:
@@ -25,23 +24,27 @@ class FxNode:
     __slots__ = ()
 
     expr: Expr | None
+    is_module = False
 
     @property
     def op(self) -> str:
         """Returns the kind of the expression: "placeholder", "get_attr", "call_function", "call_method",
         "call_module" or "output".
         """
-        return op_of(self._producer)
+        return self._producer.op
 
     @property
     def target(self) -> str:
         """Returns the name of the input, attribute, function or method, or the path of the module."""
-        return target_of(self._producer)
+        return self._producer.target
 
     @property
     def args(self) -> tuple[Tree, ...]:
         """Returns the arguments by position; those of a module's call without the module."""
-        return arguments_of(self._producer)
+        expr = self._producer
+        if expr.op in ("placeholder", "get_attr"):
+            return ()
+        return expr.args[1:] if expr.op == "call_module" else expr.args
 
     @property
     def kwargs(self) -> dict[str, Tree]:
@@ -51,7 +54,7 @@ class FxNode:
     @property
     def all_input_nodes(self) -> list[Node]:
         """Returns the nodes among the arguments, each once, without modules."""
-        return list(dict.fromkeys(node for node in self._producer.inputs if not is_module(node)))
+        return list(dict.fromkeys(node for node in self._producer.inputs if not node.is_module))
 
     @property
     def next(self) -> Node | OutputNode | None:
@@ -105,8 +108,8 @@ class OutputNode:
     users: tuple[Expr, ...] = ()
     next = None
 
-    def __init__(self, graph: InternalGraph) -> None:
-        self.top_graph = graph
+    def __init__(self, graph: Any) -> None:
+        self.top_graph: InternalGraph = graph
 
     @property
     def args(self) -> tuple[Tree, ...]:
@@ -132,6 +135,35 @@ class OutputNode:
         return "output"
 
 
+class FxGraph:
+    """Names of ``torch.fx.Graph`` for reading."""
+
+    inputs: list[Node]
+    result: Tree
+    _output_node: OutputNode | None
+
+    @property
+    def nodes(self) -> NodeList:
+        """Returns the nodes: ``graph.nodes(recursive=True)`` to search in, ``graph.nodes`` to iterate over as
+        in ``torch.fx``.
+        """
+        return NodeList(self)
+
+    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Any]:
+        """Returns the nodes of a kind and target, as ``torch.fx`` does.
+
+        >>> graph.find_nodes(op="call_function", target=torch.relu)  # doctest: +SKIP
+        [relu_out]
+        """
+        return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+
+    def output_node(self) -> OutputNode:
+        """Returns the end of the graph as ``torch.fx`` has it: a node whose argument is the result."""
+        if self._output_node is None:
+            self._output_node = OutputNode(self)
+        return self._output_node
+
+
 class NodeList:
     """``graph.nodes``: iterated, the nodes as ``torch.fx`` lists them; called, a ``NodeFilter``.
 
@@ -139,8 +171,8 @@ class NodeList:
     ``graph.nodes(recursive=True)`` has the nodes of called modules, too, and modules.
     """
 
-    def __init__(self, graph: InternalGraph) -> None:
-        self._graph = graph
+    def __init__(self, graph: Any) -> None:
+        self._graph: InternalGraph = graph
 
     def __call__(self, recursive: bool = True) -> NodeFilter:
         from tmconvert.ir.search import NodeFilter, walk_nodes
@@ -148,7 +180,7 @@ class NodeList:
         return NodeFilter(lambda: walk_nodes(self._graph, recursive))
 
     def __iter__(self) -> Iterator[Any]:
-        yield from (node for node in self._graph.inputs if not is_module(node))
+        yield from (node for node in self._graph.inputs if not node.is_module)
         for expr in self._graph:
             yield from _tensors(expr)
         yield self._graph.output_node()
@@ -160,73 +192,17 @@ class NodeList:
         return sum(1 for _ in self)
 
     def __contains__(self, node: object) -> bool:
-        return getattr(node, "top_graph", None) is self._graph and not is_module(node)
-
-
-def is_module(node: object) -> bool:
-    from tmconvert.ir.node import ModuleNode
-
-    return isinstance(node, ModuleNode)
-
-
-def op_of(expr: Expr) -> str:
-    """Returns the word of ``torch.fx`` for the kind of an expression."""
-    from tmconvert.ir.expr import CallFunction, CallMethod, Input
-
-    if isinstance(expr, Input):
-        return "placeholder"
-    if isinstance(expr, CallFunction):
-        return "call_function"
-    if isinstance(expr, CallMethod):
-        return "call_module" if calls_module(expr) else "call_method"
-    return "get_attr"
-
-
-def calls_module(expr: Expr) -> bool:
-    """Whether the first argument is the module that is called."""
-    return getattr(expr, "method", "") == "__call__" and is_module(expr.args[0])
-
-
-def target_of(expr: Expr, path: str = "") -> str:
-    """Returns torch.fx's target: the name of an input, function or method, the path of an attribute.
-
-    ``path`` is that of the module whose graph has the expression. The name of a function also equals the
-    function itself.
-    """
-    from tmconvert.ir.expr import CallFunction, CallMethod, GetAttr
-
-    if isinstance(expr, CallFunction):
-        return FunctionName(expr.function)
-    if isinstance(expr, CallMethod):
-        return _module_path(expr.args[0], path) if calls_module(expr) else expr.method
-    if isinstance(expr, GetAttr):
-        holder = _module_path(expr.args[0], path)
-        return f"{holder}.{expr.name}" if holder else expr.name
-    return getattr(expr, "name", None) or str(expr.outputs[0])
-
-
-def _module_path(node: Node, path: str) -> str:
-    graph = node.expr.graph if node.expr is not None else None
-    if node.expr is None or (graph is not None and graph.inputs and graph.inputs[0] is node):
-        return path
-    return target_of(node.expr, path)
-
-
-def arguments_of(expr: Expr) -> tuple[Tree, ...]:
-    """Returns the arguments by position as ``torch.fx`` has them."""
-    if op_of(expr) in ("placeholder", "get_attr"):
-        return ()
-    return expr.args[1:] if calls_module(expr) else expr.args
+        return getattr(node, "top_graph", None) is self._graph and not getattr(node, "is_module", False)
 
 
 def _tensors(expr: Expr) -> list[Node]:
-    return [node for node in expr.outputs if not is_module(node)]
+    return [node for node in expr.outputs if not node.is_module]
 
 
 def _sibling(expr: Expr, node: object, step: int) -> Node | None:
     """Returns the input, or result of the same expression, that is next to a node."""
-    if op_of(expr) == "placeholder" and expr.graph is not None:
-        row = [each for each in expr.graph.inputs if not is_module(each)]
+    if expr.op == "placeholder" and expr.graph is not None:
+        row = [each for each in expr.graph.inputs if not each.is_module]
     else:
         row = _tensors(expr)
     place = next((i for i, each in enumerate(row) if each is node), -1) + step
@@ -238,4 +214,4 @@ def _last_before(graph: InternalGraph, expr: Expr | None) -> Node | None:
         if tensors := _tensors(expr):
             return tensors[-1]
         expr = expr.previous
-    return next((node for node in reversed(graph.inputs) if not is_module(node)), None)
+    return next((node for node in reversed(graph.inputs) if not node.is_module), None)
