@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tmconvert.ir.symbolic.clamps import minimum, positive
+from tmconvert.ir.symbolic.dims import Size, is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.indices import numbers
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer
@@ -20,8 +22,8 @@ def _plane(rank: int, dim1: int, dim2: int) -> tuple[int, int, list[int]]:
     return first, second, [axis for axis in range(rank) if axis not in (first, second)]
 
 
-def _count(rows: int, columns: int, offset: int) -> int:
-    return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+def _count(rows: Size, columns: Size, offset: int) -> Size:
+    return positive(minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns))
 
 
 def _diagonal_result(x: TensorType, offset: int, dim1: int, dim2: int) -> TensorType:
@@ -84,6 +86,9 @@ def diagonal_strided(g, x, offset, dim1, dim2):
         x = g.call("aten::permute", x, order)
     row = g.call("aten::reshape", x, [*before, rows * columns])
     start = offset if offset >= 0 else -offset * columns
+    if is_symbolic([rows, columns]):
+        places = numbers(g, start, start + count * (columns + 1), columns + 1)
+        return g.call("aten::index_select", row, len(before), places)
     end = start + (count - 1) * (columns + 1) + 1 if count else start
     return g.call(
         "aten::slice", row, len(before), min(start, rows * columns), min(end, rows * columns), columns + 1
@@ -135,7 +140,7 @@ def diagonal_scatter_copied(g, x, src, offset, dim1, dim2):
     order, before = [*others, first, second], [type_.shape[axis] for axis in others]
     rows, columns = type_.shape[first], type_.shape[second]
     count = _count(rows, columns, offset)
-    if not count:
+    if isinstance(count, int) and not count:
         return x
     is_sorted = order == sorted(order)
     plane = x if is_sorted else g.call("aten::permute", x, order)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmconvert.ir.symbolic.clamps import maximum
-from tmconvert.ir.symbolic.signs import may_be_zero
+from tmconvert.ir.symbolic.clamps import maximum, minimum, positive
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import Dim, Size
+from tmconvert.ir.symbolic.signs import may_be_zero, signs
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
@@ -14,6 +16,7 @@ from tmconvert.symbolics.results import normalized_axis
 from tmconvert.symbolics.traits import KeepsQparams
 
 Array = np.ndarray
+_MOST_PARTS = 4  # of a roll of a dynamic axis
 
 
 def _axes(x: TensorType, dims: list[int]) -> list[int]:
@@ -126,13 +129,29 @@ def roll_cut(g, x, shifts, dims):
         row = g.call("aten::reshape", x, [type_.size])
         return g.call("aten::reshape", roll_cut(g, row, shifts, [0]), list(type_.shape))
     for shift, dim in zip(shifts, dims, strict=True):
-        extent = type_.shape[dim]
-        least = maximum(extent, 1) if may_be_zero(extent) else extent
-        if extent and shift % least:
-            cut = extent - shift % least
+        for cut in _cuts(type_.shape[dim], shift):
             front = g.call("aten::slice", x, dim, 0, cut)
-            x = g.call("aten::cat", [g.call("aten::slice", x, dim, cut, extent), front], dim)
+            x = g.call("aten::cat", [g.call("aten::slice", x, dim, cut, type_.shape[dim]), front], dim)
     return x
+
+
+def _cuts(extent: Size, shift: int) -> list[Size]:
+    """Returns the positions where to cut one after the other, and exchange both parts.
+
+    A symbolic extent may be smaller than the shift, of which then the remainder counts. For a shift of 1 or 2
+    the clamped position is that of the remainder, and larger shifts are made of these.
+    """
+    if not isinstance(extent, Dim):
+        return [extent - shift % extent] if extent and shift % extent else []
+    if data_symbols(extent) or abs(shift) > _MOST_PARTS * 2:
+        least = maximum(extent, 1) if may_be_zero(extent) else extent
+        return [extent - shift % least]
+    count = abs(shift)
+    if signs(extent - count) <= {0, 1} and positive(extent - count) == extent - count:
+        parts = [count] if count else []
+    else:
+        parts = [2] * (count // 2) + [1] * (count % 2)
+    return [positive(extent - part) if shift > 0 else minimum(extent, part) for part in parts]
 
 
 @rot90.reference

@@ -41,7 +41,7 @@ def unfold_selected(g, x, dimension, size, step):
     count = window_extent(shape[axis], size, step, 0)
     if size != step:
         first = g.call("aten::reshape", numbers(g, 0, count * step, step), [count, 1])
-        places = g.call("aten::add", first, g.constant(np.arange(size)))
+        places = g.call("aten::add", first, numbers(g, 0, size))
         x = g.call("aten::index_select", x, axis, g.call("aten::reshape", places, [count * size]))
     elif count * size != shape[axis]:
         x = g.call("aten::slice", x, axis, 0, count * size)

@@ -5,6 +5,7 @@ What mixes neighbours is a matrix for each axis; bicubic is an operator of ONNX,
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,9 @@ OPS = [nearest1d, nearest3d, *exact, linear1d, trilinear3d, bicubic2d, bilinear2
 
 
 def _places(spatial: Any, output_size: list[int], scales: Scales) -> list[Array]:
-    return list(map(exact_places, spatial, output_size, each(scales, len(output_size))))
+    """Returns the indices of the copied elements by axis; they require static sizes."""
+    sizes = (map(operator.index, extents) for extents in (spatial, output_size))
+    return list(map(exact_places, *sizes, each(scales, len(output_size))))
 
 
 def _taken(x: Array, output_size: list[int], scales: Scales) -> Array:
@@ -123,7 +126,8 @@ MATRICES: dict[str, Matrix] = {
 
 def _mixing(op: Op) -> None:
     def matrices(spatial: Any, output_size: list[int], align_corners: bool, scales: Scales) -> list[Array]:
-        pairs = zip(spatial, output_size, each(scales), strict=True)
+        sizes = (map(operator.index, extents) for extents in (spatial, output_size))
+        pairs = zip(*sizes, each(scales), strict=True)
         return [MATRICES[op.name](extent, size, align_corners, scale) for extent, size, scale in pairs]
 
     def ref(x: Array, output_size: list[int], align_corners: bool, scales: Scales) -> Array:
