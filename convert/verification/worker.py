@@ -67,6 +67,7 @@ class Worker:
         self.owner = os.getpid()
         self._lock = threading.Lock()
         self._is_ready = False
+        self._said_before = 0  # bytes that it wrote for earlier requests
         try:
             self._said: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         except OSError as error:
@@ -117,6 +118,7 @@ class Worker:
         """Reads an answer; None where the process ended."""
         try:
             self._await_ready()
+            self._said_before = self._said.seek(0, os.SEEK_END)
             self._send(header, arrays)
             return self._read()
         except OSError:  # the pipe is closed
@@ -183,7 +185,7 @@ class Worker:
     def _last_words(self) -> list[str]:
         with contextlib.suppress(OSError, ValueError):
             size = self._said.seek(0, os.SEEK_END)
-            self._said.seek(max(0, size - _MOST_OUTPUT))
+            self._said.seek(max(self._said_before, size - _MOST_OUTPUT))
             return self._said.read().decode("utf-8", "replace").strip().splitlines()[-_REPORTED:]
         return []
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmconvert.ir.lazy_constants import viewed
-from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.clamps import may_be_empty
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.symbolics.idioms.orders import in_steps, merged
 
@@ -195,7 +195,7 @@ def numbers(g: Builder, count: Any) -> Value:
 def wrapped(g: TfliteBuilder, index: Value, extent: Any) -> Value:
     """Converts a negative ``index`` to one from the start of ``extent``."""
     size = g.ints(extent)
-    if data_symbols(extent):  # LiteRT divides no numbers at all by none
+    if may_be_empty(extent):  # LiteRT divides no numbers at all by none
         size = g.op("MAXIMUM", size, g.ints(1))
     return g.cast(g.op("FLOOR_MOD", g.cast(index, size.dtype), size), index.dtype)
 

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from tmconvert.ir.symbolic.clamps import may_be_empty
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import integer_steps
 from tmconvert.symbolics.idioms.normalizing import precise, scaled, standardized
@@ -17,6 +18,7 @@ from tmconvert.symbolics.ops.layer_norm import normalized
 from tmconvert.symbolics.traits import IntegerSteps
 
 Array = np.ndarray
+_AXES_AS_INPUT = 18  # the opset from which on those of ReduceMean are
 
 
 def _result(x: TensorType, groups: int, *parameters: TensorType | None) -> TensorType:
@@ -89,7 +91,26 @@ def group_norm_onnx21(g, x, num_groups, weight, bias, eps):
 def instance_norm_onnx6(g, x, weight, bias, eps):
     weight = weight or g.const(np.ones(x.shape[1], x.dtype))
     bias = bias or g.const(np.zeros(x.shape[1], x.dtype))
+    if any(map(may_be_empty, x.shape)):  # ONNX Runtime 1.32 crashes on empty channels
+        return _instance_norm_of_operators(g, x, weight, bias, eps)
     return g.op("InstanceNormalization", x, weight, bias, epsilon=float(eps))
+
+
+def _instance_norm_of_operators(g, x, weight, bias, eps):
+    axes, column = list(range(2, len(x.shape))), (*x.shape[:2], *[1] * (len(x.shape) - 2))
+
+    def mean(value):
+        if int(g.graph.version) >= _AXES_AS_INPUT:
+            return g.op("ReduceMean", value, g.ints(axes), keepdims=1, shape=column)
+        return g.op("ReduceMean", value, axes=axes, keepdims=1, shape=column)
+
+    centred = g.op("Sub", x, mean(x), shape=x.shape)
+    variance = g.op("Add", mean(g.op("Mul", centred, centred)), g.const(np.array(eps, x.dtype)))
+    result = g.op("Div", centred, g.op("Sqrt", variance), shape=x.shape)
+    weight, bias = (
+        g.op("Reshape", each, g.ints([1, -1, *column[2:]]), shape=(1, *column[1:])) for each in (weight, bias)
+    )
+    return g.op("Add", g.op("Mul", result, weight, shape=x.shape), bias, shape=x.shape)
 
 
 @group_norm.decompose

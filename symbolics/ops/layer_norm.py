@@ -59,6 +59,8 @@ OPS = [layer_norm, rms_norm]
 def normalized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
     """Normalizes to mean 0 and variance 1 over ``axes``, in float32 or wider."""
     x = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    if not x.size:  # NumPy warns of means of nothing
+        return x
     centred = x - x.mean(axes, keepdims=True)
     return centred / np.sqrt((centred * centred).mean(axes, keepdims=True) + eps, dtype=x.dtype)
 

@@ -114,6 +114,20 @@ def test_a_crash_of_onnx_runtime_is_an_error_of_the_file(
     assert caught.value.notes[0] == ("it wrote", "first\nlast")
 
 
+def test_what_a_runtime_wrote_for_earlier_files_is_not_quoted(
+    own_worker: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raises_first = (
+        "if 'm.onnx' in path: raise RuntimeError\n        os.write(2, b'second')\n        os.abort()"
+    )
+    (tmp_path / "onnxruntime.py").write_text(ONNX_RUNTIME.replace("os.abort()", raises_first))
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("m.onnx", "n.onnx"):
+        with pytest.raises(VerificationError) as caught:
+            OnnxRuntime().run([tmp_path / name], {"x": np.zeros(3)}, ["y"])
+    assert caught.value.notes[0] == ("it wrote", "first\nlast\nsecond")
+
+
 def test_conversions_to_onnx_load_the_runtime_in_the_worker_alone(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     done = subprocess.run(

@@ -32,6 +32,14 @@ def positive(size: Size) -> Size:
     return Dim((((Positive(size),), 1),))
 
 
+def may_be_empty(size: Size) -> bool:
+    """Whether 0 is a value of a symbolic size, as of a slice or of what was found, and not an error."""
+    if not isinstance(size, Dim) or 0 not in signs(size):
+        return False
+    is_clamped = any(isinstance(atom, Positive) for monomial, _ in size.terms for atom in monomial)
+    return is_clamped or any(symbol.from_data for symbol in size.symbols.values())
+
+
 def minimum(first: Size, second: Size) -> Size:
     """Returns the symbolic minimum of two sizes."""
     if isinstance(first, Dim) or isinstance(second, Dim):

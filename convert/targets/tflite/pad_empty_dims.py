@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmconvert.ir.symbolic.data_dependent import data_symbols
-from tmconvert.ir.symbolic.signs import signs
+from tmconvert.ir.symbolic.clamps import may_be_empty
 from tmconvert.targets.tflite.operators import spec
 
 if TYPE_CHECKING:
@@ -51,6 +50,5 @@ def _filled(g: TfliteBuilder, x: Value, axes: slice, number: float) -> Value:
 def _sizes(shape: Sequence[Any], axes: slice) -> list[Any]:
     chosen = range(len(shape))[axes]
     return [
-        extent + 1 if axis in chosen and data_symbols(extent) and 0 in signs(extent) else extent
-        for axis, extent in enumerate(shape)
+        extent + 1 if axis in chosen and may_be_empty(extent) else extent for axis, extent in enumerate(shape)
     ]

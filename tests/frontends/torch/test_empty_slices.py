@@ -1,0 +1,76 @@
+"""Slices that are empty at some sizes, where runtimes fail on extents of 0: files are right at all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import tmconvert
+from tmconvert.targets.registry import runtime_for
+
+Function = Callable[[torch.Tensor], torch.Tensor]
+
+
+def rolled(shift: int) -> Function:
+    return lambda x: x[3:].roll(shift, 0)
+
+
+def diagonal(offset: int) -> Function:
+    return lambda x: x.diagonal(offset)
+
+
+FUNCTIONS: dict[str, Function] = {
+    **{f"roll {shift}": rolled(shift) for shift in (1, 2, 3, 5, -1, -2, -7)},
+    "roll of all": lambda x: x.roll(5, 0),
+    **{f"diagonal {offset}": diagonal(offset) for offset in (-1, 0, 2, 4)},
+    "diagonal of columns": lambda x: x.T.diagonal(-1),
+    "diagonal of products": lambda x: (x @ x.T).diagonal(-2),
+    "window of all": lambda x: x.unfold(0, x.shape[0], 1),
+    "window of all but one": lambda x: x.unfold(0, max(x.shape[0] - 1, 1), 1),
+    "rows of a product": lambda x: x[2:] @ x.T,
+    "sums of a product": lambda x: x[2:].T @ x[2:],
+    "columns of a product": lambda x: x @ x[2:].T,
+    "sum of losses": lambda x: F.cross_entropy(x[2:], x[2:].argmax(1), reduction="sum"),
+    "mean of losses": lambda x: F.cross_entropy(x[2:], x[2:].argmax(1)),
+    "gather": lambda x: x[2:].gather(1, x[2:].argmax(1, keepdim=True)),
+    "instance norm": lambda x: F.instance_norm(x[2:].T[None].repeat(1, 1, 2)),
+    "group norm": lambda x: F.group_norm(x[2:], 2),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None, 2:], x[None], x[None]),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_size_is_right(name: str, target: str, rows: int, tmp_path: Path) -> None:
+    function, path = FUNCTIONS[name], tmp_path / f"m.{target}"
+    convert = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}[target]
+    report = convert(function, path, example_inputs=(torch.randn(rows, 4),), dynamic_shapes={"x": {0: "n"}})
+    assert not any("specialized" in note or "valid for" in note for note in report.notes)
+    runtime = runtime_for(target)
+    assert runtime is not None
+    for size in (1, 2, 3, 4, 5, 7, 9):
+        x = torch.randn(size, 4)
+        expected = function(x).numpy()
+        (made,) = runtime.run([path], {"x": x.numpy()}, [report.outputs[0]["name"]], shapes=[expected.shape])
+        assert made.shape == expected.shape
+        np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("mode", ["nearest-exact", "bicubic"])
+def test_resizing_by_a_fraction_requires_a_static_size(mode: str, target: str, tmp_path: Path) -> None:
+    convert = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}[target]
+    report = convert(
+        lambda x: F.interpolate(x, scale_factor=1.7, mode=mode),
+        tmp_path / "m",
+        example_inputs=(torch.randn(1, 2, 5, 5),),
+        dynamic_shapes={"x": {2: "n"}},
+    )
+    if mode == "nearest-exact" or target == "tflite":
+        assert any(note.startswith("n is specialized to 5: ") for note in report.notes)
