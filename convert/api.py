@@ -13,6 +13,7 @@ from tmconvert.api_transform import normalize as normalize
 from tmconvert.api_transform import optimize as optimize
 from tmconvert.api_transform import parse_graph as parse_graph
 from tmconvert.api_transform import register_pass as register_pass
+from tmconvert.api_transform import replace_pattern as replace_pattern
 from tmconvert.api_transform import run as run
 from tmconvert.calibration.settings import Progress, Settings
 from tmconvert.conversion.arguments import check_options, entry_point

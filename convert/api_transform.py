@@ -14,6 +14,7 @@ from tmconvert.ir import InternalGraph, ModuleNode, TracedModule
 from tmconvert.ir.graph import register_text_form
 from tmconvert.ir.parser import parse_graph as parse_text
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.transform.match import Match
 from tmconvert.transform.run_model import Inputs, run_model
 
 
@@ -108,6 +109,39 @@ def parse_graph(
 
         return parse_model(text, weights, catalogue())
     return parse_text(text, weights)
+
+
+@entry_point
+def replace_pattern(
+    model: TracedModule,
+    pattern: Any,
+    replacement: Any,
+    *,
+    match_filters: Sequence[Callable[..., bool]] = (),
+) -> list[Match]:
+    """Replaces each match of a pattern in a model, in place, and returns the matches.
+
+    Both are functions of ``g`` and values, which call ops by ``g.call("aten::relu", x)``; or functions of
+    torch tensors, with the calls that a traced PyTorch model records; or graphs, or their text. A pattern's
+    parameter stands for any value or constant; ``g.any`` and ``...`` for attributes. A pattern of ``aten::``
+    ops makes the model a flat graph of these; others are found in each graph of the source.
+
+    Where matches overlap, the first in order of execution counts. A match of which an inner value is used
+    elsewhere is left alone, as is one for which a filter, ``f(match, graph, pattern)``, is false. A
+    replacement has the types of what it replaces; a parameter ``match`` gets the Match, with ``anchor``,
+    ``nodes_map`` and the matched calls, ``exprs``.
+
+    >>> tmconvert.replace_pattern(  # doctest: +SKIP
+    ...     tm,
+    ...     lambda g, x: g.call("aten::relu", x),
+    ...     lambda g, x: g.call("aten::clamp", x, 0.0, 6.0),
+    ... )
+
+    Raises UsageError TM6052, TM6054; then the model is as it was.
+    """
+    from tmconvert.transform.replace_pattern import replace_in_model
+
+    return replace_in_model(loaded(model), pattern, replacement, match_filters, catalogue())
 
 
 def _plain_graph(graph: InternalGraph) -> InternalGraph | None:

@@ -30,6 +30,7 @@ PUBLIC = [
     "parse_graph",
     "register_pass",
     "register_symbolic",
+    "replace_pattern",
     "run",
     "supported_ops",
     "temporary_symbolics",

@@ -93,6 +93,10 @@ WRONG: dict[str, Callable[[], Any]] = {
 }
 
 
+def relu(g: Any, x: Any) -> Any:
+    return g.call("aten::relu", x)
+
+
 FUNCTIONS = (
     "calibrate",
     "check",
@@ -105,6 +109,7 @@ FUNCTIONS = (
     "quantization",
     "register_pass",
     "register_symbolic",
+    "replace_pattern",
     "run",
     "save",
     "supported_ops",
@@ -135,6 +140,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "parse_graph": {"text": "graph main(%x: f32[2]) -> (%x) {\n}\n"},
         "register_pass": {"name": "Own", "pass_": lambda graph: None},
         "register_symbolic": {"name": "aten::swish", "function": lambda g, x: x},
+        "replace_pattern": {"model": model, "pattern": relu, "replacement": relu},
         "run": {"model": model, "inputs": [np.zeros((1, 1, 8, 8), np.float32)]},
         "save": {"model": model, "path": folder / "o.tm"},
         "supported_ops": {"target": "onnx"},

@@ -79,6 +79,10 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
+def _are_functions(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(callable, value))
+
+
 def _are_pass_options(value: Any) -> bool:
     if not isinstance(value, PassOptions):
         return False
@@ -174,6 +178,8 @@ KINDS: Mapping[str, Kind] = {
         lambda value: _is_text(value) or value is _NONE or _are_names(value),
         "TM6051",
     ),
+    "replace_pattern.model": Kind("a TracedModule", lambda value: isinstance(value, TracedModule), "TM6008"),
+    "match_filters": Kind("a list of functions", _are_functions, "TM6054"),
     "watch": Kind(
         "a list of names",
         lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),

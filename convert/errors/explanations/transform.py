@@ -31,4 +31,17 @@ TRANSFORM = {
         "a pass that sets the shape of a result",
         "The message names the pass and the expression; insert calls by an emitter, which infers the types.",
     ),
+    "TM6054": Explanation(
+        "a pattern or replacement that cannot be used",
+        "A pattern computes each of its results, from connected calls; a replacement has as many inputs and "
+        "results, of the same types.",
+        "tmconvert.replace_pattern(tm, lambda g, x: x, lambda g, x: x)",
+        "The message names the mismatch; docs/surgery.md has examples.",
+    ),
+    "TM6055": Explanation(
+        "a model cannot be split so",
+        "Two parts would need each other's results.",
+        "split_module(tm, by) where by gives 0, 1, 0 for three calls in a row",
+        "Put what is between two calls of a part into the same part.",
+    ),
 }

@@ -1,0 +1,262 @@
+"""Replaces the matches of a pattern in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tmconvert.calibration.module import as_module
+from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors.values import type_and_value
+from tmconvert.ir import Constant, Expr, InternalGraph, Node, TensorNode, TracedModule
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.subgraphs import inlined
+from tmconvert.ir.traced_module import Vocabulary
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.symbolics.custom import raised_at
+from tmconvert.symbolics.op import Op
+from tmconvert.transform.match import Match, MatchFilter, find_matches
+from tmconvert.transform.normal_form import is_normalized, normal_form
+from tmconvert.transform.pattern import is_of_catalogue, parameter_names, pattern_of, takes_g
+from tmconvert.transform.source_calls import InsertedCalls
+from tmconvert.transform.torch_values import called_with_torch_values
+
+# (match, the call before which to insert) -> the new values
+Emit = Callable[[Match, Expr], list[Any]]
+
+
+def replace_in_model(
+    module: TracedModule,
+    pattern: Any,
+    replacement: Any,
+    match_filters: Sequence[MatchFilter],
+    catalogue: Mapping[str, Op],
+) -> list[Match]:
+    """Replaces matches in all graphs of a model; one in ATen-style ops converts the model to these.
+
+    Nothing is changed where an error is raised.
+    """
+    wanted = _users(lambda: pattern_of(pattern, catalogue), "pattern")
+    if isinstance(replacement, str):
+        replacement = pattern_of(replacement, catalogue)
+    if not callable(replacement) and not isinstance(replacement, InternalGraph):
+        given = type_and_value(replacement)
+        raise UsageError("TM6054", f"a replacement must be a function, a text or a graph, got {given}")
+    if is_of_catalogue(wanted, catalogue):
+        graph = normal_form(module, catalogue)
+        emit = _aten_emitter(graph, replacement, catalogue)
+        matches = replace_in_graph(graph, wanted, emit, match_filters)
+        if matches:
+            EliminateDeadCode().run(graph)
+            become(module, as_module(graph, module, catalogue))
+        return matches
+    if module.vocabulary is None or is_normalized(module):
+        raise UsageError(
+            "TM6054",
+            "the pattern is in the words of a source, but the model is in ATen-style ops",
+            notes=[("help", "write it with g.call('aten::...'), or apply it before normalize or optimize")],
+        )
+    found: list[Match] = []
+    for _, each in module.modules():
+        vocabulary = each.vocabulary or module.vocabulary
+        for graph in each.graphs.values():
+            emit = _source_emitter(graph, replacement, vocabulary, catalogue)
+            found += replace_in_graph(graph, wanted, emit, match_filters)
+    return found
+
+
+def replace_in_graph(
+    graph: InternalGraph, pattern: InternalGraph, emit: Emit, match_filters: Sequence[MatchFilter]
+) -> list[Match]:
+    """Replaces the matches in a graph, all or none. Raises UsageError TM6054 for results of other types."""
+    matches = find_matches(graph, pattern, match_filters)
+    before = set(graph.exprs())
+    plans = list(_plans(graph, matches))
+    try:
+        for match, expr in plans:
+            match.replacements = _checked(match, emit(match, expr))
+    except TmconvertError:
+        for expr in reversed([each for each in graph.exprs() if each not in before]):
+            graph.remove(expr)
+        raise
+    for match, _ in plans:
+        for old, new in zip(match.returning_nodes, match.replacements, strict=True):
+            graph.replace_uses(old, new)
+    for match, _ in plans:
+        _remove(graph, match, before)
+    return [match for match, _ in plans]
+
+
+def _plans(graph: InternalGraph, matches: Sequence[Match]) -> list[tuple[Match, Expr]]:
+    """Returns the matches, each with the call before which its replacement goes.
+
+    That is after all that it takes, and before all that uses its results; where there is no such position, as
+    where a result is used by what another one is computed from, the match is left out.
+    """
+    position: dict[Expr, float] = {expr: number for number, expr in enumerate(graph.exprs())}
+    plans = []
+    for match in matches:
+        inside = set(match.calls.values())
+        users = [user for node in match.returning_nodes for user in node.users if user not in inside]
+        last = max(inside, key=position.__getitem__)
+        where = min([last, *users], key=position.__getitem__)
+        taken = [leaf for leaf in leaves(match.placeholder_nodes) if isinstance(leaf, Node)]
+        producers = [position.get(node.expr, -1.0) for node in taken if node.expr is not None]
+        if max(producers, default=-1.0) >= position[where]:
+            continue
+        for node in match.returning_nodes:
+            if node.expr is not None:
+                position[node.expr] = position[where] - 0.5
+        plans.append((match, where))
+    return plans
+
+
+def _checked(match: Match, made: list[Any]) -> list[Node]:
+    old = match.returning_nodes
+    if len(made) != len(old):
+        raise UsageError("TM6054", f"the replacement has {len(made)} results, the pattern {len(old)}")
+    for was, new in zip(old, made, strict=True):
+        if not isinstance(new, Node):
+            raise UsageError("TM6054", f"a replacement must return values, got {type_and_value(new)}")
+        if isinstance(was, TensorNode) and isinstance(new, TensorNode) and _type(was) != _type(new):
+            raise UsageError(
+                "TM6054",
+                f"the replacement of {was.name} is {new.type}, not {was.type}",
+                source=was.expr.source if was.expr is not None else None,
+            )
+    return made
+
+
+def _type(node: TensorNode) -> Any:
+    return None if node.shape is None or node.dtype is None else node.real_type
+
+
+def _remove(graph: InternalGraph, match: Match, before: set[Expr]) -> None:
+    """Removes the calls of a match; the new values take the names of the old ones."""
+    names = [node.name for node in match.returning_nodes]
+    qparams = [getattr(node, "qparams", None) for node in match.returning_nodes]
+    for expr in _in_order(match):
+        if not any(map(graph.is_used, expr.outputs)):
+            graph.remove(expr)
+    for node, name, params in zip(match.replacements, names, qparams, strict=True):
+        if node.expr in before or not name or graph.node_called(name) is not None:
+            continue  # a value that was there already
+        graph.rename(node, name)
+        if isinstance(node, TensorNode) and node.qparams is None:
+            node.qparams = params
+
+
+def _in_order(match: Match) -> list[Expr]:
+    """Returns the matched calls, users first."""
+    rest, found = set(match.calls.values()), list[Expr]()
+    while rest:
+        free = [
+            expr
+            for expr in match.calls.values()
+            if expr in rest and not any(user in rest for node in expr.outputs for user in node.users)
+        ]
+        found += free
+        rest -= set(free)
+    return found
+
+
+# ---- replacements
+
+
+def _aten_emitter(graph: InternalGraph, replacement: Any, catalogue: Mapping[str, Op]) -> Emit:
+    def emit(match: Match, before: Expr) -> list[Any]:
+        name = match.anchor.name
+        g = GraphEmitter(
+            graph, catalogue, source=before.source, made_by="replace_pattern", name=name, before=before
+        )
+        if isinstance(replacement, InternalGraph):
+            values = _values(match, len(replacement.inputs))
+            return _users(lambda: inlined(g, replacement, values), "replacement")
+        if not takes_g(replacement):
+            raise UsageError(
+                "TM6054", "a replacement of ATen-style ops must take g first, and make calls by g.call"
+            )
+        return leaves(_users(lambda: replacement(g, *_arguments(replacement, match, 1)), "replacement"))
+
+    return emit
+
+
+def _source_emitter(
+    graph: InternalGraph, replacement: Any, vocabulary: Vocabulary, catalogue: Mapping[str, Op]
+) -> Emit:
+    def emit(match: Match, before: Expr) -> list[Any]:
+        g = InsertedCalls(graph, vocabulary, catalogue, before)
+        if isinstance(replacement, InternalGraph):
+            return _copied(g, replacement, _values(match, len(replacement.inputs)))
+        if takes_g(replacement):
+            made = _users(lambda: replacement(g, *_arguments(replacement, match, 1)), "replacement")
+        else:
+            values = _arguments(replacement, match, 0)
+            made = _users(lambda: called_with_torch_values(replacement, g, values), "replacement")
+        return leaves(made)
+
+    return emit
+
+
+def _copied(g: InsertedCalls, replacement: InternalGraph, values: Sequence[Any]) -> list[Any]:
+    """Inserts the calls of a graph in the words of a source."""
+    mapped: dict[Any, Any] = dict(zip(replacement.inputs, values, strict=True))
+
+    def value_of(leaf: Any) -> Any:
+        return mapped[leaf] if isinstance(leaf, Node) else leaf
+
+    for expr in replacement.exprs():
+        if isinstance(expr, Constant):
+            made: Any = g.constant(expr.value)
+        else:
+            args, kwargs = map_leaves(value_of, (expr.args, expr.kwargs))
+            made = g.record(expr.like(args, kwargs, ()))
+        mapped.update(zip(expr.outputs, leaves(made), strict=True))
+    return [mapped[node] for node in replacement.outputs]
+
+
+def _values(match: Match, count: int) -> list[Any]:
+    values = match.placeholder_nodes
+    if len(values) != count:
+        raise UsageError("TM6054", f"the pattern has {len(values)} inputs, the replacement {count}")
+    return values
+
+
+def _arguments(replacement: Any, match: Match, first: int) -> list[Any]:
+    """Returns what the inputs of the pattern matched, and the match for a parameter ``match``."""
+    if not callable(replacement):
+        raise UsageError(
+            "TM6054",
+            f"a replacement must be a function, a text or a graph, got {type_and_value(replacement)}",
+        )
+    names = parameter_names(replacement)[first:]
+    values = _values(match, len([name for name in names if name != "match"]))
+    rest = iter(values)
+    return [match if name == "match" else next(rest) for name in names]
+
+
+def _users(call: Callable[[], Any], what: str) -> Any:
+    """Returns what the user's code does. Raises UsageError TM6052 where it raises an error of its own."""
+    try:
+        return call()
+    except TmconvertError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(
+            "TM6052", f"the {what} failed: {error.message}", source=raised_at(error), notes=error.notes
+        ) from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError("TM6052", f"the {what} failed: {reason}", source=raised_at(error)) from error
+
+
+def become(module: TracedModule, made: TracedModule) -> None:
+    """Makes a model that which was made from it, in place."""
+    assert made.graph is not None
+    example = module.example
+    module.children, module.tensors, module.attributes = {}, made.tensors, {}
+    module.buffers, module.graphs, module.vocabulary = set(), made.graphs, made.vocabulary
+    module.dynamic_shapes, module.rerun = made.dynamic_shapes, None
+    module.example = None if example is None else example._replace(outputs=None)
+    made.graph.inputs[0].owner = module  # type: ignore[attr-defined]
