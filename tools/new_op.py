@@ -86,7 +86,7 @@ from tests.frontends.torch.harness import check  # noqa: E402
 
 
 def test_{name}() -> None:
-    inputs = {inputs}
+    inputs = [{inputs}]
     check({function}, *inputs, tflite=True)
 '''
 
@@ -121,7 +121,7 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
         "harness": "Const, normal" if several else "normal",
         "first": ", ".join(["X", *(f"normal({i}, 2, 3, 5, 7)" for i in range(1, len(tensors)))]),
         "values": _values(attributes),
-        "inputs": ", ".join(["torch.randn(2, 3)"] * len(tensors)) + ("" if several else ","),
+        "inputs": ", ".join(["torch.randn(2, 3)"] * len(tensors)),
     }
     words["more"] = _more_samples(len(tensors), words["values"])
     words["function"] = _function_of_torch(full, tensors, attributes)
