@@ -39,6 +39,9 @@ def module_name(path: Path) -> str:
     return ".".join([FOLDERS[folder], *(part for part in parts if part != "__init__")])
 
 
+MODULES = frozenset(map(module_name, FILES))
+
+
 def imports(path: Path) -> Iterator[Import]:
     tree = parsed(path)
     guarded = {
@@ -67,9 +70,8 @@ def _from(path: Path, node: ast.ImportFrom) -> list[str]:
             package.pop()
         package = package[: len(package) - node.level + 1]
         base = ".".join([*package, *filter(None, [node.module])])
-    known = {module_name(file) for file in FILES}
     inner = [f"{base}.{alias.name}" for alias in node.names]
-    return [name if name in known else base for name in inner]
+    return [name if name in MODULES else base for name in inner]
 
 
 ALL = [item for path in FILES for item in imports(path)]
