@@ -18,6 +18,7 @@ COMMANDS = {
     "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
     "calibrate": "Measure quantization parameters of a float model on data.",
     "trace": "Run a PyTorch model once, and save its graph.",
+    "code": "Write a model as a Python package for PyTorch.",
     "save": "Convert a model to the safe .tm format.",
     "optimize": "Run passes on a model, and save it as a graph of ATen-style ops.",
     "check": "List every op that would stop a conversion.",

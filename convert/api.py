@@ -35,6 +35,8 @@ from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
 from tmconvert.targets.registry import target_named, target_version
+from tmconvert.torch_code import entry as _torch_code  # noqa: F401  (registers itself with TracedModule)
+from tmconvert.torch_code.folder import write_folder
 
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport
@@ -278,6 +280,28 @@ def save(
     module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
     module.save(path, format)
     return module
+
+
+@entry_point
+@full_collections_wait()
+def to_folder(
+    model: Model,
+    output: str | PathLike[str],
+    class_name: str | None = None,
+    *,
+    example_inputs: Any = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: DynamicShapes | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
+) -> tuple[TracedModule, str]:
+    """Writes any readable model as a Python package; see ``TracedModule.to_folder``.
+
+    Returns the model and the name of its class. The other parameters are for models that are traced.
+    """
+    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
+    module, _, dynamic = model_of(model, tracing)
+    return module, write_folder(module, output, class_name, catalogue(), dynamic).class_name
 
 
 @entry_point

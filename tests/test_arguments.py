@@ -114,6 +114,7 @@ FUNCTIONS = (
     "save",
     "supported_ops",
     "to_caffe",
+    "to_folder",
     "to_onnx",
     "to_target",
     "to_tflite",
@@ -134,6 +135,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
     given: dict[str, Any] = {
         "calibrate": {"model": model, "data": np.zeros((2, 1, 8, 8), np.float32)},
         "check": {"model": model, "target": "onnx"},
+        "to_folder": {"model": model, "output": folder / "net"},
         "findings": {"model": model, "target": "caffe"},
         "lint": {"prototxt": folder / "o.prototxt"},
         "load": {"path": MODEL},
@@ -151,7 +153,8 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "trace": {"module": torch.nn.ReLU()},
         "verify": {"model": model, "path": folder / "written.onnx"},
     }
-    unverified = {"verify": False} if function.startswith("to_") else {}
+    converts = function.startswith("to_") and function != "to_folder"
+    unverified = {"verify": False} if converts else {}
     return {**given.get(function, {"model": model}), **unverified}
 
 

@@ -19,6 +19,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "passes": ("passes",),
     "lowering": ("lowering",),
     "input and output overrides": ("conversion.io_overrides", "conversion.io_names"),
+    "code": ("torch_code",),
     "the interface of targets": tuple(
         f"targets.{name}"
         for name in ("option", "options", "recognize", "registry", "target", "violation", "written_model")
@@ -44,6 +45,7 @@ CONTENTS = {
     "passes": "graph rewrites that several targets share, and the pass manager",
     "lowering": "aten graph to TargetGraph, the Builder, origins of tensors",
     "input and output overrides": "shapes, dynamic dimensions, subgraphs and names that a caller requests",
+    "code": "Python code of PyTorch for a graph: modules to train, packages, their text",
     "the interface of targets": "class Target, its options and registry",
     "verification": "references, comparison, the protocol of a runtime, reports",
     "targets": "one folder a target: builder, passes, encodings, writer, reader, runtime",

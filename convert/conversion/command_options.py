@@ -105,6 +105,18 @@ _SAVE_FORMAT = Option(
     choices=("tm", "megengine"),
     metavar="FORMAT",
 )
+_CODE = (
+    Option(
+        "output",
+        "output",
+        "The package, a new folder.",
+        "path",
+        metavar="FOLDER",
+        short_flag="-o",
+        is_required=True,
+    ),
+    Option("class_name", "output", "Name of the class.", default_text="that of the model", metavar="NAME"),
+)
 _INSPECT = (
     switch("graph", "output", "Print the graph in MegEngine's notation, and nothing else."),
     switch("tabular", "output", "Print a table of the expressions, with submodules inlined."),
@@ -157,6 +169,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
     "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
     "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING),
+    "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),
     "inspect": (*_INSPECT, JSON, *TRACING),
     "lint": (VERSIONS[2], JSON),
     "ops": _OPS,

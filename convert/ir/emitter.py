@@ -134,6 +134,7 @@ class GraphEmitter:
     """Appends typed expressions to a graph, or inserts them before ``before``.
 
     ``source`` and ``made_by`` mark what is emitted; ``name`` is the base for the names of nodes.
+    ``keeps_parameters`` folds nothing that is computed from parameters, since these may be trained.
     """
 
     def __init__(
@@ -145,9 +146,11 @@ class GraphEmitter:
         made_by: str | None = None,
         name: str = "v",
         before: Expr | None = None,
+        keeps_parameters: bool = False,
     ) -> None:
         self.graph = graph
         self.catalogue = catalogue
+        self.keeps_parameters = keeps_parameters
         self.source = source
         self.made_by = made_by
         self.name = name
@@ -288,6 +291,8 @@ class GraphEmitter:
         return value
 
     def _folded(self, leaf: Any) -> Any:
+        if self.keeps_parameters and leaf.dtype.kind == "f" and _parameter_name([leaf]) is not None:
+            return _UNKNOWN
         value = self.known(leaf)
         return _UNKNOWN if value is None else value
 
@@ -339,8 +344,8 @@ def _parameter_name(leaves: list[Any]) -> str | None:
     """Returns the name of the only parameter that a constant is computed from."""
     if len(leaves) != 1 or leaves[0] is None:
         return None
-    name: str | None = leaves[0].expr.name
-    return name
+    expr = leaves[0].expr
+    return expr.name if isinstance(expr, Constant) else None
 
 
 def _flat(tree: Any) -> list[Any]:

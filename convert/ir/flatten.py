@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from tmconvert.errors import UnsupportedError
@@ -20,11 +21,12 @@ MAX_CALL_DEPTH = 200
 MAX_NAME = 500  # a path of modules deeper than that loses its front
 
 
-def flatten_module(module: TracedModule) -> TracedModule:
+def flatten_module(module: TracedModule, keeps: Collection[str] = ()) -> TracedModule:
     """Returns a copy of ``module`` whose graph calls only built-in modules, methods and functions.
 
-    Attribute names become dotted paths from the top; node names get the path in front; sources get
-    the scope of the module which held the expression. Raises UnsupportedError for recursion.
+    Calls of modules of the classes ``keeps`` stay as they are. Attribute names become dotted paths from the
+    top; node names get the path in front; sources get the scope of the module which held the expression.
+    Raises UnsupportedError for recursion.
     """
     flat = TracedModule(module.name, module.class_name, vocabulary=module.vocabulary)
     flat.children, flat.tensors, flat.attributes = module.children, module.tensors, module.attributes
@@ -33,7 +35,7 @@ def flatten_module(module: TracedModule) -> TracedModule:
     flat.dynamic_shapes, flat.notes = module.dynamic_shapes, module.notes
     flat.rerun = None if module.is_edited() else module.rerun
     if module.graph is not None:
-        flat.graphs[next(iter(module.graphs))] = _Flattener(module).run(module.graph)
+        flat.graphs[next(iter(module.graphs))] = _Flattener(module, keeps).run(module.graph)
     return flat
 
 
@@ -68,8 +70,9 @@ class _Call:
 
 
 class _Flattener:
-    def __init__(self, top: TracedModule) -> None:
+    def __init__(self, top: TracedModule, keeps: Collection[str]) -> None:
         self.top = top
+        self.keeps = keeps
         self.flat = InternalGraph()
         self.calls = 0
         self.paths: dict[Node, str] = {}  # module nodes of the flat graph -> dotted path from the top
@@ -116,7 +119,7 @@ class _Flattener:
         node = call.map(expr.args[0])
         if not isinstance(node, ModuleNode) or node.owner is None or node.owner.graph is None:
             return None
-        return node.owner
+        return None if node.owner.class_name in self.keeps else node.owner
 
     def _inline_call(self, expr: Expr, callee: TracedModule, caller: _Call) -> None:
         graph = callee.graph_for(expr.args, expr.kwargs)

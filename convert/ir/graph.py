@@ -178,6 +178,15 @@ class InternalGraph(Surgery, FxGraph):
 
         return graph_to_text(_text_form(self) or self)
 
+    def python_code(self) -> str:
+        """Returns the source text of a ``torch.nn.Module`` that computes the graph of a module.
+
+        Raises UnsupportedError for calls that PyTorch lacks, UsageError TM6004 for a graph of no module.
+        """
+        from tmconvert.ir.code_generator import code_generator
+
+        return code_generator().graph_text(self)
+
     # ---- names
 
     def free_name(self, base: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
+from tmconvert.ir.code_generator import code_generator
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node
 from tmconvert.ir.pristine import State
@@ -284,6 +285,40 @@ class TracedModule:
         from tmconvert.ir.printing import format_tree
 
         return format_tree(self)
+
+    def to_torch(self, *, dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None) -> Any:
+        """Returns the model as a ``torch.nn.Module``, in evaluation mode, to train it and to look at it.
+
+        Parameters and buffers have the paths of the source. ``forward`` takes the inputs in their order and
+        calls torch's functions, and modules of torch.nn where the source has such ones. Dynamic sizes of a
+        trace stay dynamic; of other models the first axes of inputs are. ``dynamic_shapes`` names others, as
+        in ``trace``. Raises UnsupportedError for calls that PyTorch lacks, LoadError TM1021 without torch.
+
+        >>> net = tmconvert.load("samples/digits.tm").to_torch()  # doctest: +SKIP
+        >>> optimizer = torch.optim.SGD(net.train().parameters(), 0.01)  # doctest: +SKIP
+        """
+        return code_generator().module(self, dynamic_shapes)
+
+    @property
+    def code(self) -> str:
+        """Returns the source text of the class of ``to_torch``. Raises UnsupportedError."""
+        return code_generator().text(self)
+
+    def to_folder(
+        self,
+        folder: str | PathLike[str],
+        class_name: str | None = None,
+        *,
+        dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    ) -> None:
+        """Writes a package of the code and the weights, which needs PyTorch only.
+
+        ``class_name`` is by default that of the model. ``folder`` must not exist; it is written as a whole
+        or not at all. Raises UnsupportedError, UsageError TM6071, WriteError.
+
+        >>> model.to_folder("net", "Net")  # then: from net import Net; Net()(x)  # doctest: +SKIP
+        """
+        code_generator().write_folder(self, folder, class_name, dynamic_shapes)
 
     def __repr__(self) -> str:
         return f"TracedModule({self.name!r}, {self.class_name})"

@@ -59,15 +59,17 @@ def normalize(
     flat: TracedModule,
     catalogue: Mapping[str, OpDefinition],
     shapes: Mapping[str, Sequence[Size]] | None = None,
+    *,
+    keeps_parameters: bool = False,
 ) -> Normalized:
     """Converts every call of a flattened module to ATen-style ops.
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes.
     ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
     through the graph as far as they can (see ``ir/symbolic/journal.py``). Raises SizesSettled where one
-    cannot.
+    cannot. ``keeps_parameters`` leaves what is computed from parameters in the graph.
     """
-    return _Normalizer(flat, catalogue, shapes or {}).run()
+    return _Normalizer(flat, catalogue, shapes or {}, keeps_parameters).run()
 
 
 class _Normalizer:
@@ -76,6 +78,7 @@ class _Normalizer:
         flat: TracedModule,
         catalogue: Mapping[str, OpDefinition],
         shapes: Mapping[str, Sequence[Size]],
+        keeps_parameters: bool,
     ) -> None:
         assert flat.graph is not None and flat.vocabulary is not None
         self.source = flat.graph
@@ -83,7 +86,7 @@ class _Normalizer:
         self.shapes = shapes
         self.journal = current_journal()
         self.result = Normalized(InternalGraph(flat.graph.name))
-        self.emitter = GraphEmitter(self.result.graph, catalogue)
+        self.emitter = GraphEmitter(self.result.graph, catalogue, keeps_parameters=keeps_parameters)
         self.values: dict[Node, Any] = {self.source.inputs[0]: flat}
 
     def run(self) -> Normalized:

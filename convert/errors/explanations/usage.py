@@ -111,4 +111,10 @@ USAGE = {
         "a symbolic that returns None",
         "Correct the function at the line that the message names.",
     ),
+    "TM6071": Explanation(
+        "the name of a class is not an identifier of Python",
+        "The code of a model is a class, whose name is chosen with --class-name or class_name=.",
+        "tmconvert code model.tm -o net --class-name 'my net'",
+        "Pass a name of letters, digits and underscores that is not a keyword, such as Net.",
+    ),
 }

@@ -1,0 +1,1 @@
+"""Python code of PyTorch for a graph: modules that train, and packages that need torch alone."""

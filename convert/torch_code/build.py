@@ -1,0 +1,72 @@
+"""Makes a ``torch.nn.Module`` from generated code."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tmconvert.errors import LoadError
+from tmconvert.ir import TracedModule
+from tmconvert.symbolics.op import Op
+from tmconvert.torch_code.prepare import DynamicShapes
+from tmconvert.torch_code.source import Code, generate
+
+if TYPE_CHECKING:
+    import torch
+
+_numbers = itertools.count()
+
+
+def torch_module(
+    module: TracedModule, catalogue: Mapping[str, Op], dynamic_shapes: DynamicShapes | None = None
+) -> torch.nn.Module:
+    """Returns the model as a module of PyTorch, in evaluation mode.
+
+    Raises UnsupportedError for calls that have no form in PyTorch, LoadError TM1021 without torch.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise LoadError("TM1021", "to_torch needs PyTorch, which is not installed") from error
+    code = generate(module, catalogue, dynamic_shapes=dynamic_shapes)
+    with torch.random.fork_rng(devices=[]):  # constructors draw weights, which are then replaced
+        made = class_of(code.text, code.class_name)()
+    load_weights(made, code)
+    return made.eval()
+
+
+def load_weights(made: torch.nn.Module, code: Code) -> None:
+    """Copies the weights of ``code`` into a module of its class."""
+    import torch
+
+    targets = {**dict(made.named_parameters()), **dict(made.named_buffers())}
+    with torch.no_grad():
+        for path, array in code.weights.items():
+            targets[path].copy_(torch.from_numpy(np.array(array)).reshape(array.shape))
+
+
+@lru_cache(maxsize=64)
+def class_of(text: str, name: str) -> Any:
+    """Returns the class that the text defines, one for equal texts.
+
+    The text is found by tracebacks, by ``inspect`` and so by TorchScript. Instances are pickled as the text
+    and their state: reading them again needs tmconvert.
+    """
+    place = f"<tmconvert code {next(_numbers)}: {name}>"
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
+    space: dict[str, Any] = {"__name__": f"tmconvert.torch_code.generated.{name}"}
+    exec(compile(text, place, "exec"), space)
+    cls = space[name]
+    cls.__reduce_ex__ = lambda self, protocol: (rebuilt, (text, name), self.__dict__)
+    return cls
+
+
+def rebuilt(text: str, name: str) -> Any:
+    """Returns an instance without state, for pickle and copy."""
+    cls = class_of(text, name)
+    return cls.__new__(cls)

@@ -1,0 +1,49 @@
+"""Recorded models become modules of PyTorch, compute the same, and trace back to the same graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tests.models import corpus
+from tests.torch_code.canonical import canonical
+from tmconvert.ir.tree import leaves
+
+torch = pytest.importorskip("torch")
+
+TOLERANCE = 2e-5  # as MegEngine and PyTorch add in another order
+OWN = "custom_user_function"  # calls a function of the user
+FLOAT = sorted(
+    path.stem
+    for path in corpus.DATA.glob("*.tm")
+    if "qat" not in path.stem and not path.stem.startswith(("hostile", "quantized")) and path.stem != OWN
+)
+# what has no function in PyTorch comes back as the operations of its helper
+OTHER_TEXT = {"op_trig_compare": "tm::round_half_away"}
+
+
+@pytest.mark.parametrize("name", FLOAT)
+def test_there_and_back(name: str) -> None:
+    module = tmconvert.load(corpus.model(name))
+    net = module.to_torch()
+    inputs, expected = corpus.golden(name)
+    given = [torch.from_numpy(np.array(each)) for each in inputs]
+    with torch.no_grad():
+        results = leaves(net(*given))
+    for result, right in zip(results, expected, strict=True):
+        assert result.numpy().dtype == right.dtype
+        assert corpus.relative_error(result.numpy(), right) < TOLERANCE
+    again = tmconvert.trace(net, *given)
+    if name not in OTHER_TEXT:
+        assert canonical(again) == canonical(module)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vit_tiny", "mobilenet_v2"])
+def test_gradients_are_finite(name: str) -> None:
+    net = tmconvert.load(corpus.model(name)).to_torch().train()
+    inputs = [torch.from_numpy(np.concatenate([each, each * 0.5])) for each in corpus.golden(name)[0]]
+    sum(result.square().sum() for result in leaves(net(*inputs))).backward()
+    gradients = [parameter.grad for parameter in net.parameters()]
+    assert gradients
+    assert all(gradient is not None and gradient.isfinite().all() for gradient in gradients)
