@@ -9,11 +9,10 @@ from tmconvert.ir import (
     CallMethod,
     Expr,
     GetAttr,
-    InternalGraph,
     ModuleNode,
     TracedModule,
 )
-from tmconvert.ir.emitter import Emitter, GraphEmitter
+from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.traced_module import Vocabulary
 from tmconvert.symbolics.op import Attribute, Op, Tensor, boolean, number
 from tmconvert.symbolics.results import same_as
@@ -57,8 +56,6 @@ class DropoutVocabulary:
 
     def __init__(self, inner: Vocabulary) -> None:
         self.inner = inner
-        self.identifier = inner.identifier
-        self.has_all_qparams = inner.has_all_qparams
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(expr, CallMethod) and args and isinstance(args[0], TracedModule):
@@ -76,11 +73,5 @@ class DropoutVocabulary:
             )
         return self.inner.apply(g, expr, args, kwargs)
 
-    def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.inner.evaluate(expr, args, kwargs)
-
-    def name(self, expr: Expr) -> str:
-        return self.inner.name(expr)
-
-    def emitter(self, graph: InternalGraph) -> GraphEmitter:
-        return self.inner.emitter(graph)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import Catalogue
 from tmconvert.torch_code.dropout import CLASSES, DropoutVocabulary, dropout
+
+if TYPE_CHECKING:
+    from tmconvert.ir.traced_module import Vocabulary
 
 MAX_ATTEMPTS = 100
 DynamicShapes = Mapping[str, Mapping[int, str]]
@@ -37,7 +41,7 @@ def prepared_graph(
     chosen = _batches(module) if dynamic_shapes is None and module.dynamic_shapes is None else dynamic_shapes
     bound = bind_model(module, IoOverrides(dynamic_shapes=chosen or {}), own)
     flat = flatten_module(module, keeps=CLASSES)
-    flat.vocabulary = DropoutVocabulary(module.vocabulary)
+    flat.vocabulary = cast("Vocabulary", DropoutVocabulary(module.vocabulary))
     graph = _normalized(bound._replace(flat=flat), own)
     EliminateDeadCode().run(graph)
     _store_reshaped(graph, module)
