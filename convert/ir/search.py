@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tmconvert.errors import UsageError
 from tmconvert.ir.expr import CallFunction, CallMethod, Expr
 from tmconvert.ir.function_names import name_of_function
-from tmconvert.ir.node import ModuleNode, Node
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.torch_fx import FxGraph
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import leaves, map_leaves
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
+    from tmconvert.ir.traced_module import Vocabulary
 
 Item = TypeVar("Item", bound=Expr | Node)
 MOST_SHOWN = 5  # of the items that a message lists
@@ -71,7 +72,18 @@ class ExprFilter(_Filter[Expr]):
         (``torch.relu``), or an op of the catalogue (``"aten::relu"``), which finds the calls of functions,
         methods and builtin modules that mean this op.
         """
-        return self._that(lambda expr: _calls_function(expr, function))
+        if function is None:
+            return self._that(lambda expr: isinstance(expr, CallFunction))
+        if isinstance(function, str) and "::" in function:
+            return self._that(_meaning_filter(function))
+        name = name_of_function(function)
+        end = f".{name}"
+        return self._that(
+            lambda expr: (
+                isinstance(expr, CallFunction)
+                and (expr.function == name or expr.label == name or expr.function.endswith(end))
+            )
+        )
 
     def call_method(self, method: Any = None) -> ExprFilter:
         """Keeps the calls of a method, by its name or the method itself (``torch.Tensor.add``); by default of
@@ -82,13 +94,8 @@ class ExprFilter(_Filter[Expr]):
 
     def call_module(self, module_class: Any = None) -> ExprFilter:
         """Keeps the calls of modules of a class, which is the class or its name (``"Conv2d"``)."""
-        return self._that(
-            lambda expr: (
-                isinstance(expr, CallMethod)
-                and expr.method == "__call__"
-                and _is_of_class(expr.args[0], module_class)
-            )
-        )
+        is_of_class = _class_filter(module_class)
+        return self._that(lambda expr: expr.op == "call_module" and is_of_class(expr.inputs[0]))
 
     def expr_id(self, expr_id: int | Sequence[int]) -> ExprFilter:
         """Keeps the expressions with an id, or one of several."""
@@ -121,7 +128,7 @@ class NodeFilter(_Filter[Node]):
         """
         if isinstance(node_class, type) and issubclass(node_class, Node):
             return self._that(lambda node: isinstance(node, node_class))
-        return self._that(lambda node: _is_of_class(node, node_class))
+        return self._that(_class_filter(node_class))
 
     def node_id(self, node_id: int | Sequence[int]) -> NodeFilter:
         """Keeps the nodes with an id, or one of several."""
@@ -131,8 +138,8 @@ class NodeFilter(_Filter[Node]):
     def name(self, name: str, ignorecase: bool = True) -> NodeFilter:
         """Keeps the nodes with a name, which may have ``*`` and ``?``.
 
-        It is compared with the node's name, with ``GRAPH_NAME`` as ``"{:p}".format(graph)`` prints it, and
-        with the qualified name.
+        It is compared with the node's name, and with ``GRAPH_NAME`` as ``"{:p}".format(graph)`` prints it; a
+        name with a point is compared with the qualified name.
         """
         return self._that(_name_filter(name, ignorecase))
 
@@ -172,15 +179,16 @@ def _steps(graph: InternalGraph, recursive: bool) -> Iterator[tuple[InternalGrap
     seen = {graph}
     entered = [_own_steps(graph)]
     while entered:
-        step = next(entered[-1], None)
-        if step is None:
+        for step in entered[-1]:
+            yield step
+            called = _called_graphs(step[1]) if recursive and step[1] is not None else ()
+            fresh = [each for each in dict.fromkeys(called) if each not in seen] if called else []
+            if fresh:
+                seen.update(fresh)
+                entered.extend(_own_steps(each) for each in reversed(fresh))
+                break
+        else:
             entered.pop()
-            continue
-        yield step
-        if recursive and step[1] is not None:
-            fresh = [called for called in dict.fromkeys(_called_graphs(step[1])) if called not in seen]
-            seen.update(fresh)
-            entered.extend(_own_steps(called) for called in reversed(fresh))
 
 
 def _own_steps(graph: InternalGraph) -> Iterator[tuple[InternalGraph, Expr | None]]:
@@ -189,67 +197,85 @@ def _own_steps(graph: InternalGraph) -> Iterator[tuple[InternalGraph, Expr | Non
         yield graph, expr
 
 
-def _called_graphs(expr: Expr) -> Iterator[Any]:
-    """Yields the graph of the module that is called, and those of branch and loop graphs."""
-    if not isinstance(expr, (CallFunction, CallMethod)):
-        return
-    for node in expr.inputs:
-        if not isinstance(node, ModuleNode) or node.owner is None:
-            continue
-        if isinstance(expr, CallMethod) and node is expr.args[0]:
-            called = node.owner.graph_for(expr.args, expr.kwargs)
-            yield from () if called is None else (called,)
-        else:
-            yield from node.owner.graphs.values()
-    if isinstance(expr, CallFunction):
-        yield from (leaf for leaf in leaves((expr.args, expr.kwargs)) if isinstance(leaf, FxGraph))
+def _called_graphs(expr: Expr) -> Sequence[Any]:
+    """Returns the graph of the module that is called, and those of branches and loops."""
+    modules = [node for node in expr.inputs if node.is_module]
+    if isinstance(expr, CallFunction) and expr.kwargs:
+        found: list[Any] = [leaf for leaf in leaves(expr.kwargs) if isinstance(leaf, FxGraph)]
+    elif modules and isinstance(expr, (CallFunction, CallMethod)):
+        found = []
+    else:
+        return ()
+    for node in modules:
+        owner = getattr(node, "owner", None)
+        if owner is not None and isinstance(expr, CallMethod) and node is expr.args[0]:
+            called = owner.graph_for(expr.args, expr.kwargs)
+            found += [] if called is None else [called]
+        elif owner is not None:
+            found += owner.graphs.values()
+    return found
 
 
-def _calls_function(expr: Expr, function: Any) -> bool:
-    if function is None:
-        return isinstance(expr, CallFunction)
-    if isinstance(function, str) and "::" in function:
-        return _means(expr, function)
-    if not isinstance(expr, CallFunction):
-        return False
-    name = name_of_function(function)
-    return name in (expr.function, expr.label) or expr.function.endswith(f".{name}")
+def _meaning_filter(op: str) -> Callable[[Expr], bool]:
+    """Returns a condition: a call computes its first result by an op of the catalogue."""
+    known: dict[object, str | None] = {}  # calls with equal arguments mean the same
+
+    def means(expr: Expr) -> bool:
+        if isinstance(expr, CallFunction) and expr.function == op:
+            return True
+        vocabulary = _vocabulary_of(expr)
+        if vocabulary is None or not isinstance(expr, (CallFunction, CallMethod)):
+            return False
+        if expr.op == "call_module" and _called_graphs(expr):
+            return False  # the calls of its own graph are searched
+        key = (expr.target, str(map_leaves(_description, (expr.args, expr.kwargs))))
+        if key not in known:
+            known[key] = vocabulary.result_op(expr)
+        return known[key] == op
+
+    return means
 
 
-def _means(expr: Expr, op: str) -> bool:
-    """Whether a call computes its first result by an op of the catalogue."""
-    if isinstance(expr, CallFunction) and expr.function == op:
-        return True
+def _description(leaf: object) -> object:
+    """Returns what the meaning of a call depends on: the type of a tensor, the module, a number."""
+    if isinstance(leaf, TensorNode):
+        return leaf.shape, leaf.dtype, leaf.qparams
+    return id(leaf.owner) if isinstance(leaf, ModuleNode) else leaf
+
+
+def _vocabulary_of(expr: Expr) -> Vocabulary | None:
     graph = expr.graph
-    owner = graph.inputs[0] if graph is not None and graph.inputs else None
-    if not isinstance(owner, ModuleNode) or owner.owner is None or owner.owner.vocabulary is None:
-        return False
-    if isinstance(expr, CallMethod) and isinstance(expr.args[0], ModuleNode) and any(_called_graphs(expr)):
-        return False  # its own calls are searched
-    is_call = isinstance(expr, (CallFunction, CallMethod))
-    return is_call and owner.owner.vocabulary.result_op(expr) == op
+    first = graph.inputs[0] if graph is not None and graph.inputs else None
+    return first.owner.vocabulary if isinstance(first, ModuleNode) and first.owner is not None else None
 
 
-def _is_of_class(node: Any, module_class: Any) -> bool:
-    if not isinstance(node, ModuleNode):
-        return False
-    if module_class is None:
-        return True
-    name = name_of_function(module_class)
-    own = node.owner.class_name if node.owner is not None else node.class_name
-    return own == name or own.endswith(f".{name}")
+def _class_filter(module_class: Any) -> Callable[[Node], bool]:
+    """Returns a condition: a node is a module of a class, which is named by text or the class itself."""
+    name = "" if module_class is None else name_of_function(module_class)
+
+    def is_of_class(node: Node) -> bool:
+        if not isinstance(node, ModuleNode):
+            return False
+        own = node.owner.class_name if node.owner is not None else node.class_name
+        return module_class is None or own == name or own.endswith(f".{name}")
+
+    return is_of_class
 
 
 def _name_filter(name: str, ignorecase: bool) -> Callable[[Node], bool]:
     pattern = re.compile(translate(name), re.IGNORECASE if ignorecase else 0)
 
+    def fits(own: str) -> bool:
+        return own == name or pattern.match(own) is not None
+
     def is_called(node: Node) -> bool:
         own = str(node)
-        if own == name or pattern.match(own):
+        if fits(own):
             return True
+        if "." in name:
+            return fits(node.qualname)
         graph = node.top_graph
-        others = [node.qualname] if graph is None else [f"{graph.name}_{own}", node.qualname]
-        return any(other == name or pattern.match(other) for other in others)
+        return graph is not None and fits(f"{graph.name}_{own}")
 
     return is_called
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tmconvert.ir.function_names import name_of_function
 from tmconvert.ir.tree import Tree
 
 if TYPE_CHECKING:
@@ -142,6 +143,9 @@ class FxGraph:
     result: Tree
     _output_node: OutputNode | None
 
+    def __iter__(self) -> Iterator[Expr]:
+        raise NotImplementedError
+
     @property
     def nodes(self) -> NodeList:
         """Returns the nodes: ``graph.nodes(recursive=True)`` to search in, ``graph.nodes`` to iterate over as
@@ -155,7 +159,12 @@ class FxGraph:
         >>> graph.find_nodes(op="call_function", target=torch.relu)  # doctest: +SKIP
         [relu_out]
         """
-        return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+        if op == "output":
+            return [self.output_node()]
+        exprs = [node.expr for node in self.inputs] if op == "placeholder" else self
+        found = [expr for expr in exprs if expr is not None and expr.op == op]
+        name = name_of_function(target) if callable(target) else target
+        return [node for expr in found if name is None or expr.target == name for node in _tensors(expr)]
 
     def output_node(self) -> OutputNode:
         """Returns the end of the graph as ``torch.fx`` has it: a node whose argument is the result."""
