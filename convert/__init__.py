@@ -12,12 +12,15 @@ from tmconvert._version import __version__ as __version__
 if TYPE_CHECKING:
     from tmconvert.api import (
         Interpreter,
+        Tracer,
         calibrate,
         load,
         normalize,
         optimize,
         parse_graph,
+        register_as_builtin,
         register_pass,
+        register_supported_type,
         register_symbolic,
         replace_pattern,
         run,
@@ -29,16 +32,20 @@ if TYPE_CHECKING:
         to_tflite,
         trace,
         verify,
+        wrap,
     )
 
 __all__ = [
     "Interpreter",
+    "Tracer",
     "calibrate",
     "load",
     "normalize",
     "optimize",
     "parse_graph",
+    "register_as_builtin",
     "register_pass",
+    "register_supported_type",
     "register_symbolic",
     "replace_pattern",
     "run",
@@ -50,6 +57,7 @@ __all__ = [
     "to_tflite",
     "trace",
     "verify",
+    "wrap",
 ]
 
 

@@ -24,7 +24,10 @@ from tmconvert.conversion.pipeline import convert, verify_file
 from tmconvert.conversion.prepared_model import graph_of, loaded, model_of
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.request import ConversionRequest, InputGrids, Model, io_overrides_of
-from tmconvert.frontends.torch.entry import trace_object
+from tmconvert.frontends.torch.customization import Tracer as Tracer
+from tmconvert.frontends.torch.customization import register_as_builtin as register_as_builtin
+from tmconvert.frontends.torch.customization import register_supported_type as register_supported_type
+from tmconvert.frontends.torch.customization import wrap as wrap
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
 from tmconvert.ir import TracedModule
@@ -76,6 +79,7 @@ def trace(
     *example_inputs: Any,
     dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
+    leaf_modules: Sequence[Any] = (),
     **example_kwargs: Any,
 ) -> TracedModule:
     """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns it as a TracedModule.
@@ -83,10 +87,17 @@ def trace(
     An ``ExportedProgram`` brings inputs and open sizes of its own. ``dynamic_shapes``, such as
     ``{"x": {0: "batch"}}``, are sizes to leave open. A module that looks into its tensors is refused, or goes
     the example's way with ``freeze_control_flow``, and the model's notes say where. Tracing changes nothing
-    in the module. Raises UnsupportedError; LoadError TM1021 without torch; and what the module itself raises.
+    in the module. ``leaf_modules``, classes, modules or paths, are recorded as one call each, as are the
+    classes of ``register_as_builtin`` and the functions of ``wrap``; see ``Tracer``. Raises UnsupportedError;
+    LoadError TM1021 without torch; and what the module itself raises.
     """
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)
-    return _with_names(trace_object(module, tracing))
+    return Tracer(leaf_modules).trace(
+        module,
+        *example_inputs,
+        dynamic_shapes=dynamic_shapes,
+        freeze_control_flow=freeze_control_flow,
+        **example_kwargs,
+    )
 
 
 def _with_names(model: TracedModule) -> TracedModule:

@@ -202,6 +202,13 @@ _MODEL = {
         "def forward(self, x): return torch.fft.fft(x)",
         "Return torch.view_as_real(y) or y.abs(); take a real tensor and apply torch.view_as_complex.",
     ),
+    "TM2021": Explanation(
+        "a call that is recorded whole writes to its argument",
+        "A function of tmconvert.wrap, or a module that is a leaf, changed a tensor that it was given. The "
+        "call in the graph has results only, so the change would be lost.",
+        "@tmconvert.wrap\ndef double(x): return x.mul_(2)",
+        "Let it return a new tensor, x * 2, or let tracing go through it.",
+    ),
     "TM2030": Explanation(
         "a dimension that was requested to be dynamic is valid in a range only",
         "The model compares the dimension with a number and computes something else on the other "

@@ -94,7 +94,7 @@ TORCH = {
         "registration.",
         "def forward(self, x): return torch.distributions.Normal(self.mean(x), 1.0)",
         "Use the tensors themselves, or a dict or dataclass of them, as arguments and results; or "
-        "register the class with torch.utils._pytree.register_pytree_node(Class, flatten, unflatten) "
+        "register the class with tmconvert.register_supported_type(Class, flatten, unflatten) "
         "before the model is traced.",
     ),
     "TM2016": Explanation(

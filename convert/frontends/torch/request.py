@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ class Tracing(NamedTuple):
 
     ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those that come with the
     model are taken. ``dynamic_shapes`` and ``freeze_control_flow`` are those of ``tmconvert.trace``;
-    ``allow_code`` says that the code in a file may run.
+    ``allow_code`` says that the code in a file may run. ``is_leaf(module, path)`` selects the modules whose
+    calls are recorded whole; None selects those of ``register_as_builtin``.
     """
 
     args: tuple[Any, ...] = ()
@@ -28,6 +29,7 @@ class Tracing(NamedTuple):
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None
     freeze_control_flow: bool = False
     allow_code: bool = False
+    is_leaf: Callable[[Any, str], bool] | None = None
 
     @classmethod
     def of(

@@ -8,7 +8,7 @@ from typing import Any
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.arrays import Arrays, numpy_dtype
 from tmconvert.frontends.torch.tracing.liveness import Edges, edges_of
-from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.tape import CalledModule, Record, Scope, Tape, Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
 from tmconvert.ir import (
     CallFunction,
@@ -151,6 +151,8 @@ class _Graph:
         owners = {body: self._module_node(*place) for body, place in paths.items()}
 
         def use(leaf: Any) -> Any:
+            if isinstance(leaf, CalledModule):
+                return self._module_node(leaf.module or self.assembler.modules[leaf.path], leaf.path)
             return owners[leaf] if isinstance(leaf, Scope) else self._use(leaf)
 
         args, kwargs = map_leaves(use, record.args), map_leaves(use, used)

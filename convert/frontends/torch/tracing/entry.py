@@ -144,6 +144,7 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
             kwargs,
             dynamic_shapes=tracing.dynamic_shapes,
             freeze_control_flow=tracing.freeze_control_flow,
+            is_leaf=tracing.is_leaf,
         )
 
 

@@ -32,7 +32,7 @@ _FUNCTION_HELP = {
 }
 INSTEAD = (
     "use a tuple, list, dict, named tuple or dataclass, or register the class: "
-    "torch.utils._pytree.register_pytree_node(Class, flatten, unflatten)"
+    "tmconvert.register_supported_type(Class, flatten, unflatten)"
 )
 
 

@@ -48,6 +48,18 @@ class Value:
         return f"<{self.hint} {self.dtype}{list(self.shape or ())}>"
 
 
+@dataclass(frozen=True, slots=True)
+class CalledModule:
+    """A module among the arguments of a call, the one that is called: a leaf, at its path from the top.
+
+    ``module`` is the TracedModule itself where it was traced before; its path is empty where no module of
+    the model holds it.
+    """
+
+    path: str
+    module: Any = None
+
+
 @dataclass(eq=False, slots=True)
 class Record:
     """One call. ``is_method`` distinguishes tensor methods from functions; Values are leaves of the trees.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,8 +15,8 @@ import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.customization import Tracer
 from tmconvert.frontends.torch.tracing import data_access as flow
-from tmconvert.frontends.torch.tracing import fast_path
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
 from tmconvert.frontends.torch.tracing.arrays import Arrays, array_of
 from tmconvert.frontends.torch.tracing.assemble import assemble
@@ -25,12 +24,25 @@ from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
 from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
 from tmconvert.frontends.torch.tracing.branches import calls_of_functions
 from tmconvert.frontends.torch.tracing.gradients import GradientTaken, calls_of_autograd, is_close, refused
+from tmconvert.frontends.torch.tracing.leaf_calls import (
+    calls_of_leaves,
+    register_types,
+    unheeded_symbolics,
+)
+from tmconvert.frontends.torch.tracing.modules import (
+    class_name_of,
+    held_tensors,
+    hierarchy,
+    leaf_modules,
+    module_calls,
+    module_paths,
+    parameter_names,
+    traced_modules,
+)
 from tmconvert.frontends.torch.tracing.objects import cloned_object, is_cache, opener
 from tmconvert.frontends.torch.tracing.quantized import (
-    PackedWeights,
     dtype_of,
     observers_at_rest,
-    parts_of,
     qparams_of,
 )
 from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -38,11 +50,9 @@ from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery
 from tmconvert.frontends.torch.tracing.rerun import Rerun
 from tmconvert.frontends.torch.tracing.scripted import script_calls
 from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
-from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
-from tmconvert.frontends.torch.vocabulary import VOCABULARY
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.traced_module import Example
@@ -58,15 +68,21 @@ def trace_module(
     *,
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     freeze_control_flow: bool = False,
+    is_leaf: Callable[[Any, str], bool] | None = None,
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
+    register_types()
     inputs = named_tensors(module, args, kwargs)
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
     def run(others: Mapping[str, torch.Tensor]) -> _Run:
         replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
         once = functools.partial(
-            _Run, module, freeze_control_flow=freeze_control_flow, follow_sizes=bool(dynamic_shapes)
+            _Run,
+            module,
+            freeze_control_flow=freeze_control_flow,
+            follow_sizes=bool(dynamic_shapes),
+            is_leaf=is_leaf or Tracer().is_leaf_module,
         )
         try:
             return once(*_cloned((args, kwargs), replaced))
@@ -192,11 +208,12 @@ class _Run:
         *,
         freeze_control_flow: bool,
         follow_sizes: bool,
+        is_leaf: Callable[[Any, str], bool],
         follows_gradients: bool = False,
     ) -> None:
         self.module = module
         self.is_module = isinstance(module, torch.nn.Module)
-        self.class_name = _class_name(module)
+        self.class_name = class_name_of(module)
         self.top = Scope("", self.class_name)
         self.recorder = Recorder(
             self.top,
@@ -204,7 +221,9 @@ class _Run:
             freeze_control_flow=freeze_control_flow,
             follows_gradients=follows_gradients,
         )
-        self.paths = _module_paths(module) if self.is_module else {}
+        self.paths = module_paths(module) if self.is_module else {}
+        self.leaves = leaf_modules(module, is_leaf) if self.is_module else frozenset()
+        self.held = traced_modules(module) if self.is_module else {}
         self.args, self.kwargs = args, kwargs
         self.inputs: tuple[np.ndarray, ...] = ()
         self.outputs: tuple[np.ndarray, ...] = ()
@@ -233,7 +252,8 @@ class _Run:
         """Makes the recorder see all calls, also those that no mode of torch intercepts."""
         recorder = self.recorder
         with ExitStack() as stack:
-            stack.enter_context(_module_calls(recorder, self.paths))
+            stack.enter_context(module_calls(recorder, self.paths, self.leaves))
+            stack.enter_context(calls_of_leaves(recorder, self.held))
             for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once, calls_of_autograd):
                 stack.enter_context(watch(recorder))
             stack.enter_context(sizes_of_builtins(self.module))
@@ -261,7 +281,7 @@ class _Run:
             self.recorder.aliases.add(leaf, value)
             return value
 
-        self.top.parameters = _parameters(self.module, args, kwargs)
+        self.top.parameters = parameter_names(self.module, args, kwargs)
         self.top.args, self.top.kwargs = map_leaves(bound, plain_structure((args, kwargs), opener("takes")))
         self.inputs = tuple(arrays)
 
@@ -269,8 +289,8 @@ class _Run:
         """Returns the TracedModule of the run; its inputs and outputs become the example."""
         changed = {**self.recorder.written, **self.recorder.guard.changed}
         arrays = Arrays(changed)
-        held = functools.partial(_tensors, self.recorder.packed)
-        modules, names = _hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
+        held = functools.partial(held_tensors, self.recorder.packed)
+        modules, names = hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
         traced = assemble(self.recorder.tape, modules, names, arrays)
         share_ids(traced)
         traced.name = self.class_name.rpartition(".")[2]
@@ -285,6 +305,8 @@ class _Run:
 
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
+        modules = self.module.modules() if isinstance(self.module, torch.nn.Module) else ()
+        notes += unheeded_symbolics({class_name_of(each): id(each) in self.leaves for each in modules})
         if written:
             notes.append(
                 f"the module writes to {', '.join(written)}; each run of the file starts from the "
@@ -295,132 +317,6 @@ class _Run:
     @property
     def tape(self) -> Tape:
         return self.recorder.tape
-
-
-# ---- modules
-
-
-@contextmanager
-def _module_calls(recorder: Recorder, paths: Mapping[int, str]) -> Iterator[None]:
-    """Makes the recorder see calls of modules, in this thread."""
-    original = torch.nn.Module.__call__
-    thread = threading.get_ident()
-
-    def called(module: object, *args: object, **kwargs: object) -> Any:
-        path = paths.get(id(module))
-        if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
-            return original(module, *args, **kwargs)
-        if not path:
-            return fast_path.called(original, module, args, kwargs)
-        return _recorded_call(recorder, module, path, original, args, kwargs)
-
-    torch.nn.Module.__call__ = called  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.nn.Module.__call__ = original  # type: ignore[method-assign]
-
-
-def _recorded_call(
-    recorder: Recorder,
-    module: object,
-    path: str,
-    original: Module,
-    args: tuple[object, ...],
-    kwargs: dict[str, object],
-) -> Any:
-    outer = recorder.scope
-    recorded = map_leaves(recorder.value_of, plain_structure((args, kwargs)))
-    scope = Scope(path, _class_name(module), outer, recorded[0], recorded[1], source=user_place())
-    scope.parameters = _parameters(module, args, kwargs)
-    outer.items.append(scope)
-    recorder.scope = scope
-    try:
-        result = fast_path.called(original, module, args, kwargs)
-        scope.result = map_leaves(recorder.value_of, plain_structure(result))
-    finally:
-        recorder.scope = outer
-    return result
-
-
-def _module_paths(module: Any) -> dict[int, str]:
-    return {id(each): path for path, each in module.named_modules()}
-
-
-def _hierarchy(
-    module: Any,
-    class_name: str,
-    arrays: Arrays,
-    held: Callable[[Any], Iterator[tuple[str, torch.Tensor]]],
-) -> tuple[dict[str, TracedModule], dict[int, list[str]]]:
-    """Returns TracedModules without graphs by dotted path, and the dotted paths of tensors by id."""
-    if module is None:
-        return {"": TracedModule("", class_name, vocabulary=VOCABULARY)}, {}
-    modules: dict[str, TracedModule] = {}
-    by_id: dict[int, TracedModule] = {}
-    names: dict[int, list[str]] = {}
-    for path, each in module.named_modules(remove_duplicate=False):
-        traced = by_id.get(id(each))
-        if traced is None:
-            traced = by_id[id(each)] = TracedModule(path, _class_name(each), vocabulary=VOCABULARY)
-            traced.attributes = _attributes(each)
-        for name, tensor in held(each):
-            names.setdefault(id(tensor), []).append(f"{path}.{name}" if path else name)
-            traced.tensors[name] = arrays.of(tensor)
-            if not isinstance(tensor, torch.nn.Parameter) and name not in each._parameters:
-                traced.buffers.add(name)
-        modules[path] = traced
-        if path:
-            holder, _, name = path.rpartition(".")
-            modules[holder].children[name] = traced
-    return modules, names
-
-
-def _tensors(packed: PackedWeights, module: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    for store in (module._parameters, module._buffers, module.__dict__):
-        for name, tensor in store.items():
-            if isinstance(tensor, torch.Tensor):
-                yield from parts_of(name, tensor)
-    yield from packed.tensors(module)
-
-
-def _attributes(module: object) -> dict[str, Any]:
-    """Returns the plain public attributes of a module: ``stride``, ``eps``, ..."""
-    plain = (bool, int, float, str, type(None))
-    return {
-        name: value
-        for name, value in module.__dict__.items()
-        if not name.startswith("_")
-        and (isinstance(value, plain) or (type(value) is tuple and all(isinstance(v, plain) for v in value)))
-    }
-
-
-def _class_name(module: object) -> str:
-    cls = module if inspect.isfunction(module) else type(module)
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _parameters(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the parameter names that a call's positional arguments bind to."""
-    function = module.forward if isinstance(module, torch.nn.Module) else module
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return tuple(f"input_{i}" for i in range(len(args)))
-    names = []
-    for index in range(len(args)):
-        parameter = parameters[min(index, len(parameters) - 1)] if parameters else None
-        if parameter is None or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
-            names.append(f"input_{index}")
-        elif parameter.kind == parameter.VAR_POSITIONAL:
-            names.append(
-                f"{parameter.name}.{index - len(parameters) + 1}"
-                if len(args) > len(parameters)
-                else parameter.name
-            )
-        else:
-            names.append(parameter.name)
-    return tuple(names)
 
 
 # ---- data
@@ -441,7 +337,7 @@ def named_tensors(
     module: object, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> dict[str, torch.Tensor]:
     """Returns the tensors among the arguments by input name."""
-    scope = Scope("", "", parameters=_parameters(module, args, kwargs))
+    scope = Scope("", "", parameters=parameter_names(module, args, kwargs))
     tensors: dict[Value, torch.Tensor] = {}
 
     def held(leaf: object) -> Any:

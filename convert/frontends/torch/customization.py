@@ -1,0 +1,171 @@
+"""Calls that tracing records whole, and classes whose content it opens; this module does not need torch."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from tmconvert.errors import UsageError
+from tmconvert.errors.values import type_and_value
+from tmconvert.frontends.torch.entry import trace_object
+from tmconvert.frontends.torch.request import DynamicShapes, Tracing
+from tmconvert.ir import TracedModule
+
+P = ParamSpec("P")
+R = TypeVar("R")
+# Records a call: (qualified name, function, args, kwargs) -> result; None when it is to run as it is.
+RecordCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+_WRONG = "TM6021"
+WRAPPED = "__tmconvert_name__"  # the attribute of a wrapped function with its name in graphs
+_builtin_classes: list[type] = []
+
+
+class SupportedType(NamedTuple):
+    """How objects of a class are opened and made again."""
+
+    flatten: Callable[[Any], tuple[Sequence[Any], Any]]
+    unflatten: Callable[[Sequence[Any], Any], Any]
+
+
+SUPPORTED_TYPES: dict[type, SupportedType] = {}
+
+
+class _Active(threading.local):
+    record: RecordCall | None = None
+
+
+_active = _Active()
+
+
+@contextmanager
+def recording_calls(record: RecordCall) -> Iterator[None]:
+    """Records calls of wrapped functions in this thread."""
+    outer, _active.record = _active.record, record
+    try:
+        yield
+    finally:
+        _active.record = outer
+
+
+def wrap(function: Callable[P, R]) -> Callable[P, R]:
+    """Makes tracing record each call of ``function`` as one call, instead of the calls inside. A decorator.
+
+    The call has the qualified name of the function, ``package.module.function``; its meaning for conversions
+    is registered under this name with ``register_symbolic``. Tensors may be nested in the arguments and in
+    the result; their types are those that the traced run had. Outside of tracing the function runs as it is.
+    Raises UsageError TM6021 for an object that is not a function; tracing raises UnsupportedError TM2021 for
+    a function that writes to its arguments.
+
+    >>> @tmconvert.wrap
+    ... def swish(x, beta=1.0):
+    ...     return x * torch.sigmoid(beta * x)
+    """
+    if isinstance(function, type) or not callable(function):
+        raise UsageError(_WRONG, f"wrap requires a function, got {type_and_value(function)}")
+    if hasattr(function, WRAPPED):
+        return function
+    module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    if not module or not qualname:
+        raise UsageError(_WRONG, f"wrap requires a function with a name, got {type_and_value(function)}")
+    name = f"{module}.{qualname}"
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        record = _active.record
+        if record is None:
+            return function(*args, **kwargs)
+        made: R = record(name, function, args, kwargs)
+        return made
+
+    setattr(wrapped, WRAPPED, name)
+    return wrapped
+
+
+def register_as_builtin(cls: type) -> type:
+    """Makes tracing record each call of a module of class ``cls`` as one call. Also a decorator of classes.
+
+    The meaning is registered with ``register_symbolic`` under the qualified name of the class; the function
+    gets the module first, whose parameters and buffers are in ``module.tensors`` and settings in
+    ``module.attributes``. Subclasses are not included. Raises UsageError TM6021 for an object that is not a
+    class.
+
+    >>> tmconvert.register_as_builtin(MyAttention)  # doctest: +SKIP
+    """
+    if not isinstance(cls, type):
+        raise UsageError(_WRONG, f"register_as_builtin requires a class, got {type_and_value(cls)}")
+    if cls not in _builtin_classes:
+        _builtin_classes.append(cls)
+    return cls
+
+
+def register_supported_type(
+    cls: type,
+    flatten: Callable[[Any], tuple[Sequence[Any], Any]],
+    unflatten: Callable[[Sequence[Any], Any], Any],
+) -> None:
+    """Lets arguments and results of traced models be objects of ``cls``.
+
+    ``flatten(object)`` returns its parts, a list with tensors or other containers, and anything else that
+    ``unflatten(parts, context)`` needs to make the object again. In the graph such an object is the list of
+    its parts. Raises UsageError TM6021 for a class that is registered already, or is not a class.
+
+    >>> tmconvert.register_supported_type(
+    ...     Boxes, lambda boxes: ([boxes.tensor], None), lambda parts, _: Boxes(parts[0])
+    ... )  # doctest: +SKIP
+    """
+    if not isinstance(cls, type):
+        raise UsageError(_WRONG, f"register_supported_type requires a class, got {type_and_value(cls)}")
+    if not callable(flatten) or not callable(unflatten):
+        raise UsageError(_WRONG, f"flatten and unflatten of {cls.__qualname__} must be functions")
+    if cls in SUPPORTED_TYPES:
+        raise UsageError(_WRONG, f"the class {cls.__qualname__} is registered already")
+    SUPPORTED_TYPES[cls] = SupportedType(flatten, unflatten)
+
+
+class Tracer:
+    """Traces PyTorch modules; subclasses override ``is_leaf_module`` to choose what is one call.
+
+    ``leaf_modules`` are classes, modules, or paths of modules that are not traced through.
+
+    >>> class NoAttention(tmconvert.Tracer):
+    ...     def is_leaf_module(self, m, qualname):
+    ...         return qualname.endswith(".attention") or super().is_leaf_module(m, qualname)
+    >>> NoAttention().trace(module, x)  # doctest: +SKIP
+    """
+
+    def __init__(self, leaf_modules: Sequence[Any] = ()) -> None:
+        if isinstance(leaf_modules, str) or not isinstance(leaf_modules, Sequence):
+            wanted = "a list of classes, modules or paths"
+            raise UsageError("TM6009", f"leaf_modules must be {wanted}, got {type_and_value(leaf_modules)}")
+        self.leaf_modules = tuple(leaf_modules)
+
+    def is_leaf_module(self, m: Any, qualname: str) -> bool:
+        """Returns whether a call of the module ``m`` at the path ``qualname`` is recorded as one call."""
+        return type(m) in _builtin_classes or any(
+            qualname == leaf if isinstance(leaf, str) else type(m) is leaf or m is leaf
+            for leaf in self.leaf_modules
+        )
+
+    def trace(
+        self,
+        root: Any,
+        *example_inputs: Any,
+        dynamic_shapes: DynamicShapes | None = None,
+        freeze_control_flow: bool = False,
+        **example_kwargs: Any,
+    ) -> TracedModule:
+        """Traces ``root``; see ``tmconvert.trace``."""
+        tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)
+        model = trace_object(root, tracing._replace(is_leaf=self.is_leaf_module))
+        model.name_modules()
+        return model
+
+
+def is_plain_function(value: object) -> bool:
+    """Whether a value is a Python function that was not wrapped."""
+    return inspect.isfunction(value) and not hasattr(value, WRAPPED)

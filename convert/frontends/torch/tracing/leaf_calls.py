@@ -1,0 +1,190 @@
+"""Calls that are recorded whole: of wrapped functions, leaf modules, TracedModules inside of modules."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree
+
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.customization import SUPPORTED_TYPES, is_plain_function, recording_calls
+from tmconvert.frontends.torch.tracing import op_traits
+from tmconvert.frontends.torch.tracing.arrays import array_of
+from tmconvert.frontends.torch.tracing.gradients import refused
+from tmconvert.frontends.torch.tracing.objects import opener
+from tmconvert.frontends.torch.tracing.quantized import dtype_of
+from tmconvert.frontends.torch.tracing.recorder import Recorder
+from tmconvert.frontends.torch.tracing.sizes import untraced
+from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.frontends.torch.tracing.tape import CalledModule, Record, Value
+from tmconvert.ir import TracedModule
+from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.symbolics.custom import CustomOp
+from tmconvert.symbolics.registry import catalogue
+
+WRITES = "TM2021"
+
+
+@contextmanager
+def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[None]:
+    """Makes the recorder see calls of wrapped functions, and of the TracedModules at the paths ``held``."""
+    owner: Any = TracedModule
+    original = owner.__call__
+    thread = threading.get_ident()
+
+    def recorded(
+        name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if recorder.is_busy or recorder.is_batched:
+            return function(*args, **kwargs)
+        return leaf_call(recorder, name, function, args, kwargs)
+
+    def called(module: TracedModule, *args: Any, **kwargs: Any) -> Any:
+        is_ours = threading.get_ident() == thread and not recorder.is_busy
+        if not is_ours or not any(isinstance(leaf, torch.Tensor) for leaf in leaves((args, kwargs))):
+            return original(module, *args, **kwargs)
+        callee = CalledModule(held.get(id(module), ""), module)
+        return leaf_call(recorder, "", _on_tensors(module, original), args, kwargs, callee)
+
+    with ExitStack() as stack:
+        stack.enter_context(recording_calls(recorded))
+        owner.__call__ = called
+        stack.callback(setattr, owner, "__call__", original)
+        yield
+
+
+def _on_tensors(module: TracedModule, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of tensors that computes a TracedModule by its reference kernels."""
+
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        arrays = map_leaves(_as_array, (args, kwargs))
+        return map_leaves(_as_tensor, original(module, *arrays[0], **arrays[1]))
+
+    return computed
+
+
+def _as_array(leaf: Any) -> Any:
+    return array_of(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return torch.from_numpy(np.array(leaf)) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+
+
+def leaf_call(
+    recorder: Recorder,
+    name: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    module: CalledModule | None = None,
+) -> Any:
+    """Runs ``function`` unrecorded, and puts one call of it on the tape; the results are new tensors.
+
+    ``module`` is what is called, else it is a call of the function ``name``. Raises UnsupportedError TM2021
+    where the function writes to one of its arguments.
+    """
+    what = name or (module.path or module.module.class_name if module is not None else "")
+    if recorder.follows_gradients and op_traits.autograd_follows(args, kwargs):
+        raise refused(f"the gradient of {what}, which is recorded as one call, is not known")
+    given = map_leaves(recorder.value_of, plain_structure((args, kwargs), opener("takes")))
+    tensors = [leaf for leaf in leaves(plain_structure((args, kwargs))) if isinstance(leaf, torch.Tensor)]
+    versions = [_version(tensor) for tensor in tensors]
+    plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
+    result = recorder.run(function, *plain_args, **plain_kwargs)
+    if [_version(tensor) for tensor in tensors] != versions:
+        raise UnsupportedError(
+            WRITES,
+            f"{what} writes to one of its arguments, and is recorded as one call",
+            source=user_place(),
+            notes=[("help", "let it return a new tensor, or let tracing go through it")],
+        )
+    return _recorded(recorder, name, given, module, result)
+
+
+def _recorded(
+    recorder: Recorder, name: str, given: tuple[Any, Any], module: CalledModule | None, result: Any
+) -> Any:
+    """Puts the call on the tape, and returns its result with new tensors."""
+    args, kwargs = given
+    values = [leaf for leaf in leaves(given) if isinstance(leaf, Value)]
+    depends = any(value.depends for value in values)
+    hint = name.rpartition(".")[2] or (module.path.rpartition(".")[2] if module is not None else "") or "call"
+    made: dict[int, tuple[torch.Tensor, Value]] = {}
+
+    def fresh(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if id(leaf) not in made:
+            tensor = recorder.run(torch.clone, leaf)
+            shape = tuple(tensor.shape)
+            value = Value(recorder.scope, f"{hint}_out", shape, dtype_of(tensor), depends=depends)
+            recorder.aliases.add(tensor, value)
+            made[id(leaf)] = tensor, value
+        return made[id(leaf)][0]
+
+    result = _pytree.tree_map(fresh, result)
+    results = tuple(value for _, value in made.values())
+    tree = results[0] if len(results) == 1 else results
+    if module is None:
+        call = Record(name, False, args, kwargs, tree, user_place())
+    else:
+        call = Record("__call__", True, (module, *args), kwargs, tree, user_place())
+    recorder.scope.items.append(call)
+    return result
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def register_types() -> None:
+    """Makes torch's pytree open the classes of ``register_supported_type``."""
+    for cls, (flatten, unflatten) in SUPPORTED_TYPES.items():
+        if cls not in _pytree.SUPPORTED_NODES:
+            _pytree.register_pytree_node(cls, _as_list(flatten), unflatten)  # type: ignore[arg-type]
+
+
+def _as_list(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[list[Any], Any]]:
+    def flattened(value: Any) -> tuple[list[Any], Any]:
+        parts, context = flatten(value)
+        return list(parts), context
+
+    return flattened
+
+
+def unheeded_symbolics(class_names: Mapping[str, bool]) -> list[str]:
+    """Returns notes on registered names that this trace cannot have recorded.
+
+    ``class_names`` are those of the modules of the model, and whether they are leaves.
+    """
+    notes = []
+    for name, op in catalogue().items():
+        if not isinstance(op, CustomOp) or "::" in name:
+            continue
+        if class_names.get(name) is False:
+            notes.append(
+                f"register_symbolic({name!r}) has no effect: modules of this class are traced through; "
+                "use register_as_builtin, or leaf_modules of trace"
+            )
+        elif is_plain_function(_found(name)):
+            notes.append(
+                f"register_symbolic({name!r}) has no effect: tracing goes through this function; "
+                "decorate it with tmconvert.wrap"
+            )
+    return notes
+
+
+def _found(name: str) -> Any:
+    """Returns what a qualified name refers to in the loaded modules; None for nothing."""
+    module, _, attribute = name.rpartition(".")
+    if module.partition(".")[0] == "torch":
+        return None
+    return getattr(sys.modules.get(module), attribute, None)
