@@ -67,7 +67,7 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
             setattr(higher_order, _COMPILE, original)
 
 
-def _cond(recorder: Recorder, pred: Any, true_fn: Function, false_fn: Function, operands: Any) -> Any:
+def conditional(recorder: Recorder, pred: Any, true_fn: Function, false_fn: Function, operands: Any) -> Any:
     decision = recorder.value_of(pred)
     given = map_leaves(recorder.value_of, plain_structure(tuple(operands)))
     scopes, results = [], []
@@ -87,7 +87,7 @@ def _cond(recorder: Recorder, pred: Any, true_fn: Function, false_fn: Function, 
     return _recorded(recorder, "torch.cond", (decision, *scopes, given), scopes, taken)
 
 
-def _while_loop(recorder: Recorder, cond_fn: Function, body_fn: Function, carried: Any, around: Any) -> Any:
+def while_loop(recorder: Recorder, cond_fn: Function, body_fn: Function, carried: Any, around: Any) -> Any:
     given = map_leaves(recorder.value_of, tuple(carried))
     # traced with tensors of its own: what they are in one round is not what they were before it
     first = [recorder.run(torch.clone, tensor) for tensor in carried]
@@ -146,8 +146,8 @@ def _map(recorder: Recorder, f: Function, xs: Sequence[object], args: Sequence[A
 
 
 HIGHER_ORDER: dict[str, Function] = {
-    "_cond_op_wrapper": _cond,
-    "_while_loop_op_wrapper": _while_loop,
+    "_cond_op_wrapper": conditional,
+    "_while_loop_op_wrapper": while_loop,
     "run_flattened_scan": _scan,
 }
 
