@@ -26,8 +26,8 @@ def _by_message(violations: Sequence[Violation]) -> list[list[Violation]]:
 def violation_lines(violations: Sequence[Violation], dialect: str) -> Iterator[Line]:
     """Returns for each rule the remedy, and each location."""
     rules = list(dict.fromkeys(violation.rule for violation in violations))
-    places, broken = counted(len(violations), "place"), counted(len(rules), "rule")
-    yield f"{places} against {broken} of the dialect {dialect}"
+    total, broken = counted(len(violations), "violation"), counted(len(rules), "rule")
+    yield f"{total} of {broken} of the dialect {dialect}"
     for rule in rules:
         found = [violation for violation in violations if violation.rule == rule]
         yield ""

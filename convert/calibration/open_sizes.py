@@ -104,7 +104,10 @@ def _call(expr: CallFunction) -> tuple[str, str, str]:
 
 
 def _differing(one: CallFunction, other: CallFunction) -> int | None:
-    """Returns the only axis where the shapes of two reshapes differ, if -1 can replace it."""
+    """Returns the axis of the only size in which the shapes of two reshapes differ, or None.
+
+    In their shapes -1 can then replace that size.
+    """
     if one.function != RESHAPE or other.function != RESHAPE:
         return None
     shapes = one.kwargs["shape"], other.kwargs["shape"]

@@ -124,6 +124,11 @@ def _vocabulary(identifier: object) -> Vocabulary:
 
     if name.startswith(IDENTIFIER):
         return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
+    from tmconvert.frontends.shared.vocabulary import registered_vocabulary
+
+    known = registered_vocabulary(name)
+    if known is not None:
+        return known
     raise newer(f"the model uses the vocabulary {name[:80]!r}, which this tmconvert does not know")
 
 

@@ -31,7 +31,10 @@ SINCE_INPUTS = {"Slice": 10, "Upsample": 9, "Pad": 11, "Resize": 11}
 
 @dataclass(eq=False, slots=True)
 class SizeVector(Value):
-    """Sizes without operators so far; most Reshapes can express them without any."""
+    """A vector of symbolic sizes, for which operators are written when the first operator needs them.
+
+    A Reshape with one unknown size needs none: its shape is a constant with -1.
+    """
 
     sizes: Any = ()
 

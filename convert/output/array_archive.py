@@ -1,4 +1,4 @@
-"""Writes arrays to an .npz file, whole or not at all."""
+"""Writes arrays to an .npz file; an error leaves no incomplete file."""
 
 from __future__ import annotations
 

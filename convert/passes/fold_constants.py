@@ -54,7 +54,7 @@ class FoldConstants(RewritePass[bool]):
         if op is None or op.kernel is None:
             return f"{call.function} has no reference kernel to compute it"
         if is_symbolic((call.kwargs, call.output.shape)):
-            return "a size of it is symbolic"
+            return "one of its sizes is symbolic"
         if any(call.kwargs.get("padding") or ()):  # the kernel allocates more than its result
             return "the memory for a padded operand has no limit"
         used = sum(node.type.size for node in call.inputs if isinstance(node, TensorNode))
@@ -84,7 +84,7 @@ def _results(expr: CallFunction) -> list[TensorNode]:
 
 
 def _is_empty(expr: CallFunction) -> bool:
-    """Whether no result has elements, whatever the inputs are; targets rarely have kernels for that."""
+    """Whether all results have a size of 0, so that they are constants; few runtimes run them."""
     return bool(expr.outputs) and all(map(_has_nothing, expr.outputs))
 
 

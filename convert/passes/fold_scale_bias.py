@@ -78,7 +78,7 @@ class _ScaleRule(Rule[M | str]):
         if not has_trait(call, Arithmetic):
             return None
         if has_symbolic_sizes(call):
-            return "a size of it is symbolic" if any(map(is_float_constant, call.args)) else None
+            return "one of its sizes is symbolic" if any(map(is_float_constant, call.args)) else None
         return self.find(graph, call)
 
     @abstractmethod
@@ -248,7 +248,11 @@ class _Folding(NamedTuple):
     is_factor: bool
 
     def planned(self, node: TensorNode, constant: np.ndarray) -> Plan | str | None:
-        """Returns the function that emits it; a reason if a layer cannot absorb it; None without a layer."""
+        """Plans to fold ``constant`` into the layers that compute ``node``.
+
+        Returns the function that emits them; the reason where a layer cannot take the constant; None where no
+        layer computes the node.
+        """
         expr = node.expr
         if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
             return None

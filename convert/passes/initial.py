@@ -33,5 +33,5 @@ def initial_passes(
 
 
 def cleanup_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
-    """Returns new passes that fold and remove what others left over."""
+    """Returns the last passes of every target: constant folding and dead-code elimination."""
     return [FoldConstants(catalogue), EliminateDeadCode()]

@@ -30,7 +30,7 @@ Make = Callable[[Mapping[str, Op]], Pass]
 
 
 def _of_tflite(module: str, name: str) -> Make:
-    """Returns a pass that is loaded on use."""
+    """Returns a function that imports and makes a pass of TFLite."""
     path = f"tmconvert.targets.tflite.passes.{module}"
     return lambda catalogue: getattr(importlib.import_module(path), name)(catalogue)
 

@@ -46,7 +46,7 @@ def check_constants(constants: Iterable[Kept]) -> None:
 def check_qparams(name: str, scale: np.ndarray, zero: np.ndarray, qparams: QParams) -> None:
     """Raises VerificationError TM4001 where a tensor does not have the QParams of the source."""
     if not _has_qparams(scale, zero, qparams):
-        message = f"the tensor {name} of the file has another scale or zero point than in its source"
+        message = f"the scale or zero point of the tensor {name} in the file differs from that in the source"
         raise VerificationError("TM4001", message)
 
 

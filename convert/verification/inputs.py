@@ -38,7 +38,7 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
 
 
 def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterator[list[np.ndarray]]:
-    """Returns at most ``most`` inputs that together contain every valid index of integer inputs."""
+    """Returns up to ``most`` sets of inputs, which together contain each valid value of integer inputs."""
     nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
     limits = [
         min(_limits(node, catalogue), default=0) if node.type.dtype.kind in "iu" else 0 for node in nodes

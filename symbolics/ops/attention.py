@@ -52,7 +52,7 @@ def _causal(queries: int, keys: int) -> Array:
 
 
 def _causal_mask(g: Any, queries: int, keys: int) -> Any:
-    """The same for symbolic sizes."""
+    """The causal mask as a value of ``g``, computed at runtime if a size is symbolic."""
     if not is_symbolic([queries, keys]):
         return g.constant(_causal(queries, keys))
     query = g.call("aten::reshape", numbers(g, 0, queries), [queries, 1])

@@ -121,7 +121,7 @@ def _ordered(g: Any, x: Any, letters: str, order: str) -> Any:
 
 
 def _summed(g: Any, x: Any, letters: str, kept: set[str]) -> tuple[Any, str]:
-    """Sums ``x`` over the letters that are not ``kept``."""
+    """Sums ``x`` over the axes whose letters are not in ``kept``; returns it with the remaining letters."""
     dropped = [axis for axis, letter in enumerate(letters) if letter not in kept]
     if not dropped:
         return x, letters

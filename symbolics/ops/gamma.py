@@ -107,7 +107,7 @@ def _log_gamma(z: Term) -> Term:
 
 
 def stirling(z: Term) -> Term:
-    """log gamma of large numbers."""
+    """log(gamma(z)) of large z, by Stirling's formula."""
     return (z - 0.5) * (z.log() - 1) + rest_of_stirling(z) + (math.log(2 * math.pi) - 1) / 2
 
 

@@ -1,6 +1,6 @@
 """Upsampling of one and three axes, bicubic, antialiased and nearest-exact.
 
-What mixes neighbours is a matrix for each axis; bicubic is an operator of ONNX, too.
+Each mode that interpolates is a product with a matrix along each axis; ONNX has an operator for bicubic, too.
 """
 
 from __future__ import annotations

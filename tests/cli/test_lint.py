@@ -28,7 +28,7 @@ def test_faults_by_rule(tmp_path: Path) -> None:
     outcome = run("lint", path, "--dialect", "nnie")
     assert (outcome.status, outcome.stderr) == (1, "")
     assert outcome.stdout == (
-        "3 places against 2 rules of the dialect nnie\n"
+        "3 violations of 2 rules of the dialect nnie\n"
         "\n"
         "nnie-exponent\n"
         "  line 2: p: exponent is 4, but HiSilicon NNIE supports one of -3, -2, -1, -0.5, 0.5, 1, 2, 3\n"

@@ -40,7 +40,7 @@ def test_a_constant_of_symbolic_size_is_not_computed() -> None:
         '  %y = aten::expand(%c) {size=[n]} : f32[n] by("b")'
     )
     graph = parse_graph(f"graph g{{n=4}}(%x: f32[n]) -> (%y) {{\n  {text}\n}}\n")
-    assert refusals(FoldConstants(catalogue()), graph) == ["a size of it is symbolic"]
+    assert refusals(FoldConstants(catalogue()), graph) == ["one of its sizes is symbolic"]
 
 
 def value(name: str, dtype: str = "float32", shape: tuple[int, ...] = (1, 2, 2, 3)) -> Value:
@@ -66,7 +66,7 @@ def test_a_scale_with_an_activation_is_not_fused() -> None:
     mul = Operator("MUL", [x, factors], [product], {"fused_activation_function": "RELU"}, "mul")
     graph = graph_of([x], [y], mul, Operator("ADD", [product, factors], [y], {}, "add"))
     (event,) = fuse_scales(graph).refused
-    assert str(event) == "`y` stays: the product `product` has an activation"
+    assert str(event) == "`y` stays: its input `product` has a fused activation"
 
 
 @pytest.mark.parametrize("inside", [False, True])

@@ -128,7 +128,7 @@ def finish_dtype(unfinished: UnfinishedDtype, state: object) -> np.dtype:
 
 
 def _quantization(metadata: object) -> dict[str, object]:
-    """Returns a validated copy of MegEngine's own metadata."""
+    """Returns a validated copy of the quantization in the metadata of a MegEngine dtype."""
     fields = metadata.get("mgb_dtype") if isinstance(metadata, dict) else None
     if not isinstance(fields, dict) or not QUANTIZATION_FIELDS.issuperset(fields):
         raise damaged("a dtype's metadata is not MegEngine's mgb_dtype")

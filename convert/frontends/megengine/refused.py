@@ -126,7 +126,7 @@ REASONS = [
 
 
 def refusal_of(name: str) -> Refusal | None:
-    """Returns the reason why a call is never supported; None for other calls."""
+    """Returns the reason why calls of a MegEngine function are never supported; None for other functions."""
     for names, reason, instead in REASONS:
         if any(fnmatchcase(name, pattern) for pattern in names):
             return Refusal(f"{name} {reason}", instead)

@@ -49,14 +49,14 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
 
 
 def no_module(missing: str, name: str) -> LoadError:
-    """Returns the error for a factory ``name`` in a module that does not exist."""
+    """Returns the error for a factory, as in ``package.module:factory``, whose module cannot be found."""
     module = name.partition(":")[0]
     return LoadError(
         "TM1022",
         f"there is no module {missing}",
         notes=[
-            ("looked in", f"{Path.cwd()}, and where this Python has its packages"),
-            ("help", f"write {name} as `import {module}` would work in the current folder"),
+            ("looked in", f"the current folder ({Path.cwd()}) and the packages of this Python"),
+            ("help", f"use a name with which `import {module}` works in the current folder"),
         ],
     )
 

@@ -193,7 +193,10 @@ def _at(value: Dim, size: int) -> int:
 
 
 def _period(value: Size) -> int | None:
-    """Returns the period of the floors; None if ``value`` is not linear in its atoms."""
+    """Returns the n for which adding n to a symbol changes each floor division in ``value`` by an integer.
+
+    For ``a // 2 + b // 3`` that is 6. None if ``value`` has products of symbols or symbolic divisors.
+    """
     period = 1
     for monomial, _ in value.terms if isinstance(value, Dim) else ():
         if len(monomial) > 1:

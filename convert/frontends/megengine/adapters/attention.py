@@ -55,9 +55,11 @@ def multi_head_attention(
     reslink: bool = False,
     training: bool = True,
 ) -> list[Any]:
-    """[N, L, E], [N, S, K], [N, S, V] -> [N, L, O]; and the weights of the heads [N heads, L, S], or None.
+    """Multi-head attention: query [N, L, E], key [N, S, K] and value [N, S, V] to the result [N, L, O].
 
-    ``io_weight_bias`` holds the matrices of query, key, value and output one behind the other, then their
+    The second result are the attention weights, [N * heads, L, S], or None.
+
+    ``io_weight_bias`` holds the matrices of query, key, value and output one after the other, then their
     biases; a projection of size 0 is left out. No dropout, as in inference.
     """
     sizes = [embed_dim if size is None else size for size in (qproj_size, kproj_size, vproj_size, oproj_size)]

@@ -30,7 +30,9 @@ _COMPILE = "_hop_compile_and_call"  # (wrapper, arguments): what every higher-or
 
 @contextmanager
 def calls_of_functions(recorder: Recorder) -> Iterator[None]:
-    """Makes the recorder see these calls, in this thread."""
+    """Context manager in which the recorder records torch.cond, torch.while_loop, scan, map, and functions
+    with a ``symbolic`` (``torch.autograd.Function``), when this thread calls them.
+    """
     thread = threading.get_ident()
     original = getattr(higher_order, _COMPILE, None)
 

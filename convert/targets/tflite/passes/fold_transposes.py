@@ -64,7 +64,7 @@ class _TransposeOperand(Rule[CallFunction]):
 
     def check(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str | None:
         if has_symbolic_sizes(call):
-            return "a size of it is symbolic"
+            return "one of its sizes is symbolic"
         is_shared = graph.use_count(match.output) != 1
         return f"its transposed operand `{match.output.name}` has other users" if is_shared else None
 

@@ -29,14 +29,14 @@ def fuse_scales(graph: TargetGraph) -> PassRecord:
         if scale is None:
             continue
         if uses[id(given)] != 1:
-            record.refuse(operator, f"the product `{given.name}` has other users")
+            record.refuse(operator, f"its input `{given.name}` has other users")
             continue
         if _is_active(producers[id(given)]):
-            record.refuse(operator, f"the product `{given.name}` has an activation")
+            record.refuse(operator, f"its input `{given.name}` has a fused activation")
             continue
         x, factors = scale
         gone.add(id(producers[id(given)]))
-        record.did(operator, f"is a DEPTHWISE_CONV_2D with the factors of `{given.name}` now")
+        record.did(operator, f"was fused with the MUL `{given.name}` into a DEPTHWISE_CONV_2D")
         operator.type = "DEPTHWISE_CONV_2D"
         name, channels = operator.outputs[0].name, x.shape[3]
         operator.inputs = [

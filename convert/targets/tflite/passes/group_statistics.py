@@ -40,7 +40,7 @@ class GroupStatistics(RewritePass[TensorNode]):
         if runtime_refusal("CONV_2D", GROUPED, self.version) is not None:
             return f"TFLite 2.{self.version} has no grouped convolutions"
         if is_symbolic((call.kwargs, match.type.shape)):
-            return "a size of it is symbolic"
+            return "one of its sizes is symbolic"
         if match.type.dtype != np.float32:
             return f"it is of {match.type.dtype}, not float32"
         if call.kwargs["num_groups"] == 1:

@@ -38,7 +38,7 @@ class NarrowWeights(RewritePass[QParams]):
     def check(self, graph: InternalGraph, call: CallFunction, match: QParams) -> str | None:
         x, weight = call.args[0], call.args[1]
         if _is_above(x.qparams):
-            return f"its input `{x.name}` has no integers of -128"
+            return f"its input `{x.name}` does not contain -128"
         weights = integer_weights(call)
         assert weights is not None
         others = [axis for axis in range(len(weight.type.shape)) if axis != weights.output_axis]

@@ -77,7 +77,7 @@ class _Symbolic(Rule[bool]):
         return True if has_view and has_symbolic_sizes(call) else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: bool) -> str | None:
-        return "a size of it is symbolic"
+        return "one of its sizes is symbolic"
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: bool) -> str:
         raise AssertionError("it is always refused")
