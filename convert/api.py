@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.api_transform import decompose as decompose
 from tmconvert.api_transform import normalize as normalize
 from tmconvert.api_transform import optimize as optimize
 from tmconvert.api_transform import parse_graph as parse_graph
 from tmconvert.api_transform import register_pass as register_pass
 from tmconvert.api_transform import replace_pattern as replace_pattern
 from tmconvert.api_transform import run as run
+from tmconvert.api_transform import split_module as split_module
 from tmconvert.calibration.settings import Progress, Settings
 from tmconvert.conversion.arguments import check_options, entry_point
 from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
@@ -40,6 +42,7 @@ from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbol
 from tmconvert.targets.registry import target_named, target_version
 from tmconvert.torch_code import entry as _torch_code  # noqa: F401  (registers itself with TracedModule)
 from tmconvert.torch_code.folder import write_folder
+from tmconvert.transform.transformer import Transformer as Transformer
 
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport

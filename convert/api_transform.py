@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
-from tmconvert.ir import InternalGraph, ModuleNode, TracedModule
+from tmconvert.ir import InternalGraph, ModuleNode, Node, TracedModule
 from tmconvert.ir.graph import register_text_form
 from tmconvert.ir.parser import parse_graph as parse_text
 from tmconvert.symbolics.registry import catalogue
@@ -142,6 +142,40 @@ def replace_pattern(
     from tmconvert.transform.replace_pattern import replace_in_model
 
     return replace_in_model(loaded(model), pattern, replacement, match_filters, catalogue())
+
+
+@entry_point
+def decompose(model: Model, table: Mapping[str, Callable[..., Any]]) -> TracedModule:
+    """Returns the model as a flat graph of ATen-style ops, with some of them replaced by functions.
+
+    ``table`` has, by the name of an op, a function of ``g`` and of the op's arguments, by their names, that
+    computes the same by ``g.call``. Calls that it makes are not replaced again. Raises LoadError,
+    UnsupportedError TM2003; UsageError TM6050 for an unknown op, TM6052 for a function that fails, TM6054 for
+    results of other types.
+
+    >>> def silu(g, x):
+    ...     return g.call("aten::mul", x, g.call("aten::sigmoid", x))
+    >>> tmconvert.decompose(tm, {"aten::silu": silu})  # doctest: +SKIP
+    """
+    from tmconvert.transform.decompositions import decompose_model
+
+    return decompose_model(loaded(model), table, catalogue())
+
+
+@entry_point
+def split_module(model: Model, by: Callable[[Node], Any]) -> TracedModule:
+    """Returns a flat copy of a model whose calls are divided into submodules, as torch.fx.passes does.
+
+    ``by`` gives for the first result of each call the key of its part, a number or text: the part is the
+    submodule ``submod_KEY``. Weights are shared with the model. Raises LoadError; UsageError TM6052 where
+    ``by`` fails, TM6055 where parts need each other's results.
+
+    >>> halves = tmconvert.split_module(tm, lambda node: node.name.startswith("head"))  # doctest: +SKIP
+    >>> halves.submod_False, halves.submod_True  # doctest: +SKIP
+    """
+    from tmconvert.transform.split import split
+
+    return split(loaded(model), by)
 
 
 def _plain_graph(graph: InternalGraph) -> InternalGraph | None:

@@ -23,7 +23,9 @@ FORMATS = ("onnx", "google", "flatbuffers", "tflite")
 TERMINAL = ("click", "rich")
 PUBLIC = [
     "Interpreter",
+    "Transformer",
     "calibrate",
+    "decompose",
     "load",
     "normalize",
     "optimize",
@@ -32,6 +34,7 @@ PUBLIC = [
     "register_symbolic",
     "replace_pattern",
     "run",
+    "split_module",
     "supported_ops",
     "temporary_symbolics",
     "to_caffe",

@@ -180,6 +180,8 @@ KINDS: Mapping[str, Kind] = {
     ),
     "replace_pattern.model": Kind("a TracedModule", lambda value: isinstance(value, TracedModule), "TM6008"),
     "match_filters": Kind("a list of functions", _are_functions, "TM6054"),
+    "decompose.table": Kind("a dict of functions by op", _by_name, "TM6052"),
+    "split_module.by": _CALLABLE._replace(code="TM6052"),
     "watch": Kind(
         "a list of names",
         lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),

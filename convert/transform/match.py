@@ -44,7 +44,7 @@ class Match:
 
     @property
     def exprs(self) -> list[Expr]:
-        return [self.calls[expr] for expr in self.pattern.exprs() if expr in self.calls]
+        return [self.calls[expr] for expr in self.pattern if expr in self.calls]
 
     @property
     def placeholder_nodes(self) -> list[Any]:
@@ -80,7 +80,7 @@ def find_matches(
     anchors = _anchors(pattern)
     found: list[Match] = []
     taken: set[Expr] = set()
-    for expr in graph.exprs():
+    for expr in graph:
         for match in _extended(Match(pattern), anchors, [expr], taken):
             if _is_closed(graph, match) and all(each(match, graph, pattern) for each in match_filters):
                 found.append(match)

@@ -125,7 +125,7 @@ def pattern_of(pattern: Any, catalogue: Mapping[str, Op]) -> InternalGraph:
 
 def is_of_catalogue(pattern: InternalGraph, catalogue: Mapping[str, Op]) -> bool:
     """Whether all calls of a pattern are ops of the catalogue."""
-    calls = [expr for expr in pattern.exprs() if not isinstance(expr, Constant)]
+    calls = [expr for expr in pattern if not isinstance(expr, Constant)]
     return all(isinstance(call, CallFunction) and call.function in catalogue for call in calls)
 
 

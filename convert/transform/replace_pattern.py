@@ -71,13 +71,13 @@ def replace_in_graph(
 ) -> list[Match]:
     """Replaces the matches in a graph, all or none. Raises UsageError TM6054 for results of other types."""
     matches = find_matches(graph, pattern, match_filters)
-    before = set(graph.exprs())
+    before = set(graph)
     plans = list(_plans(graph, matches))
     try:
         for match, expr in plans:
             match.replacements = _checked(match, emit(match, expr))
     except TmconvertError:
-        for expr in reversed([each for each in graph.exprs() if each not in before]):
+        for expr in reversed([each for each in graph if each not in before]):
             graph.remove(expr)
         raise
     for match, _ in plans:
@@ -94,7 +94,7 @@ def _plans(graph: InternalGraph, matches: Sequence[Match]) -> list[tuple[Match, 
     That is after all that it takes, and before all that uses its results; where there is no such position, as
     where a result is used by what another one is computed from, the match is left out.
     """
-    position: dict[Expr, float] = {expr: number for number, expr in enumerate(graph.exprs())}
+    position: dict[Expr, float] = {expr: number for number, expr in enumerate(graph)}
     plans = []
     for match in matches:
         inside = set(match.calls.values())
@@ -186,7 +186,7 @@ def _source_emitter(
     graph: InternalGraph, replacement: Any, vocabulary: Vocabulary, catalogue: Mapping[str, Op]
 ) -> Emit:
     def emit(match: Match, before: Expr) -> list[Any]:
-        g = InsertedCalls(graph, vocabulary, catalogue, before)
+        g = InsertedCalls(graph, vocabulary, catalogue, before, before.source)
         if isinstance(replacement, InternalGraph):
             return _copied(g, replacement, _values(match, len(replacement.inputs)))
         if takes_g(replacement):
@@ -206,7 +206,7 @@ def _copied(g: InsertedCalls, replacement: InternalGraph, values: Sequence[Any])
     def value_of(leaf: Any) -> Any:
         return mapped[leaf] if isinstance(leaf, Node) else leaf
 
-    for expr in replacement.exprs():
+    for expr in replacement:
         if isinstance(expr, Constant):
             made: Any = g.constant(expr.value)
         else:

@@ -63,7 +63,7 @@ def _names(module: TracedModule) -> list[str]:
         f"{path}.{node.name}" if path else node.name
         for path, each in module.modules()
         for graph in each.graphs.values()
-        for expr in [*(node.expr for node in graph.inputs), *graph.exprs()]
+        for expr in [*(node.expr for node in graph.inputs), *graph]
         for node in (expr.outputs if expr is not None else ())
         if isinstance(node, TensorNode)
     ]

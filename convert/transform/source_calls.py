@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tmconvert.errors import Refusal, UsageError
+from tmconvert.errors.source import Source
 from tmconvert.ir import (
     CallFunction,
     CallMethod,
@@ -35,12 +36,18 @@ class InsertedCalls:
     """The ``g`` of a replacement in the words of a source: inserts calls before ``before``."""
 
     def __init__(
-        self, graph: InternalGraph, vocabulary: Vocabulary, catalogue: Mapping[str, Op], before: Expr | None
+        self,
+        graph: InternalGraph,
+        vocabulary: Vocabulary,
+        catalogue: Mapping[str, Op],
+        before: Expr | None,
+        source: Source | None,
     ) -> None:
         self.graph = graph
         self.vocabulary = vocabulary
         self.catalogue = catalogue
         self.before = before
+        self.source = source
 
     def call(self, function: str, *args: Any, **kwargs: Any) -> Any:
         """Returns the results of a function."""
@@ -68,8 +75,7 @@ class InsertedCalls:
         return result
 
     def _insert(self, expr: Expr) -> None:
-        if self.before is not None:
-            expr.source = self.before.source
+        expr.source = self.source
         self.graph.insert(expr, before=self.before)
 
 

@@ -39,7 +39,7 @@ def recorded() -> tuple[np.ndarray, np.ndarray]:
 
 def functions(tm: TracedModule) -> list[str]:
     assert tm.graph is not None
-    return [expr.function for expr in tm.graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in tm.graph if isinstance(expr, CallFunction)]
 
 
 Case = tuple[np.ndarray, np.ndarray]
@@ -121,7 +121,7 @@ def test_graphs_in_the_words_of_a_source_have_none(resnet: TracedModule) -> None
 
 
 def drop_relu(graph: InternalGraph) -> None:
-    for call in list(graph.exprs()):
+    for call in list(graph):
         if isinstance(call, CallFunction) and call.function == "aten::relu":
             graph.replace_uses(call.output, call.args[0])
             graph.remove(call)

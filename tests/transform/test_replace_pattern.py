@@ -29,7 +29,7 @@ def traced(function: Any, *inputs: torch.Tensor) -> TracedModule:
 
 def calls(tm: TracedModule) -> list[str]:
     assert tm.graph is not None
-    return [expr.function for expr in tm.graph.exprs() if isinstance(expr, CallFunction)]
+    return [expr.function for expr in tm.graph if isinstance(expr, CallFunction)]
 
 
 def relu(g: Any, x: Any) -> Any:
