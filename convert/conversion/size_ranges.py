@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tmconvert.conversion.io_overrides import BoundModel
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
-from tmconvert.ir import InternalGraph, TensorNode, TensorType, TracedModule
+from tmconvert.ir import Expr, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.symbolic.data_dependent import anonymous
 from tmconvert.ir.symbolic.dims import Symbol, example, of, substituted
@@ -52,6 +52,8 @@ class SizeChecks:
         self.types = _types(symbolic.graph, {})
         self.rerun = module.rerun if has_source and not module.is_edited() else None
         self.symbolic = symbolic
+        # now, since passes change the graph
+        self.steps = [(_result_types(expr), expr.source) for expr in symbolic.graph]
 
     def example(self, journal: SizeJournal) -> Trial | None:
         """Returns the source at the example's sizes; None, with specialized sizes in ``journal``, where they
@@ -91,7 +93,7 @@ class SizeChecks:
             if trial is not None:
                 found.append(trial)
             elif self._runs(sizes):
-                least.append(Guard(of(symbol) - 2, frozenset({0, 1})))
+                least.append(Guard(of(symbol) - 2, frozenset({0, 1}), source=self._place(sizes)))
         return found, least
 
     def broken(self, guard: Guard) -> Sizes | None:
@@ -151,6 +153,19 @@ class SizeChecks:
             return None
         found = self._computed(sizes)
         return None if isinstance(found, str) else Trial(sizes, plain.graph, found)
+
+    def _place(self, sizes: Sizes) -> Source | None:
+        """Returns the line of the first call that is unsupported or has other result types at these sizes."""
+        with SizeJournal():
+            plain = self.opened.normalized(self.catalogue, sizes)
+        for found in plain.unsupported:
+            return found.expr.source
+        steps = [(_result_types(expr), expr.source) for expr in plain.graph]
+        for (types, _), (plain_types, source) in zip(self.steps, steps, strict=False):
+            if plain_types != _substituted(types, sizes):
+                return source
+        further = [*self.steps[len(steps) :], *steps[len(self.steps) :]]
+        return further[0][1] if further else None
 
     def _computed(self, sizes: Sizes) -> Example | str | None:
         """Returns the source framework's outputs, or its error; None where it is not available."""
@@ -227,6 +242,10 @@ def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, S
             ),
         ],
     )
+
+
+def _result_types(expr: Expr) -> list[TensorType]:
+    return [node.type for node in expr.outputs if isinstance(node, TensorNode)]
 
 
 def _types(graph: InternalGraph, sizes: Sizes) -> list[TensorType]:

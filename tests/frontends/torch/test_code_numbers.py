@@ -98,6 +98,40 @@ def test_arithmetic_of_sizes_is_followed(function: Any, condition: str, tmp_path
     assert f"valid for {condition} only" in caught.value.message
 
 
+def test_a_saved_trace_has_no_comparisons_without_effect(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        described = "seven rows" if x.shape[0] == 7 else "others"
+        return x * 2 if described else x
+
+    traced = tmconvert.trace(function, torch.randn(3, 4), dynamic_shapes={"x": {0: "n"}})
+    traced.save(tmp_path / "m.tmc")
+    loaded = tmconvert.load(tmp_path / "m.tmc")
+    report = tmconvert.to_onnx(loaded, tmp_path / "m.onnx", dynamic_shapes={"x": {0: "n"}})
+    assert not any("n " in note for note in report.notes)
+    assert onnxruntime.InferenceSession(tmp_path / "m.onnx").get_inputs()[0].shape == ["n", 4]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.squeeze(),
+        lambda x: x.squeeze(0) + 1,
+        lambda x: x * 2 if len(list(range(x.shape[0]))) == 1 else x * 3,
+        lambda x: x * 2 if x.shape[0] == 1 else x * 3,
+    ],
+)
+def test_the_line_that_computes_something_else_at_one_is_named(function: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"n >= 2 only: .* at n = 1") as caught:
+        tmconvert.to_onnx(
+            function,
+            tmp_path / "m.onnx",
+            example_inputs=(torch.randn(3, 4),),
+            dynamic_shapes={"x": {0: "n"}},
+        )
+    assert caught.value.source is not None
+    assert caught.value.source.line == function.__code__.co_firstlineno
+
+
 def test_a_message_leaves_the_size_open_with_a_note(tmp_path: Path) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         described = f"{x.shape[0]} rows"

@@ -139,9 +139,9 @@ def _note_checks(
         check = checks[symbol.name]
         if not check.reason:
             agreement.without(run.tape, check.without_effect)
-        if not check.reason and check.at_one == "other":
+        if not check.reason and check.other_at_one is not None:
             name, axis = symbol.places[0]
-            agreement.not_at_one(run.tape, values[name], axis)
+            agreement.not_at_one(run.tape, values[name], axis, check.other_at_one)
 
 
 def _leave_open(

@@ -80,14 +80,14 @@ def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 class Agreement:
     """The result of validating one symbol by runs at other sizes.
 
-    ``reason`` is why the size cannot stay open; empty when it can. ``at_one`` is "" where the module does the
-    same at 1, "other" where it does something else, and "fails" where it does not run.
+    ``reason`` is why the size cannot stay open; empty when it can. ``other_at_one`` is the place from which
+    on the module does something else at 1; None where it does the same, or does not run.
     ``without_effect`` are comparisons on the first tape that came out otherwise, and changed nothing.
     """
 
     def __init__(self) -> None:
         self.reason = ""
-        self.at_one = ""
+        self.other_at_one: Source | None = None
         self.without_effect: set[Record] = set()
 
 
@@ -116,7 +116,8 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
         result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
     if not result.reason and symbol.number != 1:
         one, _ = _attempt(lambda: rerun(symbol, 1))
-        result.at_one = "fails" if one is None else "other" if _compared(tape, one, result) else ""
+        if one is not None and _compared(tape, one, result):
+            result.other_at_one = _first_difference(tape, one, "at another size")[1]
     return result
 
 
@@ -137,9 +138,13 @@ def _at_telling_sizes(
     largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
     for size in [size for size in sizes if size not in tried and size <= largest][:TELLING]:
         found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
-        reason = difference(tape, found) if found is not None else ""
-        if found is not None and reason and not _unmatched_guards(tape, found) - result.without_effect:
+        if found is None:
+            continue
+        reason, guards = difference(tape, found), _unmatched_guards(tape, found) - result.without_effect
+        if reason and not guards:
             return f"{reason} ({symbol.name} = {size})"
+        if not reason:  # what is compared for equality comes out otherwise at this size alone
+            result.without_effect |= {guard for guard in guards if guard.args[0] in ("eq", "ne")}
     return ""
 
 
@@ -169,10 +174,9 @@ def without(tape: Tape, comparisons: set[Record]) -> None:
         scope.items[:] = [item for item in scope.items if item not in comparisons]
 
 
-def not_at_one(tape: Tape, tensor: Value, axis: int) -> None:
-    """Adds a guard to the tape: the trace is valid for sizes of at least 2."""
+def not_at_one(tape: Tape, tensor: Value, axis: int, source: Source) -> None:
+    """Adds a guard to the tape: the trace is valid for sizes of at least 2; ``source`` is the line."""
     size = Value(tape.top, "size_out")
-    source = Source("")
     taken = ("ge", size, 2, True)
     tape.top.items += [
         Record("size", True, (tensor, axis), {}, size, source),
@@ -220,24 +224,33 @@ def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
 
     A comparison of sizes after which both go on alike is no difference; of data it is.
     """
+    return _first_difference(first, second, when)[0]
+
+
+def _first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source]:
+    """Returns the first difference in words, and the user's line."""
     numbering: tuple[dict[Value, int], dict[Value, int]] = ({}, {})
     of_data = when != "at another size"
     steps = [list(_steps(tape.top)) if of_data else _with_effect(tape) for tape in (first, second)]
-    previous = ""
+    previous: Record | Scope | None = None
     for one, two in zip(*steps, strict=False):
         keys = [_key(step, numbers) for step, numbers in zip((one, two), numbering, strict=True)]
         if keys[0] != keys[1]:
             if of_data and _is_assumption(one) and _is_assumption(two):
-                return ""
-            return f"{_shown(one) or _shown(two)} computes something else {when}"
-        previous = _shown(one) or previous
+                return "", Source("")
+            place = one if _shown(one) else two
+            return f"{_shown(place)} computes something else {when}", place.source or Source("")
+        previous = one if _shown(one) else previous
     results = [
         _key(Record("", False, (tape.top.result,), {}, (), Source("")), numbers)
         for tape, numbers in zip((first, second), numbering, strict=True)
     ]
     if len(steps[0]) == len(steps[1]) and results[0] == results[1]:
-        return ""
-    return f"{f'after {previous} ' if previous else ''}the module takes another branch {when}"
+        return "", Source("")
+    if previous is None:
+        return f"the module takes another branch {when}", Source("")
+    message = f"after {_shown(previous)} the module takes another branch {when}"
+    return message, previous.source or Source("")
 
 
 def _with_effect(tape: Tape) -> list[Record | Scope]:
