@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
     from tmconvert.ir.node import Node
     from tmconvert.ir.search import NodeFilter
+    from tmconvert.ir.traced_module import TracedModule
 
 
 class FxNode:
@@ -89,6 +90,27 @@ class FxNode:
 
     def _notes(self) -> dict[str, Any]:
         raise NotImplementedError
+
+    @property
+    def graph(self) -> InternalGraph | None:
+        """Returns the graph that the node is in; None after its removal."""
+        return None if self.expr is None else self.expr.graph
+
+    @property
+    def stack_trace(self) -> str | None:
+        """Returns the file, line and module of the source, where they are known."""
+        source = self._producer.source
+        return None if source is None else str(source)
+
+    def format_node(self) -> str:
+        """Returns the expression that computes the node, as ``print(graph)`` shows it."""
+        return str(self._producer)
+
+    def is_impure(self) -> bool:
+        """Whether the node has to stay although nothing uses it, as an input does; a recorded call has no
+        effect besides its results.
+        """
+        return self._producer.op == "placeholder"
 
     @property
     def _producer(self) -> Expr:
@@ -165,6 +187,11 @@ class FxGraph:
         found = [expr for expr in exprs if expr is not None and expr.op == op]
         name = name_of_function(target) if callable(target) else target
         return [node for expr in found if name is None or expr.target == name for node in _tensors(expr)]
+
+    @property
+    def owning_module(self) -> TracedModule | None:
+        """Returns the module whose graph this is."""
+        return getattr(self.inputs[0], "owner", None) if self.inputs else None
 
     def output_node(self) -> OutputNode:
         """Returns the end of the graph as ``torch.fx`` has it: a node whose argument is the result."""

@@ -264,6 +264,12 @@ class TracedModule:
             raise UsageError("TM6009", f"format must be one of {known}, got {format!r}")
         writer(self, path)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> TracedModule:
+        """Returns an independent copy, with the same example; see ``copy.deepcopy``."""
+        from tmconvert.ir.copying import copied_module
+
+        return copied_module(self, memo)
+
     @property
     def qualname(self) -> str:
         """Returns the place of the module in the model, which begins with the model's name: ``Net.block``."""
