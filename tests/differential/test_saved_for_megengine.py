@@ -9,11 +9,16 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tmconvert
+from tmconvert.frontends.megengine.writing.aten_words import WORDS
+from tmconvert.ir import CallFunction, Constant, TensorNode
+from tmconvert.symbolics.op import Tensor
+from tmconvert.symbolics.registry import catalogue
 
 HERE = Path(__file__).parent
 FOLDER = Path(os.environ.get("TMCONVERT_SAVED", HERE.parent / "data"))
@@ -59,3 +64,67 @@ def _difference(path: Path, folder: Path) -> str | None:
         if distance.size and distance.max() > TOLERANCE * max(float(np.abs(theirs).max()), 1e-3):
             return f"output {i} differs by {distance.max():.1e}"
     return None
+
+
+ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "aten::amax": {"dim": [1], "keepdim": True},
+    "aten::amin": {"dim": [1, 2], "keepdim": False},
+    "aten::cat": {"dim": 1},
+    "aten::clamp": {"min": -0.25, "max": 0.5},
+    "aten::expand": {"size": [2, 3, 4, 4]},
+    "aten::gelu": {"approximate": "none"},
+    "aten::leaky_relu": {"negative_slope": 0.1},
+    "aten::log_softmax": {"dim": 1},
+    "aten::mean": {"dim": None, "keepdim": False},
+    "aten::permute": {"dims": [0, 2, 3, 1]},
+    "aten::reshape": {"shape": [3, 16]},
+    "aten::softmax": {"dim": -1},
+    "aten::sum": {"dim": [2, 3], "keepdim": True},
+}
+
+
+@pytest.mark.megengine
+@pytest.mark.skipif(PYTHON is None, reason="needs MegEngine; set TMCONVERT_MEGENGINE to its Python")
+def test_ops_are_written_as_functions_that_compute_the_same(tmp_path: Path) -> None:
+    assert PYTHON is not None
+    x = np.random.default_rng(0).uniform(-0.9, 0.9, (1, 3, 4, 4)).astype(np.float32)
+    expected = {}
+    for op in WORDS:
+        stem = op.removeprefix("aten::")
+        given = np.abs(x) if stem in ("log", "sqrt", "pow") else x
+        expected[stem] = _with_call(op, given, tmp_path / f"{stem}.tm")
+        np.savez(tmp_path / f"{stem}.npz", in0=given)
+    command = [PYTHON, str(HERE / "run_in_megengine.py"), str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True)
+    for stem, array in expected.items():
+        error = tmp_path / f"{stem}.error"
+        assert not error.exists(), (stem, error.read_text())
+        with np.load(tmp_path / f"{stem}.out.npz") as made:
+            np.testing.assert_allclose(made["out0"], array, rtol=1e-5, atol=1e-6, err_msg=stem)
+            assert made["out0"].dtype == array.dtype
+
+
+def _with_call(op: str, x: np.ndarray, path: Path) -> np.ndarray:
+    """Saves a model that consists of one call of ``op``, and returns what it computes."""
+    model = tmconvert.load(HERE.parent / "data/modification/block.tm")
+    graph = model.graph
+    assert graph is not None
+    source = graph.inputs[1]
+    other = np.linspace(0.5, 2, x.size, dtype=np.float32).reshape(x.shape)
+    known = catalogue()[op]
+    is_list = known.args[0].name == "tensors"
+    count = sum(isinstance(argument, Tensor) for argument in known.args)
+    constant = TensorNode("other", other.shape, other.dtype)
+    graph.set_result(source)
+    for expr in reversed(list(graph)):
+        graph.remove(expr)
+    graph.insert(Constant(other, None, result=constant, id=2))
+    operands = [[source, constant]] if is_list else [source, constant][:count]
+    arrays = [[x, other]] if is_list else [x, other][:count]
+    attributes = ATTRIBUTES.get(op, {})
+    computed = known.evaluate(arrays, attributes)
+    result = TensorNode("made", computed.shape, computed.dtype)
+    graph.insert(CallFunction(op, tuple(operands), attributes, result=result, id=3))
+    graph.set_result(result)
+    model.save(path, format="megengine")
+    return np.asarray(computed)

@@ -1,7 +1,7 @@
-"""Calls of catalogued ops as the functions of MegEngine that mean exactly the same.
+"""Calls of catalogued ops and of torch as the functions of MegEngine that mean exactly the same.
 
-An edit inserts ``aten::relu``; MegEngine's file needs ``megengine.functional.nn.relu``. Each entry holds for
-float32 tensors, where both promote types alike; indices and flags have entries of their own where they do.
+An edit inserts ``aten::relu``, or ``torch.relu``; MegEngine's file needs ``megengine.functional.nn.relu``.
+Each entry holds for float32 tensors, with which both promote types alike.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from tmconvert.errors import WriteError
 from tmconvert.frontends.megengine.writing.pickle_writer import CANNOT_SAVE
+from tmconvert.frontends.torch.names import aten_name
 from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.tree import leaves
 
@@ -83,12 +84,14 @@ WORDS: dict[str, tuple[str, Translate]] = {
 def in_words(expr: CallFunction) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
     """Returns the function, args and kwargs of a call in MegEngine's words.
 
-    Raises WriteError TM5005 for a call of a catalogued op that no function of MegEngine equals.
+    Raises WriteError TM5005 for a call of a catalogued op, or of torch, that no function of MegEngine equals.
     """
-    if "::" not in expr.function:
+    is_of_torch = expr.function.startswith("torch.")
+    if not is_of_torch and "::" not in expr.function:
         return expr.function, expr.args, expr.kwargs
-    found = WORDS.get(expr.function)
-    args = found[1](*expr.args, **expr.kwargs) if found is not None and _is_float32(expr) else None
+    op = f"aten::{aten_name(expr.function, False)}" if is_of_torch else expr.function
+    found = WORDS.get(op)
+    args = _translated(found[1], expr) if found is not None and _is_float32(expr) else None
     if found is None or args is None:
         raise WriteError(
             CANNOT_SAVE,
@@ -96,6 +99,14 @@ def in_words(expr: CallFunction) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
             notes=[("help", "insert functions of MegEngine, such as megengine.functional.nn.relu")],
         )
     return _PACKAGE + found[0], args, {}
+
+
+def _translated(translate: Translate, expr: CallFunction) -> tuple[Any, ...] | None:
+    kwargs = {name: value for name, value in expr.kwargs.items() if (name, value) != ("inplace", False)}
+    try:
+        return translate(*expr.args, **kwargs)
+    except TypeError:  # an argument of torch that the op does not have, such as alpha
+        return None
 
 
 def _is_float32(expr: CallFunction) -> bool:

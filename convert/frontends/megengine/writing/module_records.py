@@ -68,8 +68,6 @@ class ModuleRecords:
     def _traced_module(self, module: TracedModule) -> Record:
         if id(module) in self._traced:
             return self._traced[id(module)]
-        if module.vocabulary is not self.root.vocabulary:
-            raise WriteError(CANNOT_SAVE, f"the module {module.name!r} has no calls of the same MegEngine")
         made = self._traced[id(module)] = Record(TRACED_MODULE)
         graphs: dict[Record, Record] = {}
         results: dict[Record, Record] = {}
@@ -110,12 +108,21 @@ class ModuleRecords:
         for name, array in module.tensors.items():
             state[name] = self.values.tensor(array, _path(module, name), name not in module.buffers)
         for name, child in module.children.items():
+            self._check_source(child, _path(module, name))
             state[name] = self._module(child, in_traced)
         containers = {name for name, value in state.items() if isinstance(value, (list, tuple, dict))}
         hooks = {"_forward_pre_hooks", "_forward_hooks"}
         listed = containers - {"_modules"} | hooks | set(module.children)
         state["_modules"] = [name for name in state if name in listed]
         return state
+
+    def _check_source(self, module: TracedModule, path: str) -> None:
+        if is_traced_module(module) and module.vocabulary is not self.root.vocabulary:
+            raise WriteError(
+                CANNOT_SAVE,
+                f"the module {path} ({module.class_name}) is not one of MegEngine {self.version}",
+                notes=[("help", "insert functions of MegEngine in its place, or save without a format")],
+            )
 
     def _nested(self, module: TracedModule) -> Record:
         return self._module(module, in_traced=False)
@@ -150,6 +157,7 @@ class ModuleRecords:
 
     def _held(self, value: Any) -> Record:
         if isinstance(value, TracedModule):
+            self._check_source(value, value.name)
             return self._module(value, in_traced=True)
         return self.values.tensor(value, "a constant")
 
