@@ -329,14 +329,20 @@ def test_what_is_said(call: Callable[[], object], code: str, said: str, folder: 
     assert error.value.code == code
 
 
-def test_unknown_keywords_are_a_type_error_as_of_any_function(model: TracedModule) -> None:
+def test_unknown_keywords_are_a_type_error_as_of_any_function() -> None:
     functions: list[Callable[..., object]] = [getattr(api, name) for name in FUNCTIONS if name != "trace"]
-    for function in [*functions, model]:
+    for function in functions:
         with pytest.raises(TypeError, match="argument"):
             function(nonsense=3)
 
 
 # ---- calls of models
+
+
+def test_an_unknown_input_of_a_model(model: TracedModule) -> None:
+    with pytest.raises(UsageError, match="has no input nonsense") as error:
+        model(nonsense=3)
+    assert error.value.code == "TM6003"
 
 
 @pytest.mark.parametrize(

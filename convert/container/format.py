@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 
 FORMAT = "tmconvert"
-VERSION = 1
+VERSION = 2
+# A file has the lowest version that describes it: 2 is for models with calls of several vocabularies.
+ONE_VOCABULARY = 1
 
 DESCRIPTION = "tm.json"
 EXAMPLE = "example.safetensors"

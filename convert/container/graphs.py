@@ -12,6 +12,7 @@ from tmconvert.container.faults import nonsense, over_limit
 from tmconvert.container.format import MAX_RANK
 from tmconvert.container.quantization import decode_qparams
 from tmconvert.container.values import ValueDecoder, decode_dtype, text
+from tmconvert.container.vocabularies import vocabulary_called
 from tmconvert.errors.source import Source
 from tmconvert.ir import (
     CallFunction,
@@ -89,11 +90,16 @@ class GraphDecoder:
         if not isinstance(kind, str) or kind not in BUILDERS:
             raise nonsense("an expression has an unknown kind")
         names, build = BUILDERS[kind]
-        said = fields(value, f"an expression {kind}", names | {"kind", "id", "result"}, COMMON)
+        said = fields(
+            value, f"an expression {kind}", names | {"kind", "id", "result"}, COMMON | {"vocabulary"}
+        )
         build_now = build(self, said)  # the arguments, before there are results to refer to
         result = self._new_nodes(said["result"])
         common = self._common(said, Source(self.path, number(said["id"], "an id")))
-        return build_now(result=result, **common)
+        expr = build_now(result=result, **common)
+        if "vocabulary" in said:
+            expr.vocabulary = vocabulary_called(said["vocabulary"])
+        return expr
 
     def _new_nodes(self, tree: object) -> Any:
         """Decodes a tree of results, all of which are new nodes in order."""

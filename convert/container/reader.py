@@ -15,6 +15,7 @@ from tmconvert.container.json_text import parse
 from tmconvert.container.quantization import decode_qparams
 from tmconvert.container.tensors import read_tensors, retyped
 from tmconvert.container.values import ValueDecoder, decode_dtype, text
+from tmconvert.container.vocabularies import vocabulary_called
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.shared.mapped_file import map_file
@@ -62,7 +63,7 @@ def _read(data: memoryview, path: str, check: bool) -> TracedModule:
     document = _description(data, members[DESCRIPTION])
     weights = _typed(read_tensors(data, members[WEIGHTS], "the weights"), document["dtypes"])
     weights = _quantized(weights, document["qparams"])
-    modules = _Modules(path, weights, _vocabulary(document["vocabulary"]), len(data))
+    modules = _Modules(path, weights, vocabulary_called(document["vocabulary"]), len(data))
     for item in listed(document["modules"], "the list of modules"):
         modules.add(item)
     if not modules.made or modules.made[-1].graph is None:
@@ -106,30 +107,6 @@ def _description(data: memoryview, member: Member) -> dict[str, Any]:
     if zlib.crc32(content) != member.checksum:
         raise bad_json(f"the content of {DESCRIPTION} does not match its checksum")
     return fields(document, DESCRIPTION, HEAD, frozenset({"dynamic_shapes", "notes"}))
-
-
-def _vocabulary(identifier: object) -> Vocabulary:
-    from tmconvert.frontends.aten.vocabulary import IDENTIFIER as ATEN
-    from tmconvert.frontends.aten.vocabulary import VOCABULARY as ATEN_VOCABULARY
-    from tmconvert.frontends.torch.vocabulary import IDENTIFIER as TORCH
-    from tmconvert.frontends.torch.vocabulary import VOCABULARY as TORCH_VOCABULARY
-
-    name = text(identifier, "the vocabulary")
-    if name == TORCH:
-        return TORCH_VOCABULARY
-    if name == ATEN:
-        return ATEN_VOCABULARY
-    from tmconvert.frontends.megengine.older import release_called
-    from tmconvert.frontends.megengine.vocabulary import IDENTIFIER, vocabulary_of
-
-    if name.startswith(IDENTIFIER):
-        return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
-    from tmconvert.frontends.shared.vocabulary import registered_vocabulary
-
-    known = registered_vocabulary(name)
-    if known is not None:
-        return known
-    raise newer(f"the model uses the vocabulary {name[:80]!r}, which this tmconvert does not know")
 
 
 def _open_sizes(value: object) -> dict[str, dict[int, str]]:
@@ -187,11 +164,11 @@ class _Modules:
         self.values = ValueDecoder(weights, self.made, file_size)
 
     def add(self, value: object) -> None:
-        said = fields(value, "a module", MODULE, frozenset({"buffers"}))
+        said = fields(value, "a module", MODULE, frozenset({"buffers", "vocabulary"}))
         module = TracedModule(
             text(said["name"], "the name of a module"),
             text(said["class"], "a class"),
-            vocabulary=self.vocabulary,
+            vocabulary=vocabulary_called(said["vocabulary"]) if "vocabulary" in said else self.vocabulary,
         )
         module.source_file = self.path
         for kind in ("children", "tensors", "attributes"):

@@ -17,6 +17,7 @@ from tmconvert.container.format import (
     FORMAT,
     MAX_DEPTH,
     MAX_PATH,
+    ONE_VOCABULARY,
     STORED_AS,
     VERSION,
     WEIGHTS,
@@ -46,7 +47,7 @@ from tmconvert.ir import (
     TracedModule,
 )
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.ir.traced_module import Example
+from tmconvert.ir.traced_module import Example, Vocabulary
 from tmconvert.ir.tree import leaves
 from tmconvert.output.atomic import atomic_output
 from tmconvert.output.metadata import source_sha256
@@ -155,6 +156,7 @@ class _ModuleEncoder:
         self.open: set[int] = set()
         self.root = root
         self.file = root.source_file
+        self.mixed = False  # whether there are calls of several vocabularies
 
     def document(self) -> dict[str, Any]:
         module = self.root
@@ -167,7 +169,7 @@ class _ModuleEncoder:
         }
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self.mixed else ONE_VOCABULARY,
             "writer": f"tmconvert {__version__}",
             "vocabulary": module.vocabulary.identifier,
             "source": {"producer": module.producer, "sha256": source_sha256(module) or self.weights.sha256()},
@@ -198,6 +200,14 @@ class _ModuleEncoder:
         self.modules.append(described)
         return self.numbers[id(module)]
 
+    def other_vocabulary(self, vocabulary: Vocabulary | None) -> dict[str, str]:
+        """Encodes a vocabulary that is not that of the model."""
+        own = self.root.vocabulary
+        if vocabulary is None or own is None or vocabulary.identifier == own.identifier:
+            return {}
+        self.mixed = True
+        return {"vocabulary": vocabulary.identifier}
+
     def _describe(self, module: TracedModule) -> dict[str, Any]:
         prefix = "" if module is self.root or not module.name else f"{module.name}."
 
@@ -207,6 +217,7 @@ class _ModuleEncoder:
         return {
             "name": module.name,
             "class": module.class_name,
+            **self.other_vocabulary(module.vocabulary),
             "children": {name: self.number(child) for name, child in module.children.items()},
             "tensors": {name: self.weights.name(array, path(name)) for name, array in module.tensors.items()},
             **({"buffers": buffers} if (buffers := sorted(module.buffers & set(module.tensors))) else {}),
@@ -226,6 +237,7 @@ class _GraphEncoder:
     def __init__(self, graph: InternalGraph, modules: _ModuleEncoder, path: Any) -> None:
         self.graph = graph
         self.values = modules.values
+        self.modules = modules
         self.file = modules.file
         self.path = path
         self.nodes: dict[Node, int] = {}
@@ -266,6 +278,7 @@ class _GraphEncoder:
         for node in expr.outputs:
             self.nodes[node] = len(self.nodes)
         said["result"] = self._tree(expr.result)
+        said |= self.modules.other_vocabulary(expr.vocabulary)
         return said | self._common(expr, Source(self.file, expr.id))
 
     def _common(self, expr: Expr, usual: Source | None) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class OpDefinition(Protocol):
 
     name: str
     kernel: Any
+    args: Any
 
     def bind(self, args: Any, attributes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
 

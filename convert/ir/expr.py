@@ -13,13 +13,15 @@ from tmconvert.ir.tree import Tree, leaves
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
+    from tmconvert.ir.traced_module import Vocabulary
 
 
 class Expr:
     """One step of a graph.
 
     ``args`` and ``kwargs`` are trees with Nodes and constants at the leaves; ``result`` is the tree
-    of output nodes. ``source`` is the user's place, ``made_by`` the pass that made the expression.
+    of output nodes. ``source`` is the user's place, ``made_by`` the pass that made the expression;
+    ``vocabulary`` converts the call where it is another than that of the graph's module.
     Links to nodes change only through InternalGraph, which keeps ``Node.uses`` right; trees do not change,
     others take their place.
     """
@@ -35,6 +37,7 @@ class Expr:
         "previous",
         "result",
         "source",
+        "vocabulary",
     )
 
     def __init__(
@@ -53,6 +56,7 @@ class Expr:
         self.id = id
         self.source = source
         self.made_by = made_by
+        self.vocabulary: Vocabulary | None = None
         self.graph: InternalGraph | None = None
         self.previous: Expr | None = None
         self.next: Expr | None = None
@@ -140,6 +144,7 @@ class Expr:
         Expr.__init__(
             clone, args, kwargs, result=result, id=self.id, source=self.source, made_by=self.made_by
         )
+        clone.vocabulary = self.vocabulary
         return clone
 
     _own_slots: tuple[str, ...] = ()

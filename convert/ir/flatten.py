@@ -167,6 +167,8 @@ class _Flattener:
             call.mapped[node] = _copied(node, self.flat.free_name(wanted))
         clone = expr.like(call.map(expr.args), call.map(expr.kwargs), call.map(expr.result))
         clone.source = self._source(call, expr)
+        if clone.vocabulary is None and call.owner.vocabulary is not self.top.vocabulary:
+            clone.vocabulary = call.owner.vocabulary
         if isinstance(clone, GetAttr):
             self._resolve(clone)
         elif isinstance(clone, Constant) and isinstance(clone.value, TracedModule):

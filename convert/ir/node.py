@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tmconvert.ir.editing.operators import ModuleOperators, TensorOperators
 from tmconvert.ir.torch_fx import FxNode
 from tmconvert.ir.types import QParams, TensorType
 
@@ -93,7 +94,7 @@ class Node(FxNode):
     __repr__ = __str__
 
 
-class TensorNode(Node):
+class TensorNode(TensorOperators, Node):
     """A tensor. ``shape`` and ``dtype`` are None where the source did not record them.
 
     ``layout`` is "nhwc" where a target plan stores a rank-4 tensor channels-last; ``shape`` stays
@@ -140,7 +141,7 @@ class TensorNode(Node):
         return TensorType(np.dtype(np.float32), self.type.shape) if self.holds_integers else self.type
 
 
-class ModuleNode(Node):
+class ModuleNode(ModuleOperators, Node):
     """A module. ``class_name`` is the qualified name of the source class; ``owner`` the module itself."""
 
     __slots__ = ("class_name", "owner")

@@ -39,6 +39,8 @@ def _held(module: TracedModule) -> Iterator[tuple[str, Any, int]]:
             yield structure, graph, graph.edits
         for name, tensor in each.tensors.items():
             yield name, tensor, _checksum(tensor)
+        for name, value in each.attributes.items():
+            yield name, value, 0
 
 
 def _checksum(tensor: Any) -> int:

@@ -10,11 +10,14 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
+from tmconvert.ir.call_structure import call_structure
 from tmconvert.ir.code_generator import code_generator
+from tmconvert.ir.editing.active import required
+from tmconvert.ir.editing.modules import ModuleAccess
 from tmconvert.ir.graph import InternalGraph
-from tmconvert.ir.node import ModuleNode, Node
+from tmconvert.ir.node import Node
 from tmconvert.ir.pristine import State
-from tmconvert.ir.tree import Tree
+from tmconvert.ir.tree import Tree, leaves
 
 if TYPE_CHECKING:
     from tmconvert.ir.emitter import Emitter, GraphEmitter
@@ -42,6 +45,15 @@ class Vocabulary(Protocol):
 
     def name(self, expr: Expr) -> str:
         """Returns the source's name of a call."""
+
+    def function_name(self, function: object) -> tuple[str, bool]:
+        """Returns the name of a function, and whether it is a method of tensors."""
+
+    def vocabulary_of_method(self, method: str) -> Vocabulary | None:
+        """Returns the vocabulary that converts a method of a tensor; None for an unknown one."""
+
+    def plain(self, leaf: object) -> Any:
+        """Returns a constant argument as a graph stores it."""
 
     def emitter(self, graph: InternalGraph) -> GraphEmitter:
         """Returns an emitter that adds ops of the catalogue to a graph."""
@@ -72,7 +84,7 @@ class Source(Protocol):
         """Whether the source runs at these shapes and makes the calls that were recorded."""
 
 
-class TracedModule:
+class TracedModule(ModuleAccess):
     """A module of the source model.
 
     ``name`` is its attribute path, ``class_name`` the qualified name of its source class.
@@ -112,19 +124,29 @@ class TracedModule:
         self.watch_points: list[Node] = []
         self.watch_node_value: dict[Node, Any] = {}
         self.end_points: list[Node] = []
+        self._is_made = True  # other attributes are those of the model from now on
 
     @property
     def example(self) -> Example | None:
         """Returns the example inputs, and the source framework's outputs for them unless the model was
         edited.
         """
-        return self._example._replace(outputs=None) if self._example and self.is_edited() else self._example
+        example = self._example
+        if example is None or not self.is_edited():
+            return example
+        return example._replace(outputs=None) if self._takes(example) else None
 
     @example.setter
     def example(self, example: Example | None) -> None:
         """Sets the example of the model in its current state."""
         self._example = example
         self._recorded = State(self) if example is not None and example.outputs is not None else None
+
+    def _takes(self, example: Example) -> bool:
+        """Whether the inputs of an example are still those of the graph."""
+        nodes = [] if self.graph is None else self.graph.inputs[1:]
+        types = [(getattr(node, "shape", None), getattr(node, "dtype", None)) for node in nodes]
+        return types == [(array.shape, array.dtype) for array in example.inputs]
 
     def is_edited(self) -> bool:
         """Whether graphs or tensors were changed since the example was recorded."""
@@ -201,11 +223,19 @@ class TracedModule:
 
         return flatten_module(self)
 
-    def __call__(self, *inputs: np.ndarray) -> Any:
-        """Runs the graph on arrays by the reference kernels. The result has the source's structure."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the graph on arrays by the reference kernels. The result has the source's structure.
+
+        Arguments are those of the source: nested, by keyword; or the inputs of the graph in order. With
+        nodes among them, inside of ``graph.insert_exprs()``, a call of the module is inserted. Raises
+        UsageError TM6003, TM6014 for inputs that do not fit.
+        """
+        from tmconvert.ir.call_arguments import flat_inputs
         from tmconvert.ir.interpreter import run_module
 
-        return run_module(self, inputs)
+        if any(isinstance(leaf, Node) for leaf in leaves((args, kwargs))):
+            return required(f"a call of {self!r}").call_module(self, *args, **kwargs)
+        return run_module(self, flat_inputs(self, args, kwargs))
 
     def set_watch_points(self, nodes: Node | Iterable[Node]) -> None:
         """Keeps the values of ``nodes`` in ``watch_node_value``, a dict by node, at each run from now on.
@@ -328,31 +358,6 @@ class TracedModule:
 
     def __repr__(self) -> str:
         return f"TracedModule({self.name!r}, {self.class_name})"
-
-
-def call_structure(args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> str:
-    """Returns a key for the structure of arguments: modules M, tensors T, constants by type and value.
-
-    >>> call_structure(((1, "a"),), {})
-    "(((int 1,str 'a',),),{})"
-    """
-    return f"({_structure(args)},{_structure(kwargs)})"
-
-
-def _structure(tree: Tree) -> str:
-    if isinstance(tree, (ModuleNode, TracedModule)):
-        return "M"
-    if isinstance(tree, (Node, np.ndarray)):
-        return "T"
-    if isinstance(tree, tuple):
-        return "(" + "".join(_structure(child) + "," for child in tree) + ")"
-    if isinstance(tree, list):
-        return "[" + "".join(_structure(child) + "," for child in tree) + "]"
-    if isinstance(tree, dict):
-        return "{" + "".join(f"{key!r}:{_structure(tree[key])}," for key in sorted(tree, key=str)) + "}"
-    if isinstance(tree, slice):
-        return f"slice{_structure((tree.start, tree.stop, tree.step))}"
-    return f"{type(tree).__name__} {tree!r}"
 
 
 Writer = Callable[[TracedModule, "str | PathLike[str]"], None]

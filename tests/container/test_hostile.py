@@ -368,7 +368,7 @@ def test_a_newer_file_says_who_made_it(sound: bytes, tmp_path: Path) -> None:
     error = refused(tmp_path, with_document(sound, change))
     assert (
         error.message
-        == "the file has version 7 of the format, written by tmconvert 9.1; this tmconvert reads 1"
+        == "the file has version 7 of the format, written by tmconvert 9.1; this tmconvert reads 2"
     )
     assert error.notes == (("help", "read it with a newer tmconvert"),)
 

@@ -44,4 +44,30 @@ TRANSFORM = {
         "split_module(tm, by) where by gives 0, 1, 0 for three calls in a row",
         "Put what is between two calls of a part into the same part.",
     ),
+    "TM6060": Explanation(
+        "a node is used as a tensor outside of an insertion",
+        "Operators, methods and functions of torch on nodes record calls, which is possible only inside of "
+        "`with graph.insert_exprs()`.",
+        "y = x * 2, for a node x, at the top of a script",
+        "Put the line into `with graph.insert_exprs() as g:`, or use graph.call_function.",
+    ),
+    "TM6061": Explanation(
+        "a part of a module cannot be set",
+        "The name belongs to a part of another kind, is not the name of an attribute, or the value cannot be "
+        "stored in its place.",
+        'tm.conv1.weight = "zeros", or tm.add_module("weight", other)',
+        "Delete the other part first, choose another name, or convert the value.",
+    ),
+    "TM6062": Explanation(
+        "a state dict does not fit the model",
+        "Tensors are missing, unexpected, or of another shape; nothing was changed.",
+        "tm.load_state_dict(state) of another model",
+        "Compare with tm.state_dict(). With strict=False missing and unexpected keys are passed over.",
+    ),
+    "TM6063": Explanation(
+        "an input cannot have this type",
+        "The shape is not a sequence of sizes, or the element type is not that of a tensor.",
+        'graph.add_input_node((1, -3), "float32")',
+        "Pass a shape of integers from 0 on, and a dtype such as float32; reset_inputs takes tensors.",
+    ),
 }

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from tmconvert.errors import GraphError, Refusal
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.op import Tensor
+from tmconvert.symbolics.registry import catalogue
 
 IDENTIFIER = "aten"
 
@@ -21,19 +25,38 @@ class AtenVocabulary(AdapterVocabulary):
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         return self.name(expr), None
 
-    def help(self, name: str) -> str:
-        return "save the file again with this version of tmconvert"
+    def knows(self, name: str, is_method: bool) -> bool:
+        return not is_method and name in catalogue()
 
-    def apply(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def help(self, name: str) -> str:
+        return "`tmconvert ops` lists the ops and their signatures"
+
+    def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        name = self.name(expr)
         try:
-            made = g.call(self.name(expr), *args, **_resolved_shape(self.name(expr), args, kwargs))
+            made = g.call(name, *_tensors(g, name, args), **_resolved_shape(name, args, kwargs))
         except (GraphError, KeyError) as error:
-            raise Refusal(f"{self.name(expr)}: {error}", self.help(self.name(expr))) from error
+            message = error.message if isinstance(error, GraphError) else str(error)
+            raise Refusal(f"{name}: {message}", self.help(name)) from error
         results = list(made) if isinstance(made, (list, tuple)) else [made]
         for i, node in enumerate(expr.outputs):
             if isinstance(node, TensorNode) and node.qparams is not None:
                 results[i] = g.quantized(results[i], node.qparams)
         return results if isinstance(made, (list, tuple)) else results[0]
+
+
+def _tensors(g: Emitter, name: str, args: tuple[Any, ...]) -> list[Any]:
+    """Returns the arguments with constants instead of the numbers that stand for tensors."""
+    arguments = g.catalogue[name].args
+    dtype = next((g.type(arg).dtype for arg in args if _is_tensor(arg)), None)
+    return [
+        g.constant(arg, dtype) if isinstance(arg, (bool, int, float)) and isinstance(formal, Tensor) else arg
+        for arg, formal in zip(args, [*arguments, *[None] * len(args)], strict=False)
+    ]
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, (TensorNode, np.ndarray))
 
 
 def _resolved_shape(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor
 from tmconvert.frontends.megengine.unpickler import read_file
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY, vocabulary_of
 from tmconvert.ir import CallMethod, Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
+from tmconvert.ir.call_structure import call_structure
 from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.ownership import assign_owners
-from tmconvert.ir.traced_module import call_structure
 
 MAX_MODULE_DEPTH = 100
 MAX_PATH = 5000  # characters of a dotted path

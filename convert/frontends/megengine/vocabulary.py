@@ -41,6 +41,11 @@ class MegEngineVocabulary(AdapterVocabulary):
             return args[0].class_name, MODULES.get(args[0].class_name) if called else None
         return name, METHODS.get(expr.method)
 
+    def knows(self, name: str, is_method: bool) -> bool:
+        from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS
+
+        return name in (METHODS if is_method else FUNCTIONS)
+
     def help(self, name: str) -> str:
         if name.startswith(("megengine.", "opdef.", "Tensor.")):
             return "write this part of the model with functions that `tmconvert ops` lists"

@@ -13,6 +13,7 @@ from tmconvert.ir import CallFunction, CallMethod, Expr, InternalGraph, ModuleNo
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.traced_module import Vocabulary
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.custom import RECORDED, CustomOp
 from tmconvert.symbolics.registry import catalogue, registered
@@ -74,8 +75,20 @@ class AdapterVocabulary:
         """Converts one call to ATen-style ops on ``g``. Raises Refusal.
 
         ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
-        TracedModules in place of module nodes.
+        TracedModules in place of module nodes. Calls in the words of another vocabulary are converted by
+        that one.
         """
+        from tmconvert.frontends.shared.mixed import vocabulary_of_call
+
+        vocabulary = vocabulary_of_call(self, expr, args)
+        if vocabulary is not None:
+            return vocabulary.apply(g, expr, args, kwargs)
+        return self.converted(g, expr, args, kwargs)
+
+    def converted(
+        self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
+    ) -> Any:
+        """Converts one call of this vocabulary to ATen-style ops on ``g``. Raises Refusal."""
         op = registered(self.op_name(expr))
         if isinstance(op, CustomOp):
             return self._custom(g, op, expr, args, kwargs)
@@ -122,6 +135,28 @@ class AdapterVocabulary:
             raise UnsupportedError(
                 "TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)
             ) from refusal
+
+    def knows(self, name: str, is_method: bool) -> bool:
+        """Whether there is an adapter for a function, or a method of tensors."""
+        raise NotImplementedError
+
+    def function_name(self, function: object) -> tuple[str, bool]:
+        """Returns the name of a function, and whether it is a method of tensors."""
+        from tmconvert.frontends.shared.recording import function_name
+
+        return function_name(function)
+
+    def vocabulary_of_method(self, method: str) -> Vocabulary | None:
+        """Returns the vocabulary that converts a method of a tensor; None for an unknown one."""
+        from tmconvert.frontends.shared.recording import vocabulary_of_method
+
+        return vocabulary_of_method(self, method)
+
+    def plain(self, leaf: object) -> Any:
+        """Returns a constant argument as a graph stores it."""
+        from tmconvert.frontends.shared.recording import plain
+
+        return plain(leaf)
 
     def emitter(self, graph: InternalGraph) -> GraphEmitter:
         """Returns an emitter that adds ops of the catalogue to a graph."""

@@ -39,11 +39,11 @@ class TorchVocabulary(AdapterVocabulary):
             return f"{self.name(expr)} of complex tensors", _complex_adapter(word, is_method)
         return self.name(expr), _adapter(word, is_method)
 
-    def apply(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         from tmconvert.frontends.torch.adapters.complex import received
 
         args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
-        return super().apply(g, expr, args, kwargs)
+        return super().converted(g, expr, args, kwargs)
 
     def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: object) -> Any:
         return with_recorded_qparams(g, expr, args, result, requantize_to_even)

@@ -55,8 +55,8 @@ class TypeInference:
 
     def _found(self, node: Node, chain: int) -> Any:
         expr = node.expr
-        if isinstance(node, ModuleNode) and node.owner is not None:
-            return node.owner
+        if isinstance(node, ModuleNode) and isinstance(expr, Input):
+            return node.owner or UNKNOWN
         if isinstance(expr, Constant):
             return self._captured(expr.value, expr.name)
         if isinstance(expr, GetAttr):
@@ -236,7 +236,7 @@ def retyped(edit: Transaction, node: Node, type_: TensorType | None) -> bool:
     """Records the computed type of a node; returns whether what takes it has to be looked at again."""
     if not isinstance(node, TensorNode) or type_ is None:
         return False
-    shape = _static(type_.shape, node.shape)
+    shape = static_shape(type_.shape, node.shape)
     dtype = node.dtype if node.holds_integers or _same_dtype(node, type_) else type_.dtype
     if node.shape == shape and node.dtype is dtype:
         return _may_be_sizes(node)
@@ -248,7 +248,7 @@ def _same_dtype(node: TensorNode, type_: TensorType) -> bool:
     return node.dtype is not None and name_of(node.dtype) == name_of(type_.dtype)
 
 
-def _static(shape: tuple[Any, ...], recorded: tuple[Any, ...] | None) -> tuple[Any, ...]:
+def static_shape(shape: tuple[Any, ...], recorded: tuple[Any, ...] | None) -> tuple[Any, ...]:
     """Returns a shape in numbers: recorded ones where the data decides."""
     known = recorded if recorded is not None and len(recorded) == len(shape) else shape
     return tuple(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from tmconvert.errors import GraphError
-from tmconvert.ir.node import Node
+from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.tree import Tree
 
 if TYPE_CHECKING:
+    from tmconvert.ir.editing.insertion import Insertion
     from tmconvert.ir.expr import Expr
     from tmconvert.ir.graph import InternalGraph
 
@@ -35,6 +37,24 @@ class Surgery:
         from tmconvert.ir.editing.replacing import replace_nodes
 
         replace_nodes(_graph(self), replacements)
+
+    def insert_exprs(self, expr: Expr | None = None) -> Insertion:
+        """Returns a context manager whose ``g`` inserts calls; its block raises, and nothing has changed.
+
+        Calls go after ``expr`` or, where they take something that is computed later, after that; by
+        default after what they take. Inside of the block nodes have Python's operators, the methods of
+        tensors, and functions of torch record themselves.
+
+        >>> with graph.insert_exprs() as g:  # doctest: +SKIP
+        ...     y = g.call("aten::relu", x) * 2
+        >>> graph.replace_node({x: y})  # doctest: +SKIP
+        """
+        from tmconvert.ir.editing.insertion import Insertion
+
+        graph = _graph(self)
+        if expr is not None and expr.graph is not graph:
+            raise GraphError("TM3002", f"{expr!r} is not in graph {graph.name!r}")
+        return Insertion(graph, after=expr)
 
     def compile(self) -> bool:
         """Removes all expressions that no result is computed from; returns whether there were any.
@@ -66,6 +86,44 @@ class Surgery:
             erase_input(graph, expr.outputs[0])
         else:
             graph.remove(expr)
+
+    # ---- inputs and outputs
+
+    def add_input_node(self, shape: Sequence[int], dtype: Any = "float32", name: str = "args") -> TensorNode:
+        """Adds an input after the positional ones, and returns its node; the name gets a suffix if taken.
+
+        Raises UsageError TM6063 for a shape or an element type that no tensor has.
+        """
+        from tmconvert.ir.editing.ends import add_input
+
+        return add_input(_graph(self), shape, dtype, name)
+
+    def add_output_node(self, node: TensorNode) -> None:
+        """Adds a node to the results: ``(results, node)``. Raises GraphError TM3002."""
+        self.reset_outputs((_graph(self).result, node))
+
+    def reset_inputs(self, *args: Any, **kwargs: Any) -> list[TensorNode]:
+        """Gives the model inputs of the types and the structure of these tensors, and returns their nodes.
+
+        Each takes the uses and the name of the input in its position; types that follow are inferred again.
+        Raises GraphError TM3002 where fewer are given than are used, TM3015 where a call cannot take one.
+
+        >>> graph.reset_inputs(np.zeros((1, 3, 96, 96), np.float32))  # doctest: +SKIP
+        """
+        from tmconvert.ir.editing.ends import reset_inputs
+
+        return reset_inputs(_graph(self), args, kwargs)
+
+    def reset_outputs(self, outputs: Tree) -> None:
+        """Sets what the model returns: a node, or nested tuples, lists and dicts of nodes.
+
+        Raises GraphError TM3002 for nodes of other graphs, TM3014 without any node.
+
+        >>> graph.reset_outputs({"scores": y, "features": [x]})  # doctest: +SKIP
+        """
+        from tmconvert.ir.editing.ends import reset_outputs
+
+        reset_outputs(_graph(self), outputs)
 
 
 def _graph(self: Surgery) -> InternalGraph:

@@ -38,6 +38,10 @@ class Transaction:
             undo()
         self.graph.edits = self._edits
 
+    def on_error(self, undo: Callable[[], object]) -> None:
+        """Adds a step that undoes something else."""
+        self._undo.append(undo)
+
     def insert(self, expr: Expr, before: Expr | None) -> None:
         """Inserts an expression before another, at the end for None."""
         self._keep_uses(expr.inputs)

@@ -15,7 +15,7 @@ from tests.container.test_round_trip import MODELS
 from tmconvert.errors import UsageError, WriteError
 from tmconvert.frontends.megengine.writing.call_structures import formal_arguments
 from tmconvert.ir import CallFunction, InternalGraph, ModuleNode, TensorNode, TracedModule
-from tmconvert.ir.traced_module import call_structure
+from tmconvert.ir.call_structure import call_structure
 from tmconvert.ir.tree import leaves
 
 DATA = Path(__file__).parents[2] / "data"

@@ -18,8 +18,8 @@ from tmconvert.frontends.megengine.writing.records import (
 )
 from tmconvert.frontends.megengine.writing.values import Values
 from tmconvert.ir import CallMethod, Input, InternalGraph, ModuleNode, Node, TracedModule
+from tmconvert.ir.call_structure import call_structure
 from tmconvert.ir.inert import GlobalRef
-from tmconvert.ir.traced_module import call_structure
 
 _MODULE_STATE = GlobalRef("megengine.traced_module.serialization", "_ModuleState")
 _ARGUMENT_NAMES = GlobalRef("inspect", "FullArgSpec")

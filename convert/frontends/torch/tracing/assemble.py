@@ -22,7 +22,7 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
-from tmconvert.ir.traced_module import call_structure
+from tmconvert.ir.call_structure import call_structure
 from tmconvert.ir.tree import Tree, map_leaves
 
 
@@ -67,7 +67,11 @@ class _Assembler:
             module = self._copy_of(module, path)
         known.append((signature, module, path))
         graph.inputs[0].owner = module  # type: ignore[attr-defined]
-        module.graphs[call_structure((module, *scope.args), _extended(scope, edges))] = graph
+        args, kwargs = map_leaves(
+            lambda leaf: TensorNode() if isinstance(leaf, Value) else leaf,
+            (scope.args, _extended(scope, edges)),
+        )
+        module.graphs[call_structure((module, *args), kwargs)] = graph
         return module, path
 
     def _add_body(self, scope: Scope) -> None:

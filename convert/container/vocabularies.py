@@ -1,0 +1,32 @@
+"""The vocabularies that a container names."""
+
+from __future__ import annotations
+
+from tmconvert.container.faults import newer
+from tmconvert.container.values import text
+from tmconvert.ir.traced_module import Vocabulary
+
+
+def vocabulary_called(identifier: object) -> Vocabulary:
+    """Returns the vocabulary of an identifier. Raises LoadError TM1012 for an unknown one."""
+    from tmconvert.frontends.aten.vocabulary import IDENTIFIER as ATEN
+    from tmconvert.frontends.aten.vocabulary import VOCABULARY as ATEN_VOCABULARY
+    from tmconvert.frontends.torch.vocabulary import IDENTIFIER as TORCH
+    from tmconvert.frontends.torch.vocabulary import VOCABULARY as TORCH_VOCABULARY
+
+    name = text(identifier, "the vocabulary")
+    if name == TORCH:
+        return TORCH_VOCABULARY
+    if name == ATEN:
+        return ATEN_VOCABULARY
+    from tmconvert.frontends.megengine.older import release_called
+    from tmconvert.frontends.megengine.vocabulary import IDENTIFIER, vocabulary_of
+
+    if name.startswith(IDENTIFIER):
+        return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
+    from tmconvert.frontends.shared.vocabulary import registered_vocabulary
+
+    known = registered_vocabulary(name)
+    if known is not None:
+        return known
+    raise newer(f"the model uses the vocabulary {name[:80]!r}, which this tmconvert does not know")

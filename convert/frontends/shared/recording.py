@@ -1,0 +1,52 @@
+"""How calls that a user makes on nodes are recorded: names of functions, methods and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tmconvert.frontends.torch.names import name_of
+from tmconvert.ir.inert import GlobalRef
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
+    from tmconvert.ir.traced_module import Vocabulary
+
+
+def function_name(function: object) -> tuple[str, bool]:
+    """Returns the name of a function, given as text or as an object, and whether it is a method of tensors.
+
+    >>> function_name("aten::relu")
+    ('aten::relu', False)
+    """
+    if isinstance(function, str):
+        return function, False
+    package, own = getattr(function, "__module__", None) or "", getattr(function, "__name__", "")
+    if package.startswith("megengine."):
+        return f"{package}.{own}", False
+    if package in ("_operator", "operator"):
+        return f"__{own.strip('_')}__", True
+    name = name_of(function)
+    return name.text, name.is_method
+
+
+def vocabulary_of_method(own: AdapterVocabulary, method: str) -> Vocabulary | None:
+    """Returns the vocabulary that knows a method of tensors: ``own``, else PyTorch's; None without any."""
+    from tmconvert.frontends.torch.vocabulary import VOCABULARY as TORCH
+
+    if own.knows(method, True):
+        return own
+    return TORCH if TORCH.knows(method, True) else None
+
+
+def plain(leaf: Any) -> Any:
+    """Returns a constant as a graph stores it: tensors as arrays, dtypes by name."""
+    if not type(leaf).__module__.startswith("torch"):
+        return leaf.item() if isinstance(leaf, np.generic) else leaf
+    convert: Callable[[], Any] | None = getattr(leaf, "detach", None)
+    if convert is not None:
+        return np.ascontiguousarray(convert().cpu().numpy()).copy()
+    name = str(leaf)
+    return GlobalRef("torch", name.removeprefix("torch.")) if name.startswith("torch.") else name
