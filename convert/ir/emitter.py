@@ -135,7 +135,6 @@ class GraphEmitter:
     """Appends typed expressions to a graph, or inserts them before ``before``.
 
     ``source`` and ``made_by`` mark what is emitted; ``name`` is the base for the names of nodes.
-    ``keeps_parameters`` folds nothing that is computed from parameters, since these may be trained.
     """
 
     def __init__(
@@ -147,11 +146,9 @@ class GraphEmitter:
         made_by: str | None = None,
         name: str = "v",
         before: Expr | None = None,
-        keeps_parameters: bool = False,
     ) -> None:
         self.graph = graph
         self.catalogue = catalogue
-        self.keeps_parameters = keeps_parameters
         self.source = source
         self.made_by = made_by
         self.name = name
@@ -292,10 +289,12 @@ class GraphEmitter:
         return value
 
     def _folded(self, leaf: Any) -> Any:
-        if self.keeps_parameters and leaf.dtype.kind == "f" and _parameter_name([leaf]) is not None:
-            return _UNKNOWN
-        value = self.known(leaf)
+        value = self.known(leaf) if self.may_fold(leaf) else None
         return _UNKNOWN if value is None else value
+
+    def may_fold(self, value: TensorNode) -> bool:
+        """Whether calls on a constant are computed as they are emitted."""
+        return True
 
     def _insert(self, expr: Expr) -> None:
         self.graph.insert(expr, before=self.before)

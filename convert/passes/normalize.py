@@ -60,16 +60,16 @@ def normalize(
     catalogue: Mapping[str, OpDefinition],
     shapes: Mapping[str, Sequence[Size]] | None = None,
     *,
-    keeps_parameters: bool = False,
+    emitter: type[GraphEmitter] = GraphEmitter,
 ) -> Normalized:
     """Converts every call of a flattened module to ATen-style ops.
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes.
     ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
     through the graph as far as they can (see ``ir/symbolic/journal.py``). Raises SizesSettled where one
-    cannot. ``keeps_parameters`` leaves what is computed from parameters in the graph.
+    cannot. ``emitter`` is the class that emits the ops.
     """
-    return _Normalizer(flat, catalogue, shapes or {}, keeps_parameters).run()
+    return _Normalizer(flat, catalogue, shapes or {}, emitter).run()
 
 
 class _Normalizer:
@@ -78,7 +78,7 @@ class _Normalizer:
         flat: TracedModule,
         catalogue: Mapping[str, OpDefinition],
         shapes: Mapping[str, Sequence[Size]],
-        keeps_parameters: bool,
+        emitter: type[GraphEmitter],
     ) -> None:
         assert flat.graph is not None and flat.vocabulary is not None
         self.source = flat.graph
@@ -86,7 +86,7 @@ class _Normalizer:
         self.shapes = shapes
         self.journal = current_journal()
         self.result = Normalized(InternalGraph(flat.graph.name))
-        self.emitter = GraphEmitter(self.result.graph, catalogue, keeps_parameters=keeps_parameters)
+        self.emitter = emitter(self.result.graph, catalogue)
         self.values: dict[Node, Any] = {self.source.inputs[0]: flat}
 
     def run(self) -> Normalized:

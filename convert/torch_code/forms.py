@@ -91,6 +91,12 @@ TEXTS = {
     "tm::trunc_divide": 'torch.div({x}, {other}, rounding_mode="trunc")',
     "tm::matmul_nt": "{x} @ {other}.transpose(-1, -2)",
     "tm::requantize": "{x}",
+    "tm::fake_quantize": (
+        "torch.fake_quantize_per_tensor_affine({x}, {scale}, {zero_point}, {quant_min}, {quant_max})"
+    ),
+    "tm::fake_quantize_channels": (
+        "torch.fake_quantize_per_channel_affine({x}, {scale}, {zero_point}, {axis}, {quant_min}, {quant_max})"
+    ),
     "tm::round_half_away": "_round_half_away",
     "tm::wrap_index": "_wrap_index",
     "tm::count_to": "torch.arange(int({end}))",

@@ -19,6 +19,7 @@ from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import Catalogue
 from tmconvert.torch_code.dropout import CLASSES, DropoutVocabulary, dropout
+from tmconvert.torch_code.training_emitter import FAKE_QUANTIZE, TrainingEmitter
 
 if TYPE_CHECKING:
     from tmconvert.ir.traced_module import Vocabulary
@@ -37,7 +38,7 @@ def prepared_graph(
     """
     if module.graph is None or module.vocabulary is None:
         raise UsageError("TM6004", f"{module!r} has no graph to write as code")
-    own = Catalogue([dropout], catalogue)
+    own = Catalogue([dropout, *FAKE_QUANTIZE], catalogue)
     chosen = _batches(module) if dynamic_shapes is None and module.dynamic_shapes is None else dynamic_shapes
     bound = bind_model(module, IoOverrides(dynamic_shapes=chosen or {}), own)
     flat = flatten_module(module, keeps=CLASSES)
@@ -64,7 +65,7 @@ def _normalized(bound: BoundModel, catalogue: Mapping[str, Op]) -> InternalGraph
     for _ in range(MAX_ATTEMPTS):
         with SizeJournal(bound.symbols) as journal:
             try:
-                normalized = normalize(bound.flat, catalogue, bound.shapes, keeps_parameters=True)
+                normalized = normalize(bound.flat, catalogue, bound.shapes, emitter=TrainingEmitter)
             except SizesSpecialized:
                 pass
             else:

@@ -21,7 +21,9 @@ from tmconvert.torch_code.module_forms import FORMS, module_call
 from tmconvert.torch_code.modules import ModuleTree
 from tmconvert.torch_code.names import Names, is_plain
 from tmconvert.torch_code.prepare import DynamicShapes, prepared_graph
+from tmconvert.torch_code.training_emitter import FAKE_QUANTIZE
 
+OWN_OPS = {op.name: op for op in (dropout, *FAKE_QUANTIZE)}
 IMPORTS = """\
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ class _Writer:
         return [head, *(f"    {line}" if line else "" for line in (*self.lines, f"return {result}"))]
 
     def _call(self, expr: CallFunction) -> Call:
-        op = dropout if expr.function == dropout.name else self.catalogue[expr.function]
+        op = OWN_OPS.get(expr.function) or self.catalogue[expr.function]
         return Call(expr, op, self.scope)
 
     def _drop_numbers(self, calls: list[CallFunction]) -> None:
