@@ -9,11 +9,13 @@ from tmconvert.ir import (
     CallMethod,
     Expr,
     GetAttr,
+    InternalGraph,
     ModuleNode,
     TracedModule,
 )
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.traced_module import Vocabulary
+from tmconvert.ir.tree import replaced
 from tmconvert.symbolics.op import Attribute, Op, Tensor, boolean, number
 from tmconvert.symbolics.results import same_as
 
@@ -49,6 +51,26 @@ dropout = Op(
     ],
     result=same_as("x"),
 )
+
+
+def use_dropped(graph: InternalGraph) -> None:
+    """Makes the calls after a dropout module take its result.
+
+    In evaluation mode PyTorch's dropout returns its operand itself, so that a trace cannot tell which of the
+    two later calls took. What takes the operand after the dropout counts as taking the result.
+    """
+    order = {expr: number for number, expr in enumerate(graph)}
+    for expr, number in order.items():
+        if not isinstance(expr, CallMethod) or not _is_dropout(expr) or graph.is_used(expr.outputs[0]):
+            continue
+        old, new = expr.args[1], expr.outputs[0]
+        for user in [user for user in old.users if order[user] > number]:
+            graph.set_arguments(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
+        graph.set_result(replaced(graph.result, old, new))
+
+
+def _is_dropout(expr: CallMethod) -> bool:
+    return isinstance(expr.args[0], ModuleNode) and expr.args[0].class_name in CLASSES
 
 
 class DropoutVocabulary:

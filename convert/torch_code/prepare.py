@@ -18,7 +18,7 @@ from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import Catalogue
-from tmconvert.torch_code.dropout import CLASSES, DropoutVocabulary, dropout
+from tmconvert.torch_code.dropout import CLASSES, DropoutVocabulary, dropout, use_dropped
 from tmconvert.torch_code.training_emitter import FAKE_QUANTIZE, TrainingEmitter
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def prepared_graph(
     chosen = _batches(module) if dynamic_shapes is None and module.dynamic_shapes is None else dynamic_shapes
     bound = bind_model(module, IoOverrides(dynamic_shapes=chosen or {}), own)
     flat = flatten_module(module, keeps=CLASSES)
+    assert flat.graph is not None
+    use_dropped(flat.graph)
     flat.vocabulary = cast("Vocabulary", DropoutVocabulary(module.vocabulary))
     graph = _normalized(bound._replace(flat=flat), own)
     EliminateDeadCode().run(graph)

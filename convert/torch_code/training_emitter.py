@@ -30,8 +30,8 @@ FAKE_QUANTIZE = (
 class TrainingEmitter(GraphEmitter):
     """Leaves what is computed from parameters in the graph, and quantizes by calls.
 
-    The calls are those of PyTorch, which round halves to even: a value that MegEngine rounds away from zero may
-    differ by one step.
+    The calls are those of PyTorch, which round halves to even: a value that MegEngine rounds away from zero
+    may differ by one step.
     """
 
     def may_fold(self, value: TensorNode) -> bool:

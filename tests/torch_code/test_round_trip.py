@@ -15,9 +15,7 @@ torch = pytest.importorskip("torch")
 TOLERANCE = 2e-5  # as MegEngine and PyTorch add in another order
 OWN = "custom_user_function"  # calls a function of the user
 ALL = sorted(
-    path.stem
-    for path in corpus.DATA.glob("*.tm")
-    if not path.stem.startswith("hostile") and path.stem != OWN
+    path.stem for path in corpus.DATA.glob("*.tm") if not path.stem.startswith("hostile") and path.stem != OWN
 )
 QUANTIZED = [name for name in ALL if "qat" in name or name.startswith("quantized")]
 # what has no function in PyTorch comes back as the operations of its helper
