@@ -59,12 +59,12 @@ def use_dropped(graph: InternalGraph) -> None:
     In evaluation mode PyTorch's dropout returns its operand itself, so that a trace cannot tell which of the
     two later calls took. What takes the operand after the dropout counts as taking the result.
     """
-    order = {expr: number for number, expr in enumerate(graph)}
-    for expr, number in order.items():
+    order = {expr: place for place, expr in enumerate(graph)}
+    for expr, place in order.items():
         if not isinstance(expr, CallMethod) or not _is_dropout(expr) or graph.is_used(expr.outputs[0]):
             continue
         old, new = expr.args[1], expr.outputs[0]
-        for user in [user for user in old.users if order[user] > number]:
+        for user in [user for user in old.users if order[user] > place]:
             graph.set_arguments(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
         graph.set_result(replaced(graph.result, old, new))
 
