@@ -45,8 +45,17 @@ def _reads_tensor(node: Any) -> bool:
     return node.kind() in _NUMBERS and node.inputsAt(0).type().kind() == "TensorType"
 
 
-def run_script(recorder: Recorder, script: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Runs a script function or method, whose ops the recorder sees. Raises UnsupportedError TM2011."""
+def run_script(
+    recorder: Recorder,
+    script: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    at: Callable[[Any], None],
+) -> Any:
+    """Runs a script function or method, whose ops the recorder sees; ``at`` gets each node before it runs.
+
+    Raises UnsupportedError TM2011.
+    """
     graph = script.inlined_graph
     given = [script.owner] if isinstance(script, torch._C.ScriptMethod) else []
     remaining = list(args)
@@ -55,7 +64,7 @@ def run_script(recorder: Recorder, script: Any, args: Sequence[Any], kwargs: dic
             given.append(remaining.pop(0))
         else:
             given.append(kwargs.get(argument.name, argument.default_value))
-    results = _GraphRun(recorder).block(graph, {}, given)
+    results = _GraphRun(recorder, at).block(graph, {}, given)
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -65,8 +74,9 @@ class _GraphRun:
     While the recorder is busy, a loop that was traced before computes its results: it goes one way only.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, at: Callable[[Any], None]) -> None:
         self.recorder = recorder
+        self._at = at
         self._same: dict[str, list[bool]] = {}  # results of an If that are the same number in both branches
 
     def block(self, block: Any, outer: dict[str, Any], given: Sequence[Any]) -> list[Any]:
@@ -75,6 +85,7 @@ class _GraphRun:
         for name, value in zip(block.inputs(), given, strict=True):
             values[name.debugName()] = value
         for node in block.nodes():
+            self._at(node)
             results = self._node(node, values)
             for output, result in zip(node.outputs(), results, strict=True):
                 values[output.debugName()] = result

@@ -71,13 +71,25 @@ def _op_within(call: FrameType) -> str:
     return ""
 
 
+def _be_at(node: Any, lines: list[tuple[str, Source]]) -> None:
+    """Makes the line of a node that is run by itself the current one, if it has any."""
+    own = _line_of(node)
+    if own is not None:
+        lines[:] = [("", own)]
+
+
+def _line_of(node: Any) -> Source | None:
+    lines = [match for match in _LINE.finditer(node.sourceRange()) if match[1].endswith(".py")]
+    own = [match for match in lines if not match[1].startswith("code/")] or lines
+    return Source(own[-1][1], int(own[-1][2])) if own else None
+
+
 def _located(block: Any) -> Iterator[tuple[str, Source]]:
     """Returns the ops of a script's graph that have source lines, with their calls."""
     for node in block.nodes():
-        lines = [match for match in _LINE.finditer(node.sourceRange()) if match[1].endswith(".py")]
-        own = [match for match in lines if not match[1].startswith("code/")] or lines
-        if own:
-            yield node.kind().rpartition("::")[2].lstrip("_"), Source(own[-1][1], int(own[-1][2]))
+        own = _line_of(node)
+        if own is not None:
+            yield node.kind().rpartition("::")[2].lstrip("_"), own
         for inner in node.blocks():
             yield from _located(inner)
 
@@ -86,12 +98,12 @@ def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Call
     def call(script: Any, *args: object, **kwargs: object) -> Any:
         if recorder.is_busy or threading.get_ident() != thread:
             return original(script, *args, **kwargs)
-        lines: list[tuple[str, Source]] = []  # noqa: F841  for _line_in_script
+        lines: list[tuple[str, Source]] = []  # for _line_in_script
         name = Name(f"torch.jit.{script.name}", False)
         try:
             with marked_as_exported(False):  # else torch takes the Python function that was scripted
                 if not recorder.freeze_control_flow and depends_on_data(script.inlined_graph):
-                    return run_script(recorder, script, args, kwargs)
+                    return run_script(recorder, script, args, kwargs, lambda n: _be_at(n, lines))
                 return recorder.traced_through(name, original, (script, *args), kwargs)
         except TmconvertError:
             raise
