@@ -76,7 +76,7 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
             report.write_layers(given["report"])
     options = keywords.get("pass_options")
     if options is not None and options.dump_after:
-        folder = options.dump_folder or options.beside(report.paths[0]).dump_folder
+        folder = options.dump_folder or options.next_to(report.paths[0]).dump_folder
         write_message(f"wrote the graphs to {folder}")
     if given["verbose"]:
         write_message(*pass_lines(report.passes, shows_all=given["verbose"] > 1))

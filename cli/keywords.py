@@ -75,7 +75,7 @@ def _value(option: Option, value: Any) -> Any:
     return _ENTRIES[option.name](value) if option.name in _ENTRIES else value
 
 
-def _grids(parts: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, float, int]]:
+def _input_qparams(parts: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, float, int]]:
     texts = (parts.get(name, ()) for name in ("input_type", "input_scale", "input_zero_point"))
     return input_grids(*texts)
 
@@ -89,7 +89,7 @@ def _pass_options(parts: Mapping[str, str]) -> PassOptions:
 
 _COMPOSED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "calibration_settings": dict,
-    "input_grids": _grids,
+    "input_grids": _input_qparams,
     "pass_options": _pass_options,
 }
 

@@ -25,7 +25,7 @@ from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, k
 from tmconvert.conversion.pipeline import convert, verify_file
 from tmconvert.conversion.prepared_model import graph_of, loaded, model_of
 from tmconvert.conversion.report import Report
-from tmconvert.conversion.request import ConversionRequest, InputGrids, Model, io_overrides_of
+from tmconvert.conversion.request import ConversionRequest, InputQparams, Model, io_overrides_of
 from tmconvert.frontends.torch.customization import Tracer as Tracer
 from tmconvert.frontends.torch.customization import register_as_builtin as register_as_builtin
 from tmconvert.frontends.torch.customization import register_supported_type as register_supported_type
@@ -135,7 +135,7 @@ def to_onnx(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
-    input_grids: InputGrids | None = None,
+    input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
@@ -194,7 +194,7 @@ def to_tflite(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
-    input_grids: InputGrids | None = None,
+    input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
@@ -236,7 +236,7 @@ def to_caffe(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
-    input_grids: InputGrids | None = None,
+    input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,
     allow_code: bool = False,

@@ -66,23 +66,11 @@ NAMED = {
     "": {
         "grid_sample": "a function of PyTorch, an operator of ONNX",
         "affine_grid": "a function of PyTorch, an operator of ONNX",
+        "input_grids": "a keyword of the public functions",
         "freeze_control_flow": "a keyword of the public functions",
         "freeze-control-flow": "an option of the command line",
     },
 }
-
-# files and folders whose names are not yet swept (texts are); they leave with their last retired word
-UNSWEPT_NAMES = [
-    "cli",
-    "convert/api.py",
-    "convert/calibration/calibrate.py",
-    "convert/calibration/execution.py",
-    "convert/calibration/integer_forms.py",
-    "convert/conversion",
-    "convert/passes",
-    "convert/targets",
-    "convert/verification/files.py",
-]
 
 
 class Text(NamedTuple):
@@ -163,31 +151,10 @@ def _matches(table: dict[str, str], text: str) -> list[tuple[str, str]]:
     ]
 
 
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
-
-
-def _in_names(complaint: str) -> bool:
-    return " in the name " in complaint
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_retired_words(path: Path) -> None:
     name = str(path.relative_to(ROOT))
-    found = complaints(name, parsed(path))
-    if any(_is_within(name, folder) for folder in UNSWEPT_NAMES):
-        found = [each for each in found if not _in_names(each)]
-    assert found == []
-
-
-@pytest.mark.parametrize("folder", UNSWEPT_NAMES)
-def test_the_list_of_unswept_names_shrinks(folder: str) -> None:
-    """A folder without a retired word in a name leaves the list."""
-    names = {path: str(path.relative_to(ROOT)) for path in FILES}
-    inside = {path: name for path, name in names.items() if _is_within(name, folder)}
-    assert any(_in_names(each) for path, name in inside.items() for each in complaints(name, parsed(path))), (
-        f"take {folder} out of UNSWEPT_NAMES"
-    )
+    assert complaints(name, parsed(path)) == []
 
 
 def test_the_test_sees_each_kind_of_text() -> None:

@@ -240,7 +240,7 @@ def _of_op(name: str, args: Any, attributes: dict[str, Any], version: int) -> It
             if kind == "float32":
                 yield lowering.graph, inputs
                 continue
-            fuse_activations(lowering.graph, keeps_grids=True)
+            fuse_activations(lowering.graph, keeps_qparams=True)
             plain = tabulated(lowering.graph, catalogue(), kind)
             yield in_integers(plain, activations=kind, io_type=kind).graph, inputs
 

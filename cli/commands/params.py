@@ -85,10 +85,10 @@ def convert(
     from tmconvert.conversion.qparams_files import convert_parameters
 
     with logging_to_stderr(False):
-        told = convert_parameters(
+        text = convert_parameters(
             Path(file), Path(out), to, source_format, None if model is None else Path(model), partial
         )
-    write(*told.split("\n"))
+    write(*text.split("\n"))
 
 
 @command.command("check", cls=GroupedCommand)

@@ -69,15 +69,15 @@ def calibrate(
     catalogue: Mapping[str, Op],
     settings: Settings,
     progress: Progress | None = None,
-    boundary: IoOverrides = NO_OVERRIDES,
+    overrides: IoOverrides = NO_OVERRIDES,
 ) -> TracedModule:
     """Returns a model of ATen ops with QParams measured on ``data``.
 
-    It is the model within ``boundary``, measured at the sizes of the example; those from which nothing
+    It is the model within ``overrides``, measured at the sizes of the example; those from which nothing
     follows stay open. ``data`` is that of ``Samples``.
     Raises UsageError TM6032 for settings that fit nothing, TM6033 for data that cannot be used.
     """
-    work = _prepared(module, boundary, catalogue, settings)
+    work = _prepared(module, overrides, catalogue, settings)
     samples = Samples(data, inputs_of(work.graph), settings)
     total, count = 0 if progress is None else len(samples), 0
 
@@ -109,9 +109,9 @@ def calibrate(
 
 
 def _prepared(
-    module: TracedModule, boundary: IoOverrides, catalogue: Mapping[str, Op], settings: Settings
+    module: TracedModule, overrides: IoOverrides, catalogue: Mapping[str, Op], settings: Settings
 ) -> _Calibration:
-    opened = bind_model(module, boundary, catalogue)
+    opened = bind_model(module, overrides, catalogue)
     with SizeJournal():
         normalized = opened.normalized(catalogue, opened.example())
         if normalized.unsupported:

@@ -58,9 +58,9 @@ def _session(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[
         return None
     onnxruntime = onnx_runtime()
 
-    goal, copy = TargetOptions("onnx", min(newest_opset(), 21)), graph.copy()
-    PassManager(passes_for(goal, catalogue), catalogue).run(copy)
-    lowering = lower(copy, catalogue, goal.target, goal.version)
+    target_options, copy = TargetOptions("onnx", min(newest_opset(), 21)), graph.copy()
+    PassManager(passes_for(target_options, catalogue), catalogue).run(copy)
+    lowering = lower(copy, catalogue, target_options.target, target_options.version)
     if lowering.unsupported:
         return None
     with temporary_folder() as folder:

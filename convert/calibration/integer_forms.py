@@ -58,17 +58,17 @@ class IntegerForms:
 
     def _entries(self, graph: InternalGraph) -> int | None:
         """Returns the size of the largest lookup table in a graph; None where an operator stays in float."""
-        goal = TargetOptions("tflite", TFLITE_RUNTIME, integers=Integers())
+        options = TargetOptions("tflite", TFLITE_RUNTIME, integers=Integers())
         try:
-            PassManager(passes_for(goal, self.catalogue), self.catalogue).run(graph)
-            lowering = lower(graph, self.catalogue, goal.target, goal.version)
+            PassManager(passes_for(options, self.catalogue), self.catalogue).run(graph)
+            lowering = lower(graph, self.catalogue, options.target, options.version)
         except Undecomposed:
             return None
         if lowering.unsupported:
             return None
-        fuse_activations(lowering.graph, keeps_grids=True)
+        fuse_activations(lowering.graph, keeps_qparams=True)
         made = tabulated(lowering.graph, self.catalogue, "int8", infers=False)
-        if in_integers(made, infers=False).islands:
+        if in_integers(made, infers=False).fallbacks:
             return None
         tables = [each.inputs[-1] for each in made.operators if each.type in TABLES]
         return max((table.shape[0] for table in tables if table is not None), default=0)

@@ -59,11 +59,11 @@ def _names_by_name(value: Any) -> bool:
     return _by_name(value) and all(isinstance(name, str) for name in value.values())
 
 
-def _are_grids(value: Any) -> bool:
-    return _by_name(value) and all(_is_grid(grid) for grid in value.values())
+def _are_input_qparams(value: Any) -> bool:
+    return _by_name(value) and all(_is_input_qparams(qparams) for qparams in value.values())
 
 
-def _is_grid(value: Any) -> bool:
+def _is_input_qparams(value: Any) -> bool:
     if not isinstance(value, (tuple, list)) or len(value) != 3:
         return False
     dtype, scale, zero_point = value
@@ -142,7 +142,7 @@ KINDS: Mapping[str, Kind] = {
     "rename": _BY_NAME,
     "input_grids": Kind(
         'a dict by name of (type, scale, zero point), such as {"x": ("quint8", 0.5, 128)}',
-        _are_grids,
+        _are_input_qparams,
         "TM6014",
     ),
     "calibration_settings": Kind("a dict by name", _by_name, "TM6032"),

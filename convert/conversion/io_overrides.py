@@ -17,7 +17,7 @@ from tmconvert.ir.symbolic.journal import Guard, SizeJournal
 from tmconvert.ir.symbolic.open_sizes import check_sizes, not_open, open_axes, sizes_by_name
 from tmconvert.ir.symbolic.text import RESERVED, is_size_name
 from tmconvert.passes.bake_weights import bake_weights
-from tmconvert.passes.input_qparams import give_grids
+from tmconvert.passes.input_qparams import give_qparams
 from tmconvert.passes.normalize import Normalized, normalize
 
 MAX_EXTENT = 1 << 31
@@ -58,7 +58,7 @@ class IoOverrides(NamedTuple):
             "inputs": list(self.inputs or ()),
             "outputs": list(self.outputs or ()),
             "rename": dict(self.rename),
-            "input_grids": {name: list(grid) for name, grid in self.input_grids.items()},
+            "input_grids": {name: list(qparams) for name, qparams in self.input_grids.items()},
             "accept_range": self.accept_range,
         }
         return {name: value for name, value in chosen.items() if value}
@@ -79,7 +79,7 @@ class IoOverrides(NamedTuple):
                 list(map(str, chosen.get("inputs") or ())) or None,
                 list(map(str, chosen.get("outputs") or ())) or None,
                 {old: str(new) for old, new in chosen.get("rename", {}).items()},
-                {name: tuple(grid) for name, grid in chosen.get("input_grids", {}).items()},
+                {name: tuple(qparams) for name, qparams in chosen.get("input_grids", {}).items()},
                 bool(chosen.get("accept_range")),
             )
         except (AttributeError, TypeError, ValueError) as error:
@@ -162,7 +162,7 @@ class BoundModel(NamedTuple):
 
 
 def bind_model(
-    module: TracedModule, boundary: IoOverrides, catalogue: Mapping[str, OpDefinition]
+    module: TracedModule, overrides: IoOverrides, catalogue: Mapping[str, OpDefinition]
 ) -> BoundModel:
     """Flattens and cuts ``module``.
 
@@ -172,13 +172,13 @@ def bind_model(
     flat = module.flatten()
     graph = flat.graph
     assert graph is not None
-    if boundary.is_cut:
+    if overrides.is_cut:
         types: Mapping[Any, TensorType] = {}
-        if boundary.inputs is not None:
+        if overrides.inputs is not None:
             own = [node.expr.name for node in graph.inputs[1:] if isinstance(node.expr, Input)]
-            given = {name: tuple(shape) for name, shape in boundary.input_shapes.items() if name in own}
+            given = {name: tuple(shape) for name, shape in overrides.input_shapes.items() if name in own}
             types = normalize(flat, catalogue, given).types
-        cut_graph(graph, boundary.inputs, boundary.outputs, types, written_outputs(graph))
+        cut_graph(graph, overrides.inputs, overrides.outputs, types, written_outputs(graph))
     if not graph.outputs:
         raise UnsupportedError(
             "TM2010",
@@ -190,20 +190,20 @@ def bind_model(
         for node in graph.inputs[1:]
         if isinstance(node.expr, Input) and isinstance(node, TensorNode)
     }
-    for name in boundary.input_grids:
+    for name in overrides.input_grids:
         if name != "*":
             _check_input(name, nodes)
-    give_grids(nodes, boundary.input_grids)
+    give_qparams(nodes, overrides.input_grids)
     shapes: dict[str, tuple[Size, ...]] = {
         name: node.shape for name, node in nodes.items() if node.shape is not None
     }
-    for name, shape in boundary.input_shapes.items():
+    for name, shape in overrides.input_shapes.items():
         _check_input(name, nodes)
         shapes[name] = _checked_shape(name, shape)
-    dynamic = _dynamic(module, boundary, nodes)
-    shapes = _with_named_sizes(module, boundary, shapes)
+    dynamic = _dynamic(module, overrides, nodes)
+    shapes = _with_named_sizes(module, overrides, shapes)
     _make_dynamic(shapes, dynamic, nodes)
-    return BoundModel(flat, shapes, boundary.rename, context=_context(boundary, nodes))
+    return BoundModel(flat, shapes, overrides.rename, context=_context(overrides, nodes))
 
 
 def _check_input(name: str, nodes: Mapping[str, TensorNode]) -> None:
@@ -226,7 +226,7 @@ def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _dynamic(
-    module: TracedModule, boundary: IoOverrides, nodes: Mapping[str, TensorNode]
+    module: TracedModule, overrides: IoOverrides, nodes: Mapping[str, TensorNode]
 ) -> Mapping[str, Mapping[int, str]]:
     """Returns the dynamic dimensions: those requested, by default those of the trace.
 
@@ -234,35 +234,35 @@ def _dynamic(
     """
     traced = module.dynamic_shapes
     if traced is None:
-        return boundary.dynamic_shapes
-    for name, axes in boundary.dynamic_shapes.items():
+        return overrides.dynamic_shapes
+    for name, axes in overrides.dynamic_shapes.items():
         recorded = (nodes[name].shape or ()) if name in nodes else ()
         free, rank = open_axes(traced, name, len(recorded)), len(recorded)
         for axis in axes:
             if type(axis) is int and -rank <= axis < rank and axis % rank not in free:
                 raise not_open(name, axis % rank, recorded)
-    for name, shape in boundary.input_shapes.items():
+    for name, shape in overrides.input_shapes.items():
         check_sizes(traced, name, nodes[name].shape or (), tuple(shape))
-    numbers = sizes_by_name(traced, {name: tuple(shape) for name, shape in boundary.input_shapes.items()})
-    if boundary.dynamic_shapes:
-        return boundary.dynamic_shapes
+    numbers = sizes_by_name(traced, {name: tuple(shape) for name, shape in overrides.input_shapes.items()})
+    if overrides.dynamic_shapes:
+        return overrides.dynamic_shapes
     return {
         name: {axis: symbol for axis, symbol in axes.items() if symbol not in numbers}
         for name, axes in traced.items()
-        if name not in boundary.input_shapes
+        if name not in overrides.input_shapes
     }
 
 
 def _with_named_sizes(
-    module: TracedModule, boundary: IoOverrides, shapes: dict[str, tuple[Size, ...]]
+    module: TracedModule, overrides: IoOverrides, shapes: dict[str, tuple[Size, ...]]
 ) -> dict[str, tuple[Size, ...]]:
     """Returns the shapes, with sizes that ``input_shapes`` assigns to symbols applied to other inputs."""
     traced = module.dynamic_shapes or {}
-    given = {name: shape for name, shape in boundary.input_shapes.items() if name in traced}
+    given = {name: shape for name, shape in overrides.input_shapes.items() if name in traced}
     numbers = sizes_by_name(traced, given)
     made = dict(shapes)
     for name, shape in shapes.items():
-        if name not in boundary.input_shapes:
+        if name not in overrides.input_shapes:
             free = open_axes(traced, name, len(shape))
             made[name] = tuple(numbers.get(free.get(axis, ""), size) for axis, size in enumerate(shape))
     return made
@@ -302,10 +302,10 @@ def _make_dynamic(
         shapes[name] = tuple(shape)
 
 
-def _context(boundary: IoOverrides, nodes: Mapping[str, TensorNode]) -> str:
+def _context(overrides: IoOverrides, nodes: Mapping[str, TensorNode]) -> str:
     """Returns a note ``x is [1,3,9,9] here, but was [1,3,8,8] in the trace``."""
     parts = [
         f"{name} is {list(shape)} here, but was {list(nodes[name].shape or ())} in the trace"
-        for name, shape in boundary.input_shapes.items()
+        for name, shape in overrides.input_shapes.items()
     ]
     return "; ".join(parts)

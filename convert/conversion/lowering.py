@@ -195,13 +195,13 @@ class _Attempt:
         manager, graph, notes = self._through_passes(normalized, source, bound)
         journal.check()
         layouts = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
-        trials, guards = [Trial(first.sizes, source, first.truth)], journal.guards
+        trials, guards = [Trial(first.sizes, source, first.reference)], journal.guards
         if checks is not None:
             accepts = self.overrides.accept_range
             trials, guards = checked_sizes(checks, trials, bound, journal, accept_range=accepts)
         return LoweredModel(
             [trial.graph for trial in trials],
-            [trial.truth for trial in trials],
+            [trial.reference for trial in trials],
             summarized(guards),
             normalized.graph,
             graph,

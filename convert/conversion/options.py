@@ -204,7 +204,7 @@ WIDE_WEIGHTS = switch(
     targets=_TFLITE,
     needs="quantized",
 )
-INPUT_GRIDS = (
+INPUT_QPARAMS = (
     Option(
         "input_grids",
         "quantization",
@@ -484,7 +484,7 @@ CONVERSION_OPTIONS = (
     IO_TYPE,
     ALLOW_FLOAT,
     WIDE_WEIGHTS,
-    *INPUT_GRIDS,
+    *INPUT_QPARAMS,
     *QPARAMS,
     REPORT,
     REPORT_DATA,

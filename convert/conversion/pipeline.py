@@ -35,7 +35,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         target.start_runtime()
     source = PreparedModel.of(request, catalogue)
     module, overrides, version = source.module, source.overrides, target.version_name(options.version)
-    model = lowered(module, options, catalogue, request.pass_options.beside(paths[0]), overrides)
+    model = lowered(module, options, catalogue, request.pass_options.next_to(paths[0]), overrides)
     report = Report(target.name, version, paths, notes=[*module.notes, *model.notes])
     report.seconds, report.passes = model.manager.seconds, model.manager.records
     report.ranges = model.ranges

@@ -39,8 +39,8 @@ class PreparedModel:
         """Loads, traces and calibrates the source of a conversion. Raises LoadError, UsageError."""
         module, inputs, dynamic = model_of(request.model, request.tracing)
         overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
-        options, asked = request.options, request.calibration
-        if asked.data is None:
+        options, requested = request.options, request.calibration
+        if requested.data is None:
             if options.integers is not None or options.parameters is not None:
                 from tmconvert.qparams.survey import check_converted
 
@@ -49,8 +49,8 @@ class PreparedModel:
         from tmconvert.calibration.calibrate import calibrate
 
         within = overrides._replace(rename={})
-        module = calibrate(module, asked.data, catalogue, asked.settings, asked.progress, within)
-        about = {"settings": asked.settings.to_json(), "boundary": within.to_json()}
+        module = calibrate(module, requested.data, catalogue, requested.settings, requested.progress, within)
+        about = {"settings": requested.settings.to_json(), "boundary": within.to_json()}
         return cls(module, inputs, IoOverrides(rename=overrides.rename), about)
 
     @classmethod
@@ -61,14 +61,14 @@ class PreparedModel:
         return cls(module, request.inputs, request.overrides)
 
 
-def _calibrated_as(module: TracedModule, told: Any, data: Any, catalogue: Mapping[str, Op]) -> TracedModule:
+def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapping[str, Op]) -> TracedModule:
     """Calibrates a model on ``data`` with the settings stored in a file; a model with scales is unchanged.
 
     Raises UsageError TM6030 where there is no data to do so, TM6002 for data that nothing is told to do with.
     """
     from tmconvert.qparams.survey import quantization_of
 
-    if not isinstance(told, Mapping) or quantization_of(module, catalogue) is not None:
+    if not isinstance(stored, Mapping) or quantization_of(module, catalogue) is not None:
         if data is not None:
             raise UsageError("TM6002", "the file was written without calibration: omit calibration")
         return module
@@ -80,8 +80,8 @@ def _calibrated_as(module: TracedModule, told: Any, data: Any, catalogue: Mappin
         )
     from tmconvert.calibration.calibrate import calibrate
 
-    within = IoOverrides.from_json(told.get("boundary") or {})
-    return calibrate(module, data, catalogue, Settings.of(told.get("settings") or {}), boundary=within)
+    within = IoOverrides.from_json(stored.get("boundary") or {})
+    return calibrate(module, data, catalogue, Settings.of(stored.get("settings") or {}), overrides=within)
 
 
 def loaded(model: Model) -> TracedModule:
@@ -97,7 +97,7 @@ def loaded(model: Model) -> TracedModule:
     )
 
 
-def graph_of(model: Model, tracing: Tracing, boundary: IoOverrides) -> tuple[TracedModule, IoOverrides]:
+def graph_of(model: Model, tracing: Tracing, overrides: IoOverrides) -> tuple[TracedModule, IoOverrides]:
     """Returns the model, and its overrides with dynamic dimensions; inputs are for models that are traced.
 
     Raises UsageError TM6016 for inputs of others.
@@ -105,7 +105,7 @@ def graph_of(model: Model, tracing: Tracing, boundary: IoOverrides) -> tuple[Tra
     module, inputs, dynamic = model_of(model, tracing)
     if inputs is not None:
         raise UsageError("TM6016", "the model has a graph already: example inputs are for tracing")
-    return module, boundary._replace(dynamic_shapes=dynamic or {})
+    return module, overrides._replace(dynamic_shapes=dynamic or {})
 
 
 def model_of(

@@ -40,8 +40,8 @@ def convert_parameters(
     data = encoded(placed, format)
     with atomic_output(out) as file:
         file.write(data)
-    told = f"{out}  ({format.title}, {counted(placed)})"
-    return f"{told}; left out: {counted(left)}" if left else told
+    text = f"{out}  ({format.title}, {counted(placed)})"
+    return f"{text}; left out: {counted(left)}" if left else text
 
 
 def check_parameters(

@@ -27,7 +27,7 @@ from tmconvert.targets.target import Target
 # a PyTorch module, too, where example inputs can be given
 Model = TracedModule | str | PathLike[str] | Any
 # type, scale and zero point of inputs, by name
-InputGrids = Mapping[str, tuple[str, float, int]]
+InputQparams = Mapping[str, tuple[str, float, int]]
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ class ConversionRequest:
         if data.report_data is not None and options.integers is None:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
         files = [*self.paths, *self.target.further_paths(self.paths)]
-        keep_model(self.model, *files, *options.beside)
+        keep_model(self.model, *files, *options.extra_files)
         check_names(self.target.name, self.target.suffixes, files)
         if data.data is not None:
-            check_writable(*files, *options.beside)
+            check_writable(*files, *options.extra_files)
 
 
 # the parameters of ``io_overrides_of`` and of ``Tracing.of``, in order
@@ -136,7 +136,7 @@ def io_overrides_of(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
     rename: Mapping[str, str] | None = None,
-    input_grids: InputGrids | None = None,
+    input_grids: InputQparams | None = None,
     accept_range: bool = False,
 ) -> IoOverrides:
     """The overrides of inputs and outputs, None for those that are not given."""

@@ -33,7 +33,7 @@ class Trial:
 
     sizes: Sizes
     graph: InternalGraph
-    truth: Example | None = None
+    reference: Example | None = None
 
 
 class SizeChecks:

@@ -42,8 +42,8 @@ class EliminateCommonSubexpressions:
                 )
             elif first is not expr:
                 was, types = (list(map(_type, each.outputs)) for each in (expr, first))
-                for node, twin in zip(expr.outputs, first.outputs, strict=True):
-                    graph.replace_uses(node, twin)
+                for node, counterpart in zip(expr.outputs, first.outputs, strict=True):
+                    graph.replace_uses(node, counterpart)
                 graph.remove(expr)
                 taken_over(graph, was, types, self.catalogue)
                 record.did(expr, f"was removed: `{first.outputs[0].name}` is equal")
@@ -59,9 +59,9 @@ def _key(expr: Expr, constants: dict[object, object]) -> Any:
         return value.dtype.str, value.shape, value.tobytes()
     if not isinstance(expr, CallFunction) or any(True for _ in subgraphs_of(expr)):
         return None
-    grids = tuple(node.qparams for node in expr.outputs if isinstance(node, TensorNode))
+    all_qparams = tuple(node.qparams for node in expr.outputs if isinstance(node, TensorNode))
     operands = map_leaves(lambda leaf: leaf if leaf is None else id(constants.get(leaf, leaf)), expr.args)
-    return expr.function, repr(operands), repr(expr.kwargs), grids
+    return expr.function, repr(operands), repr(expr.kwargs), all_qparams
 
 
 def _type(node: Any) -> TensorType:

@@ -34,11 +34,11 @@ class _View:
     axes: list[list[_Factor]] = field(default_factory=list)
 
     def copied(self) -> _View:
-        twins = {id(factor): _Factor(factor.size, factor.index) for factor in self.factors}
+        counterparts = {id(factor): _Factor(factor.size, factor.index) for factor in self.factors}
         return _View(
             self.root,
-            [twins[id(factor)] for factor in self.factors],
-            [[twins[id(factor)] for factor in axis] for axis in self.axes],
+            [counterparts[id(factor)] for factor in self.factors],
+            [[counterparts[id(factor)] for factor in axis] for axis in self.axes],
         )
 
     @property

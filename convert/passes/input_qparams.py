@@ -17,24 +17,24 @@ RANGES = {
 }
 
 
-def give_grids(nodes: Mapping[str, TensorNode], grids: Mapping[str, tuple[str, float, int]]) -> None:
+def give_qparams(nodes: Mapping[str, TensorNode], all_qparams: Mapping[str, tuple[str, float, int]]) -> None:
     """Assigns type, scale and zero point to inputs; ``*`` applies to float32 inputs that are not named.
 
     Raises UsageError TM6014 for what is no grid, and for an input that has one already.
     """
-    named = {name: _grid(name, *grid) for name, grid in grids.items()}
+    named = {name: _qparams(name, *qparams) for name, qparams in all_qparams.items()}
     for name, node in nodes.items():
         is_float = node.dtype == np.float32
-        grid = named.get(name, named.get("*") if is_float else None)
-        if grid is None:
+        qparams = named.get(name, named.get("*") if is_float else None)
+        if qparams is None:
             continue
         if node.qparams is not None or not is_float:
             why = "already has a scale in the model" if is_float else f"is of {node.dtype}"
             raise UsageError("TM6014", f"the input {name!r} {why}: its quantization cannot be set")
-        node.qparams = grid
+        node.qparams = qparams
 
 
-def _grid(name: str, dtype: str, scale: float, zero_point: int) -> QParams:
+def _qparams(name: str, dtype: str, scale: float, zero_point: int) -> QParams:
     of = "" if name == "*" else f" of {name!r}"
     if dtype not in RANGES:
         known = ", ".join(RANGES)

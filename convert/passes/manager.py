@@ -43,7 +43,7 @@ class PassOptions(NamedTuple):
     stop_after: str | None = None
     requested: tuple[Any, ...] = ()
 
-    def beside(self, output: Path) -> PassOptions:
+    def next_to(self, output: Path) -> PassOptions:
         """Returns the options with a folder for dumps: by default one next to ``output``."""
         return self if self.dump_folder else self._replace(dump_folder=f"{output}.passes")
 

@@ -98,10 +98,10 @@ class _Normalizer:
                 raise UnsupportedError(
                     "TM2009", f"the model does not record the shape and type of {node.name!r}"
                 )
-            twin = TensorNode(
+            counterpart = TensorNode(
                 graph.free_name(node.name), tuple(shape), _type(node).dtype, qparams=node.qparams
             )
-            self.values[node] = graph.add_input(twin, node.expr.name, source=node.expr.source)
+            self.values[node] = graph.add_input(counterpart, node.expr.name, source=node.expr.source)
         for expr in self.source:
             self._expr(expr)
             self.journal.check()
@@ -141,7 +141,7 @@ class _Normalizer:
             result = retried(lambda: self.vocabulary.apply(self.emitter, expr, args, kwargs), Refusal)
             self._bind(expr.result, result)
         except Refusal as refusal:
-            if self._freeze((args, kwargs), refusal):
+            if self._specialize((args, kwargs), refusal):
                 self._stand_in(expr)
                 return
             if not any(
@@ -153,7 +153,7 @@ class _Normalizer:
             self._rename(expr, last)
             self._compare_types(expr)
 
-    def _freeze(self, arguments: Tree, refusal: Refusal) -> bool:
+    def _specialize(self, arguments: Tree, refusal: Refusal) -> bool:
         """Specializes a size in the arguments of an unsupported call, so that it may be supported."""
         shapes = [leaf.shape for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
         sizes = [size for size in leaves((shapes, arguments)) if isinstance(size, Dim)]
@@ -212,11 +212,11 @@ class _Normalizer:
         """Creates placeholders for the results of an unsupported call, with the recorded types."""
         for node in expr.outputs:
             if isinstance(node, TensorNode) and node.shape is not None and node.dtype is not None:
-                twin = TensorNode(self.result.graph.free_name(node.name or f"v{node.id}"))
-                twin.type = _type(node)
-                call = CallFunction(self.vocabulary.name(expr), (), result=twin, source=expr.source)
+                counterpart = TensorNode(self.result.graph.free_name(node.name or f"v{node.id}"))
+                counterpart.type = _type(node)
+                call = CallFunction(self.vocabulary.name(expr), (), result=counterpart, source=expr.source)
                 self.result.graph.insert(call)
-                self.values[node] = twin
+                self.values[node] = counterpart
             else:
                 self.values[node] = _Unknown()
 

@@ -98,12 +98,12 @@ class TargetOptions(NamedTuple):
         return self.integers is None and self.weights is None and not self.bakes_weights
 
     @property
-    def keeps_grids(self) -> bool:
+    def keeps_qparams(self) -> bool:
         """Whether each tensor with its own quantization parameters must exist in the file."""
-        return self.integers is not None or bool(self.beside)
+        return self.integers is not None or bool(self.extra_files)
 
     @property
-    def beside(self) -> tuple[Path, ...]:
+    def extra_files(self) -> tuple[Path, ...]:
         """Returns the additional files besides the model."""
         return () if self.parameters is None or self.parameters.path is None else (self.parameters.path,)
 

@@ -25,7 +25,7 @@ def verify_file(
     path: Path,
     inputs: Sequence[np.ndarray] | None,
     catalogue: Mapping[str, Op],
-    boundary: IoOverrides = NO_OVERRIDES,
+    overrides: IoOverrides = NO_OVERRIDES,
 ) -> Verification:
     """Compares a written file with the reference interpreter; see ``api.verify``."""
     target = target_of_file(path)
@@ -36,11 +36,11 @@ def verify_file(
             f"no runtime for {target.title} is installed",
             notes=[("help", f"pip install '{target.runtime_package}'")],
         )
-    normalized = bind_model(module, boundary, catalogue).normalized(catalogue)
+    normalized = bind_model(module, overrides, catalogue).normalized(catalogue)
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target.name)
     layouts = target.stored_layouts(path)
-    example = module.example if boundary == IoOverrides(rename=boundary.rename) else None
+    example = module.example if overrides == IoOverrides(rename=overrides.rename) else None
     nhwc_inputs, nhwc_outputs = layouts or ((), ())
     reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example)
     lacking = reference.lacks(inputs)

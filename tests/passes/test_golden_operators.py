@@ -32,7 +32,7 @@ GOLDEN = Path(__file__).parent / "golden_operators"
 PASSES: dict[str, Callable[[TargetGraph], PassRecord]] = {
     "drop_reshapes": drop_reshapes,
     "fuse_activations": fuse_activations,
-    "fuse_activations--keeps_qparams": partial(fuse_activations, keeps_grids=True),
+    "fuse_activations--keeps_qparams": partial(fuse_activations, keeps_qparams=True),
     "fuse_scales": fuse_scales,
     "merge_slices": merge_slices,
     "narrow_integers": narrow_integers,

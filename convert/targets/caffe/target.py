@@ -67,7 +67,7 @@ class CaffeTarget(Target):
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         return [
-            *initial_passes(catalogue, keeps_qparams=options.keeps_grids),
+            *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
             Decompose(catalogue, self.name, options.version),
             DropIdentities(),
             EliminateCommonSubexpressions(catalogue),

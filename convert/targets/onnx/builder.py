@@ -15,7 +15,7 @@ from tmconvert.lowering.size_operators import SizeOperators, plain_attributes
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.symbolics.ops.to import ONNX_TYPES
 from tmconvert.targets.onnx.casts import cast_plan
-from tmconvert.targets.onnx.integer_emulation import in_whole_numbers
+from tmconvert.targets.onnx.integer_emulation import in_integers
 
 
 class OnnxBuilder(Builder):
@@ -25,10 +25,10 @@ class OnnxBuilder(Builder):
         self._uncast: dict[int, Value] = {}  # by the id of what a Cast behind an operator makes: its operand
 
     def inside(self, graph: TargetGraph) -> Builder:
-        twin = super().inside(graph)
-        assert isinstance(twin, OnnxBuilder)
-        twin.sizes = self.sizes.inside(twin)
-        return twin
+        counterpart = super().inside(graph)
+        assert isinstance(counterpart, OnnxBuilder)
+        counterpart.sizes = self.sizes.inside(counterpart)
+        return counterpart
 
     def operator(
         self, type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], results: int
@@ -57,7 +57,7 @@ class OnnxBuilder(Builder):
         try:
             plan = cast_plan(type, dtypes, self.graph.version)
         except Refusal:
-            other_way = in_whole_numbers(self, type, inputs, options)
+            other_way = in_integers(self, type, inputs, options)
             if other_way is None:
                 raise
             return other_way()

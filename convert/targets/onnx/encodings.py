@@ -36,7 +36,7 @@ def qdq_encoding(graphs: LoweredGraphs, integers: Integers) -> Encoding:
     except Refusal as refusal:
         help = [("help", refusal.help)] if refusal.help else []
         raise UsageError("TM6031", f"quantized: {refusal.reason}", notes=help) from refusal
-    if not made.grids:
+    if not made.all_qparams:
         raise without_scales()
     graphs.notes += made.notes()
     if integers.reduce_range:

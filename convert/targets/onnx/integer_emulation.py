@@ -18,7 +18,7 @@ from tmconvert.lowering.target_graph import Value
 _OPERATORS = ("Max", "Min", "Relu", "Clip", "MatMul")
 
 
-def in_whole_numbers(
+def in_integers(
     g: object, operator: str, inputs: Sequence[Value | None], options: dict[str, object]
 ) -> Callable[[], Any] | None:
     """Returns a function that emulates ``operator`` for ``g``; None for operators that need no emulation."""

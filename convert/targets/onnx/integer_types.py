@@ -38,27 +38,27 @@ def stored_type(qparams: QParams, opset: int, *, is_weight: bool = False) -> str
     return None
 
 
-def activation_grid(name: str, grid: QParams, asked: str, opset: int) -> QParams:
+def activation_qparams(name: str, qparams: QParams, requested: str, opset: int) -> QParams:
     """Returns the QParams of an activation in the requested type, or in 16 bits where the source has them.
 
     On eight bits for eight it is the same grid, counted anew; in 16 bits a step of eight is 256. Raises
     Refusal, which calls the tensor ``name``.
     """
-    found = stored_type(grid, _NEWEST)
-    if found is None or len(grid.scale) != 1:
-        raise lacking_type(name, grid, _NEWEST)
-    wanted = asked if found.endswith("8") else f"{'u' if asked.startswith('u') else ''}int16"
+    found = stored_type(qparams, _NEWEST)
+    if found is None or len(qparams.scale) != 1:
+        raise lacking_type(name, qparams, _NEWEST)
+    wanted = requested if found.endswith("8") else f"{'u' if requested.startswith('u') else ''}int16"
     if opset < _TYPES[wanted][2]:
-        raise lacking_type(name, grid, opset)
+        raise lacking_type(name, qparams, opset)
     if found.endswith("8") and wanted.endswith("16"):
         eight = wanted.replace("16", "8")
-        return _in_parts(_moved(grid, _TYPES[eight][0] - _TYPES[found][0]), wanted)
-    return replace(_moved(grid, _TYPES[wanted][0] - _TYPES[found][0]), dtype=wanted)
+        return _in_parts(_moved(qparams, _TYPES[eight][0] - _TYPES[found][0]), wanted)
+    return replace(_moved(qparams, _TYPES[wanted][0] - _TYPES[found][0]), dtype=wanted)
 
 
-def lacking_type(name: str, grid: QParams, opset: int) -> Refusal:
+def lacking_type(name: str, qparams: QParams, opset: int) -> Refusal:
     """Raises the error that no type of the opset can store the tensor ``name``."""
-    if opset < _NEWEST and (len(grid.scale) == 1 or stored_type(grid, _NEWEST, is_weight=True)):
+    if opset < _NEWEST and (len(qparams.scale) == 1 or stored_type(qparams, _NEWEST, is_weight=True)):
         help = f"use --opset {_NEWEST} or later"
         return Refusal(f"{name} needs 16-bit integers, which ONNX supports from opset {_NEWEST} on", help)
     return Refusal(
@@ -66,9 +66,9 @@ def lacking_type(name: str, grid: QParams, opset: int) -> Refusal:
     )
 
 
-def unsigned(grid: QParams) -> QParams:
+def unsigned(qparams: QParams) -> QParams:
     """Converts int8 QParams to uint8 ones for the same real values, 128 higher."""
-    return replace(_moved(grid, 128), dtype="uint8")
+    return replace(_moved(qparams, 128), dtype="uint8")
 
 
 def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
@@ -87,31 +87,33 @@ def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
     return 2 * high * largest > _SUMS.max or 2 * low * largest < _SUMS.min
 
 
-def _moved(grid: QParams, shift: int) -> QParams:
+def _moved(qparams: QParams, shift: int) -> QParams:
     return replace(
-        grid,
-        zero_point=tuple(each + shift for each in grid.zero_point),
-        quant_min=grid.quant_min + shift,
-        quant_max=grid.quant_max + shift,
+        qparams,
+        zero_point=tuple(each + shift for each in qparams.zero_point),
+        quant_min=qparams.quant_min + shift,
+        quant_max=qparams.quant_max + shift,
     )
 
 
-def _in_parts(grid: QParams, dtype: str) -> QParams:
+def _in_parts(qparams: QParams, dtype: str) -> QParams:
     return replace(
-        grid,
+        qparams,
         dtype=dtype,
-        scale=(grid.scale[0] / _PARTS,),
-        zero_point=(grid.zero_point[0] * _PARTS,),
-        quant_min=grid.quant_min * _PARTS,
-        quant_max=grid.quant_max * _PARTS + _PARTS - 1,
+        scale=(qparams.scale[0] / _PARTS,),
+        zero_point=(qparams.zero_point[0] * _PARTS,),
+        quant_min=qparams.quant_min * _PARTS,
+        quant_max=qparams.quant_max * _PARTS + _PARTS - 1,
     )
 
 
-def limits(grid: QParams) -> tuple[float, float] | None:
+def limits(qparams: QParams) -> tuple[float, float] | None:
     """Returns the ends of a range that is narrower than its type by more than the outermost steps."""
-    low, high, _ = _TYPES[grid.dtype]
+    low, high, _ = _TYPES[qparams.dtype]
     margin = (high - low) // 255
-    if grid.quant_min <= low + margin and grid.quant_max >= high - margin:
+    if qparams.quant_min <= low + margin and qparams.quant_max >= high - margin:
         return None
-    first, last = ((end - grid.zero_point[0]) * grid.scale[0] for end in (grid.quant_min, grid.quant_max))
+    first, last = (
+        (end - qparams.zero_point[0]) * qparams.scale[0] for end in (qparams.quant_min, qparams.quant_max)
+    )
     return first, last

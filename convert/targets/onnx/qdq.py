@@ -22,7 +22,7 @@ from tmconvert.lowering.redundant_clamps import without_redundant_clamps
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.onnx.integer_types import (
     SINCE,
-    activation_grid,
+    activation_qparams,
     dtype_of,
     lacking_type,
     limits,
@@ -52,14 +52,14 @@ class QdqGraph:
     """
 
     graph: TargetGraph
-    grids: dict[str, QParams] = field(default_factory=dict)
+    all_qparams: dict[str, QParams] = field(default_factory=dict)
     weights: int = 0
     stored: list[tuple[Operator, Value, QParams]] = field(default_factory=list)
     rounded: list[tuple[Operator, Value]] = field(default_factory=list)
     saturating: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
-        found = [f"{len(self.grids)} tensors and {self.weights} weights are quantized"]
+        found = [f"{len(self.all_qparams)} tensors and {self.weights} weights are quantized"]
         if self.saturating:
             some = "1 operator" if len(self.saturating) == 1 else f"{len(self.saturating)} operators"
             found.append(f"int8 weights of {some} may saturate {PROCESSORS}: {REMEDY}")
@@ -93,7 +93,7 @@ class _Pairs:
         self.constant_names: set[str] = set()
         self.rounded: dict[int, Value] = {}  # what takes the place of a value, by its id
         self.constants: dict[tuple[int, QParams | None, str], Value] = {}
-        self.grids = _settled(graph)
+        self.all_qparams = _resolved_qparams(graph)
 
     def run(self) -> QdqGraph:
         graph = self.made.graph
@@ -135,7 +135,12 @@ class _Pairs:
         x, weight = operator.inputs[:2]
         key = id(weight), None, "float32"
         is_float = key in self.constants and inputs[1] is self.constants[key]
-        if x is None or not is_float or id(x) not in self.grids or id(operator.outputs[0]) not in self.grids:
+        if (
+            x is None
+            or not is_float
+            or id(x) not in self.all_qparams
+            or id(operator.outputs[0]) not in self.all_qparams
+        ):
             return
         given = inputs[0]
         assert given is not None
@@ -146,27 +151,27 @@ class _Pairs:
     def _constant_operand(self, operator: Operator, place: int) -> Value:
         value = operator.inputs[place]
         assert value is not None
-        grid = value.qparams
-        if grid is None or value.dtype != np.float32 or grid.dtype == "int32":
+        qparams = value.qparams
+        if qparams is None or value.dtype != np.float32 or qparams.dtype == "int32":
             return self._plain(value)
         is_factor = operator.type in _PRODUCTS and place < 2
-        dtype = stored_type(grid, self._opset, is_weight=is_factor and place == 1)
+        dtype = stored_type(qparams, self._opset, is_weight=is_factor and place == 1)
         if dtype is None:
-            raise lacking_type(value.name, grid, self._opset)
-        if is_factor and dtype == "int8" and self._saturates(value, grid, operator.inputs[1 - place]):
+            raise lacking_type(value.name, qparams, self._opset)
+        if is_factor and dtype == "int8" and self._saturates(value, qparams, operator.inputs[1 - place]):
             if self.weight_type == "uint8":
-                return self._constant(value, unsigned(grid), "uint8")
+                return self._constant(value, unsigned(qparams), "uint8")
             self.made.saturating.append(operator.name)
-        return self._constant(value, grid, dtype)
+        return self._constant(value, qparams, dtype)
 
-    def _saturates(self, value: Value, grid: QParams, other: Value | None) -> bool:
+    def _saturates(self, value: Value, qparams: QParams, other: Value | None) -> bool:
         """Whether kernels may overflow for sums of products of the constant, as int8, and ``other``."""
         assert value.data is not None
-        if other is None or id(other) not in self.grids:
+        if other is None or id(other) not in self.all_qparams:
             # kernels may compute integers all the same, of the operands of what makes it
-            return self.activations.endswith("8") and saturates(_Stored(value.data, grid, "int8").array())
+            return self.activations.endswith("8") and saturates(_Stored(value.data, qparams, "int8").array())
         found = self._in_file(other)
-        return saturates(_Stored(value.data, grid, "int8").array(), found)
+        return saturates(_Stored(value.data, qparams, "int8").array(), found)
 
     def _plain(self, value: Value) -> Value:
         """Returns a constant in float, which other operators may use as integers."""
@@ -187,17 +192,17 @@ class _Pairs:
         weight_at, bias_at, axis = _WEIGHTED[operator.type]
         x, weight = operator.inputs[0], operator.inputs[weight_at]
         bias = operator.inputs[bias_at] if bias_at < len(operator.inputs) else None
-        if x is None or weight is None or bias is None or bias.data is None or id(x) not in self.grids:
+        if x is None or weight is None or bias is None or bias.data is None or id(x) not in self.all_qparams:
             return
-        grid = weight.qparams
+        qparams = weight.qparams
         if (
-            grid is None
+            qparams is None
             or not weight.is_constant
-            or any(grid.zero_point)
-            or grid.channel_axis not in (None, axis)
+            or any(qparams.zero_point)
+            or qparams.channel_axis not in (None, axis)
         ):
             return
-        scales = np.float64(self._in_file(x).scale[0]) * np.array(grid.scale)
+        scales = np.float64(self._in_file(x).scale[0]) * np.array(qparams.scale)
         if not np.all(np.abs(bias.data) < _BIAS[1] * scales):
             return  # 32 bits do not reach as far
         scales = tuple(map(float, scales.astype(np.float32)))
@@ -208,44 +213,44 @@ class _Pairs:
 
     def _raw(self, value: Value) -> Value:
         """Returns the operator's own output: another tensor where ``value`` is quantized."""
-        if id(value) not in self.grids:
+        if id(value) not in self.all_qparams:
             return value
         made = replace(value, name=self.names.free(f"{value.name}_unrounded"), qparams=None)
         return self._stands_for(made, value, Role.COMPUTED)
 
     def _round(self, value: Value, raw: Value | None = None, *, is_input: bool = False) -> None:
-        if id(value) not in self.grids:
+        if id(value) not in self.all_qparams:
             return
-        grid = self._in_file(value)
-        name, given = grid.dtype, self._clipped(raw or value, grid)
-        parameters = self._parameters(value.name, grid, name)
+        qparams = self._in_file(value)
+        name, given = qparams.dtype, self._clipped(raw or value, qparams)
+        parameters = self._parameters(value.name, qparams, name)
         whole = Value(self._name(value, Role.QUANTIZED), np.dtype(name), value.shape)
-        self._stands_for(whole, value, Role.QUANTIZED, grid)
+        self._stands_for(whole, value, Role.QUANTIZED, qparams)
         self._append("QuantizeLinear", [given, *parameters], whole)
         role = Role.DEQUANTIZED if is_input else Role.TENSOR
         result = replace(value, name=self._name(value, role) if is_input else value.name)
-        self._stands_for(result, value, role, grid)
+        self._stands_for(result, value, role, qparams)
         pair = self._append("DequantizeLinear", [whole, *parameters], result)
         self.made.rounded.append((pair, value))
         self.rounded[id(value)] = result
-        self.made.grids[value.name] = grid
+        self.made.all_qparams[value.name] = qparams
 
     def _name(self, value: Value, role: Role) -> str:
         return self.names.free(name_of_form(value.name, role))
 
-    def _stands_for(self, made: Value, value: Value, role: Role, grid: QParams | None = None) -> Value:
+    def _stands_for(self, made: Value, value: Value, role: Role, qparams: QParams | None = None) -> Value:
         """Records ``made`` as a form of ``value`` of the float graph."""
         origin = self.source.origins.get(value)
         if origin is not None:
-            self.made.graph.origins[made] = replace(origin, role=role, qparams=grid, plain=value)
+            self.made.graph.origins[made] = replace(origin, role=role, qparams=qparams, plain=value)
         return made
 
     def _in_file(self, value: Value) -> QParams:
-        return activation_grid(value.name, self.grids[id(value)], self.activations, self._opset)
+        return activation_qparams(value.name, self.all_qparams[id(value)], self.activations, self._opset)
 
-    def _clipped(self, value: Value, grid: QParams) -> Value:
+    def _clipped(self, value: Value, qparams: QParams) -> Value:
         """Clips ``value`` to a range that does not use all of its type."""
-        ends = limits(grid)
+        ends = limits(qparams)
         if ends is None:
             return value
         made = Value(self.names.free(f"{value.name}_clipped"), value.dtype, value.shape)
@@ -257,35 +262,35 @@ class _Pairs:
         self._append("Clip", [value, *bounds], made)
         return made
 
-    def _constant(self, value: Value, grid: QParams, dtype: str) -> Value:
+    def _constant(self, value: Value, qparams: QParams, dtype: str) -> Value:
         """Returns a constant as integers with a DequantizeLinear, created once."""
-        key = id(value), grid, dtype
+        key = id(value), qparams, dtype
         if key in self.constants:
             return self.constants[key]
         assert value.data is not None
-        whole = _Stored(value.data, grid, dtype).array()
+        whole = _Stored(value.data, qparams, dtype).array()
         stored = Value(self._name(value, Role.QUANTIZED), whole.dtype, value.shape, whole)
-        self._stands_for(stored, value, Role.CONSTANT, grid)
-        parameters = self._parameters(value.name, grid, dtype)
+        self._stands_for(stored, value, Role.CONSTANT, qparams)
+        parameters = self._parameters(value.name, qparams, dtype)
         result = replace(value, stored=None, name=self._unused(value.name))
-        self._stands_for(result, value, Role.CONSTANT, grid)
-        attributes = {} if grid.channel_axis is None else {"axis": grid.channel_axis}
+        self._stands_for(result, value, Role.CONSTANT, qparams)
+        attributes = {} if qparams.channel_axis is None else {"axis": qparams.channel_axis}
         pair = self._append("DequantizeLinear", [stored, *parameters], result, attributes)
-        self.made.stored.append((pair, value, grid))
+        self.made.stored.append((pair, value, qparams))
         self.constants[key] = result
-        self.made.weights += grid.dtype != "int32"
+        self.made.weights += qparams.dtype != "int32"
         return result
 
-    def _parameters(self, name: str, grid: QParams, dtype: str) -> list[Value]:
+    def _parameters(self, name: str, qparams: QParams, dtype: str) -> list[Value]:
         """Returns scale and zero point; vectors along an axis from opset 13 on."""
-        if grid.channel_axis is not None and self._opset < _PER_CHANNEL_SINCE:
+        if qparams.channel_axis is not None and self._opset < _PER_CHANNEL_SINCE:
             raise Refusal(
                 f"{name} has per-channel scales, which ONNX supports from opset {_PER_CHANNEL_SINCE} on",
                 f"use --opset {_PER_CHANNEL_SINCE} or later",
             )
-        shape = () if grid.channel_axis is None else (len(grid.scale),)
-        scale = np.array(grid.scale, np.float32).reshape(shape)
-        zero = np.array(grid.zero_point).astype(dtype_of(dtype)).reshape(shape)
+        shape = () if qparams.channel_axis is None else (len(qparams.scale),)
+        scale = np.array(qparams.scale, np.float32).reshape(shape)
+        zero = np.array(qparams.zero_point).astype(dtype_of(dtype)).reshape(shape)
         return [
             Value(self.names.free(f"{name}_scale"), scale.dtype, shape, scale),
             Value(self.names.free(f"{name}_zero_point"), zero.dtype, shape, zero),
@@ -309,13 +314,13 @@ class _Stored:
     """A quantized constant."""
 
     data: np.ndarray
-    grid: QParams
+    qparams: QParams
     dtype: str
 
     def array(self) -> np.ndarray:
         if self.dtype != "int32":
-            return quantize(self.data, self.grid).astype(dtype_of(self.dtype))
-        steps = self.data.astype(np.float64) / np.array(self.grid.scale)
+            return quantize(self.data, self.qparams).astype(dtype_of(self.dtype))
+        steps = self.data.astype(np.float64) / np.array(self.qparams.scale)
         steps = np.trunc(steps + np.copysign(0.5, steps))
         return np.clip(steps, *_BIAS).astype(np.int32)
 
@@ -325,9 +330,9 @@ def _without_qparams(graph: TargetGraph) -> dict[Value, Origin]:
     return {value: replace(origin, qparams=None) for value, origin in graph.origins.items()}
 
 
-def _settled(graph: TargetGraph) -> dict[int, QParams]:
+def _resolved_qparams(graph: TargetGraph) -> dict[int, QParams]:
     """Returns the QParams of each input and result that is quantized, by id."""
-    grids: dict[int, QParams] = {}
+    all_qparams: dict[int, QParams] = {}
     uses: dict[int, int] = {}
     for operator in graph.operators:
         for value in operator.inputs:
@@ -335,20 +340,20 @@ def _settled(graph: TargetGraph) -> dict[int, QParams]:
                 uses[id(value)] = uses.get(id(value), 0) + 1
     for value in graph.inputs:
         if value.qparams is not None and value.dtype == np.float32:
-            grids[id(value)] = value.qparams
+            all_qparams[id(value)] = value.qparams
     outputs = {id(value) for value in graph.outputs}
     for operator in graph.operators:
         x = operator.inputs[0] if operator.inputs else None
         for value in operator.outputs:
             if value.qparams is not None and not value.qparams.inferred and value.dtype == np.float32:
-                grids[id(value)] = value.qparams
-            elif operator.type in _MOVING and x is not None and id(x) in grids:
-                grids[id(value)] = grids[id(x)]
+                all_qparams[id(value)] = value.qparams
+            elif operator.type in _MOVING and x is not None and id(x) in all_qparams:
+                all_qparams[id(value)] = all_qparams[id(x)]
         if operator.type in _CLAMPS and x is not None and not x.is_constant and uses[id(x)] == 1:
-            grid = grids.get(id(operator.outputs[0]))
-            if grid is not None and id(x) not in outputs:
-                grids.setdefault(id(x), grid)
-    return grids
+            qparams = all_qparams.get(id(operator.outputs[0]))
+            if qparams is not None and id(x) not in outputs:
+                all_qparams.setdefault(id(x), qparams)
+    return all_qparams
 
 
 def _all(graph: TargetGraph) -> list[Value]:

@@ -49,14 +49,14 @@ def _factors(call: CallFunction) -> Sequence[Any]:
     return call.args[1:2] if has_trait(call, Weights) else ()
 
 
-def is_reducible(grid: QParams) -> bool:
+def is_reducible(qparams: QParams) -> bool:
     """Whether the QParams are symmetric 8-bit ones whose range exceeds 7 bits."""
-    is_byte = grid.quant_min >= -128 and grid.quant_max <= 127
-    return is_byte and not any(grid.zero_point) and max(-grid.quant_min, grid.quant_max) > LARGEST
+    is_byte = qparams.quant_min >= -128 and qparams.quant_max <= 127
+    return is_byte and not any(qparams.zero_point) and max(-qparams.quant_min, qparams.quant_max) > LARGEST
 
 
-def reduced(grid: QParams) -> QParams:
+def reduced(qparams: QParams) -> QParams:
     """Returns QParams with the same largest real value, at 64 steps."""
-    factor = grid.quant_max / LARGEST
-    scale = tuple(each * factor for each in grid.scale)
-    return replace(grid, scale=scale, quant_min=-LARGEST, quant_max=LARGEST)
+    factor = qparams.quant_max / LARGEST
+    scale = tuple(each * factor for each in qparams.scale)
+    return replace(qparams, scale=scale, quant_min=-LARGEST, quant_max=LARGEST)

@@ -81,7 +81,7 @@ class OnnxTarget(Target):
         integers = options.integers
         reduce: list[Pass] = [ReduceWeightRange()] if integers is not None and integers.reduce_range else []
         return [
-            *initial_passes(catalogue, keeps_qparams=options.keeps_grids),
+            *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
             Decompose(catalogue, self.name, options.version),
             DropIdentities(),
             EliminateCommonSubexpressions(catalogue),

@@ -25,7 +25,7 @@ from tmconvert.ir import InternalGraph, Node, QParams
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
-from tmconvert.targets.onnx.integer_types import activation_grid
+from tmconvert.targets.onnx.integer_types import activation_qparams
 from tmconvert.targets.onnx.qdq import REMEDY, QdqGraph
 from tmconvert.targets.onnx.reader import onnx_constants, onnx_results, with_outputs
 from tmconvert.targets.onnx.sessions import Session, saturates_here
@@ -39,7 +39,7 @@ from tmconvert.verification.tensors import Tensors
 
 
 def verify_qdq(
-    path: Path, plain: TargetGraph, made: QdqGraph, lowered: InternalGraph, truth: References
+    path: Path, plain: TargetGraph, made: QdqGraph, lowered: InternalGraph, references: References
 ) -> Verification | None:
     """Compares the file at ``path`` with its source graphs; returns None, with a note, if not verifiable.
 
@@ -49,11 +49,11 @@ def verify_qdq(
     _check_source(plain, made)
     with _opened(path, plain, made) as sessions:
         verified = verify_layers(
-            path, plain, lowered, truth, sessions.observed, IntegerRules(), sessions.fused
+            path, plain, lowered, references, sessions.observed, IntegerRules(), sessions.fused
         )
     if verified is None:
         return None
-    truth.notes.extend(sessions.notes())
+    references.notes.extend(sessions.notes())
     return replace(verified, fused_steps=sessions.steps)
 
 
@@ -79,7 +79,7 @@ class _Sessions:
     def __init__(self, path: Path, readable: Path, plain: TargetGraph, made: QdqGraph) -> None:
         self.path, self.readable, self.made = path, readable, made
         self.nodes = _nodes(made.graph)
-        content, self.asked = with_outputs(path, list(self.nodes))
+        content, self.requested = with_outputs(path, list(self.nodes))
         with written(readable) as file:
             file.write(content)
         self.outputs = dict(zip(plain.output_names, plain.outputs, strict=True))
@@ -125,15 +125,15 @@ class _Sessions:
         self, session: Session, inputs: Mapping[str, np.ndarray]
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Returns the outputs of the model, and the requested tensors."""
-        names = list(dict.fromkeys([*self.outputs, *self.asked]))
+        names = list(dict.fromkeys([*self.outputs, *self.requested]))
         arrays = dict(zip(names, session.run([self.readable], inputs, names), strict=True))
-        return [arrays[name] for name in self.outputs], [arrays[name] for name in self.asked]
+        return [arrays[name] for name in self.outputs], [arrays[name] for name in self.requested]
 
     def _tensors(self, arrays: Sequence[np.ndarray]) -> Tensors:
         found = Tensors()
-        for name, array in zip(self.asked, arrays, strict=True):
-            node, grid = self.nodes[name]
-            found.add(node, Role.TENSOR, _observed(array, grid))
+        for name, array in zip(self.requested, arrays, strict=True):
+            node, qparams = self.nodes[name]
+            found.add(node, Role.TENSOR, _observed(array, qparams))
         return found
 
     def _steps_off(self, name: str, made: np.ndarray, meant: np.ndarray) -> float:
@@ -142,9 +142,9 @@ class _Sessions:
             return 0.0 if np.array_equal(made, meant) else float("inf")
         off = np.abs(made.astype(np.float64) - meant)
         largest = float(np.max(np.abs(meant), initial=0, where=np.isfinite(meant))) or 1.0
-        grid = self.made.grids.get(name)
+        qparams = self.made.all_qparams.get(name)
         return float(np.max(off, initial=0, where=np.isfinite(off))) / (
-            grid.scale[0] if grid else largest / 255
+            qparams.scale[0] if qparams else largest / 255
         )
 
 
@@ -159,11 +159,13 @@ def _nodes(graph: TargetGraph) -> dict[str, tuple[Node, QParams | None]]:
     return found
 
 
-def _observed(array: np.ndarray, grid: QParams | None) -> Observed:
-    if grid is None:
+def _observed(array: np.ndarray, qparams: QParams | None) -> Observed:
+    if qparams is None:
         return Observed(array)
-    low, high = ((end - grid.zero_point[0]) * grid.scale[0] for end in (grid.quant_min, grid.quant_max))
-    return Observed(array, grid.scale[0], low, high)
+    low, high = (
+        (end - qparams.zero_point[0]) * qparams.scale[0] for end in (qparams.quant_min, qparams.quant_max)
+    )
+    return Observed(array, qparams.scale[0], low, high)
 
 
 def check_tensors(path: Path, made: QdqGraph) -> None:
@@ -192,16 +194,16 @@ def check_tensors(path: Path, made: QdqGraph) -> None:
 def _check_source(plain: TargetGraph, made: QdqGraph) -> None:
     """Raises VerificationError TM4001 where constants or named QParams differ from the source's."""
     kept = []
-    for pair, value, grid in made.stored:
+    for pair, value, qparams in made.stored:
         steps, scale, zero = (operand.data for operand in pair.inputs if operand is not None)
         assert steps is not None and scale is not None and zero is not None
-        kept.append(Kept(value.name, steps, scale, zero, value, grid))
+        kept.append(Kept(value.name, steps, scale, zero, value, qparams))
     check_constants(kept)
     for pair, value in made.rounded:
         assert isinstance(plain.version, int)
         _, scale, zero = (operand.data if operand else None for operand in pair.inputs)
         assert scale is not None and zero is not None
-        check_qparams(value.name, scale, zero, made.grids[value.name])
+        check_qparams(value.name, scale, zero, made.all_qparams[value.name])
         if value.qparams is not None and not value.qparams.inferred:
-            grid = activation_grid(value.name, value.qparams, zero.dtype.name, plain.version)
-            check_qparams(value.name, scale, zero, grid)
+            qparams = activation_qparams(value.name, value.qparams, zero.dtype.name, plain.version)
+            check_qparams(value.name, scale, zero, qparams)

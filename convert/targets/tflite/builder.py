@@ -29,10 +29,10 @@ class TfliteBuilder(Builder):
 
     def inside(self, graph: TargetGraph) -> Builder:
         """Returns the builder of a subgraph, which cannot access values outside of it."""
-        twin = super().inside(graph)
-        assert isinstance(twin, TfliteBuilder)
-        twin.sizes = SizeOperators(twin)
-        return twin
+        counterpart = super().inside(graph)
+        assert isinstance(counterpart, TfliteBuilder)
+        counterpart.sizes = SizeOperators(counterpart)
+        return counterpart
 
     def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
         """Like ``Builder.ints``; Dims among the values are computed at run time."""
@@ -61,13 +61,13 @@ class TfliteBuilder(Builder):
         self, name: str, types: Sequence[Value], write: Callable[[TfliteBuilder, list[Value]], list[Value]]
     ) -> TargetGraph:
         """Returns a subgraph with inputs of these types; ``write`` receives them and returns the outputs."""
-        twin = self.inside(TargetGraph(self.graph.target, self.graph.version, name))
-        assert isinstance(twin, TfliteBuilder)
-        twin.graph.inputs = [self.formal(value.dtype, value.shape) for value in types]
-        for value in twin.graph.inputs:
-            twin.define(value)
-        twin.graph.outputs = write(twin, list(twin.graph.inputs))
-        return twin.graph
+        counterpart = self.inside(TargetGraph(self.graph.target, self.graph.version, name))
+        assert isinstance(counterpart, TfliteBuilder)
+        counterpart.graph.inputs = [self.formal(value.dtype, value.shape) for value in types]
+        for value in counterpart.graph.inputs:
+            counterpart.define(value)
+        counterpart.graph.outputs = write(counterpart, list(counterpart.graph.inputs))
+        return counterpart.graph
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         """Like ``Builder.op``; inserts casts for integer types that the operator does not support."""

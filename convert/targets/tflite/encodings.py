@@ -102,7 +102,7 @@ def _check_has_scales(plain: TargetGraph, made: IntegerGraph) -> None:
     names = [value.name for value in (*plain.inputs, *results) if value.qparams is not None]
     if not names:
         raise without_scales()
-    if made.islands:
+    if made.fallbacks:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         raise UsageError(
             "TM6030",

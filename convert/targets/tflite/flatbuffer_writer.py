@@ -102,7 +102,7 @@ class FlatbufferWriter:
         self._parts: list[bytes] = []  # the last one comes first
         self._size = 0
         self._vtables: dict[bytes, int] = {}
-        self._behind: list[_Bytes] = []
+        self._after: list[_Bytes] = []
 
     def string(self, text: str) -> int:
         data = text.encode()
@@ -145,7 +145,7 @@ class FlatbufferWriter:
     def table_of_bytes(self, slot: int, data: Array) -> int:
         """Adds a table with one field, a vector of ``data``'s bytes after the tables."""
         place = self.table((slot, "uint32", 0))
-        self._behind.append(_Bytes(data, place - 4, is_far=False))
+        self._after.append(_Bytes(data, place - 4, is_far=False))
         return place
 
     def table_of_place(self, place: int, size: int, data: Array) -> int:
@@ -153,7 +153,7 @@ class FlatbufferWriter:
         fields = ((place, "uint64", 0), (size, "uint64", data.nbytes))
         made = self.table(*fields)
         hole = made - _Shape.of(tuple((slot, kind) for slot, kind, _ in fields)).places[0]
-        self._behind.append(_Bytes(data, hole, is_far=True))
+        self._after.append(_Bytes(data, hole, is_far=True))
         return made
 
     def _vector(self, data: bytes, count: int, alignment: int = 4) -> int:
@@ -186,7 +186,7 @@ class FlatbufferWriter:
         Raises: WriteError TM5002 before the first byte if it would be too large for a flatbuffer.
         """
         skeleton = self._finished(root, identifier)
-        order = sorted(self._behind, key=lambda each: each.is_far)
+        order = sorted(self._after, key=lambda each: each.is_far)
         starts = self._layout(len(skeleton), order)
         for each, start in zip(order, starts, strict=True):
             position = len(skeleton) - each.hole

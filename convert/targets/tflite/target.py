@@ -102,7 +102,7 @@ class TfliteTarget(Target):
         narrow: list[Pass] = [NarrowWeights()] if integers is not None and integers.narrows_weights else []
         return [
             *initial_passes(
-                catalogue, keeps_qparams=options.keeps_grids, takes_decompositions=integers is not None
+                catalogue, keeps_qparams=options.keeps_qparams, takes_decompositions=integers is not None
             ),
             GroupStatistics(catalogue, options.version),
             Decompose(catalogue, self.name, options.version),
@@ -121,8 +121,8 @@ class TfliteTarget(Target):
 
     def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
         steps: list[Callable[[TargetGraph], PassRecord]] = [
-            partial(fuse_activations, keeps_grids=options.keeps_grids),
-            *([] if options.keeps_grids else [fuse_scales]),  # a requantize between the two would be lost
+            partial(fuse_activations, keeps_qparams=options.keeps_qparams),
+            *([] if options.keeps_qparams else [fuse_scales]),  # a requantize between the two would be lost
             *(drop_reshapes, split_slices, merge_slices, own_biases),
         ]
         records: dict[str, PassRecord] = {}

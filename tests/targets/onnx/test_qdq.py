@@ -17,7 +17,7 @@ from tests.opsets import is_full_runtime
 from tmconvert.errors import Refusal, UsageError, VerificationError
 from tmconvert.ir.types import QParams
 from tmconvert.targets.onnx.external_data import in_bytes
-from tmconvert.targets.onnx.integer_types import activation_grid, limits, stored_type
+from tmconvert.targets.onnx.integer_types import activation_qparams, limits, stored_type
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 
@@ -48,7 +48,7 @@ def ends(qparams: QParams) -> list[float]:
     "given", [grid("int8", -128, 127), grid("int8_narrow", -127, 127), grid("uint8", 0, 255, 30)]
 )
 def test_steps_of_eight_bits_are_steps_of_sixteen(given: QParams, asked: str) -> None:
-    made = activation_grid("x", given, asked, 21)
+    made = activation_qparams("x", given, asked, 21)
     assert made.dtype == asked
     parts = given.scale[0] / made.scale[0]
     assert parts == (256 if asked.endswith("16") else 1)
@@ -60,7 +60,7 @@ def test_steps_of_eight_bits_are_steps_of_sixteen(given: QParams, asked: str) ->
 
 def test_four_bits_of_a_wide_type_are_clipped() -> None:
     for asked in ("int8", "uint8", "int16", "uint16"):
-        made = activation_grid("x", grid("int4", -8, 7), asked, 21)
+        made = activation_qparams("x", grid("int4", -8, 7), asked, 21)
         clip = limits(made)
         assert clip is not None and clip[0] == -4 and 3.5 <= clip[1] < 4
 
@@ -69,21 +69,21 @@ def test_four_bits_of_a_wide_type_are_clipped() -> None:
 def test_what_has_sixteen_bits_keeps_them(low: int, high: int) -> None:
     given = grid("int16", low, high)
     for asked, wanted in (("uint8", "uint16"), ("int8", "int16"), ("int16", "int16")):
-        made = activation_grid("x", given, asked, 21)
+        made = activation_qparams("x", given, asked, 21)
         assert made.dtype == wanted and ends(made) == ends(given)
     with pytest.raises(
         Refusal, match="x needs 16-bit integers, which ONNX supports from opset 21 on"
     ) as raised:
-        activation_grid("x", given, "uint8", 20)
+        activation_qparams("x", given, "uint8", 20)
     assert raised.value.help == "use --opset 21 or later"
 
 
 def test_what_no_type_holds() -> None:
     with pytest.raises(Refusal, match="no per-tensor 16-bit type can represent"):
-        activation_grid("x", grid("int32", -(2**20), 2**20), "uint8", 17)
+        activation_qparams("x", grid("int32", -(2**20), 2**20), "uint8", 17)
     by_channel = QParams("int8", (1.0, 2.0), (0, 0), -128, 127, 0)
     with pytest.raises(Refusal, match="per-tensor"):
-        activation_grid("x", by_channel, "uint8", 21)
+        activation_qparams("x", by_channel, "uint8", 21)
 
 
 def test_the_narrowest_type_of_weights() -> None:

@@ -13,7 +13,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.model import IntegerGraph
-from tmconvert.targets.tflite.integer.qparams import activation_grid
+from tmconvert.targets.tflite.integer.qparams import activation_qparams
 from tmconvert.targets.tflite.operators import SPECS
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
@@ -55,7 +55,7 @@ def given(
             steps[value.name] = numbers[value.name] = random.integers(0, 2, value.shape).astype(value.dtype)
             continue
         value.qparams = grid(sample.low * (1 + 0.1 * number), sample.high * (1 + 0.07 * number))
-        made = activation_grid(value.qparams, kind)
+        made = activation_qparams(value.qparams, kind)
         assert made is not None
         low, high = (round(end / made.scale[0]) + made.zero_point[0] for end in (sample.low, sample.high))
         steps[value.name] = random.integers(low + (sample.low == 0), high + 1, value.shape).astype(kind)
@@ -117,7 +117,7 @@ def test_kernel(type: str, kind: str, tmp_path: Path) -> None:
         if "BATCH_MATMUL" in types and type == "RESIZE_BILINEAR":
             assert kind == "int16"  # see test_integer_resizes
             continue
-        assert type in types and not made.islands
+        assert type in types and not made.fallbacks
         assert (
             types == [type] or relation in ("same", "fixed") or (relation == "compared" and kind == "int16")
         )
@@ -133,4 +133,4 @@ def test_wide_numbers_are_compared_in_float(scale: float) -> None:
     graph = Sample("LESS", [(3, 5), (3, 5)], [(3, 5)]).graph()
     for value in graph.inputs:
         value.qparams = QParams("int8", (scale,), (0,), -128, 127)
-    assert bool(in_integers(graph).islands) == (scale > 1)
+    assert bool(in_integers(graph).fallbacks) == (scale > 1)

@@ -18,7 +18,7 @@ from tmconvert.targets.registry import lower, passes_for
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.lookup_tables import tabulated
 from tmconvert.targets.tflite.integer.model import IntegerGraph
-from tmconvert.targets.tflite.integer.qparams import RANGES, activation_grid
+from tmconvert.targets.tflite.integer.qparams import RANGES, activation_qparams
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 
 GRID = grid(-2.0, 3.0)
@@ -29,14 +29,14 @@ def converted(graph: InternalGraph, kind: str = "int8") -> IntegerGraph:
     PassManager(passes_for(goal, catalogue()), catalogue()).run(graph)
     lowered = lower(graph, catalogue(), "tflite", 23)
     assert not lowered.unsupported
-    fuse_activations(lowered.graph, keeps_grids=True)
+    fuse_activations(lowered.graph, keeps_qparams=True)
     made = tabulated(lowered.graph, catalogue(), kind)
     return in_integers(made, activations=kind, io_type=kind)
 
 
 def all_steps(kind: str) -> tuple[np.ndarray, np.ndarray, QParams]:
     """Each integer once, the number that it stands for on the grid of the third."""
-    made = activation_grid(GRID, kind)
+    made = activation_qparams(GRID, kind)
     assert made is not None
     low, high = RANGES[kind]
     steps = np.arange(low, high + 1).astype(kind).reshape(2, 1, 16, -1)
@@ -100,9 +100,9 @@ def test_tables_are_exact(function: str, kind: str, tmp_path: Path) -> None:
         expected = catalogue()[function].evaluate([numbers], FUNCTIONS[function])
     finite = expected[np.isfinite(expected)]
     wanted = grid(float(finite.min()) * 0.9, min(float(finite.max()) * 0.9, 8.0))
-    x.qparams, y.qparams = own, activation_grid(wanted, kind)
+    x.qparams, y.qparams = own, activation_qparams(wanted, kind)
     made = converted(net.give(y), kind)
-    assert not made.islands
+    assert not made.fallbacks
     if types(made) != ["CAST", "ADD", "GATHER"]:
         assert function in HAVE_KERNELS[kind]
         return
@@ -136,7 +136,7 @@ def test_functions_of_two_numbers(function: str, shapes: tuple[tuple[int, int], 
         expected = catalogue()[function].evaluate(numbers, OF_TWO[function])
     y.qparams = grid(-2.0, 2.5)
     made = converted(net.give(y))
-    assert not made.islands and types(made)[-1] == "GATHER"
+    assert not made.fallbacks and types(made)[-1] == "GATHER"
     check(made, dict(zip(made.graph.input_names, steps, strict=True)), expected, tmp_path / "m.tflite")
 
 
@@ -180,7 +180,7 @@ def test_hard_gates_are_sums_and_products(
 ) -> None:
     net = Net()
     random = np.random.default_rng(0)
-    own = activation_grid(grid(-7.0, 6.0), kind)
+    own = activation_qparams(grid(-7.0, 6.0), kind)
     assert own is not None
     steps = random.integers(*RANGES[kind], (2, 1, 16, 128)).astype(kind)
     numbers = (steps.astype(np.float32) - own.zero_point[0]) * np.float32(own.scale[0])
@@ -203,4 +203,4 @@ def test_functions_of_two_numbers_of_sixteen_bits_have_no_table() -> None:
     for node in (x, other, y):
         node.qparams = GRID
     made = converted(net.give(y), "int16")
-    assert [island.operator.type for island in made.islands] and "GATHER" not in types(made)
+    assert [island.operator.type for island in made.fallbacks] and "GATHER" not in types(made)

@@ -33,10 +33,10 @@ class Pool:
         """
         counts = []
         for extent, kernel, stride, pad in zip(extents, self.kernel, self.stride, self.pad, strict=True):
-            room = extent + 2 * pad - kernel
-            if room < 0:
+            space = extent + 2 * pad - kernel
+            if space < 0:
                 raise ValueError(f"a kernel of {kernel} on {extent} elements with a padding of {pad}")
-            count = (-(-room // stride) if self.rounds_up else room // stride) + 1
+            count = (-(-space // stride) if self.rounds_up else space // stride) + 1
             if any(self.pad) and (count - 1) * stride >= extent + pad:
                 count -= 1
             counts.append(count)

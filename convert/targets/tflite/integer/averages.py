@@ -19,7 +19,7 @@ import numpy as np
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.qparams import settled
+from tmconvert.targets.tflite.integer.qparams import resolved_qparams
 
 _MOST = 1 << 18  # elements of the longer matrix
 
@@ -45,10 +45,10 @@ def windows_in_products(graph: TargetGraph, kind: IntegerType, infers: bool) -> 
     """Returns a copy of ``graph`` with average pooling as products where it changes QParams."""
     if not any(operator.type == "AVERAGE_POOL_2D" for operator in graph.operators):
         return graph
-    grids = settled(graph, kind, infers=infers)
+    all_qparams = resolved_qparams(graph, kind, infers=infers)
     operators = []
     for operator in graph.operators:
-        given, own = grids.get(id(operator.inputs[0])), grids.get(id(operator.outputs[0]))
+        given, own = all_qparams.get(id(operator.inputs[0])), all_qparams.get(id(operator.outputs[0]))
         changes = given is not None and own is not None and given.dtype == own.dtype and given != own
         is_full = operator.attributes.get("padding") == "VALID"
         if operator.type == "AVERAGE_POOL_2D" and changes and is_full:

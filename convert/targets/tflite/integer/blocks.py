@@ -8,7 +8,7 @@ import numpy as np
 
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.qparams import settled
+from tmconvert.targets.tflite.integer.qparams import resolved_qparams
 
 _ORDER = np.array([0, 2, 1, 3], np.int32)
 
@@ -17,10 +17,10 @@ def blocks_in_views(graph: TargetGraph, kind: IntegerType, infers: bool = True) 
     """Returns a copy of ``graph`` without these operators in int16."""
     if not any(map(_has_blocks, graph.operators)):
         return graph
-    grids, operators = settled(graph, kind, infers=infers), []
+    all_qparams, operators = resolved_qparams(graph, kind, infers=infers), []
     for operator in graph.operators:
-        grid = grids.get(id(operator.outputs[0]))
-        if _has_blocks(operator) and grid is not None and grid.dtype == "int16":
+        qparams = all_qparams.get(id(operator.outputs[0]))
+        if _has_blocks(operator) and qparams is not None and qparams.dtype == "int16":
             operators += _views(operator, operator.inputs[0], operator.outputs[0])
         else:
             operators.append(operator)
@@ -41,15 +41,15 @@ def _views(operator: Operator, value: Value | None, result: Value) -> list[Opera
     apart = (batch * rows, size, columns, channels // size)
     together = (batch * rows, columns, size, channels // size)
     first, last = (apart, together) if operator.type == "SPACE_TO_DEPTH" else (together, apart)
-    split, turned = (
+    split, transposed = (
         Value(f"{result.name}_{name}", value.dtype, shape)
         for name, shape in (("blocks", first), ("turned", last))
     )
-    order = Value(f"{turned.name}_order", _ORDER.dtype, _ORDER.shape, _ORDER)
+    order = Value(f"{transposed.name}_order", _ORDER.dtype, _ORDER.shape, _ORDER)
     return [
         _reshape(operator, value, split),
-        replace(operator, type="TRANSPOSE", inputs=[split, order], outputs=[turned], attributes={}),
-        _reshape(operator, turned, result),
+        replace(operator, type="TRANSPOSE", inputs=[split, order], outputs=[transposed], attributes={}),
+        _reshape(operator, transposed, result),
     ]
 
 

@@ -23,10 +23,10 @@ def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]
     makers |= {node.name: expr for expr in source for node in expr.outputs}
     origins = made.graph.origins
     found: dict[int, Unsupported] = {}
-    for group in _groups(made.islands):
-        if any(_is_whole(origins.get(value), makers) for island in group for value in island.lacking):
+    for group in _groups(made.fallbacks):
+        if any(_is_whole(origins.get(value), makers) for fallback in group for value in fallback.lacking):
             continue
-        results = [origins.get(value) for island in group for value in island.operator.outputs]
+        results = [origins.get(value) for fallback in group for value in fallback.operator.outputs]
         known = [origin for origin in results if _is_whole(origin, makers)] or results[-1:]
         for name in [origin.node.name for origin in known if origin is not None]:
             expr = makers.get(name)
@@ -48,11 +48,11 @@ def _is_whole(origin: Origin | None, makers: Mapping[str, object]) -> bool:
     )
 
 
-def _groups(islands: Sequence[FloatFallback]) -> list[list[FloatFallback]]:
+def _groups(fallbacks: Sequence[FloatFallback]) -> list[list[FloatFallback]]:
     """Groups calls that are connected by a tensor without QParams."""
     groups: list[tuple[list[FloatFallback], list[Value]]] = []
-    for island in islands:
-        mine, others = ([island], list(island.lacking)), []
+    for fallback in fallbacks:
+        mine, others = ([fallback], list(fallback.lacking)), []
         for group in groups:
             if any(value is other for value in mine[1] for other in group[1]):
                 mine = (group[0] + mine[0], group[1] + mine[1])
@@ -63,7 +63,7 @@ def _groups(islands: Sequence[FloatFallback]) -> list[list[FloatFallback]]:
 
 
 def _reason(group: Sequence[FloatFallback], activations: IntegerType, name: str) -> tuple[str, str]:
-    types = dict.fromkeys(island.operator.type for island in group)
+    types = dict.fromkeys(fallback.operator.type for fallback in group)
     reason = f"TFLite has no kernel for {', '.join(types)} in {activations}"
     if len(group) > 1:
         reason = f"TFLite has no integer form of it: it lowers to {', '.join(types)} in float"

@@ -15,7 +15,7 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.qparams import activation_grid
+from tmconvert.targets.tflite.integer.qparams import activation_qparams
 
 _HIGHEST = 6.0  # of RELU6
 # Steps of the result that one of the clamp may be, as for kernels of a fixed scale.
@@ -41,9 +41,9 @@ def clamped_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
         value = operator.outputs[0]
         if not _is_clamp(operator, kind) or id(value) in outputs:
             continue
-        grids = [_scaled(user, value, kind) for user in users.get(id(value), [])]
-        found = {grid.dtype: grid for grid in grids if grid is not None}
-        if len(found) == 1 and None not in grids:
+        all_qparams = [_scaled(user, value, kind) for user in users.get(id(value), [])]
+        found = {qparams.dtype: qparams for qparams in all_qparams if qparams is not None}
+        if len(found) == 1 and None not in all_qparams:
             made = replace(value, qparams=next(iter(found.values())))
             changed[id(value)] = graph.inherit_origin(made, value)
     if not changed and operators == graph.operators:
@@ -51,11 +51,11 @@ def clamped_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
     return replace(graph, operators=[_with(operator, changed) for operator in operators])
 
 
-def _grid(value: Value | None, kind: IntegerType) -> QParams | None:
+def _qparams(value: Value | None, kind: IntegerType) -> QParams | None:
     """Returns the source's QParams, in the file's type."""
     if value is None or value.qparams is None or value.qparams.inferred:
         return None
-    return activation_grid(value.qparams, kind)
+    return activation_qparams(value.qparams, kind)
 
 
 def _is_clamp(operator: Operator, kind: IntegerType) -> bool:
@@ -64,14 +64,14 @@ def _is_clamp(operator: Operator, kind: IntegerType) -> bool:
     if operator.type != "ADD" or not is_fused or operator.outputs[0].qparams is not None:
         return False
     computed = [value for value in operator.inputs if value is not None and not value.is_constant]
-    return len(computed) == 1 and _grid(computed[0], kind) is not None
+    return len(computed) == 1 and _qparams(computed[0], kind) is not None
 
 
 def _scaled(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | None:
     """Returns the QParams of a clamp that is multiplied by a constant; None where they would be too
     coarse.
     """
-    result = _grid(operator.outputs[0], kind)
+    result = _qparams(operator.outputs[0], kind)
     other = next((value for value in operator.inputs if value is not clamp), None)
     if operator.type != "MUL" or result is None or other is None or other.data is None:
         return None
@@ -85,8 +85,10 @@ def _scaled(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | No
 def _in_products(operator: Operator, graph: TargetGraph, kind: IntegerType) -> Iterator[Operator]:
     """Replaces HARD_SWISH in int16, which has no kernel, by x times its gate."""
     x, result = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
-    grids = _grid(x, kind), _grid(result, kind)
-    if operator.type != "HARD_SWISH" or any(grid is None or grid.dtype != "int16" for grid in grids):
+    all_qparams = _qparams(x, kind), _qparams(result, kind)
+    if operator.type != "HARD_SWISH" or any(
+        qparams is None or qparams.dtype != "int16" for qparams in all_qparams
+    ):
         yield operator
         return
     assert x is not None
@@ -94,8 +96,8 @@ def _in_products(operator: Operator, graph: TargetGraph, kind: IntegerType) -> I
     names.take(value.name for value in graph.inputs)
     names.take(value.name for each in graph.operators for value in each.outputs)
 
-    def made(part: str, grid: QParams | None = None) -> Value:
-        return Value(names.free(f"{result.name}_{part}"), result.dtype, result.shape, qparams=grid)
+    def made(part: str, qparams: QParams | None = None) -> Value:
+        return Value(names.free(f"{result.name}_{part}"), result.dtype, result.shape, qparams=qparams)
 
     def number(part: str, value: float) -> Value:
         return Value(names.free(f"{result.name}_{part}"), result.dtype, (), np.array(value, result.dtype))

@@ -21,18 +21,18 @@ from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 from tmconvert.targets.tflite.integer.parts import FLOAT, INT32, Parts
 from tmconvert.targets.tflite.integer.prepare import prepared
 from tmconvert.targets.tflite.integer.qparams import (
-    activation_grid,
-    brought,
-    constant_grid,
-    fixed_grid,
+    activation_qparams,
+    aligned,
+    constant_qparams,
+    fixed_qparams,
     is_derived,
     is_zero,
     operands,
     quantization,
-    settled,
+    resolved_qparams,
     steps_of,
-    summand_grid,
-    weight_grid,
+    summand_qparams,
+    weight_qparams,
 )
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.activations import TABLES
@@ -58,12 +58,14 @@ class _Integers(Parts):
         graph = prepared(graph, kind, infers)
         graph.complete_origins()
         self.source, self.kind, self.io_type = graph, kind, io_type
-        self.grids = settled(graph, kind, infers=infers)
-        self._forget_idle()
+        self.all_qparams = resolved_qparams(graph, kind, infers=infers)
+        self._forget_unused()
         super().__init__(IntegerGraph(replace(graph, inputs=[], outputs=[], operators=[], origins={}), kind))
         self._distinct_names()
         named = [*graph.inputs, *(value for each in graph.operators for value in each.outputs)]
-        self.made.grids = {value: self.grids[id(value)] for value in named if id(value) in self.grids}
+        self.made.all_qparams = {
+            value: self.all_qparams[id(value)] for value in named if id(value) in self.all_qparams
+        }
         self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
         self.plain: dict[int, Value] = {}  # what is in float, or no number
 
@@ -99,7 +101,7 @@ class _Integers(Parts):
             self.computed_names.add(value.name)
 
     def _stands_for(
-        self, made: Value, value: Value, role: Role | None = None, grid: QParams | None = None
+        self, made: Value, value: Value, role: Role | None = None, qparams: QParams | None = None
     ) -> Value:
         """Records ``made`` as a form of ``value`` of the float graph; without ``role`` as the tensor
         itself.
@@ -107,7 +109,7 @@ class _Integers(Parts):
         origin = self.source.origins.get(value)
         if origin is not None:
             self.made.graph.origins[made] = replace(
-                origin, role=role or origin.role, qparams=grid, plain=value
+                origin, role=role or origin.role, qparams=qparams, plain=value
             )
         return made
 
@@ -118,14 +120,14 @@ class _Integers(Parts):
             origins[made] = origins[other]
             origins[other] = replace(origins[other], role=role)
 
-    def _forget_idle(self) -> None:
+    def _forget_unused(self) -> None:
         """Removes inferred QParams from tensors that only float operators use."""
         wanted = {id(value) for value in self.source.outputs}
         for operator in reversed(self.source.operators):
             for value in operator.outputs:
                 is_own = (value.qparams is not None and not value.qparams.inferred) or operator.type in TABLES
                 if not is_own and id(value) not in wanted:
-                    self.grids.pop(id(value), None)
+                    self.all_qparams.pop(id(value), None)
             kernel = spec(operator.type).integer
             if kernel is not None and self._is_whole(operator, kernel):
                 wanted |= {id(value) for value in operator.inputs if value is not None}
@@ -133,50 +135,52 @@ class _Integers(Parts):
     # ---- edges
 
     def _input(self, value: Value) -> None:
-        grid = self.grids.get(id(value))
-        if grid is None or self.io_type == "float32":
+        qparams = self.all_qparams.get(id(value))
+        if qparams is None or self.io_type == "float32":
             self._keep(value, value)
             self.made.graph.inputs.append(value)
             return
-        given = self._typed(value, grid, self._edge_type(grid), value.name)
-        self._stands_for(given, value, Role.TENSOR, grid)
+        given = self._typed(value, qparams, self._edge_type(qparams), value.name)
+        self._stands_for(given, value, Role.TENSOR, qparams)
         self.made.graph.inputs.append(given)
-        if given.dtype.name != grid.dtype:
-            first = self._typed(value, grid, grid.dtype, self.names.free(f"{value.name}_{grid.dtype}"))
-            self._stands_for(first, value, Role.INTERNAL, grid)
+        if given.dtype.name != qparams.dtype:
+            first = self._typed(
+                value, qparams, qparams.dtype, self.names.free(f"{value.name}_{qparams.dtype}")
+            )
+            self._stands_for(first, value, Role.INTERNAL, qparams)
             self._append("QUANTIZE", [given], [first], value.name)
             given = first
-        self.whole[id(value), grid] = self._clamped(given, grid, given.name)
+        self.whole[id(value), qparams] = self._clamped(given, qparams, given.name)
 
     def _output(self, value: Value) -> Value:
-        grid = self.grids.get(id(value))
-        if grid is None or (self.io_type == "float32" and (id(value), grid) not in self.whole):
+        qparams = self.all_qparams.get(id(value))
+        if qparams is None or (self.io_type == "float32" and (id(value), qparams) not in self.whole):
             return self._float(value)
-        if grid.inferred and self.io_type != "float32":
-            grid = brought(grid, self.kind)
-        result = self._on_grid(value, grid)
-        if self._edge_type(grid) == grid.dtype:
+        if qparams.inferred and self.io_type != "float32":
+            qparams = aligned(qparams, self.kind)
+        result = self._quantized_with(value, qparams)
+        if self._edge_type(qparams) == qparams.dtype:
             return result
-        name, result.name = result.name, self.names.free(f"{result.name}_{grid.dtype}")
+        name, result.name = result.name, self.names.free(f"{result.name}_{qparams.dtype}")
         if self.io_type == "float32":
             final = Value(name, FLOAT, value.shape)
             self._takes_place_of(final, result, Role.INTERNAL)
             self._append("DEQUANTIZE", [result], [final], name)
             return final
-        final = self._typed(value, grid, self.io_type, name)
+        final = self._typed(value, qparams, self.io_type, name)
         self._takes_place_of(final, result, Role.INTERNAL)
         self._append("QUANTIZE", [result], [final], name)
         return final
 
-    def _edge_type(self, grid: QParams) -> str:
+    def _edge_type(self, qparams: QParams) -> str:
         """Returns the type of an input or output: the requested one, or the only possible one."""
-        return self.io_type if self.io_type == "float32" or grid.dtype == self.kind else grid.dtype
+        return self.io_type if self.io_type == "float32" or qparams.dtype == self.kind else qparams.dtype
 
-    def _typed(self, value: Value, grid: QParams, kind: str, name: str) -> Value:
+    def _typed(self, value: Value, qparams: QParams, kind: str, name: str) -> Value:
         """Returns a value of an integer type with QParams, which have the type of the activations."""
         if kind == "uint8":
-            grid = replace(grid, dtype=kind, zero_point=(grid.zero_point[0] + 128,))
-        return Value(name, np.dtype(kind), value.shape, None, quantization(grid))
+            qparams = replace(qparams, dtype=kind, zero_point=(qparams.zero_point[0] + 128,))
+        return Value(name, np.dtype(kind), value.shape, None, quantization(qparams))
 
     # ---- operators
 
@@ -194,7 +198,7 @@ class _Integers(Parts):
             self._renamed(operator)
         else:
             self.made.integers[self._kind(operator, kernel)] += 1
-            self._on_grids(operator, kernel)
+            self._on_shared_qparams(operator, kernel)
 
     def _kind(self, operator: Operator, kernel: IntegerKernel) -> str:
         """Returns the type in which the kernel computes: the widest of its tensors' types; for products with
@@ -207,10 +211,10 @@ class _Integers(Parts):
             values = []
         if kernel.relation in ("compared", "free", "fixed") and operator.type not in TABLES:
             values += [value for value in operands(operator) if not value.is_constant]
-        kinds = [self.grids[id(value)].dtype for value in values if id(value) in self.grids]
+        kinds = [self.all_qparams[id(value)].dtype for value in values if id(value) in self.all_qparams]
         if kernel.relation == "weights":
-            given = [self.grids.get(id(value)) for value in operands(operator)]
-            kinds += [grid.dtype for grid in given if grid is not None and grid.inferred]
+            given = [self.all_qparams.get(id(value)) for value in operands(operator)]
+            kinds += [qparams.dtype for qparams in given if qparams is not None and qparams.inferred]
         return max(kinds, key=("int8", "int16").index, default=self.kind)
 
     def _is_whole(self, operator: Operator, kernel: IntegerKernel) -> bool:
@@ -227,11 +231,11 @@ class _Integers(Parts):
                 return False
         if kernel.relation != "compared":
             numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
-        if not all(value.is_constant or id(value) in self.grids for value in numbers):
+        if not all(value.is_constant or id(value) in self.all_qparams for value in numbers):
             return False
         # comparisons of LiteRT abort at a scale of 1 and more
         return kernel.relation != "compared" or all(
-            self._own_grid(value, self._kind(operator, kernel)).scale[0] < 1 for value in numbers
+            self._own_qparams(value, self._kind(operator, kernel)).scale[0] < 1 for value in numbers
         )
 
     def _in_float(self, operator: Operator, kernel: IntegerKernel | None) -> None:
@@ -243,73 +247,76 @@ class _Integers(Parts):
         computed = [value for value in numbers if value.dtype == FLOAT and not value.is_constant]
         # whole numbers of the source have no grid: what makes numbers of them only converts
         if any(value in operator.inputs for value in computed) and operator.type != "QUANTIZE":
-            lacking = tuple(value for value in computed if id(value) not in self.grids)
-            self.made.islands.append(FloatFallback(operator, lacking))
+            lacking = tuple(value for value in computed if id(value) not in self.all_qparams)
+            self.made.fallbacks.append(FloatFallback(operator, lacking))
 
     def _renamed(self, operator: Operator) -> None:
         """Returns a tensor with another name, of which only the QParams change."""
         value, result = operator.inputs[0], operator.outputs[0]
         assert value is not None
-        given, grid = self._on_grid(value, self.grids[id(value)]), self.grids[id(result)]
-        made = self._stands_for(self._requantized(given, grid, result.name), result, Role.TENSOR, grid)
-        self.whole[id(result), grid] = self._clamped(made, grid, result.name)
+        given, qparams = (
+            self._quantized_with(value, self.all_qparams[id(value)]),
+            self.all_qparams[id(result)],
+        )
+        made = self._stands_for(self._requantized(given, qparams, result.name), result, Role.TENSOR, qparams)
+        self.whole[id(result), qparams] = self._clamped(made, qparams, result.name)
 
     def _looked_up(self, operator: Operator) -> None:
         """Emits a lookup table; operands, as unsigned values, are its indices, of two operands row by row."""
         *operands, table = operator.inputs
         result = operator.outputs[0]
         assert table is not None
-        grid = self.grids[id(result)]
+        qparams = self.all_qparams[id(result)]
         places = [self._as_place(value, result.name) for value in operands if value is not None]
         place = places[0]
         if len(places) == 2:
             row = self._counted("MUL", places[0], np.array(256, INT32), f"{result.name}_row")
             place = Value(self.names.free(f"{result.name}_places"), INT32, result.shape)
             self._append("ADD", [row, places[1]], [place], place.name)
-        made = Value(result.name, np.dtype(grid.dtype), result.shape, None, quantization(grid))
-        self._stands_for(made, result, Role.TENSOR, grid)
-        entries = self._constant(table, grid)
+        made = Value(result.name, np.dtype(qparams.dtype), result.shape, None, quantization(qparams))
+        self._stands_for(made, result, Role.TENSOR, qparams)
+        entries = self._constant(table, qparams)
         gather: dict[str, Attribute] = {"axis": 0}
         self.made.graph.operators.append(
             replace(operator, type="GATHER", inputs=[entries, place], outputs=[made], attributes=gather)
         )
-        self.whole[id(result), grid] = made
+        self.whole[id(result), qparams] = made
 
     def _as_place(self, value: Value, name: str) -> Value:
         """Converts a quantized tensor to indices, with the lowest entry of the table at 0."""
-        grid = self.grids[id(value)]
-        given = self._on_grid(value, grid)
+        qparams = self.all_qparams[id(value)]
+        given = self._quantized_with(value, qparams)
         kind = given.dtype.name
         counted = Value(self.names.free(f"{name}_steps"), INT32, value.shape)
         self._append("CAST", [given], [counted], counted.name)
         options: dict[str, Attribute] = {"in_data_type": kind.upper(), "out_data_type": "INT32"}
         self.made.graph.operators[-1].attributes.update(options)
-        first = steps_of(grid).start
+        first = steps_of(qparams).start
         if not first:
             return counted
         return self._counted("ADD", counted, np.array(-first, INT32), f"{name}_places")
 
-    def _on_grids(self, operator: Operator, kernel: IntegerKernel) -> None:
+    def _on_shared_qparams(self, operator: Operator, kernel: IntegerKernel) -> None:
         places = spec(operator.type).data_of(len(operator.inputs))
         results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
         inputs: list[Value | None] = [
             None if value is None else self._plain(value) for value in operator.inputs
         ]
         kind = self._kind(operator, kernel)
-        grid = self._common_grid(operator, kernel, places)
+        qparams = self._common_qparams(operator, kernel, places)
         for i in places:
             value = operator.inputs[i]
             if value is None:
                 continue
-            own = grid or self._own_grid(value, kind)
+            own = qparams or self._own_qparams(value, kind)
             if kernel.aligns_summands:
-                own = summand_grid(value, own, self.grids[id(results[0])])
-            inputs[i] = self._on_grid(value, own)
+                own = summand_qparams(value, own, self.all_qparams[id(results[0])])
+            inputs[i] = self._quantized_with(value, own)
         if kernel.relation == "fixed":
-            grid = fixed_grid(operator.type, kind)
-        self._compute(operator, kernel, inputs, [] if kernel.relation == "compared" else results, grid)
+            qparams = fixed_qparams(operator.type, kind)
+        self._compute(operator, kernel, inputs, [] if kernel.relation == "compared" else results, qparams)
 
-    def _common_grid(
+    def _common_qparams(
         self, operator: Operator, kernel: IntegerKernel, places: Sequence[int]
     ) -> QParams | None:
         """Returns the common QParams that a kernel requires: those of the operand, or, of several, of the
@@ -320,19 +327,19 @@ class _Integers(Parts):
         numbers = [operator.inputs[i] for i in places]
         if kernel.relation == "compared" and self._kind(operator, kernel) == "int16":
             wide = [value for value in numbers if value is not None and not is_zero(value)]
-            grids = [self._own_grid(value, "int16") for value in wide]
-            return max(grids, key=lambda grid: grid.scale)
-        result = None if kernel.relation == "compared" else self.grids[id(operator.outputs[0])]
+            all_qparams = [self._own_qparams(value, "int16") for value in wide]
+            return max(all_qparams, key=lambda qparams: qparams.scale)
+        result = None if kernel.relation == "compared" else self.all_qparams[id(operator.outputs[0])]
         if result is not None and kernel.is_within and result.inferred:
             return result
         if kernel.relation != "same":
             return None
         computed = [value for value in numbers if value is not None and not value.is_constant]
         if len(computed) == 1 and len(numbers) == 1:
-            grid, kind = self.grids[id(computed[0])], self.grids[id(operator.outputs[0])].dtype
-            is_wider = (kind, grid.dtype) == ("int16", "int8")
-            return grid if grid.dtype in kernel.types and not is_wider else brought(grid, kind)
-        return self.grids[id(operator.outputs[0])]
+            qparams, kind = self.all_qparams[id(computed[0])], self.all_qparams[id(operator.outputs[0])].dtype
+            is_wider = (kind, qparams.dtype) == ("int16", "int8")
+            return qparams if qparams.dtype in kernel.types and not is_wider else aligned(qparams, kind)
+        return self.all_qparams[id(operator.outputs[0])]
 
     def _weighted(self, operator: Operator, kernel: IntegerKernel) -> None:
         place = spec(operator.type).weights
@@ -340,15 +347,15 @@ class _Integers(Parts):
         inputs = list(operator.inputs)
         x, weight = inputs[place.x], inputs[place.weight]
         assert x is not None and weight is not None and weight.data is not None
-        grid = self._own_grid(x, self._kind(operator, kernel))
-        inputs[place.x] = self._on_grid(x, grid)
-        scales = weight_grid(weight, place.axis)
+        qparams = self._own_qparams(x, self._kind(operator, kernel))
+        inputs[place.x] = self._quantized_with(x, qparams)
+        scales = weight_qparams(weight, place.axis)
         if is_derived(weight, scales) and weight.name not in self.made.derived:
             self.made.derived.append(weight.name)
         inputs[place.weight] = self._weight(weight, scales)
         bias = inputs[place.bias] if place.bias < len(inputs) else None
         if bias is not None:
-            inputs[place.bias] = self._bias(bias, grid, scales)
+            inputs[place.bias] = self._bias(bias, qparams, scales)
         self._compute(operator, kernel, inputs, operator.outputs, None)
 
     def _compute(
@@ -367,58 +374,60 @@ class _Integers(Parts):
                 self._keep(value, value)
                 outputs.append(value)
                 continue
-            grid = self.grids[id(value)]
-            given = fixed or brought(grid, kind)
+            qparams = self.all_qparams[id(value)]
+            given = fixed or aligned(qparams, kind)
             made = Value(value.name, np.dtype(given.dtype), value.shape, None, quantization(given))
             outputs.append(self._stands_for(made, value, Role.TENSOR, given))
-            after.append((value, made, grid))
+            after.append((value, made, qparams))
         self.made.graph.operators.append(replace(operator, inputs=list(inputs), outputs=outputs))
-        for value, made, grid in after:
-            if not _is_equal(fixed or brought(grid, kind), grid):
+        for value, made, qparams in after:
+            if not _is_equal(fixed or aligned(qparams, kind), qparams):
                 made.name = self._name(value, Role.COMPUTED)
-                self._stands_for(made, value, Role.COMPUTED, fixed or brought(grid, kind))
-                made = self._stands_for(self._requantized(made, grid, value.name), value, Role.TENSOR, grid)
-            self.whole[id(value), grid] = self._clamped(made, grid, value.name)
+                self._stands_for(made, value, Role.COMPUTED, fixed or aligned(qparams, kind))
+                made = self._stands_for(
+                    self._requantized(made, qparams, value.name), value, Role.TENSOR, qparams
+                )
+            self.whole[id(value), qparams] = self._clamped(made, qparams, value.name)
 
     # ---- tensors in one form and the other
 
-    def _on_grid(self, value: Value, grid: QParams) -> Value:
+    def _quantized_with(self, value: Value, qparams: QParams) -> Value:
         """Returns ``value`` quantized with these QParams."""
         if value.is_constant:
-            return self._constant(value, grid)
-        key = id(value), grid
+            return self._constant(value, qparams)
+        key = id(value), qparams
         if key in self.whole:
             return self.whole[key]
-        own = self.grids[id(value)]
+        own = self.all_qparams[id(value)]
         if (id(value), own) in self.whole:
-            if _is_equal(own, grid):
+            if _is_equal(own, qparams):
                 return self.whole[id(value), own]
             # what int8 operators get of a tensor in int16 is what it is to them
-            role = Role.QUANTIZED if (own.dtype, grid.dtype) == ("int16", "int8") else Role.REQUANTIZED
+            role = Role.QUANTIZED if (own.dtype, qparams.dtype) == ("int16", "int8") else Role.REQUANTIZED
             name = self._name(value, role)
-            made = self._requantized(self.whole[id(value), own], grid, name)
+            made = self._requantized(self.whole[id(value), own], qparams, name)
         else:
             role = Role.QUANTIZED
             name = self._name(value, role)
-            made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
+            made = Value(name, np.dtype(qparams.dtype), value.shape, None, quantization(qparams))
             self._append("QUANTIZE", [self.plain[id(value)]], [made], made.name)
-        self._stands_for(made, value, role, grid)
-        self.whole[key] = self._clamped(made, grid, name)
+        self._stands_for(made, value, role, qparams)
+        self.whole[key] = self._clamped(made, qparams, name)
         return self.whole[key]
 
-    def _own_grid(self, value: Value, kind: str) -> QParams:
+    def _own_qparams(self, value: Value, kind: str) -> QParams:
         """Returns the QParams of an operand, for a kernel in ``kind``."""
         if not value.is_constant:
-            return brought(self.grids[id(value)], kind)
+            return aligned(self.all_qparams[id(value)], kind)
         assert value.data is not None
-        grid = None if value.qparams is None else activation_grid(value.qparams, kind)
-        return grid or constant_grid(value.data, kind)
+        qparams = None if value.qparams is None else activation_qparams(value.qparams, kind)
+        return qparams or constant_qparams(value.data, kind)
 
     def _float(self, value: Value) -> Value:
         """Returns ``value`` in float, dequantized if needed."""
         if value.is_constant or id(value) in self.plain:
             return self.plain.get(id(value), value)
-        whole = self.whole[id(value), self.grids[id(value)]]
+        whole = self.whole[id(value), self.all_qparams[id(value)]]
         made = Value(self._name(value, Role.DEQUANTIZED), FLOAT, value.shape)
         self._stands_for(made, value, Role.DEQUANTIZED)
         self._append("DEQUANTIZE", [whole], [made], made.name)
@@ -435,15 +444,15 @@ class _Integers(Parts):
     def _name(self, value: Value, role: Role) -> str:
         return self.names.free(name_of_form(value.name, role))
 
-    def _requantized(self, value: Value, grid: QParams, name: str) -> Value:
+    def _requantized(self, value: Value, qparams: QParams, name: str) -> Value:
         """Requantizes by a product with one, rounded once, since XNNPACK's QUANTIZE of int8 also rounds the
         ratio.
 
         Where nearly all is beyond the range, the product would wrap around.
         """
-        made = Value(name, np.dtype(grid.dtype), value.shape, None, quantization(grid))
+        made = Value(name, np.dtype(qparams.dtype), value.shape, None, quantization(qparams))
         assert value.quantization is not None
-        ratio = float(value.quantization.scale[0]) / grid.scale[0]
+        ratio = float(value.quantization.scale[0]) / qparams.scale[0]
         if value.dtype == made.dtype == np.int8 and ratio < _FAR:
             self._append("MUL", [value, self._one(ratio)], [made], name)
         else:
@@ -451,20 +460,20 @@ class _Integers(Parts):
         self.made.requantized += 1
         return made
 
-    def _clamped(self, value: Value, grid: QParams, name: str) -> Value:
+    def _clamped(self, value: Value, qparams: QParams, name: str) -> Value:
         """Clamps ``value`` to a range that does not use all of its type."""
-        low, high = (grid.quant_min, grid.quant_max) if grid.inferred else _WIDE[grid.dtype]
-        if grid.quant_min > low:
-            value = self._limited("MAXIMUM", value, grid, grid.quant_min, name)
-        if grid.quant_max < high:
-            value = self._limited("MINIMUM", value, grid, grid.quant_max, name)
+        low, high = (qparams.quant_min, qparams.quant_max) if qparams.inferred else _WIDE[qparams.dtype]
+        if qparams.quant_min > low:
+            value = self._limited("MAXIMUM", value, qparams, qparams.quant_min, name)
+        if qparams.quant_max < high:
+            value = self._limited("MINIMUM", value, qparams, qparams.quant_max, name)
         return value
 
-    def _limited(self, type: str, value: Value, grid: QParams, limit: int, name: str) -> Value:
+    def _limited(self, type: str, value: Value, qparams: QParams, limit: int, name: str) -> Value:
         steps = np.array(limit, value.dtype)
         bound = Value(self.names.free(f"{name}_limit"), value.dtype, (), steps, value.quantization)
-        number = np.array((limit - grid.zero_point[0]) * grid.scale[0], FLOAT)
-        self.made.stored.append((bound, Value(bound.name, FLOAT, (), number), grid))
+        number = np.array((limit - qparams.zero_point[0]) * qparams.scale[0], FLOAT)
+        self.made.stored.append((bound, Value(bound.name, FLOAT, (), number), qparams))
         made = Value(name, value.dtype, value.shape, None, value.quantization)
         value.name = self.names.free(f"{name}_unlimited")
         self._takes_place_of(made, value, Role.UNCLAMPED)

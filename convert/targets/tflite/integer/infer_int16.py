@@ -23,15 +23,15 @@ _SMALLEST = 1e-30  # range, of which a step is still a number in float32
 _ENDLESS = 1e38  # numbers that stand for infinity, as what windows of maxima are padded with
 
 
-def fine(grid: QParams, count: int = 1, *, is_positive: bool = False) -> QParams:
+def fine(qparams: QParams, count: int = 1, *, is_positive: bool = False) -> QParams:
     """Returns int16 QParams that contain all steps of the int8 ones, subdivided as finely as possible.
 
     These are a multiple of ``count``, if as many fit, so that the mean of so many numbers is on the grid.
     Else they are even and no power of two: QUANTIZE, which rounds in two steps, brings these back right.
     """
-    if grid.dtype == "int16":
-        return grid
-    low, high = (end - grid.zero_point[0] for end in (grid.quant_min, grid.quant_max))
+    if qparams.dtype == "int16":
+        return qparams
+    low, high = (end - qparams.zero_point[0] for end in (qparams.quant_min, qparams.quant_max))
     low = 0 if is_positive else low
     parts = _LARGEST // max(-low, high, 1)
     if 1 < count <= parts:
@@ -39,7 +39,7 @@ def fine(grid: QParams, count: int = 1, *, is_positive: bool = False) -> QParams
     elif parts > 4:
         parts -= parts % 2
         parts -= 2 * (parts & (parts - 1) == 0)
-    scale = float(np.float32(grid.scale[0] / parts))
+    scale = float(np.float32(qparams.scale[0] / parts))
     return QParams("int16", (scale,), (0,), low * parts, high * parts, inferred=True)
 
 
@@ -60,10 +60,10 @@ def _over(low: float, high: float, scale: float) -> QParams:
     return QParams("int16", (scale,), (0,), *ends, inferred=True)
 
 
-def ends_of(grid: QParams) -> Range:
+def ends_of(qparams: QParams) -> Range:
     """Returns the smallest and the largest real value of QParams."""
-    zero, scale = grid.zero_point[0], grid.scale[0]
-    return (grid.quant_min - zero) * scale, (grid.quant_max - zero) * scale
+    zero, scale = qparams.zero_point[0], qparams.scale[0]
+    return (qparams.quant_min - zero) * scale, (qparams.quant_max - zero) * scale
 
 
 def leaving(graph: TargetGraph) -> set[int]:
@@ -80,7 +80,11 @@ def leaving(graph: TargetGraph) -> set[int]:
 
 
 def unrounded(
-    operator: Operator, grids: Mapping[int, QParams], kind: IntegerType, leaves: bool, positive: set[int]
+    operator: Operator,
+    all_qparams: Mapping[int, QParams],
+    kind: IntegerType,
+    leaves: bool,
+    positive: set[int],
 ) -> QParams | None:
     """Returns inferred QParams of an integer operator's result; None where its range is not known.
 
@@ -95,9 +99,9 @@ def unrounded(
     numbers = [operator.inputs[i] for i in known.data_of(len(operator.inputs))]
     operands = [value for value in numbers if value is not None]
     computed = [value for value in operands if not value.is_constant]
-    if not computed or any(id(value) not in grids for value in computed):
+    if not computed or any(id(value) not in all_qparams for value in computed):
         return None
-    own = grids[id(computed[0])]
+    own = all_qparams[id(computed[0])]
     if kernel.relation == "fixed":
         scale, zero = kernel.fixed[kind]
         ends = (-128, 127) if kind == "int8" else (-32768, 32767)
@@ -110,26 +114,26 @@ def unrounded(
     if kernel.relation == "weights":
         span = _of_products(operator, own)
     else:
-        span = known.range_of(operator, [_ends(value, grids) for value in operands])
+        span = known.range_of(operator, [_ends(value, all_qparams) for value in operands])
     if span is None:
         return None
     span = _activated(operator, span)
     if kind == "int16" and known.moves:
         # one that an operand is on with all its steps, if it has them all
-        own_grids = (fine(grids[id(value)]) for value in computed)
-        found = [grid for grid in own_grids if _holds(grid, span)]
+        own_qparams = (fine(all_qparams[id(value)]) for value in computed)
+        found = [qparams for qparams in own_qparams if _holds(qparams, span)]
         if found:
-            return _over(*span, min(grid.scale[0] for grid in found))
+            return _over(*span, min(qparams.scale[0] for qparams in found))
     return spanning(*span, kind)
 
 
-def _holds(grid: QParams, span: Range) -> bool:
-    return -grid.scale[0] * _LARGEST <= span[0] and span[1] <= grid.scale[0] * _LARGEST
+def _holds(qparams: QParams, span: Range) -> bool:
+    return -qparams.scale[0] * _LARGEST <= span[0] and span[1] <= qparams.scale[0] * _LARGEST
 
 
-def _ends(value: Value, grids: Mapping[int, QParams]) -> Range:
+def _ends(value: Value, all_qparams: Mapping[int, QParams]) -> Range:
     if not value.is_constant:
-        return ends_of(grids[id(value)])
+        return ends_of(all_qparams[id(value)])
     data = value.data
     assert data is not None
     data = data[np.abs(data) < _ENDLESS]

@@ -22,7 +22,7 @@ from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.element_types import OLDEST
 from tmconvert.targets.tflite.integer.prepare import prepared
-from tmconvert.targets.tflite.integer.qparams import operands, settled, steps_of
+from tmconvert.targets.tflite.integer.qparams import operands, resolved_qparams, steps_of
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.activations import TABLE, TABLE_OF_TWO, TABLES
 from tmconvert.targets.tflite.runtimes import kernel_release
@@ -51,52 +51,56 @@ def tabulated(
 
 
 def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: IntegerType, infers: bool) -> TargetGraph:
-    grids, users = settled(graph, kind, infers=infers), _users(graph)
+    all_qparams, users = resolved_qparams(graph, kind, infers=infers), _users(graph)
     values = [*graph.inputs, *(value for operator in graph.operators for value in operator.outputs)]
     nodes = {id(value): node for value in values if (node := graph.node_of(value)) is not None}
-    known = {nodes[id(value)]: value for value in values if id(value) in nodes and id(value) in grids}
+    known = {nodes[id(value)]: value for value in values if id(value) in nodes and id(value) in all_qparams}
     operators = []
     for operator in graph.operators:
         node = nodes.get(id(operator.outputs[0]))
         table = None
         if not isinstance(node, TensorNode) or operator.type in TABLES:
             pass
-        elif _is_wanted(operator, grids, graph.version) or (infers and _is_lacking(operator, grids, users)):
+        elif _is_wanted(operator, all_qparams, graph.version) or (
+            infers and _is_lacking(operator, all_qparams, users)
+        ):
             functions = (_Function(known, catalogue, node, most) for most in (2, 1))
-            tables = (_table(operator, node, function, grids) for function in functions)
+            tables = (_table(operator, node, function, all_qparams) for function in functions)
             table = next((each for each in tables if each is not None), None)
         operators.append(table or operator)
     if operators == graph.operators:
         return graph
     made = replace(graph, operators=_used(operators, graph.outputs))
-    again = settled(made, kind, infers=infers)
-    lost = [each for each in made.operators if each.type in TABLES and not _has_grid(each, grids, again)]
+    again = resolved_qparams(made, kind, infers=infers)
+    lost = [
+        each for each in made.operators if each.type in TABLES and not _has_qparams(each, all_qparams, again)
+    ]
     return graph if lost else made
 
 
-def _is_wanted(operator: Operator, grids: Mapping[int, QParams], runtime: int | str) -> bool:
+def _is_wanted(operator: Operator, all_qparams: Mapping[int, QParams], runtime: int | str) -> bool:
     """Whether the source quantizes the result, and the runtime has no sufficiently accurate kernel."""
     result, kernel = operator.outputs[0], spec(operator.type).integer
-    if result.qparams is None or result.qparams.inferred or id(result) not in grids:
+    if result.qparams is None or result.qparams.inferred or id(result) not in all_qparams:
         return False
     numbers = [] if kernel is None else operands(operator)
-    kinds = [grids[id(value)].dtype for value in (result, *numbers) if id(value) in grids]
+    kinds = [all_qparams[id(value)].dtype for value in (result, *numbers) if id(value) in all_qparams]
     kind = max(kinds, key=("int8", "int16").index)
     if kind == "int8" and kernel is not None and kernel.is_rough:
-        return kernel.fixed[kind][0] > COARSER * grids[id(result)].scale[0]
+        return kernel.fixed[kind][0] > COARSER * all_qparams[id(result)].scale[0]
     if kernel is None or kind not in kernel.types:
         return True
     assert isinstance(runtime, int)
     if kernel_release(operator.type, kind) > max(runtime, OLDEST):
         return True
     computed = [value for value in numbers if not value.is_constant]
-    if any(id(value) not in grids for value in computed):
+    if any(id(value) not in all_qparams for value in computed):
         return True
-    return kernel.relation in ("free", "fixed") and any(grids[id(value)].inferred for value in computed)
+    return kernel.relation in ("free", "fixed") and any(all_qparams[id(value)].inferred for value in computed)
 
 
 def _is_lacking(
-    operator: Operator, grids: Mapping[int, QParams], users: Mapping[int, list[Operator]]
+    operator: Operator, all_qparams: Mapping[int, QParams], users: Mapping[int, list[Operator]]
 ) -> bool:
     """Whether an unquantized result is needed in int16 and no kernel computes it."""
     result, kernel = operator.outputs[0], spec(operator.type).integer
@@ -105,7 +109,7 @@ def _is_lacking(
     if not all(spec(user.type).integer is not None for user in users.get(id(result), [])):
         return False
     if kernel is not None and "int16" in kernel.types and not kernel.is_rough:
-        return id(result) not in grids and kernel.relation == "free"
+        return id(result) not in all_qparams and kernel.relation == "free"
     return kernel is None or kernel.relation in ("free", "fixed")
 
 
@@ -180,7 +184,7 @@ class _Function:
 
 
 def _table(
-    operator: Operator, node: TensorNode, function: _Function, grids: Mapping[int, QParams]
+    operator: Operator, node: TensorNode, function: _Function, all_qparams: Mapping[int, QParams]
 ) -> Operator | None:
     if not function.is_found:
         return None
@@ -191,11 +195,11 @@ def _table(
         return None
     if np.broadcast_shapes(*(value.shape for value in operands)) != result.shape:
         return None
-    steps = [grids[id(value)] for value in operands]
-    given = grids.get(id(result))
-    if len(operands) == 2 and (given is None or any(grid.dtype != "int8" for grid in (*steps, given))):
+    steps = [all_qparams[id(value)] for value in operands]
+    given = all_qparams.get(id(result))
+    if len(operands) == 2 and (given is None or any(qparams.dtype != "int8" for qparams in (*steps, given))):
         return None
-    numbers = [_numbers(grid) for grid in steps]
+    numbers = [_numbers(qparams) for qparams in steps]
     if len(operands) == 2:
         numbers[0] = numbers[0][:, None]
     made = np.asarray(function(*numbers), np.float32)
@@ -207,13 +211,13 @@ def _table(
     return replace(operator, type=kind, inputs=[*operands, table], attributes={})
 
 
-def _is_steep(made: np.ndarray, grid: QParams | None) -> bool:
+def _is_steep(made: np.ndarray, qparams: QParams | None) -> bool:
     """Whether the result changes by more than half an 8-bit step per step of the operand.
 
     The operand is not exact then: its last step is rounded.
     """
     with np.errstate(all="ignore"):
-        step = float(np.ptp(made)) / 255 if grid is None or grid.dtype == "int16" else grid.scale[0]
+        step = float(np.ptp(made)) / 255 if qparams is None or qparams.dtype == "int16" else qparams.scale[0]
         return not bool(np.max(np.abs(np.diff(made)), initial=0) <= step / 2)
 
 
@@ -223,10 +227,10 @@ def _fits_into(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return len(shape) <= len(other) and all(extent in (1, wanted) for extent, wanted in pairs)
 
 
-def _numbers(grid: QParams) -> np.ndarray:
+def _numbers(qparams: QParams) -> np.ndarray:
     """Returns the real value of each integer."""
-    steps = np.array(steps_of(grid), np.float32) - np.float32(grid.zero_point[0])
-    return np.asarray(steps * np.float32(grid.scale[0]))
+    steps = np.array(steps_of(qparams), np.float32) - np.float32(qparams.zero_point[0])
+    return np.asarray(steps * np.float32(qparams.scale[0]))
 
 
 def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Operator]:
@@ -239,6 +243,6 @@ def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Opera
     return kept[::-1]
 
 
-def _has_grid(table: Operator, before: Mapping[int, QParams], after: Mapping[int, QParams]) -> bool:
+def _has_qparams(table: Operator, before: Mapping[int, QParams], after: Mapping[int, QParams]) -> bool:
     """Whether the operands of a table still have the QParams for which it was computed."""
     return all(before[id(x)] == after.get(id(x)) for x in table.inputs[:-1])

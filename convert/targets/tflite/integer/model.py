@@ -26,18 +26,18 @@ class FloatFallback:
 class IntegerGraph:
     """``graph`` in integers, and the data of its notes.
 
-    ``requantized`` counts the tensors that are brought to another grid, ``derived`` are weights whose
-    scales the source does not say, ``integers`` counts the operators on integers by their type. ``stored``
-    has each constant in integers beside the float one, and its grid; ``grids`` has that of each tensor that
-    the float graph has, too.
+    ``requantized`` counts the tensors that are requantized with other QParams, ``derived`` are weights whose
+    scales the source does not have, ``integers`` counts the operators on integers by their type. ``stored``
+    has each constant in integers, next to the float one, and its QParams; ``all_qparams`` those of tensors
+    that the float graph has, too.
     """
 
     graph: TargetGraph
     activations: IntegerType
     integers: Counter[str] = field(default_factory=Counter)
     stored: list[tuple[Value, Value, QParams]] = field(default_factory=list)
-    grids: dict[Value, QParams] = field(default_factory=dict)
-    islands: list[FloatFallback] = field(default_factory=list)
+    all_qparams: dict[Value, QParams] = field(default_factory=dict)
+    fallbacks: list[FloatFallback] = field(default_factory=list)
     requantized: int = 0
     derived: list[str] = field(default_factory=list)
     clipped: int = 0
@@ -45,27 +45,27 @@ class IntegerGraph:
     def notes(self) -> list[str]:
         """Returns the notes of a report."""
         counts = [f"{count} operators in {kind}" for kind, count in sorted(self.integers.items())]
-        told = [
+        lines = [
             ", ".join(reversed(counts)) or ("no operator computes: the model only quantizes and dequantizes")
         ]
         if self.requantized:
-            told.append(f"{self.requantized} tensors are requantized to another scale")
+            lines.append(f"{self.requantized} tensors are requantized to another scale")
         if self.clipped:
-            told.append(
+            lines.append(
                 f"{self.clipped} weights of -128 are clipped to -127, since kernels of some processors "
                 "overflow for -128: wide_weights keeps them"
             )
         if self.derived:
-            told.append(f"weight scales measured on the weights themselves: {_listed(self.derived)}")
+            lines.append(f"weight scales measured on the weights themselves: {_listed(self.derived)}")
         for is_lacking, why in (
             (True, "without scales in the model"),
             (False, f"without a kernel for {self.activations}"),
         ):
-            islands = [island for island in self.islands if bool(island.lacking) == is_lacking]
-            names = [island.operator.outputs[0].name for island in islands]
+            fallbacks = [fallback for fallback in self.fallbacks if bool(fallback.lacking) == is_lacking]
+            names = [fallback.operator.outputs[0].name for fallback in fallbacks]
             if names:
-                told.append(f"operators kept in float, {why}: {_listed(names)}")
-        return told
+                lines.append(f"operators kept in float, {why}: {_listed(names)}")
+        return lines
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

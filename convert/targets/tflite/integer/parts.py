@@ -27,46 +27,46 @@ class Parts:
         self.constants: dict[tuple[int, QParams], Value] = {}
         self.ones: dict[int, Value] = {}  # shared by all that multiply by one, by its steps
 
-    def _constant(self, value: Value, grid: QParams) -> Value:
-        key = id(value), grid
+    def _constant(self, value: Value, qparams: QParams) -> Value:
+        key = id(value), qparams
         if key not in self.constants:
             assert value.data is not None
-            steps = quantize(value.data, grid).astype(grid.dtype)
-            self.constants[key] = self._stored(value, steps, grid)
+            steps = quantize(value.data, qparams).astype(qparams.dtype)
+            self.constants[key] = self._stored(value, steps, qparams)
         return self.constants[key]
 
-    def _weight(self, value: Value, grid: QParams) -> Value:
-        key = id(value), grid
+    def _weight(self, value: Value, qparams: QParams) -> Value:
+        key = id(value), qparams
         if key not in self.constants:
             if value.qparams is not None and value.data is not None:
                 self.made.clipped += clipped_weights(value.data, value.qparams)
-            self.constants[key] = self._stored(value, weight_steps(value, grid), grid)
+            self.constants[key] = self._stored(value, weight_steps(value, qparams), qparams)
         return self.constants[key]
 
     def _bias(self, value: Value, x: QParams, weight: QParams) -> Value:
         """Returns an int32 bias with scale = that of the input times that of the weights."""
         scales = np.float64(x.scale[0]) * np.array(weight.scale, np.float64)
-        grid = QParams(
+        qparams = QParams(
             "int32" if x.dtype == "int8" else "int64",
             tuple(map(float, scales.astype(np.float32))),
             (0,) * len(scales),
             *_LIMITS[x.dtype],
             None if len(scales) == 1 else 0,
         )
-        key = id(value), grid
+        key = id(value), qparams
         if key not in self.constants:
             assert value.data is not None
-            steps = value.data.astype(np.float64) / np.array(grid.scale)
-            steps = np.clip(np.trunc(steps + np.copysign(0.5, steps)), grid.quant_min, grid.quant_max)
-            self.constants[key] = self._stored(value, steps.astype(grid.dtype), grid)
+            steps = value.data.astype(np.float64) / np.array(qparams.scale)
+            steps = np.clip(np.trunc(steps + np.copysign(0.5, steps)), qparams.quant_min, qparams.quant_max)
+            self.constants[key] = self._stored(value, steps.astype(qparams.dtype), qparams)
         return self.constants[key]
 
-    def _stored(self, value: Value, steps: np.ndarray, grid: QParams) -> Value:
+    def _stored(self, value: Value, steps: np.ndarray, qparams: QParams) -> Value:
         is_taken = value.name in self.constant_names or value.name in self.computed_names
         name = self.names.free(f"{value.name}_again") if is_taken else value.name
         self.constant_names.add(name)
-        made = Value(name, steps.dtype, value.shape, steps, quantization(grid))
-        self.made.stored.append((made, value, grid))
+        made = Value(name, steps.dtype, value.shape, steps, quantization(qparams))
+        self.made.stored.append((made, value, qparams))
         return made
 
     # ---- names and operators
@@ -84,11 +84,11 @@ class Parts:
         """
         count = 1 if ratio >= 0.5 else 64
         if count not in self.ones:
-            grid = QParams("int8", (1 / count,), (0,), -128, 127)
+            qparams = QParams("int8", (1 / count,), (0,), -128, 127)
             steps = np.array(count, np.int8)
             name = self.names.free("one")
-            self.ones[count] = Value(name, steps.dtype, (), steps, quantization(grid))
-            self.made.stored.append((self.ones[count], Value(name, FLOAT, (), np.array(1, FLOAT)), grid))
+            self.ones[count] = Value(name, steps.dtype, (), steps, quantization(qparams))
+            self.made.stored.append((self.ones[count], Value(name, FLOAT, (), np.array(1, FLOAT)), qparams))
         return self.ones[count]
 
     def _counted(self, type: str, value: Value, number: np.ndarray, name: str) -> Value:

@@ -23,7 +23,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 _LOWEST = float(np.finfo(np.float32).min)
 
 
-def activation_grid(qparams: QParams, kind: str) -> QParams | None:
+def activation_qparams(qparams: QParams, kind: str) -> QParams | None:
     """Returns the int8 or int16 QParams of an activation; None for per-channel parameters, or more bits.
 
     Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
@@ -52,18 +52,18 @@ def activation_grid(qparams: QParams, kind: str) -> QParams | None:
     return QParams("int8", qparams.scale, qparams.zero_point, qparams.quant_min, qparams.quant_max)
 
 
-def brought(grid: QParams, kind: str) -> QParams:
+def aligned(qparams: QParams, kind: str) -> QParams:
     """Converts QParams to the other type: int16 ones contain all steps of the int8 ones."""
-    if grid.dtype == kind:
-        return grid
+    if qparams.dtype == kind:
+        return qparams
     if kind == "int16":
-        return fine(grid)
-    if grid.inferred and (spanned := spanning(*ends_of(grid), kind)) is not None:
+        return fine(qparams)
+    if qparams.inferred and (spanned := spanning(*ends_of(qparams), kind)) is not None:
         return spanned
-    return _symmetric(grid.scale[0] * RANGES["int16"][1], RANGES[kind][1], kind)
+    return _symmetric(qparams.scale[0] * RANGES["int16"][1], RANGES[kind][1], kind)
 
 
-def fixed_grid(type: str, kind: str) -> QParams:
+def fixed_qparams(type: str, kind: str) -> QParams:
     """Returns the QParams of the results of a "fixed" kernel."""
     kernel = spec(type).integer
     assert kernel is not None
@@ -71,23 +71,23 @@ def fixed_grid(type: str, kind: str) -> QParams:
     return QParams(kind, (scale,), (zero_point,), *RANGES[kind])
 
 
-def steps_of(grid: QParams) -> range:
+def steps_of(qparams: QParams) -> range:
     """Returns the integers for which a lookup table has entries: those of the range, for int8 all."""
-    low, high = RANGES["int8"] if grid.dtype == "int8" else _ends(grid)
+    low, high = RANGES["int8"] if qparams.dtype == "int8" else _ends(qparams)
     return range(low, high + 1)
 
 
-def summand_grid(value: Value, grid: QParams, result: QParams) -> QParams:
+def summand_qparams(value: Value, qparams: QParams, result: QParams) -> QParams:
     """Returns the QParams of a summand: its own, or those of the sum, where these are much finer."""
-    is_coarse = is_zero(value) or grid.scale[0] > _COARSEST * result.scale[0]
-    return brought(result, grid.dtype) if is_coarse else grid
+    is_coarse = is_zero(value) or qparams.scale[0] > _COARSEST * result.scale[0]
+    return aligned(result, qparams.dtype) if is_coarse else qparams
 
 
 def is_zero(value: Value) -> bool:
     return value.data is not None and not value.data.any()
 
 
-def constant_grid(data: np.ndarray, kind: str) -> QParams:
+def constant_qparams(data: np.ndarray, kind: str) -> QParams:
     """Returns the finest QParams that contain 0 and all elements of a constant."""
     low, high = min(float(np.min(data, initial=0)), 0.0), max(float(np.max(data, initial=0)), 0.0)
     if kind == "int16" or low == 0 == high or _is_one_number(data):
@@ -97,7 +97,7 @@ def constant_grid(data: np.ndarray, kind: str) -> QParams:
     return QParams("int8", (scale,), (zero_point,), -128, 127)
 
 
-def weight_grid(value: Value, axis: int | None) -> QParams:
+def weight_qparams(value: Value, axis: int | None) -> QParams:
     """Returns int8 QParams with zero point 0: the source's scales if valid, else the finest in [-127, 127].
 
     ``axis`` has the channels, None asks for one scale. A weight that the source has on another kind of grid
@@ -127,20 +127,20 @@ def _is_symmetric(qparams: QParams) -> bool:
     return not any(qparams.zero_point) and qparams.quant_min >= -128 and qparams.quant_max <= 127
 
 
-def weight_steps(value: Value, grid: QParams) -> np.ndarray:
+def weight_steps(value: Value, qparams: QParams) -> np.ndarray:
     """Quantizes the weights to int8."""
-    return quantize(_known(value), grid).astype(np.int8)
+    return quantize(_known(value), qparams).astype(np.int8)
 
 
 def restored_weight(value: Value, axis: int) -> np.ndarray:
     """Dequantizes the integers of a weight; its channels are along ``axis``."""
-    grid = weight_grid(value, axis)
-    return fake_quantize(_known(value), grid)
+    qparams = weight_qparams(value, axis)
+    return fake_quantize(_known(value), qparams)
 
 
-def is_derived(value: Value, grid: QParams) -> bool:
+def is_derived(value: Value, qparams: QParams) -> bool:
     """Whether the scales of a weight are not the source's."""
-    return value.qparams is None or value.qparams.scale != grid.scale
+    return value.qparams is None or value.qparams.scale != qparams.scale
 
 
 def _known(value: Value) -> np.ndarray:
@@ -152,45 +152,45 @@ def _known(value: Value) -> np.ndarray:
     return fake_quantize(value.data, given)
 
 
-def quantization(grid: QParams) -> Quantization:
+def quantization(qparams: QParams) -> Quantization:
     """Returns the quantization in file form."""
     return Quantization(
-        np.array(grid.scale, np.float32), grid.channel_axis or 0, np.array(grid.zero_point, np.int64)
+        np.array(qparams.scale, np.float32), qparams.channel_axis or 0, np.array(qparams.zero_point, np.int64)
     )
 
 
-def settled(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> dict[int, QParams]:
+def resolved_qparams(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> dict[int, QParams]:
     """Propagates QParams through the graph: returns those of each input and result, by id.
 
     A kernel that only moves elements hands its grid on, in either direction; a clamp to its operand. With
     ``infers`` other results get one over the range that they can have (infer_int16.py).
     """
-    grids: dict[int, QParams] = {}
+    all_qparams: dict[int, QParams] = {}
     for value in _values(graph):
         given = value.qparams
         is_said = given is not None and (not given.inferred or (infers and given.dtype == "int16"))
-        grid = activation_grid(given, kind) if given is not None and is_said else None
-        if value.dtype == np.float32 and grid is not None:
-            grids[id(value)] = grid
+        qparams = activation_qparams(given, kind) if given is not None and is_said else None
+        if value.dtype == np.float32 and qparams is not None:
+            all_qparams[id(value)] = qparams
     positive, alone = _positive(graph), _used_once(graph)
     leaves = leaving(graph) if infers else set[int]()
     for operator in reversed(graph.operators):
         if all(
             id(value) in alone for value in operator.inputs if value is not None and not value.is_constant
         ):
-            _backward(operator, grids)
+            _backward(operator, all_qparams)
     for _ in range(2):
         for operator in graph.operators:
             made = None
-            if infers and spec(operator.type).integer is not None and not _keeps(operator, grids):
-                made = unrounded(operator, grids, kind, id(operator.outputs[0]) in leaves, positive)
-            _forward(operator, grids, positive, made)
+            if infers and spec(operator.type).integer is not None and not _keeps(operator, all_qparams):
+                made = unrounded(operator, all_qparams, kind, id(operator.outputs[0]) in leaves, positive)
+            _forward(operator, all_qparams, positive, made)
         for operator in reversed(graph.operators):
-            _backward(operator, grids)
-    return grids
+            _backward(operator, all_qparams)
+    return all_qparams
 
 
-def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
+def _keeps(operator: Operator, all_qparams: dict[int, QParams]) -> bool:
     """Whether results have the QParams of the operands, all of them."""
     known = spec(operator.type)
     if known.moves_one:
@@ -198,8 +198,8 @@ def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
     if known.integer is None or known.integer.relation != "same" or known.integer.is_within:
         return False
     values = operands(operator)
-    found = [grids.get(id(value)) for value in values if not value.is_constant]
-    if not found or found[0] is None or any(grid != found[0] for grid in found):
+    found = [all_qparams.get(id(value)) for value in values if not value.is_constant]
+    if not found or found[0] is None or any(qparams != found[0] for qparams in found):
         return False
     constants = [value.data for value in values if value.data is not None]
     # what is padded with the lowest number is for maxima: the grid's own is as good
@@ -207,7 +207,9 @@ def _keeps(operator: Operator, grids: dict[int, QParams]) -> bool:
     return is_padded or all(np.array_equal(fake_quantize(data, found[0]), data) for data in constants)
 
 
-def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], made: QParams | None) -> None:
+def _forward(
+    operator: Operator, all_qparams: dict[int, QParams], positive: set[int], made: QParams | None
+) -> None:
     """Propagates ``made``, the QParams of a result that differ from the operands'."""
     known = spec(operator.type)
     kernel = known.integer
@@ -216,35 +218,35 @@ def _forward(operator: Operator, grids: dict[int, QParams], positive: set[int], 
     results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
     if made is not None:
         for value in results:
-            grids.setdefault(id(value), made)
+            all_qparams.setdefault(id(value), made)
         return
-    grid = next((grids[id(value)] for value in operands(operator) if id(value) in grids), None)
-    if grid is not None and grid.dtype in kernel.fixed:
-        grid = fixed_grid(operator.type, grid.dtype)
-    elif (kernel.is_within or is_rectifier(operator.type)) and grid is not None:
-        grid = _finer(grid) if id(operator.inputs[0]) in positive else grid
-    elif kernel.relation != "same" or not _are_known(operator, grids):
+    qparams = next((all_qparams[id(value)] for value in operands(operator) if id(value) in all_qparams), None)
+    if qparams is not None and qparams.dtype in kernel.fixed:
+        qparams = fixed_qparams(operator.type, qparams.dtype)
+    elif (kernel.is_within or is_rectifier(operator.type)) and qparams is not None:
+        qparams = _finer(qparams) if id(operator.inputs[0]) in positive else qparams
+    elif kernel.relation != "same" or not _are_known(operator, all_qparams):
         return
-    if grid is not None:
+    if qparams is not None:
         for value in results:
-            grids.setdefault(id(value), grid)
+            all_qparams.setdefault(id(value), qparams)
 
 
-def _are_known(operator: Operator, grids: dict[int, QParams]) -> bool:
+def _are_known(operator: Operator, all_qparams: dict[int, QParams]) -> bool:
     """Whether no operand can exceed the ranges of the others."""
-    return all(value.is_constant or id(value) in grids for value in operands(operator))
+    return all(value.is_constant or id(value) in all_qparams for value in operands(operator))
 
 
-def _backward(operator: Operator, grids: dict[int, QParams]) -> None:
+def _backward(operator: Operator, all_qparams: dict[int, QParams]) -> None:
     known = spec(operator.type)
     is_same = known.integer is not None and known.integer.relation == "same" and not known.integer.is_within
     if known.activation is None and not is_same:  # rounding before a clamp or after it is the same
         return
-    grid = grids.get(id(operator.outputs[0]))
-    if grid is not None:
+    qparams = all_qparams.get(id(operator.outputs[0]))
+    if qparams is not None:
         for value in operands(operator):
             if not value.is_constant and value.dtype == np.float32:
-                grids.setdefault(id(value), grid)
+                all_qparams.setdefault(id(value), qparams)
 
 
 def operands(operator: Operator) -> list[Value]:
@@ -284,12 +286,12 @@ def is_rectifier(type: str) -> bool:
     return activation is not None and activation[0] >= 0
 
 
-def _finer(grid: QParams) -> QParams:
+def _finer(qparams: QParams) -> QParams:
     """Returns finer QParams, which use all steps for non-negative values."""
-    highest, steps = grid.quant_max - grid.zero_point[0], RANGES[grid.dtype]
-    if grid.dtype != "int8" or highest >= 255:
-        return grid
-    scale = float(np.float32(grid.scale[0] * highest / 255))
+    highest, steps = qparams.quant_max - qparams.zero_point[0], RANGES[qparams.dtype]
+    if qparams.dtype != "int8" or highest >= 255:
+        return qparams
+    scale = float(np.float32(qparams.scale[0] * highest / 255))
     return QParams("int8", (scale,), (steps[0],), *steps)
 
 

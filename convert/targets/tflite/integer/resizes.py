@@ -17,7 +17,7 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.symbolics.resizing import linear_matrix
 from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.qparams import settled
+from tmconvert.targets.tflite.integer.qparams import resolved_qparams
 
 _ONE, _HALF = 1024, 512
 _STEPS = 32767  # of 1, in the matrices
@@ -56,13 +56,13 @@ def resizes_in_products(graph: TargetGraph, kind: IntegerType, infers: bool = Tr
     """Returns a copy of ``graph`` with products where the int16 kernel is not exact."""
     if not any(operator.type == "RESIZE_BILINEAR" for operator in graph.operators):
         return graph
-    grids, operators = settled(graph, kind, infers=infers), []
+    all_qparams, operators = resolved_qparams(graph, kind, infers=infers), []
     for operator in graph.operators:
-        grid = grids.get(id(operator.outputs[0]))
-        wanted = operator.type == "RESIZE_BILINEAR" and grid is not None and grid.dtype == "int16"
-        given = grids.get(id(operator.inputs[0]))
-        if wanted and grid and given and _is_better(operator):
-            operators += _products(operator, given, grid)
+        qparams = all_qparams.get(id(operator.outputs[0]))
+        wanted = operator.type == "RESIZE_BILINEAR" and qparams is not None and qparams.dtype == "int16"
+        given = all_qparams.get(id(operator.inputs[0]))
+        if wanted and qparams and given and _is_better(operator):
+            operators += _products(operator, given, qparams)
         else:
             operators.append(operator)
     return replace(graph, operators=operators)
@@ -83,7 +83,7 @@ def needs_products(pairs: Sequence[tuple[int, int]], align_corners: bool) -> boo
     return fits and not all(is_exact(*pair, align_corners) for pair in pairs)
 
 
-def _products(resize: Operator, given: QParams, grid: QParams) -> list[Operator]:
+def _products(resize: Operator, given: QParams, qparams: QParams) -> list[Operator]:
     """Resizes height, then width, by products with [outputs, extent].
 
     What is between the two is on the grid of the operand, within whose range it is.
@@ -115,8 +115,8 @@ def _products(resize: Operator, given: QParams, grid: QParams) -> list[Operator]
         flat = reshaped(value, Value(f"{name}_flat", value.dtype, (many, extent, left)))
         data = linear_matrix(extent, outputs, align_corners).astype(np.float32)[None]
         matrix = Value(f"{name}_matrix", data.dtype, data.shape, data)
-        own = given if side == "rows" and width != columns and given.dtype == grid.dtype else grid
-        own = replace(own, inferred=grid.inferred, quant_min=-_STEPS - 1, quant_max=_STEPS)
+        own = given if side == "rows" and width != columns and given.dtype == qparams.dtype else qparams
+        own = replace(own, inferred=qparams.inferred, quant_min=-_STEPS - 1, quant_max=_STEPS)
         made = Value(name, value.dtype, (many, outputs, left), qparams=own)
         value = append("BATCH_MATMUL", [matrix, flat], made, {"adj_x": False, "adj_y": False})
     reshaped(value, result)

@@ -114,7 +114,7 @@ class AssignLayout:
             if isinstance(expr, Constant) or expr not in plan.takes_nhwc or _is_made_here(expr):
                 continue
             order: Layout | None = "nhwc" if plan.takes_nhwc[expr] else None
-            self._bring(graph, expr, order, converted)
+            self._align(graph, expr, order, converted)
             if plan.takes_nhwc[expr] and absorbs_flatten(graph, expr):
                 self._absorb_flatten(graph, expr)
                 record.did(expr, "flattens a channels-last tensor, whose weights are permuted")
@@ -122,14 +122,14 @@ class AssignLayout:
                 if is_image(node) and plan.gives_nhwc[expr]:
                     node.layout = "nhwc"  # type: ignore[attr-defined]
                     record.did(expr, "is channels-last now")
-        self._bring_outputs(graph, outputs, converted)
-        for (node, order), twin in converted.items():
-            assert twin.expr is not None
+        self._align_outputs(graph, outputs, converted)
+        for (node, order), counterpart in converted.items():
+            assert counterpart.expr is not None
             what = "channels-last" if order else "channels-first"
-            record.did(twin.expr, f"is a {what} copy of `{node.name}`")
+            record.did(counterpart.expr, f"is a {what} copy of `{node.name}`")
         return record
 
-    def _bring(
+    def _align(
         self,
         graph: InternalGraph,
         expr: Expr,
@@ -139,7 +139,7 @@ class AssignLayout:
         """Converts the rank-4 operands of an expression to the layout ``order``."""
         orders = iter(operand_orders(expr, self.catalogue, order))
 
-        def brought(leaf: object) -> object:
+        def aligned(leaf: object) -> object:
             if not isinstance(leaf, TensorNode):
                 return leaf
             wanted = next(orders)
@@ -147,7 +147,7 @@ class AssignLayout:
                 return leaf
             return self._converted(graph, leaf, wanted, converted, expr)
 
-        args = map_leaves(brought, expr.args)
+        args = map_leaves(aligned, expr.args)
         if args != expr.args:
             graph.set_arguments(expr, args, expr.kwargs)
 
@@ -162,9 +162,13 @@ class AssignLayout:
         if (node, order) not in converted:
             assert node.expr is not None
             if isinstance(node.expr, Constant):
-                twin = TensorNode(graph.free_name(f"{node.name}_{order}"), node.shape, node.dtype)
+                counterpart = TensorNode(graph.free_name(f"{node.name}_{order}"), node.shape, node.dtype)
                 constant = Constant(
-                    node.expr.stored, node.expr.name, result=twin, source=node.expr.source, made_by=self.name
+                    node.expr.stored,
+                    node.expr.name,
+                    result=counterpart,
+                    source=node.expr.source,
+                    made_by=self.name,
                 )
                 graph.insert(constant, before=before)
             else:
@@ -176,12 +180,12 @@ class AssignLayout:
                     name=node.name,
                     before=before,
                 )
-                twin = emitter.call("tm::relayout", node, order or "source")
-            twin.layout, twin.qparams = order, node.qparams
-            converted[node, order] = twin
+                counterpart = emitter.call("tm::relayout", node, order or "source")
+            counterpart.layout, counterpart.qparams = order, node.qparams
+            converted[node, order] = counterpart
         return converted[node, order]
 
-    def _bring_outputs(
+    def _align_outputs(
         self,
         graph: InternalGraph,
         nhwc: set[Node],
@@ -190,12 +194,12 @@ class AssignLayout:
         for node in dict.fromkeys(graph.outputs):
             order: Layout | None = "nhwc" if node in nhwc else None
             if is_image(node) and isinstance(node, TensorNode) and node.layout != order:
-                twin = self._converted(graph, node, order, converted, None)
+                counterpart = self._converted(graph, node, order, converted, None)
                 name = node.name
-                graph.set_result(replaced(graph.result, node, twin))
+                graph.set_result(replaced(graph.result, node, counterpart))
                 if not any(node is given for given in graph.inputs):
                     graph.rename(node, graph.free_name(f"{name}_source"))
-                    graph.rename(twin, name)
+                    graph.rename(counterpart, name)
 
     def _absorb_flatten(self, graph: InternalGraph, flatten: Expr) -> None:
         """Flattens in channels-last layout, and permutes the columns of the following weights instead."""

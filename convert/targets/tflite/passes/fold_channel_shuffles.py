@@ -237,15 +237,15 @@ class _Router:
         self.made: dict[Any, TensorNode] = {}
 
     def route(self, shuffles: Sequence[CallFunction]) -> None:
-        behind = _behind(shuffles)
+        after = _after(shuffles)
         for expr in list(self.graph):
             if not isinstance(expr, CallFunction):
                 continue
             if self.rules.moves(expr):
                 self.routes[expr.output] = self._moved(expr)
-            elif expr in behind and self.rules.carries(expr):
+            elif expr in after and self.rules.carries(expr):
                 self._carry(expr)
-            elif expr in behind:
+            elif expr in after:
                 self._absorb(expr)
 
     def _of(self, node: TensorNode) -> Route:
@@ -302,7 +302,7 @@ class _Router:
         return self.made[key]
 
 
-def _behind(exprs: Sequence[CallFunction]) -> set[Expr]:
+def _after(exprs: Sequence[CallFunction]) -> set[Expr]:
     """Returns all expressions that depend on a result of ``exprs``."""
     found: set[Expr] = set()
     ahead: list[Expr] = [user for expr in exprs for user in expr.output.users]

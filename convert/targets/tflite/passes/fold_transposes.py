@@ -198,9 +198,9 @@ class _Split(NamedTuple):
             return None
         made = _Split(attributes, start, groups)
         kinds = [{place >= start for place in group if split[place] != 1} for group in groups]
-        in_front = any(True in kind for kind in kinds[:-2])
+        before = any(True in kind for kind in kinds[:-2])
         is_clean = all(len(kind) < 2 for kind in kinds) and kinds[-1] == {True} and kinds[-2] <= {False}
-        return made if is_clean and (in_front or _selects(index)) else None
+        return made if is_clean and (before or _selects(index)) else None
 
     def rows(self, width: int) -> dict[str, Any]:
         """Returns the attributes of the view of ``x`` [..., width] with rows in their positions."""

@@ -11,11 +11,11 @@ from tmconvert.targets.tflite.operators import spec
 FLOAT_ONLY = frozenset({"float32"})
 
 
-def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRecord:
+def fuse_activations(graph: TargetGraph, *, keeps_qparams: bool = False) -> PassRecord:
     """Fuse activations into the operators before them, in place.
 
     An activation stays when the value before it has another user, is an output of the model,
-    or is made by an operator without a fused activation; with ``keeps_grids`` also when that value has
+    or is made by an operator without a fused activation; with ``keeps_qparams`` also when that value has
     quantization parameters of its own.
     """
     record = PassRecord("fuse_activations")
@@ -28,7 +28,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRe
         if value is None or producer is None:
             kept.append(operator)
             continue
-        reason = _refusal(producer, value, uses, keeps_grids=keeps_grids)
+        reason = _refusal(producer, value, uses, keeps_qparams=keeps_qparams)
         if reason is not None:
             record.refuse(operator, reason)
             kept.append(operator)
@@ -41,7 +41,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_grids: bool = False) -> PassRe
     return record
 
 
-def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_grids: bool) -> str | None:
+def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_qparams: bool) -> str | None:
     """Returns why an activation of ``value`` cannot be fused into the operator before it."""
     if not spec(producer.type).fuses_activation:
         return f"{producer.type} has no fused activation"
@@ -51,7 +51,7 @@ def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_gr
         return f"the {producer.type} before it has another activation"
     if name_of(value.dtype) not in FLOAT_ONLY:
         return f"kernels of {value.dtype} have no fused activation"
-    if keeps_grids and producer.outputs[0].qparams is not None:
+    if keeps_qparams and producer.outputs[0].qparams is not None:
         return f"its input `{value.name}` has quantization parameters of its own"
     return None
 

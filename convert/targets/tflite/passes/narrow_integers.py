@@ -255,8 +255,8 @@ def _is_small(value: Value, users: Mapping[int, Sequence[Operator]], outputs: se
         for operator in users.get(id(x), ()):
             place = spec(operator.type).index
             is_index = place is not None and operator.inputs[place] is x
-            is_told = operator.type == "CAST" or any(y is x for y in _operands(operator))
-            if operator.type == "FLOOR_MOD" or not (is_index or is_told):
+            is_reported = operator.type == "CAST" or any(y is x for y in _operands(operator))
+            if operator.type == "FLOOR_MOD" or not (is_index or is_reported):
                 return False
             made = [y for y in operator.outputs if y.dtype == _INT64 and id(y) not in seen]
             seen |= {id(y) for y in made}

@@ -32,8 +32,8 @@ class NarrowWeights(RewritePass[QParams]):
 
     def match(self, graph: InternalGraph, call: CallFunction) -> QParams | None:
         weight: Any = None if integer_weights(call) is None else call.args[1]
-        grid = weight.qparams if weight is not None and isinstance(weight.expr, Constant) else None
-        return grid if grid is not None and grid.quant_min == _LOWEST else None
+        qparams = weight.qparams if weight is not None and isinstance(weight.expr, Constant) else None
+        return qparams if qparams is not None and qparams.quant_min == _LOWEST else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: QParams) -> str | None:
         x, weight = call.args[0], call.args[1]
@@ -54,26 +54,26 @@ class NarrowWeights(RewritePass[QParams]):
         return f"has its weights `{weight.name}` clipped to [-127, 127]"
 
 
-def clipped_weights(data: np.ndarray, grid: QParams) -> int:
+def clipped_weights(data: np.ndarray, qparams: QParams) -> int:
     """Counts weights that are -128 in the source, and -127 with the QParams of the pass."""
-    if (grid.dtype, grid.quant_min) != ("int8", _LOWEST + 1):
+    if (qparams.dtype, qparams.quant_min) != ("int8", _LOWEST + 1):
         return 0
-    return int(np.count_nonzero(_is_lowest(data, replace(grid, quant_min=_LOWEST))))
+    return int(np.count_nonzero(_is_lowest(data, replace(qparams, quant_min=_LOWEST))))
 
 
-def _is_lowest(data: np.ndarray, grid: QParams) -> np.ndarray:
+def _is_lowest(data: np.ndarray, qparams: QParams) -> np.ndarray:
     """Returns which elements are -128; channels with a zero point are requantized."""
     columns = [1] * data.ndim
-    if grid.channel_axis is not None:
-        columns[grid.channel_axis] = -1
-    return (quantize(data, grid) <= _LOWEST) & (np.array(grid.zero_point) == 0).reshape(columns)
+    if qparams.channel_axis is not None:
+        columns[qparams.channel_axis] = -1
+    return (quantize(data, qparams) <= _LOWEST) & (np.array(qparams.zero_point) == 0).reshape(columns)
 
 
-def _is_above(grid: QParams | None) -> bool:
+def _is_above(qparams: QParams | None) -> bool:
     """Whether 8-bit QParams do not use -128: unsigned ones are shifted by 128."""
-    if grid is None:
+    if qparams is None:
         return False
-    lowest = grid.quant_min - 128 if grid.quant_max > 127 else grid.quant_min
+    lowest = qparams.quant_min - 128 if qparams.quant_max > 127 else qparams.quant_min
     return lowest > _LOWEST
 
 

@@ -20,7 +20,7 @@ from tmconvert.ir import InternalGraph
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.targets.tflite.integer.model import IntegerGraph
-from tmconvert.targets.tflite.integer.qparams import activation_grid, brought
+from tmconvert.targets.tflite.integer.qparams import activation_qparams, aligned
 from tmconvert.targets.tflite.reader import tflite_tensors
 from tmconvert.targets.tflite.verify.kernel_rules import TfliteRules
 from tmconvert.targets.tflite.verify.observed import observed
@@ -33,7 +33,7 @@ from tmconvert.verification.tensors import tensors_of
 
 
 def verify_integers(
-    path: Path, plain: TargetGraph, made: IntegerGraph, lowered: InternalGraph, truth: References
+    path: Path, plain: TargetGraph, made: IntegerGraph, lowered: InternalGraph, references: References
 ) -> Verification | None:
     """Compares the file at ``path`` with its source graphs; returns None, with a note, if not verifiable.
 
@@ -46,7 +46,7 @@ def verify_integers(
         path,
         plain,
         lowered,
-        truth,
+        references,
         lambda stored: tensors_of(made.graph, observed(path, stored)),
         TfliteRules(),
     )
@@ -80,10 +80,10 @@ def check_tensors(path: Path, made: IntegerGraph) -> None:
 def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
     """Raises VerificationError TM4001 where constants or named QParams differ from the source's."""
     kept: list[Kept] = []
-    for whole, value, grid in made.stored:
+    for whole, value, qparams in made.stored:
         assert whole.quantization is not None and whole.data is not None
         quantized = whole.quantization
-        kept.append(Kept(whole.name, whole.data, quantized.scale, zero_points(quantized), value, grid))
+        kept.append(Kept(whole.name, whole.data, quantized.scale, zero_points(quantized), value, qparams))
     check_constants(kept)
     nodes = {node: value for value in _values(plain) if (node := plain.node_of(value)) is not None}
     for value in _values(made.graph):
@@ -91,15 +91,15 @@ def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
         if origin is None or origin.role not in (Role.TENSOR, Role.QUANTIZED) or origin.plain is None:
             continue
         source = origin.plain if origin.is_inner else nodes.get(origin.node, origin.plain)
-        own = made.grids.get(origin.plain)
+        own = made.all_qparams.get(origin.plain)
         if source.qparams is not None and not source.qparams.inferred:
-            own = activation_grid(source.qparams, made.activations)
+            own = activation_qparams(source.qparams, made.activations)
         given = value.quantization
         if given is None or own is None or value.dtype.name not in (own.dtype, "uint8"):
             continue
         is_edge = value.dtype == np.uint8  # of the model, in integers of eight bits
-        shift, grid = (128, brought(own, "int8")) if is_edge else (0, own)
-        check_qparams(value.name, given.scale, zero_points(given) - shift, grid)
+        shift, qparams = (128, aligned(own, "int8")) if is_edge else (0, own)
+        check_qparams(value.name, given.scale, zero_points(given) - shift, qparams)
 
 
 def _values(graph: TargetGraph) -> list[Value]:

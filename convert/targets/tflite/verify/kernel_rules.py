@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, TensorNode
 from tmconvert.lowering.target_graph import Value
 from tmconvert.passes.matching import integer_weights
-from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_grid
+from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_qparams
 from tmconvert.targets.tflite.verify.kernel_error import slack_of
 from tmconvert.verification.integer_rules import IntegerRules, Slack
 
@@ -26,7 +26,7 @@ class TfliteRules(IntegerRules):
         return super().constant(node, value, call)
 
     def weight_scales(self, weight: TensorNode, value: np.ndarray, axis: int) -> tuple[float, ...]:
-        return weight_grid(_stored(weight, value), axis).scale
+        return weight_qparams(_stored(weight, value), axis).scale
 
     def slack(self, call: CallFunction, kind: str) -> Slack | None:
         return slack_of(call, kind)

@@ -59,8 +59,8 @@ def in_steps(array: np.ndarray, described: Mapping[str, Any]) -> np.ndarray:
     if dtype == array.dtype or not scale:
         return np.ascontiguousarray(array.astype(dtype, copy=False))
     ends = np.iinfo(dtype)
-    grid = QParams(dtype.name, (float(scale),), (int(zero_point),), int(ends.min), int(ends.max))
-    return np.ascontiguousarray(quantize(array, grid).astype(dtype))
+    qparams = QParams(dtype.name, (float(scale),), (int(zero_point),), int(ends.min), int(ends.max))
+    return np.ascontiguousarray(quantize(array, qparams).astype(dtype))
 
 
 def _observed(interpreter: Any, described: Mapping[str, Any]) -> Observed:

@@ -31,19 +31,19 @@ def _is_fit(operator: Operator, kernel: IntegerKernel) -> bool:
     numbers = operands(operator)
     if kernel.relation != "compared":
         numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
-    grids = [value.quantization for value in numbers if value.quantization is not None]
-    if len(grids) != len(numbers):
-        return not grids  # in float
+    all_qparams = [value.quantization for value in numbers if value.quantization is not None]
+    if len(all_qparams) != len(numbers):
+        return not all_qparams  # in float
     if kernel.relation == "same":
-        return len({_step(grid) for grid in grids}) == 1
+        return len({_step(qparams) for qparams in all_qparams}) == 1
     if kernel.relation == "fixed":
-        return _step(grids[-1]) == kernel.fixed[operator.outputs[0].dtype.name]
+        return _step(all_qparams[-1]) == kernel.fixed[operator.outputs[0].dtype.name]
     weights = spec(operator.type).weights
-    return weights is None or _is_product(operator, weights, grids[0])
+    return weights is None or _is_product(operator, weights, all_qparams[0])
 
 
-def _step(grid: Quantization) -> tuple[float, int]:
-    return float(grid.scale[0]), int(zero_points(grid)[0])
+def _step(qparams: Quantization) -> tuple[float, int]:
+    return float(qparams.scale[0]), int(zero_points(qparams)[0])
 
 
 def _is_product(operator: Operator, place: Weights, x: Quantization) -> bool:

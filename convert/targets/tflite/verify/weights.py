@@ -37,17 +37,17 @@ _MARGIN = 4
 
 
 def verify_compressed(
-    path: Path, plain: TargetGraph, compressed: Compressed, truth: References
+    path: Path, plain: TargetGraph, compressed: Compressed, source: References
 ) -> Verification | None:
     """Compares the file at ``path`` with its source; returns None, with a note, if not verifiable.
 
     Raises VerificationError for any of the three steps.
     """
     check_weights(path, compressed.stored)
-    references, inputs, notes = truth.references, truth.inputs, truth.notes
+    references, inputs, notes = source.references, source.inputs, source.notes
     with temporary_folder() as folder:
         float_path = _written(plain, folder, "plain")
-        verified = verify_written("tflite", [float_path], plain, truth)
+        verified = verify_written("tflite", [float_path], plain, source)
         runtime = runtime_for("tflite", path)
         if verified is None or runtime is None:
             return None
@@ -96,12 +96,14 @@ class _Files:
 
     runtime: Runtime
     path: Path
-    twins: Sequence[Path]
+    counterparts: Sequence[Path]
     names: Sequence[str]
 
     def compared(self, inputs: Mapping[str, np.ndarray], actual: Sequence[np.ndarray]) -> list[Comparison]:
         """Compares the outputs ``actual``, in the file's layout. Raises VerificationError."""
-        exact, *rounded = [self.runtime.run([twin], inputs, self.names) for twin in self.twins]
+        exact, *rounded = [
+            self.runtime.run([counterpart], inputs, self.names) for counterpart in self.counterparts
+        ]
         allowed = [each.tolerance for each in compare(exact, exact, self.names)]
         for outputs in rounded:
             moved = compare(outputs, exact, self.names)
