@@ -13,7 +13,7 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, spanning
-from tmconvert.targets.tflite.integer.qparams import settled
+from tmconvert.targets.tflite.integer.qparams import resolved_qparams
 from tmconvert.targets.tflite.verify import integers
 
 FLOAT = np.dtype(np.float32)
@@ -43,7 +43,7 @@ def value(qparams: QParams, shape: tuple[int, ...] = SHAPE, name: str = "x") -> 
 
 
 def found(made: TargetGraph) -> QParams:
-    result = settled(made, "int8")[id(made.operators[0].outputs[0])]
+    result = resolved_qparams(made, "int8")[id(made.operators[0].outputs[0])]
     assert result.inferred
     return result
 
@@ -94,16 +94,16 @@ def test_ranges(type: str) -> None:
 
 def test_what_cannot_be_known_has_no_grid() -> None:
     made = graph("ADD", value(ONE), Value("w", FLOAT, SHAPE))
-    assert id(made.operators[0].outputs[0]) not in settled(made, "int8")
+    assert id(made.operators[0].outputs[0]) not in resolved_qparams(made, "int8")
     made = graph("ADD", value(ONE), value(OTHER, name="w"))
-    assert id(made.operators[0].outputs[0]) not in settled(made, "int8", infers=False)
+    assert id(made.operators[0].outputs[0]) not in resolved_qparams(made, "int8", infers=False)
     assert spanning(0.0, 0.0, "int16") is None and spanning(-1e39, 1.0, "int8") is None
 
 
 def test_what_leaves_the_model_is_in_eight_bits() -> None:
     made = graph("MAXIMUM", value(ONE), value(OTHER, name="w"))
     made.outputs, made.operators = [made.operators[0].outputs[0]], made.operators[:1]
-    grids = settled(made, "int8")
+    grids = resolved_qparams(made, "int8")
     assert grids[id(made.outputs[0])].dtype == "int8"
     assert ends_of(grids[id(made.outputs[0])]) == pytest.approx((-1.0, 3.0), abs=0.03)
 
