@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.targets.caffe.float32_integers import inexact_parameter, refusal
 
 if TYPE_CHECKING:
     from tmconvert.targets.caffe.dialects.dialect import Dialect
@@ -44,6 +45,12 @@ class CaffeBuilder(Builder):
         values = [value for operator in operators for value in (*operator.inputs, *operator.outputs)]
         if any(0 in value.shape for value in values if value is not None):
             self.refuse("a Caffe blob cannot be empty")
+        self._check_integers(operators)
+
+    def _check_integers(self, operators: Sequence[Operator]) -> None:
+        found = inexact_parameter(operators)
+        if found is not None:
+            self.refuse(*refusal(found))
 
     def _is_power(self, value: Value | None) -> bool:
         """Whether a Power layer with an exponent computes ``value``."""

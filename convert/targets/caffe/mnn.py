@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.errors import VerificationError
+from tmconvert.targets.caffe.float32_integers import float32_inputs
+from tmconvert.verification.runtime import refusals
 from tmconvert.verification.worker import command
 
 SECONDS = 300
@@ -38,7 +40,8 @@ class MnnRuntime:
 
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            np.savez(folder / "inputs.npz", **{key: np.float32(array) for key, array in inputs.items()})
+            with refusals(self.name):
+                np.savez(folder / "inputs.npz", **float32_inputs(inputs))
             for number, part in enumerate(parts_for_mnn(paths[0], outputs)):
                 (folder / f"{number}.prototxt").write_text(part, encoding="utf-8")
             self._start([*command(f"{__package__}.mnn_process"), name, str(paths[1].resolve()), *outputs])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.targets.caffe.float32_integers import float32_inputs
 from tmconvert.targets.caffe.mnn import MnnRuntime
 from tmconvert.verification.runtime import FirstToTakeIt, IsolatedRuntime, Runtime, refusals, silent_stderr
 
@@ -42,8 +43,8 @@ class OpenCvRuntime(IsolatedRuntime):
         with refusals(self.name), silent_stderr():
             tops = caffe_tops(paths[0])
             net = cv2.dnn.readNetFromCaffe(*map(os.fspath, paths))
-            for name, array in inputs.items():
-                net.setInput(np.ascontiguousarray(array, np.float32), name)
+            for name, array in float32_inputs(inputs).items():
+                net.setInput(array, name)
             places = [_opencv_place(net, name, *tops[name]) for name in outputs]
             made = net.forwardAndRetrieve([layer for layer, _ in places])
             arrays = [blobs[index] for blobs, (_, index) in zip(made, places, strict=True)]
@@ -75,7 +76,7 @@ class NumpyCaffeRuntime:
         with refusals(self.name):
             dialects = dialects_of(paths[0])
             net = read_net(paths[0], paths[1], (dialects or ["bvlc"])[0])
-            return run_net(net, inputs, outputs)
+            return run_net(net, float32_inputs(inputs), outputs)
 
 
 def caffe_runtime(prototxt: Path | None = None) -> Runtime:

@@ -30,7 +30,9 @@ from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 
 if TYPE_CHECKING:
+    from tmconvert.ir import InternalGraph
     from tmconvert.lowering.builder import Builder
+    from tmconvert.lowering.lower import Lowering
     from tmconvert.targets.violation import Violation
     from tmconvert.targets.written_model import WrittenModel
     from tmconvert.verification.runtime import Runtime
@@ -77,6 +79,15 @@ class CaffeTarget(Target):
             Decompose(catalogue, self.name, options.version),
             *cleanup_passes(catalogue),
         ]
+
+    def lower(self, graph: InternalGraph, catalogue: Mapping[str, Op], options: TargetOptions) -> Lowering:
+        from tmconvert.targets.caffe.float32_integers import inexact_constants
+
+        inexact = list(inexact_constants(graph))
+        lowering = super().lower(graph, catalogue, options)
+        known = {each.expr for each in lowering.unsupported}
+        lowering.unsupported += [each for each in inexact if each.expr not in known]
+        return lowering
 
     def builder(self) -> type[Builder]:
         from tmconvert.targets.caffe.builder import CaffeBuilder

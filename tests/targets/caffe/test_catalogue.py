@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import tmconvert
 from tests.ops.harness import Const, assert_target_matches, normal, reference
 from tests.ops.samples import SAMPLES
 from tmconvert.conversion.support import op_support
+from tmconvert.errors import UnsupportedError, VerificationError
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.registry import catalogue
@@ -23,14 +27,8 @@ OPENCV_WRONG = ("aten::atan2", "aten::hypot", "aten::log1p")
 
 def others(name: str) -> list[Any]:
     """The samples that ``test_catalogue.py`` leaves out for Caffe."""
-    left = [sample for sample in SAMPLES[name] if "caffe" not in sample.targets and is_float32(sample.args)]
+    left = [sample for sample in SAMPLES[name] if "caffe" not in sample.targets]
     return [sample for sample in left if name not in OPENCV_WRONG or is_finite(sample.args)]
-
-
-def is_float32(args: list[Any]) -> bool:
-    """Whether Caffe's float32 holds all integers among the arguments."""
-    arrays = [np.asarray(leaf.array if isinstance(leaf, Const) else leaf) for leaf in leaves(args)]
-    return all((array == array.astype(np.float32)).all() for array in arrays if array.dtype.kind in "iu")
 
 
 def is_finite(args: list[Any]) -> bool:
@@ -76,7 +74,11 @@ def is_right(name: str, sample: Any, dialect: int = 0) -> bool:
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Whether the op's graph could not be lowered, which the harness asserts, or be decomposed."""
+    """Whether the op's graph could not be lowered, which the harness asserts, or be decomposed, or its inputs
+    are not exact in Caffe.
+    """
+    if isinstance(error, VerificationError):
+        return "float32, the type of Caffe's blobs, does not hold" in error.message
     return (isinstance(error, AssertionError) and not error.__cause__) or type(
         error
     ).__name__ == "Undecomposed"
@@ -89,3 +91,36 @@ def test_infinities_are_filled_in_where_products_choose(infinity: float) -> None
     for args in ([mask, Const(filler), x], [mask, x, Const(filler)]):
         expected = reference("aten::where", args, {})
         assert_target_matches("caffe", OPENCV, "aten::where", args, {}, expected)
+
+
+TOO_PRECISE = (1 << 24) + 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + torch.tensor([TOO_PRECISE, 1, 5]),
+        lambda x: x + TOO_PRECISE,
+        lambda x: x * -TOO_PRECISE,
+        lambda x: x >= TOO_PRECISE,
+        lambda x: torch.where(x > 3, torch.tensor(TOO_PRECISE), x),
+        lambda x: (x, torch.tensor([TOO_PRECISE])),
+    ],
+)
+def test_integers_that_float32_does_not_hold_are_refused(function: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="is not exact in float32") as caught:
+        tmconvert.to_caffe(function, tmp_path / "m.prototxt", example_inputs=(torch.ones(2, 3).long(),))
+    assert str(TOO_PRECISE) in str(caught.value)
+
+
+def test_inputs_that_float32_does_not_hold_are_refused(tmp_path: Path) -> None:
+    given = torch.tensor([[TOO_PRECISE, 2]])
+    with pytest.raises(VerificationError, match=f"the input x has the integer {TOO_PRECISE}, which float32"):
+        tmconvert.to_caffe(lambda x: x + 1, tmp_path / "m.prototxt", example_inputs=(given,))
+
+
+def test_multiples_of_large_powers_of_two_are_exact(tmp_path: Path) -> None:
+    report = tmconvert.to_caffe(
+        lambda x: x * (1 << 40), tmp_path / "m.prototxt", example_inputs=(torch.ones(2, 3).long(),)
+    )
+    assert report.paths
