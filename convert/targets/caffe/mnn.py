@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,8 @@ class MnnRuntime:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             with refusals(self.name):
-                np.savez(folder / "inputs.npz", **float32_inputs(inputs))
+                given: dict[str, Any] = {**float32_inputs(inputs)}
+            np.savez(folder / "inputs.npz", **given)
             for number, part in enumerate(parts_for_mnn(paths[0], outputs)):
                 (folder / f"{number}.prototxt").write_text(part, encoding="utf-8")
             self._start([*command(f"{__package__}.mnn_process"), name, str(paths[1].resolve()), *outputs])
