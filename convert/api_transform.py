@@ -43,9 +43,9 @@ def normalize(model: Model) -> TracedModule:
 
     >>> print(tmconvert.normalize(tm).graph.to_text())  # doctest: +SKIP
     """
-    from tmconvert.transform.normal_form import transformed
+    from tmconvert.transform.normal_form import eliminate_dead_code, transformed
 
-    return transformed(loaded(model), catalogue(), lambda graph: None, keeps_outputs=True)
+    return transformed(loaded(model), catalogue(), eliminate_dead_code, keeps_outputs=True)
 
 
 @entry_point

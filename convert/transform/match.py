@@ -157,9 +157,20 @@ def _path(anchor: Expr, match: Match) -> list[Expr]:
     raise UsageError("TM6054", "the results of a pattern must have a call in common")
 
 
+# operators that tracing records under the name of a method, and insertion under their own
+_SPELLINGS = {
+    **{f"__{name}__": name for name in ("add", "sub", "mul", "matmul", "pow", "neg", "abs")},
+    "__truediv__": "div",
+    "__rtruediv__": "__rdiv__",
+    "__radd__": "add",
+    "__rmul__": "mul",
+    **{f"__{name}__": name for name in ("lt", "le", "gt", "ge")},
+}
+
+
 def _target(expr: Expr) -> tuple[type[Expr], str]:
     name = getattr(expr, "function", None) or getattr(expr, "method", None) or ""
-    return type(expr), name
+    return type(expr), _SPELLINGS.get(name, name)
 
 
 class _Comparison:

@@ -13,6 +13,7 @@ from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.text import describe
 from tmconvert.ir.unsupported import grouped
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.symbolics.op import Op
 
 Work = Callable[[InternalGraph], None]
@@ -41,6 +42,11 @@ def normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalGr
             "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes
         )
     return normalized.graph
+
+
+def eliminate_dead_code(graph: InternalGraph) -> None:
+    """Removes what no output is computed from."""
+    EliminateDeadCode().run(graph)
 
 
 def transformed(

@@ -8,19 +8,18 @@ from typing import Any
 from tmconvert.calibration.module import as_module
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
-from tmconvert.ir import Constant, Expr, InternalGraph, Node, TensorNode, TracedModule
+from tmconvert.ir import Expr, InternalGraph, Node, TensorNode, TracedModule
+from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import inlined
-from tmconvert.ir.traced_module import Vocabulary
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import leaves
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.match import Match, MatchFilter, find_matches
 from tmconvert.transform.normal_form import is_normalized, normal_form
 from tmconvert.transform.pattern import is_of_catalogue, parameter_names, pattern_of, takes_g
-from tmconvert.transform.source_calls import InsertedCalls
-from tmconvert.transform.torch_values import called_with_torch_values
+from tmconvert.transform.source_calls import copied
 
 # (match, the call before which to insert) -> the new values
 Emit = Callable[[Match, Expr], list[Any]]
@@ -59,9 +58,8 @@ def replace_in_model(
         )
     found: list[Match] = []
     for _, each in module.modules():
-        vocabulary = each.vocabulary or module.vocabulary
         for graph in each.graphs.values():
-            emit = _source_emitter(graph, replacement, vocabulary, catalogue)
+            emit = _source_emitter(graph, replacement)
             found += replace_in_graph(graph, wanted, emit, match_filters)
     return found
 
@@ -182,38 +180,17 @@ def _aten_emitter(graph: InternalGraph, replacement: Any, catalogue: Mapping[str
     return emit
 
 
-def _source_emitter(
-    graph: InternalGraph, replacement: Any, vocabulary: Vocabulary, catalogue: Mapping[str, Op]
-) -> Emit:
+def _source_emitter(graph: InternalGraph, replacement: Any) -> Emit:
     def emit(match: Match, before: Expr) -> list[Any]:
-        g = InsertedCalls(graph, vocabulary, catalogue, before, before.source)
-        if isinstance(replacement, InternalGraph):
-            return _copied(g, replacement, _values(match, len(replacement.inputs)))
-        if takes_g(replacement):
-            made = _users(lambda: replacement(g, *_arguments(replacement, match, 1)), "replacement")
-        else:
-            values = _arguments(replacement, match, 0)
-            made = _users(lambda: called_with_torch_values(replacement, g, values), "replacement")
-        return leaves(made)
+        with Insertion(graph, before=before) as g:
+            if isinstance(replacement, InternalGraph):
+                return copied(g, replacement, _values(match, len(replacement.inputs)))
+            own = [g] if takes_g(replacement) else []  # without it, functions of torch record themselves
+            values = _arguments(replacement, match, len(own))
+            made = _users(lambda: replacement(*own, *values), "replacement")
+            return leaves(list(made) if isinstance(made, (list, tuple)) else made)
 
     return emit
-
-
-def _copied(g: InsertedCalls, replacement: InternalGraph, values: Sequence[Any]) -> list[Any]:
-    """Inserts the calls of a graph in the words of a source."""
-    mapped: dict[Any, Any] = dict(zip(replacement.inputs, values, strict=True))
-
-    def value_of(leaf: Any) -> Any:
-        return mapped[leaf] if isinstance(leaf, Node) else leaf
-
-    for expr in replacement:
-        if isinstance(expr, Constant):
-            made: Any = g.constant(expr.value)
-        else:
-            args, kwargs = map_leaves(value_of, (expr.args, expr.kwargs))
-            made = g.record(expr.like(args, kwargs, ()))
-        mapped.update(zip(expr.outputs, leaves(made), strict=True))
-    return [mapped[node] for node in replacement.outputs]
 
 
 def _values(match: Match, count: int) -> list[Any]:

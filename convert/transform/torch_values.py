@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tmconvert.frontends.torch.names import name_of
-from tmconvert.ir import CallFunction, CallMethod, Node
+from tmconvert.ir import CallFunction, CallMethod, Expr, Node
+from tmconvert.ir.editing.calls import short_label
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.transform.source_calls import SourceCalls, short_label
 
 # the method that tracing records for an operator
 _OPERATORS = {
@@ -23,10 +23,16 @@ _OPERATORS = {
 }
 
 
+class Calls(Protocol):
+    """Takes calls that have no results yet, and returns these."""
+
+    def record(self, expr: Expr) -> Any: ...
+
+
 class TorchValue:
     """A node of a graph in torch's words: functions of torch, methods and operators record themselves."""
 
-    def __init__(self, node: Node, calls: SourceCalls) -> None:
+    def __init__(self, node: Node, calls: Calls) -> None:
         self._node = node
         self._calls = calls
 
@@ -57,14 +63,14 @@ for _name, _method in _OPERATORS.items():
     setattr(TorchValue, _name, _operator(_method))
 
 
-def called_with_torch_values(function: Callable[..., Any], calls: SourceCalls, nodes: Sequence[Any]) -> Any:
+def called_with_torch_values(function: Callable[..., Any], calls: Calls, nodes: Sequence[Any]) -> Any:
     """Returns the nodes that a function of torch tensors gives for nodes, or constants."""
     values = [TorchValue(node, calls) if isinstance(node, Node) else node for node in nodes]
     return map_leaves(_node, function(*values))
 
 
 def _recorded(
-    calls: SourceCalls, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_method: bool
+    calls: Calls, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_method: bool
 ) -> Any:
     args, kwargs = map_leaves(_node, (tuple(args), kwargs))
     call = (

@@ -17,10 +17,9 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
+from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.symbolics.registry import catalogue
-from tmconvert.transform.source_calls import InsertedCalls
 
 
 class Transformer(Interpreter):
@@ -28,14 +27,15 @@ class Transformer(Interpreter):
 
     As torch.fx's class of that name, it is an Interpreter whose values are nodes, here of ``new_graph``. The
     methods insert the call that they are given, and return its results; a subclass calls them with another
-    target or other arguments, several times or not at all. The graphs of submodules are transformed, too,
-    each once; ``placeholder`` and ``output`` are for the graph of the model alone. Types are those of the
-    source where nothing before a call changed, and inferred elsewhere.
+    target or other arguments, several times or not at all; operators, methods of tensors and functions of
+    torch insert calls, too. The graphs of submodules are transformed, each once; ``placeholder`` and
+    ``output`` are for the graph of the model alone. Types are those of the source where nothing before a call
+    changed, and inferred elsewhere.
 
     >>> class SwapRelu(tmconvert.Transformer):
     ...     def call_function(self, target, args, kwargs):
     ...         if target == "torch.relu":
-    ...             target = "torch.sigmoid"
+    ...             return torch.sigmoid(args[0]) * 2
     ...         return super().call_function(target, args, kwargs)
     >>> swapped = SwapRelu(tm).transform()  # doctest: +SKIP
     """
@@ -45,6 +45,7 @@ class Transformer(Interpreter):
         self.new_graph = InternalGraph()
         self._source = module
         self._copies: dict[int, TracedModule] = {}
+        self._insertion: Insertion
 
     def transform(self) -> TracedModule:
         """Returns the new model; it shares the arrays of the source, and has its example inputs."""
@@ -69,11 +70,14 @@ class Transformer(Interpreter):
         self.graph, self.env = graph, {}
         self._owner, self._path = module if module.vocabulary is not None else self._source, path
         self.new_graph = InternalGraph(graph.name)
-        for number, node in enumerate(graph.inputs):
-            is_own = is_top and number > 0
-            self._set(node, self.run_node(node) if is_own else self._input(node))
-        result = self._run_exprs()
-        self.new_graph.set_result(self.output("output", (result,), {}) if is_top else result)
+        first, *others = graph.inputs
+        self._set(first, self._input(first))
+        with Insertion(self.new_graph) as self._insertion:
+            for node in others:
+                self._set(node, self.run_node(node) if is_top else self._input(node))
+            result = self._run_exprs()
+            result = self.output("output", (result,), {}) if is_top else result
+        self.new_graph.set_result(result)
         return self.new_graph
 
     # ---- one method for each kind of expression
@@ -111,7 +115,7 @@ class Transformer(Interpreter):
         assert expr is not None
         if isinstance(expr, CallFunction) and target == self._target:
             return self._inserted(expr, args, kwargs)
-        return self._calls(expr).call(target, *args, **kwargs)
+        return self._calls().call(target, *args, **kwargs)
 
     def call_method(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Inserts a call of a method of the tensor ``args[0]``."""
@@ -119,7 +123,7 @@ class Transformer(Interpreter):
         assert expr is not None
         if isinstance(expr, CallMethod) and target == self._target:
             return self._inserted(expr, args, kwargs)
-        return self._calls(expr).call_method(target, *args, **kwargs)
+        return self._calls().call_method(target, *args, **kwargs)
 
     def call_module(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Inserts a call of the submodule at a path."""
@@ -132,8 +136,8 @@ class Transformer(Interpreter):
 
     def _inserted(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Inserts a call like one of the source, with other arguments."""
-        if self._has_new_types(expr, args, kwargs) and not _has_graph(args):
-            return self._calls(expr).record(expr.like(args, kwargs, ()))
+        if self._has_new_types(expr, args, kwargs):
+            return self._again(expr, args, kwargs)
         result = map_leaves(lambda leaf: self._copied(leaf) if isinstance(leaf, Node) else leaf, expr.result)
         copies = map_leaves(lambda leaf: leaf.copy() if isinstance(leaf, InternalGraph) else leaf, kwargs)
         self.new_graph.insert(expr.like(args, copies, result))
@@ -143,10 +147,20 @@ class Transformer(Interpreter):
         before, now = leaves((expr.args, expr.kwargs)), leaves((args, kwargs))
         return len(before) != len(now) or not all(map(_is_alike, before, now))
 
-    def _calls(self, expr: Expr) -> InsertedCalls:
-        owner = self._owner
-        assert owner is not None and owner.vocabulary is not None
-        return InsertedCalls(self.new_graph, owner.vocabulary, catalogue(), None, expr.source)
+    def _again(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Inserts the call with types that are inferred."""
+        g = self._calls()
+        if isinstance(expr, CallFunction):
+            return g.call(expr.function, *args, **kwargs)
+        assert isinstance(expr, CallMethod)
+        if isinstance(args[0], ModuleNode):
+            return g.call_module(*args, **kwargs)
+        return g.call_method(expr.method, *args, **kwargs)
+
+    def _calls(self) -> Insertion:
+        """Returns the insertion, at the end of the new graph."""
+        self._insertion.last = self.new_graph.last
+        return self._insertion
 
     def _input(self, node: Node, name: str = "") -> Node:
         assert isinstance(node.expr, Input)
@@ -187,9 +201,3 @@ def _is_alike(before: Any, now: Any) -> bool:
     if isinstance(before, Node) or isinstance(now, Node):
         return isinstance(before, Node) and isinstance(now, Node)
     return type(before) is type(now) and repr(before) == repr(now)
-
-
-def _has_graph(args: tuple[Any, ...]) -> bool:
-    """Whether the call is that of a module with a graph, whose results are as recorded."""
-    first = args[0] if args else None
-    return isinstance(first, ModuleNode) and first.owner is not None and bool(first.owner.graphs)

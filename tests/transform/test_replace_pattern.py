@@ -221,3 +221,20 @@ def test_the_time_is_linear() -> None:
 
     small = min(seconds(2000) for _ in range(3))
     assert min(seconds(16000) for _ in range(3)) < 30 * small
+
+
+def test_what_a_replacement_inserts_is_matched_again() -> None:
+    tm = traced(lambda x: torch.relu(x))
+    assert len(tmconvert.replace_pattern(tm, lambda x: torch.relu(x), lambda x: torch.tanh(x * 2))) == 1
+    assert len(tmconvert.replace_pattern(tm, lambda x, k: torch.tanh(x * k), lambda x, k: x - k)) == 1
+    np.testing.assert_array_equal(tm(X), X - 2)
+
+
+def test_a_replacement_may_mix_words() -> None:
+    tm = tmconvert.load(model("resnet18"))
+    matches = tmconvert.replace_pattern(
+        tm, lambda g, x: g.call("megengine.functional.nn.relu", x), lambda g, x: g.call("aten::silu", x) * 2.0
+    )
+    assert len(matches) == 17
+    assert len({expr.id for expr in tm.graph.exprs()}) == len(list(tm.graph.exprs()))
+    assert tm(np.ones((1, 3, 64, 64), np.float32)).shape == (1, 10)

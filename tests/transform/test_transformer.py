@@ -105,3 +105,29 @@ def test_an_overridden_model_is_compared_with_its_own_graph(tmp_path: Path) -> N
     made = Swap(tmconvert.load(model("resnet18"))).transform()
     assert made.example is None or made.example.outputs is None
     assert tmconvert.to_onnx(made, tmp_path / "o.onnx").verification is not None
+
+
+def test_operators_and_functions_of_torch_insert_calls(tmp_path: Path) -> None:
+    class Swish(tmconvert.Transformer):
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if target == "torch.relu":
+                return args[0] * torch.sigmoid(args[0])
+            return super().call_function(target, args, kwargs)
+
+    tm = tmconvert.trace(lambda x: torch.relu(x + 1).sum(1), torch.ones(2, 3))
+    made = Swish(tm).transform()
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(made(x), ((x + 1) / (1 + np.exp(-x - 1))).sum(1), rtol=1e-5)
+    assert tmconvert.to_onnx(made, tmp_path / "o.onnx").verification is not None
+
+
+def test_ops_of_the_catalogue_go_into_a_model_of_megengine(tmp_path: Path) -> None:
+    class Clamped(tmconvert.Transformer):
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            value = super().call_function(target, args, kwargs)
+            return (
+                self.call_function("aten::clamp", (value, 0.0, 6.0), {}) if target.endswith("relu") else value
+            )
+
+    made = Clamped(tmconvert.load(model("resnet18"))).transform()
+    assert tmconvert.to_onnx(made, tmp_path / "o.onnx").verification is not None
