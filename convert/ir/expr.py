@@ -334,12 +334,21 @@ class CallFunction(Expr):
     @function.setter
     def function(self, function: str) -> None:
         """Calls another function with these arguments. Raises GraphError TM3015 where they do not fit."""
-        from tmconvert.ir.editing.calls import short_label
-
         _set_target(self, _function=function, label=short_label(function))
 
 
-def _set_target(expr: Expr, **attributes: str) -> None:
-    from tmconvert.ir.editing.calls import set_target
+def short_label(function: str) -> str:
+    """Returns the short form of a function's name that prints show: ``nn.relu``.
 
-    set_target(expr, **attributes)
+    >>> short_label("megengine.functional.nn.relu"), short_label("aten::relu")
+    ('nn.relu', 'aten::relu')
+    """
+    return function if "::" in function else ".".join(function.split(".")[-2:])
+
+
+def _set_target(expr: Expr, **attributes: str) -> None:
+    if expr.graph is not None:
+        expr.graph.set_target(expr, **attributes)
+        return
+    for name, value in attributes.items():
+        setattr(expr, name, value)

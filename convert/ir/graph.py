@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import GraphError
+from tmconvert.ir.editing.fx_graph import FxEditing
 from tmconvert.ir.editing.surgery import Surgery
 from tmconvert.ir.expr import Expr, Input
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
@@ -15,10 +16,11 @@ from tmconvert.ir.tree import Tree, leaves, map_leaves, replaced
 
 if TYPE_CHECKING:
     from tmconvert.ir.editing.ids import Ids
+    from tmconvert.ir.editing.insertion import Insertion
     from tmconvert.ir.traced_module import Evaluate
 
 
-class InternalGraph(Surgery, FxGraph):
+class InternalGraph(Surgery, FxEditing, FxGraph):
     """The graph of a module's ``forward``.
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the
@@ -39,10 +41,12 @@ class InternalGraph(Surgery, FxGraph):
         self._count = 0
         self.edits = 0
         self.ids: Ids | None = None
+        self.sound_at = -1  # the number of edits at which the links were checked
         self._next_suffix: dict[str, int] = {}
         self._names: dict[str, Node | None] = {}  # None: reserved by free_name
         self._output_uses: dict[Node, int] = {}
         self._output_node: OutputNode | None = None
+        self._insertion: Insertion | None = None  # where torch.fx's methods insert
 
     # ---- reading
 

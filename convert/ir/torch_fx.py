@@ -6,9 +6,10 @@ the expression that computes them. ``docs/from-torch-fx.md`` compares all names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from tmconvert.errors import GraphError
 from tmconvert.ir.function_names import name_of_function
 from tmconvert.ir.tree import Tree
 
@@ -40,6 +41,11 @@ class FxNode:
         """Returns the name of the input, attribute, function or method, or the path of the module."""
         return self._producer.target
 
+    @target.setter
+    def target(self, target: Any) -> None:
+        """Sets what is called or read. Raises GraphError, and nothing has changed."""
+        self._edits().set_node_target(self, target)
+
     @property
     def args(self) -> tuple[Tree, ...]:
         """Returns the arguments by position; those of a module's call without the module."""
@@ -48,10 +54,53 @@ class FxNode:
             return ()
         return expr.args[1:] if expr.op == "call_module" else expr.args
 
+    @args.setter
+    def args(self, args: tuple[Tree, ...]) -> None:
+        """Sets the arguments by position. Raises GraphError, and nothing has changed."""
+        self._edits().set_node_arguments(self, args, None)
+
     @property
     def kwargs(self) -> dict[str, Tree]:
         """Returns the arguments by keyword."""
         return self._producer.kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Tree]) -> None:
+        """Sets the arguments by keyword. Raises GraphError, and nothing has changed."""
+        self._edits().set_node_arguments(self, None, kwargs)
+
+    def update_arg(self, idx: int, arg: Tree) -> None:
+        """Sets one argument by position."""
+        args = list(self.args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def update_kwarg(self, key: str, arg: Tree) -> None:
+        """Sets one argument by keyword."""
+        self.kwargs = {**self.kwargs, key: arg}
+
+    def replace_all_uses_with(
+        self, replace_with: Node, delete_user_cb: Callable[[Any], bool] = lambda user: True
+    ) -> list[Expr]:
+        """Makes all users take another node, but what that is computed from; returns those changed.
+
+        ``delete_user_cb`` returns whether a user is changed: an expression, or the output node. See
+        ``graph.replace_node``.
+        """
+        changed: list[Expr] = self._edits().replace_all_uses(self, replace_with, delete_user_cb)
+        return changed
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Makes this node take another input."""
+        self._edits().replace_input(self, old_input, new_input)
+
+    def append(self, x: Node) -> None:
+        """Moves the expression of ``x`` after this one. Raises GraphError TM3011 where it is used before."""
+        self._edits().move_next_to(self, x, after=True)
+
+    def prepend(self, x: Node) -> None:
+        """Moves the expression of ``x`` before this one. Raises GraphError TM3011 if that is too early."""
+        self._edits().move_next_to(self, x, after=False)
 
     @property
     def all_input_nodes(self) -> list[Node]:
@@ -111,6 +160,12 @@ class FxNode:
         effect besides its results.
         """
         return self._producer.op == "placeholder"
+
+    def _edits(self) -> Any:
+        graph = self._producer.graph
+        if graph is None:
+            raise GraphError("TM3002", f"{self} is in no graph")
+        return graph.node_edits()
 
     @property
     def _producer(self) -> Expr:

@@ -70,4 +70,10 @@ TRANSFORM = {
         'graph.add_input_node((1, -3), "float32")',
         "Pass a shape of integers from 0 on, and a dtype such as float32; reset_inputs takes tensors.",
     ),
+    "TM6064": Explanation(
+        "unknown kind of node",
+        "graph.create_node takes the kinds of torch.fx.",
+        'graph.create_node("call", torch.relu, (x,))',
+        "Use call_function, call_method, call_module, get_attr, placeholder or output.",
+    ),
 }

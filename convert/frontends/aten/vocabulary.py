@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.errors import GraphError, Refusal
+from tmconvert.errors import InternalError, Refusal
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
@@ -35,8 +35,10 @@ class AtenVocabulary(AdapterVocabulary):
         name = self.name(expr)
         try:
             made = g.call(name, *_tensors(g, name, args), **_resolved_shape(name, args, kwargs))
-        except (GraphError, KeyError) as error:
-            message = error.message if isinstance(error, GraphError) else str(error)
+        except (InternalError, KeyError) as error:
+            if isinstance(error, InternalError) and error.code != "TM3004":
+                raise
+            message = error.message if isinstance(error, InternalError) else str(error)
             raise Refusal(f"{name}: {message}", self.help(name)) from error
         results = list(made) if isinstance(made, (list, tuple)) else [made]
         for i, node in enumerate(expr.outputs):

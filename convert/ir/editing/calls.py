@@ -27,32 +27,21 @@ def set_arguments(graph: InternalGraph, expr: Expr, args: tuple[Tree, ...], kwar
         infer_changed(edit)
 
 
-def set_target(expr: Expr, **attributes: str) -> None:
+def set_target(graph: InternalGraph, expr: Expr, **attributes: str) -> None:
     """Sets what an expression calls or reads: its function and label, its method, its attribute's name.
 
     Raises GraphError TM3008, TM3014, TM3015 where that cannot take the arguments.
     """
-    graph = expr.graph
-    if graph is None or not graph.is_source():
+    if not graph.is_source():
         for name, value in attributes.items():
             setattr(expr, name, value)
-        if graph is not None:
-            graph.edits += 1
+        graph.edits += 1
         return
     with Transaction(graph) as edit:
         for name, value in attributes.items():
             edit.set_attribute(expr, name, value)
         edit.changed[expr] = None
         infer_changed(edit)
-
-
-def short_label(function: str) -> str:
-    """Returns the short form of a function's name that prints show: ``nn.relu``.
-
-    >>> short_label("megengine.functional.nn.relu"), short_label("aten::relu")
-    ('nn.relu', 'aten::relu')
-    """
-    return function if "::" in function else ".".join(function.split(".")[-2:])
 
 
 def _check_member(graph: InternalGraph, expr: Expr) -> None:

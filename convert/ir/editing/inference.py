@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class TypeInference:
         self.emitter = vocabulary.emitter(type(graph)("types"))
         self.values: dict[Node, Any] = {}
         self.depth = 0
+        self.visit_called: Callable[[InternalGraph], None] = lambda graph: None
 
     # ---- values
 
@@ -148,8 +150,10 @@ class TypeInference:
                 source=expr.source,
                 excerpt=repr(expr),
             )
+        self.visit_called(callee)
         inner = TypeInference(callee, inputs[0].vocabulary or self.vocabulary)
         inner.emitter, inner.depth = self.emitter, self.depth + 1
+        inner.visit_called = self.visit_called
         inner.values.update(zip(callee.inputs, inputs, strict=True))
         for each in callee:
             inner.run(each)

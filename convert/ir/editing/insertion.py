@@ -12,12 +12,11 @@ import numpy as np
 from tmconvert.errors import GraphError, UnsupportedError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.ir.editing import active
-from tmconvert.ir.editing.calls import short_label
 from tmconvert.ir.editing.ids import ids_of
 from tmconvert.ir.editing.inference import UNKNOWN, TypeInference, static_shape, vocabulary_of
 from tmconvert.ir.editing.order import check_nodes, last_of, nodes_of, precedes
 from tmconvert.ir.editing.transaction import Transaction
-from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
+from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input, short_label
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.tree import Tree, leaves, map_leaves
 from tmconvert.ir.types import TensorType

@@ -22,14 +22,20 @@ Chosen = Callable[[Expr], bool]
 def replace_nodes(graph: InternalGraph, replacements: Mapping[Node, Node]) -> None:
     """``graph.replace_node``."""
     for old, new in replacements.items():
-        _check(graph, old, new)
+        check_pair(graph, old, new)
     with Transaction(graph) as edit:
         for old, new in reversed(list(replacements.items())):
             replace_in(edit, old, new)
         infer_changed(edit)
 
 
-def replace_in(edit: Transaction, old: Node, new: Node, chosen: Chosen = lambda expr: True) -> list[Expr]:
+def replace_in(
+    edit: Transaction,
+    old: Node,
+    new: Node,
+    chosen: Chosen = lambda expr: True,
+    chooses_result: Callable[[], bool] = lambda: True,
+) -> list[Expr]:
     """Makes chosen users of ``old`` use ``new``, but what ``new`` is computed from; returns those changed."""
     if old is new:
         return []
@@ -41,7 +47,7 @@ def replace_in(edit: Transaction, old: Node, new: Node, chosen: Chosen = lambda 
         edit.set_arguments(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
     if _may_retype(old, new):
         edit.changed.update(dict.fromkeys(users))
-    if graph.is_output(old):
+    if graph.is_output(old) and chooses_result():
         edit.set_result(replaced(graph.result, old, new))
     return users
 
@@ -74,7 +80,8 @@ def _hoist(edit: Transaction, new: Node, users: list[Expr], made_of: set[Expr]) 
         edit.move(each, first)
 
 
-def _check(graph: InternalGraph, old: Node, new: Node) -> None:
+def check_pair(graph: InternalGraph, old: Node, new: Node) -> None:
+    """Raises GraphError TM3002, TM3014 where a node cannot take the place of another."""
     for node in (old, new):
         if not isinstance(node, Node):
             raise GraphError("TM3002", f"{node!r} is not a node of a graph")

@@ -87,6 +87,29 @@ class Surgery:
         else:
             graph.remove(expr)
 
+    def lint(self) -> None:
+        """Checks the graph, and infers all types again.
+
+        Raises GraphError: TM3008 for an attribute that does not exist, TM3011 for what is used before it is
+        defined, TM3012 for wrong links, TM3013 for names that are used twice, TM3014 and TM3015 for
+        arguments that do not fit a call. Conversions check an edited graph by themselves.
+        """
+        from tmconvert.ir.editing.lint import lint
+
+        lint(_graph(self))
+
+    def set_target(self, expr: Expr, **attributes: str) -> None:
+        """Sets what an expression calls or reads; see ``expr.function``."""
+        from tmconvert.ir.editing.calls import set_target
+
+        set_target(_graph(self), expr, **attributes)
+
+    def node_edits(self) -> Any:
+        """Returns the module of functions that torch.fx's methods of nodes call."""
+        from tmconvert.ir.editing import fx_node
+
+        return fx_node
+
     # ---- inputs and outputs
 
     def add_input_node(self, shape: Sequence[int], dtype: Any = "float32", name: str = "args") -> TensorNode:

@@ -330,6 +330,23 @@ class CallsBoxes(M.Module):
         return self.inner(x * 2, corners, moves)
 
 
+class Head(M.Module):
+    """The end of a detector: distances to the sides of a box, in units of the stride."""
+
+    def __init__(self):
+        super().__init__()
+        self.box = M.Conv2d(3, 4, 3, padding=1)
+        self.scale = mge.Parameter(np.array([1.5], "float32"))
+        self.stride = mge.Tensor(np.array([8.0], "float32"))
+
+    def forward(self, x):
+        return F.relu(self.box(x) * self.scale) / self.stride
+
+
+def positive_scale(module):
+    module.scale[...] = mge.Tensor(np.array([1.5], "float32"))
+
+
 def set_end_points(traced):
     traced.set_end_points([node for node in traced.graph.nodes(False) if "relu" in node.name])
 
@@ -356,6 +373,7 @@ MODELS = {
     "watch_points": (Points, arrays(10, (2, 3))),
     "raw_operators": (CallsRawOperators, arrays(11, (5, 2, 3))),
     "raw_boxes": (CallsBoxes, arrays(12, (2, 4, 6, 8), (4, 4), (4, 2, 2, 2))),
+    "scale_stride_head": (Head, arrays(13, (1, 3, 8, 8))),
     **{f"protocol{number}": (Containers, arrays(9, (2, 3))) for number in (2, 3, 4, 5)},
 }
 
@@ -379,6 +397,8 @@ def make(folder, name):
     rng = np.random.RandomState(5)
     for parameter in module.parameters():
         parameter[...] = mge.Tensor(rng.standard_normal(parameter.shape).astype("float32"))
+    if isinstance(module, Head):
+        positive_scale(module)
     tensors = [mge.Tensor(array) for array in inputs]
     traced = trace_module(module, *tensors)
     EDITS.get(name, lambda traced: None)(traced)

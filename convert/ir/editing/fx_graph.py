@@ -1,0 +1,190 @@
+"""The names of torch.fx for editing a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from tmconvert.errors import GraphError, UsageError
+from tmconvert.ir.editing.insertion import Insertion
+from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.tree import Tree, map_leaves
+
+if TYPE_CHECKING:
+    from tmconvert.ir.graph import InternalGraph
+
+
+class FxEditing:
+    """Names of ``torch.fx.Graph`` for editing. Types are inferred; a failed edit changes nothing."""
+
+    _insertion: Insertion | None
+
+    @contextmanager
+    def inserting_before(self, node: Any = None) -> Iterator[None]:
+        """Makes new calls go before a node; before all others for None."""
+        graph = _graph(self)
+        before = graph.first if node is None else _expr(node)
+        yield from _at(graph, Insertion(graph, before=before))
+
+    @contextmanager
+    def inserting_after(self, node: Any = None) -> Iterator[None]:
+        """Makes new calls go after a node, each after the one before it; at the end for None."""
+        graph = _graph(self)
+        after = graph.last if node is None else _expr(node)
+        yield from _at(graph, Insertion(graph, after=after))
+
+    def call_function(
+        self,
+        the_function: str | Callable[..., Any],
+        args: tuple[Tree, ...] = (),
+        kwargs: dict[str, Tree] | None = None,
+        type_expr: Any = None,
+    ) -> Any:
+        """Inserts a call of a function, by default at the end, and returns its node.
+
+        ``the_function`` is an op (``aten::relu``), a qualified name, or a function of torch or ``operator``.
+
+        >>> with graph.inserting_after(x):  # doctest: +SKIP
+        ...     y = graph.call_function(torch.relu, (x,))
+        """
+        return self._inserted(lambda g: g.call(the_function, *args, **(kwargs or {})))
+
+    def call_method(
+        self,
+        method_name: str,
+        args: tuple[Tree, ...] = (),
+        kwargs: dict[str, Tree] | None = None,
+        type_expr: Any = None,
+    ) -> Any:
+        """Inserts a call of a method of the tensor ``args[0]``, and returns its node."""
+        return self._inserted(lambda g: g.call_method(method_name, *args, **(kwargs or {})))
+
+    def call_module(
+        self,
+        module_name: str,
+        args: tuple[Tree, ...] = (),
+        kwargs: dict[str, Tree] | None = None,
+        type_expr: Any = None,
+    ) -> Any:
+        """Inserts a call of the submodule at a dotted path, and returns its node."""
+        return self._inserted(lambda g: g.call_module(module_name, *args, **(kwargs or {})))
+
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Any:
+        """Inserts the read of a parameter, buffer or submodule at a dotted path, and returns its node."""
+        return self._inserted(lambda g: g.get_attr(qualified_name))
+
+    def placeholder(
+        self, name: str, type_expr: Any = None, *, shape: Any = None, dtype: Any = "float32"
+    ) -> TensorNode:
+        """Adds an input, and returns its node. Raises UsageError TM6063 without a shape."""
+        if shape is None:
+            raise UsageError("TM6063", f"the input {name} needs a shape: placeholder({name!r}, shape=...)")
+        return _graph(self).add_input_node(shape, dtype, name)
+
+    def output(self, result: Tree, type_expr: Any = None) -> Any:
+        """Sets what the graph returns, and returns the output node."""
+        _graph(self).reset_outputs(result)
+        return _graph(self).output_node()
+
+    def create_node(
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Tree, ...] = (),
+        kwargs: dict[str, Tree] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Any:
+        """Inserts a node of the kind ``op``; see the methods of these names. Raises UsageError TM6064."""
+        if op in ("call_function", "call_method", "call_module"):
+            node = getattr(self, op)(target, args or (), kwargs)
+        elif op in ("get_attr", "placeholder"):
+            node = getattr(self, op)(target)
+        elif op == "output":
+            node = self.output(*args)
+        else:
+            raise UsageError("TM6064", f"{op!r} is not a kind of node")
+        if name is not None and isinstance(node, Node):
+            node.name = _graph(self).free_name(name)
+        return node
+
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Any:
+        """Inserts a copy of the expression of a node, which may be of another graph, and returns its result.
+
+        ``arg_transform`` returns the node of this graph for one of the other.
+        """
+        expr = node.expr
+        if expr is None:
+            raise GraphError("TM3002", f"{node} is in no graph")
+        return self._inserted(lambda g: _copied(g, _graph(self), expr, arg_transform))
+
+    def graph_copy(
+        self, g: InternalGraph, val_map: dict[Node, Any], return_output_node: bool = False
+    ) -> Tree:
+        """Inserts copies of all expressions of a graph, and returns the nodes of its result.
+
+        ``val_map`` has nodes of this graph for those of the other, its inputs first; it gets all others.
+        """
+        for node in g.inputs:
+            if isinstance(node, TensorNode) and node not in val_map:
+                val_map[node] = _graph(self).add_input_node(node.shape or (), node.dtype, node.name)
+        for expr in g:
+            first = expr.outputs[0] if expr.outputs else None
+            if isinstance(first, TensorNode) and first not in val_map:
+                made = self.node_copy(first, val_map.__getitem__)
+                rows = [made] if isinstance(made, Node) else made
+                val_map.update(zip(expr.outputs, rows, strict=True))
+        return map_leaves(lambda leaf: val_map[leaf] if isinstance(leaf, Node) else leaf, g.result)
+
+    def _inserted(self, insert: Callable[[Insertion], Any]) -> Any:
+        graph, point = _graph(self), self._insertion
+        with Insertion(graph, after=graph.last if point is None else point.last) as insertion:
+            insertion.before = None if point is None else point.before
+            result = insert(insertion)
+        if point is not None:
+            point.last = insertion.last
+        return result
+
+
+def _at(graph: InternalGraph, point: Insertion) -> Iterator[None]:
+    outer = graph._insertion
+    graph._insertion = point
+    try:
+        yield
+    finally:
+        graph._insertion = outer
+
+
+def _copied(g: Insertion, graph: InternalGraph, expr: Expr, arg_transform: Callable[[Node], Any]) -> Any:
+    if isinstance(expr, GetAttr):
+        return g.get_attr(expr.target)
+    if isinstance(expr, Constant):
+        return g.constant(expr.value)
+    if isinstance(expr, Input):
+        node = expr.output
+        return graph.add_input_node(node.shape or (), node.dtype, node.name)
+    is_module = isinstance(expr.args[0], ModuleNode) if expr.args else False
+    taken = expr.args[1:] if is_module else expr.args
+    args, kwargs = map_leaves(
+        lambda leaf: arg_transform(leaf) if isinstance(leaf, Node) else leaf, (taken, expr.kwargs)
+    )
+    if is_module:
+        owner = expr.args[0].owner
+        return g.call_module(expr.target if owner is None else owner, *args, **kwargs)
+    if isinstance(expr, CallMethod):
+        return g.call_method(expr.method, *args, **kwargs)
+    assert isinstance(expr, CallFunction)
+    return g.call(expr.function, *args, **kwargs)
+
+
+def _expr(node: Any) -> Expr | None:
+    """Returns the expression of a node; None for the output node."""
+    if isinstance(node, Expr):
+        return node
+    return node.expr if isinstance(node, Node) else None
+
+
+def _graph(self: FxEditing) -> InternalGraph:
+    return cast("InternalGraph", self)
