@@ -275,7 +275,8 @@ _GRAPH = {
     ),
     "TM3012": Explanation(
         "an edit or a pass left inconsistent links between values and their users",
-        "graph.lint or the verifier found it: a value has two producers, or its recorded uses are not the actual ones.",
+        "graph.lint or the verifier found it: a value has two producers, or its recorded uses are not the "
+        "actual ones.",
         "an argument that was replaced without the graph's methods",
         "After an edit of your own: change the arguments that the message names. Otherwise: " + _REPORT,
     ),
@@ -287,8 +288,8 @@ _GRAPH = {
     ),
     "TM3014": Explanation(
         "an edit or a pass left an op that is unknown or has the wrong arguments",
-        "graph.lint or the verifier found it: a normalized graph has only ops of the catalogue, with arguments that "
-        "fit their signatures.",
+        "graph.lint or the verifier found it: a normalized graph has only ops of the catalogue, with "
+        "arguments that fit their signatures.",
         "aten::relu(%x, %y)",
         "After an edit of your own: change the arguments that the message names. Otherwise: " + _REPORT,
     ),
