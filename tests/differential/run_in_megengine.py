@@ -13,6 +13,7 @@ from pathlib import Path
 
 import megengine
 import numpy as np
+from megengine.traced_module.pytree import LeafDef
 
 
 def leaves(value):
@@ -26,12 +27,20 @@ def leaves(value):
     return []
 
 
+def is_flat(module):
+    """Whether the arguments are the module and tensors, without containers and constants."""
+    (definition,) = module.argdef_graph_map
+    args, kwargs = definition.children_defs
+    leaves_only = all(isinstance(child, LeafDef) for child in args.children_defs)
+    return leaves_only and not kwargs.children_defs and args.num_leaves == len(module.graph.inputs)
+
+
 def computed(model, arrays):
     loaded = megengine.load(str(model))
     loaded.eval()
     inputs = [megengine.Tensor(arrays[f"in{i}"]) for i in range(len(loaded.graph.inputs) - 1)]
     megengine.save(loaded, io.BytesIO())
-    return leaves(loaded.graph.eval(*inputs))
+    return leaves(loaded(*inputs) if is_flat(loaded) else loaded.graph.eval(*inputs))
 
 
 def main():

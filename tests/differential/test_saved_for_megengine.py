@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tmconvert
 from tmconvert.frontends.megengine.writing.aten_words import WORDS
-from tmconvert.ir import CallFunction, Constant, TensorNode
+from tmconvert.ir import CallFunction, Constant, TensorNode, TracedModule
+from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.op import Tensor
 from tmconvert.symbolics.registry import catalogue
 
@@ -128,3 +130,77 @@ def _with_call(op: str, x: np.ndarray, path: Path) -> np.ndarray:
     graph.set_result(result)
     model.save(path, format="megengine")
     return np.asarray(computed)
+
+
+def _negated(model: TracedModule) -> None:
+    for relu in model.graph.get_function_by_type("nn.relu").as_list():
+        with relu.top_graph.insert_exprs() as g:
+            made = g.call("megengine.functional.elemwise.neg", relu.outputs[0]) * 2.0
+        relu.top_graph.replace_node({relu.outputs[0]: made})
+
+
+def _without_relu(model: TracedModule) -> None:
+    for relu in model.graph.get_function_by_type("nn.relu").as_list():
+        relu.top_graph.replace_node({relu.outputs[0]: relu.inputs[0]})
+        relu.top_graph.compile()
+
+
+def _of_torch(model: TracedModule) -> None:
+    graph = model.graph
+    (out,) = graph.outputs
+    with graph.insert_exprs() as g:
+        made = torch.softmax(torch.tanh(out * 2.0), dim=1) / g.constant(3.0)
+    graph.reset_outputs({"made": made, "before": out})
+
+
+def _with_another_input(model: TracedModule) -> None:
+    graph = model.graph
+    added = graph.add_input_node(shape=(1, 3, 4, 4), name="data")
+    (out,) = graph.outputs
+    with graph.insert_exprs():
+        total = out + added
+    graph.reset_outputs(total)
+    graph.add_output_node(added)
+
+
+def _renamed_and_scaled(model: TracedModule) -> None:
+    model.graph.outputs[0].name = "result"
+    for _, module in model.modules():
+        if module.class_name.endswith("Conv2d"):
+            module.weight *= np.float32(0.5)
+
+
+def _flat(model: TracedModule) -> TracedModule:
+    return model.flatten()
+
+
+EDITS = (_negated, _without_relu, _of_torch, _with_another_input, _renamed_and_scaled, _flat)
+
+
+@pytest.mark.megengine
+@pytest.mark.skipif(PYTHON is None, reason="needs MegEngine; set TMCONVERT_MEGENGINE to its Python")
+def test_edited_models_compute_the_same(tmp_path: Path) -> None:
+    assert PYTHON is not None
+    expected = {}
+    for name in ("block", "nested"):
+        for edit in EDITS:
+            model = tmconvert.load(HERE.parent / f"data/modification/{name}.tm")
+            model = edit(model) or model
+            path = tmp_path / f"{name}{edit.__name__}.tm"
+            inputs = [np.linspace(-2, 2, 48, dtype=np.float32).reshape(1, 3, 4, 4) + i for i in range(2)]
+            inputs = inputs[: len(model.graph.inputs) - 1]
+            np.savez(path.with_suffix(".npz"), **{f"in{i}": array for i, array in enumerate(inputs)})
+            model.save(path, format="megengine")
+            result = model(*inputs)
+            # MegEngine sorts the keys of a dict
+            ordered = [result[key] for key in sorted(result)] if isinstance(result, dict) else leaves(result)
+            expected[path.stem] = ordered
+    command = [PYTHON, str(HERE / "run_in_megengine.py"), str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True)
+    for stem, arrays in expected.items():
+        error = tmp_path / f"{stem}.error"
+        assert not error.exists(), (stem, error.read_text())
+        with np.load(tmp_path / f"{stem}.out.npz") as made:
+            assert len(made.files) == len(arrays)
+            for i, array in enumerate(arrays):
+                np.testing.assert_allclose(made[f"out{i}"], array, rtol=1e-4, atol=1e-5, err_msg=stem)

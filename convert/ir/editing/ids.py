@@ -59,6 +59,15 @@ def share_ids(module: TracedModule) -> None:
             ids.reserve(graph)
 
 
+def adopt(part: TracedModule, model: TracedModule) -> None:
+    """Gives the expressions of a model that became a part of another one numbers of that one."""
+    assert model.graph is not None
+    for _, each in part.modules():
+        for graph in each.graphs.values():
+            graph.ids = None
+    renumber(part, ids_of(model.graph))
+
+
 def renumber(module: TracedModule, ids: Ids) -> None:
     """Gives all expressions of a module that is put into a model new numbers."""
     for _, each in module.modules():

@@ -7,6 +7,7 @@ from typing import Any
 
 from tmconvert.errors import WriteError
 from tmconvert.frontends.megengine.expressions import OPERATOR_PREFIX
+from tmconvert.frontends.megengine.vocabulary import MegEngineVocabulary
 from tmconvert.frontends.megengine.writing.argument_trees import call_tree, flattened
 from tmconvert.frontends.megengine.writing.aten_words import in_words
 from tmconvert.frontends.megengine.writing.names import NameSpace
@@ -157,6 +158,8 @@ class GraphRecords:
 
     def _call(self, expr: CallFunction | CallMethod) -> dict[str, Any]:
         if isinstance(expr, CallMethod):
+            if expr.vocabulary is not None and not isinstance(expr.vocabulary, MegEngineVocabulary):
+                raise WriteError(CANNOT_SAVE, f"the call of a method is not one of MegEngine: {expr!r}")
             what: dict[str, Any] = {"method": expr.method}
             args, kwargs = expr.args, expr.kwargs
         else:

@@ -54,7 +54,7 @@ from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, sa
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
 from tmconvert.ir import TracedModule
-from tmconvert.ir.editing.ids import share_ids
+from tmconvert.ir.editing.ids import adopt, share_ids
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -293,6 +293,8 @@ class _Run:
         modules, names = hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
         traced = assemble(self.recorder.tape, modules, names, arrays)
         share_ids(traced)
+        for path in self.held.values():
+            adopt(traced.get(path), traced)
         traced.name = self.class_name.rpartition(".")[2]
         traced.producer = f"PyTorch {torch.__version__}"
         traced.notes = self._notes([names[number][0] for number in changed if number in names])
