@@ -39,6 +39,8 @@ def number_text(value: Any) -> str:
         return f'float("{number}")'
     if isinstance(value, np.floating):
         text = np.format_float_scientific(value, trim="-") if abs(number) < 1e-4 else str(value)
+        if abs(float(text)) > float(np.finfo(value.dtype).max):  # the shortest text is rounded up
+            return repr(number)
         return text if any(mark in text for mark in ".en") else f"{text}.0"
     return repr(number)
 

@@ -120,7 +120,8 @@ class ModuleTree:
 
     def prune(self) -> None:
         """Removes the modules that hold nothing and that nothing calls."""
-        kept = {first[:end] for first in self.aliases.values() for end in range(len(first) + 1)}
+        named = [*self.aliases.values(), *(path[:-1] for path in self.aliases)]
+        kept = {path[:end] for path in named for end in range(len(path) + 1)}
         for path, holder in reversed(list(self.walk())):
             if (
                 path
