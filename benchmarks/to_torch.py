@@ -4,7 +4,7 @@
     python benchmarks/to_torch.py --only 'timm/*' transformers/bert
     python benchmarks/to_torch.py --corpus FOLDER --markdown
 
-The outputs of a model of PyTorch must be those of ``to_torch()`` within 1e-5, and so must the gradients of its
+The outputs of a model of PyTorch must be those of ``to_torch()`` within 1e-5, and so must the gradients of the
 parameters; a recorded model must have the outputs of its graph in NumPy, and finite gradients. The graph must
 be the same once the module is traced. Exit status 1 where one is not.
 """
@@ -67,7 +67,7 @@ PYTORCH = (
     "transformers/clip",
     "transformers/segformer",
 )
-# PyTorch's path with gradients computes something else than that without, which is traced: padding is not zero
+# PyTorch's path with gradients computes something else than the one that is traced: padding is not zero
 OTHER_PATH = {"small/transformer_encoder_masked"}
 
 
