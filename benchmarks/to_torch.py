@@ -4,7 +4,7 @@
     python benchmarks/to_torch.py --only 'timm/*' transformers/bert
     python benchmarks/to_torch.py --corpus FOLDER --markdown
 
-The outputs of a model of PyTorch must be those of ``to_torch()`` within 1e-5, and so must the gradients of the
+The outputs of a model of PyTorch must be those of ``to_torch()`` within 1e-5, so must the gradients of its
 parameters; a recorded model must have the outputs of its graph in NumPy, and finite gradients. The graph must
 be the same once the module is traced. Exit status 1 where one is not.
 """
