@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tmconvert.frontends.torch.names import name_of
 from tmconvert.ir import CallFunction, CallMethod, Expr, Node
-from tmconvert.ir.editing.calls import short_label
+from tmconvert.ir.expr import short_label
 from tmconvert.ir.tree import leaves, map_leaves
 
 # the method that tracing records for an operator
