@@ -10,6 +10,7 @@ import torch
 from tmconvert.frontends.torch.tracing.validate_dynamic_shapes import resized
 from tmconvert.ir.traced_module import Example
 
+SMALLER = (2.0**-2, 2.0**-6, 2.0**-20, 2.0**-40)  # factors for inputs whose outputs overflow
 # input tensors by name; what the module computes for them, and where its calls differ from the trace or ""
 Run = Callable[[Mapping[str, torch.Tensor]], tuple[Example, str]]
 
@@ -25,6 +26,7 @@ class Rerun:
         self._run, self._inputs, self._first = run, inputs, first
         self._known: dict[tuple[tuple[int, ...], ...], Example | str] = {}
         self._others: set[tuple[tuple[int, ...], ...]] = set()  # shapes at which other calls are made
+        self._scaled: set[tuple[tuple[int, ...], ...]] = set()  # shapes at which smaller floats were tried
         self._is_same: bool | None = None
 
     def remember(self, example: Example, difference: str) -> None:
@@ -42,16 +44,30 @@ class Rerun:
         if [len(shape) for shape in shapes] != [tensor.dim() for tensor in tensors]:
             return None
         key = tuple(map(tuple, shapes))
-        if key not in self._known:
+        if key not in self._known or (_overflows(self._known[key]) and key not in self._scaled):
             if not self._is_unchanged():
                 return None
-            self._known[key] = self._tried(
-                {
-                    name: _with_shape(tensor, shape)
-                    for (name, tensor), shape in zip(self._inputs.items(), shapes, strict=True)
-                }
-            )
+            self._known[key] = self._at_sizes(key)
+            self._scaled.add(key)
         return self._known[key]
+
+    def _at_sizes(self, shapes: tuple[tuple[int, ...], ...]) -> Example | str:
+        """Runs the module at these shapes, on smaller floats where what is finite at first overflows.
+
+        PyTorch accumulates some sums and products in float64, so that what follows an infinity is not what a
+        file in float32 computes.
+        """
+        resized = {
+            name: _with_shape(tensor, shape)
+            for (name, tensor), shape in zip(self._inputs.items(), shapes, strict=True)
+        }
+        found = self._known[shapes] if shapes in self._known else self._tried(resized)
+        for factor in SMALLER if not _overflows(self._first) else ():
+            if not _overflows(found):
+                break
+            again = self._tried({name: _scaled(tensor, factor) for name, tensor in resized.items()})
+            found = again if isinstance(again, Example) else found
+        return found
 
     def is_same_at(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         """Whether the module runs at these shapes and makes the calls that were recorded."""
@@ -79,6 +95,16 @@ class Rerun:
                 pairs = zip(made, first, strict=True)
                 self._is_same = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
         return self._is_same
+
+
+def _overflows(example: Example | str) -> bool:
+    """Whether a run gave infinities or NaN."""
+    outputs = () if isinstance(example, str) else example.outputs or ()
+    return any(not np.isfinite(array).all() for array in outputs if array.dtype.kind == "f")
+
+
+def _scaled(tensor: torch.Tensor, factor: float) -> torch.Tensor:
+    return tensor * factor if tensor.is_floating_point() else tensor
 
 
 def _shapes(example: Example) -> tuple[tuple[int, ...], ...]:
