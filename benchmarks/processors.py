@@ -28,8 +28,8 @@ import tmconvert
 from benchmarks.quantized_corpus import EXPLAINED as QUANTIZED_EXPLAINED
 from benchmarks.quantized_corpus import arrays, models
 from tests.models import corpus, integers
-from tests.ops import harness
-from tests.ops.samples import SAMPLES, Sample
+from tests.symbolics.ops import harness
+from tests.symbolics.ops.samples import SAMPLES, Sample
 from tmconvert.ir import InternalGraph
 from tmconvert.lowering.lower import Lowering
 from tmconvert.symbolics.registry import catalogue

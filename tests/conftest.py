@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent
-OF_OPS = ("ops", "test_catalogue.py")
+OF_OPS = ("symbolics", "test_catalogue.py")
 EACH = 15
 RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert", "caffe": "opencv"}
 

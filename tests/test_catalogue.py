@@ -12,7 +12,8 @@ from typing import Any
 import onnx
 import pytest
 
-from tests.ops.harness import (
+from tests.opsets import skip_for_old_runtime
+from tests.symbolics.ops.harness import (
     NEWEST_OPSET,
     assert_decomposition_matches,
     assert_target_matches,
@@ -23,8 +24,7 @@ from tests.ops.harness import (
     refusal,
     versions_of,
 )
-from tests.ops.samples import SAMPLES
-from tests.opsets import skip_for_old_runtime
+from tests.symbolics.ops.samples import SAMPLES
 from tmconvert.conversion.support import op_support
 from tmconvert.errors import InternalError
 from tmconvert.ir import CallFunction
@@ -56,7 +56,7 @@ def an_op(name: str = "aten::twice") -> Op:
 
 
 def test_every_op_has_samples() -> None:
-    assert sorted(set(OPS) - set(SAMPLES)) == [], "add them to tests/ops/samples/"
+    assert sorted(set(OPS) - set(SAMPLES)) == [], "add them to tests/symbolics/ops/samples/"
     assert sorted(set(SAMPLES) - set(OPS)) == []
 
 

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.ops import harness
-from tests.ops.samples import SAMPLES
+from tests.symbolics.ops import harness
+from tests.symbolics.ops.samples import SAMPLES
 from tests.targets.tflite.integer_samples import SAMPLES as KERNEL_SAMPLES
 from tests.targets.tflite.test_integer_kernels import given, grid
 from tmconvert.errors import TmconvertError

@@ -5,8 +5,9 @@
     python tools/new_op.py mylib::squareplus --args x,other    two tensors that broadcast
     python tools/new_op.py mylib::unit --args x,dim:integer    a tensor and an attribute
 
-The files are symbolics/ops/NAME.py, tests/ops/samples/NAME.py and tests/frontends/torch/test_op_NAME.py, and
-a line in symbolics/ops/__init__.py. Existing files are never overwritten.
+The files are symbolics/ops/NAME.py, tests/symbolics/ops/samples/NAME.py and
+tests/frontends/torch/test_op_NAME.py, and a line in symbolics/ops/__init__.py. Existing files are never
+overwritten.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ KINDS = {
 }
 SAMPLES = '''"""Sample arguments of {full}."""
 
-from tests.ops.harness import {harness}
+from tests.symbolics.ops.harness import {harness}
 
 from .common import Sample, X
 
@@ -128,7 +129,7 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
     words["decomposition"] = (CALLS if attributes else FORMULA).format(**words)
     return {
         f"symbolics/ops/{name}.py": OP.format(**words),
-        f"tests/ops/samples/{name}.py": SAMPLES.format(**words),
+        f"tests/symbolics/ops/samples/{name}.py": SAMPLES.format(**words),
         f"tests/frontends/torch/test_op_{name}.py": TORCH.format(**words),
     }
 

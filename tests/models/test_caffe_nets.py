@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.ops.harness import run_lowered
 from tests.passes.graphs import Net, random_inputs, run
+from tests.symbolics.ops.harness import run_lowered
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.symbolics.registry import catalogue

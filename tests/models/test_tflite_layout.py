@@ -10,8 +10,8 @@ import pytest
 import tflite
 
 from tests.models import corpus
-from tests.ops.harness import normal, run_lowered
 from tests.passes.graphs import Net, run
+from tests.symbolics.ops.harness import normal, run_lowered
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.passes.manager import PassManager

@@ -16,7 +16,7 @@ from tools import new_op
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for folder in ("symbolics/ops", "tests/ops/samples", "tests/frontends/torch"):
+    for folder in ("symbolics/ops", "tests/symbolics/ops/samples", "tests/frontends/torch"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / new_op.LIST, tmp_path / new_op.LIST)
     return tmp_path
@@ -80,9 +80,9 @@ def test_what_is_refused(
 
 
 def test_files_are_not_written_over(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = root / "tests/ops/samples/squareplus.py"
+    path = root / "tests/symbolics/ops/samples/squareplus.py"
     path.write_text("mine")
     with pytest.raises(SystemExit):
         new_op.main(["squareplus"], root)
-    assert "tests/ops/samples/squareplus.py exists" in capsys.readouterr().err
+    assert "tests/symbolics/ops/samples/squareplus.py exists" in capsys.readouterr().err
     assert path.read_text() == "mine"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.harness import normal, op_graph, reference
-from tests.ops.samples import SAMPLES, Sample
+from tests.symbolics.ops.harness import normal, op_graph, reference
+from tests.symbolics.ops.samples import SAMPLES, Sample
 from tmconvert.errors import Refusal
 from tmconvert.ir import CallFunction, Constant, InternalGraph
 from tmconvert.ir.emitter import GraphEmitter

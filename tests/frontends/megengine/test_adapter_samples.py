@@ -190,7 +190,7 @@ def test_every_adapter_has_samples() -> None:
 
 
 def test_every_sample_has_a_truth() -> None:
-    assert [key for _, key, _ in CALLS if key not in TRUTH] == [], "run tests/data/made/make_adapters.py"
+    assert [key for _, key, _ in CALLS if key not in TRUTH] == [], "run tools/megengine_data/make_adapters.py"
 
 
 def rounding(row: str, each: Call, owner: Any) -> float:

@@ -10,7 +10,7 @@ import pytest
 from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
 from tmconvert.frontends.megengine.refused import REASONS, refusal_of
 
-# by tests/data/made/make_names.py
+# by tools/megengine_data/make_names.py
 NAMES: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parents[2] / "data/made/vocabulary.json").read_text()
 )

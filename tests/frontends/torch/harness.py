@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import tmconvert
-from tests.ops.worst import worst_elements
+from tests.symbolics.ops.worst import worst_elements
 from tmconvert.errors import VerificationError
 from tmconvert.ir import TracedModule
 from tmconvert.ir.tree import leaves, map_leaves

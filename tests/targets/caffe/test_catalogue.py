@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import tmconvert
-from tests.ops.harness import Const, assert_target_matches, normal, reference
-from tests.ops.samples import SAMPLES
+from tests.symbolics.ops.harness import Const, assert_target_matches, normal, reference
+from tests.symbolics.ops.samples import SAMPLES
 from tmconvert.conversion.support import op_support
 from tmconvert.errors import UnsupportedError, VerificationError
 from tmconvert.ir.tree import leaves

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.harness import assert_target_matches, normal, prepared, reference
+from tests.symbolics.ops.harness import assert_target_matches, normal, prepared, reference
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.caffe.schema import schema

@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tests.ops.harness import assert_op_matches, normal, prepared, reference, run_op
+from tests.symbolics.ops.harness import assert_op_matches, normal, prepared, reference, run_op
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.lowering.target_graph import TargetGraph

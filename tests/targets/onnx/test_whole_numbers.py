@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.ops.harness import assert_op_matches, refusal
+from tests.symbolics.ops.harness import assert_op_matches, refusal
 
 LARGE = np.array([[2**31 - 1, -(2**31), 3], [2**16, 5, 2**24 + 1]], np.int32)
 

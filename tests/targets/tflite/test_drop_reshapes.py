@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.ops.harness import normal, run_lowered
 from tests.passes.graphs import Net, run
+from tests.symbolics.ops.harness import normal, run_lowered
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower

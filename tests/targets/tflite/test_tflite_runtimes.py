@@ -9,7 +9,7 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import run
-from tests.ops.harness import prepared
+from tests.symbolics.ops.harness import prepared
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ops.harness import Const, assert_target_matches, reference
+from tests.symbolics.ops.harness import Const, assert_target_matches, reference
 from tests.targets.tflite.integer_samples import SAMPLES, Sample, weights
 from tests.targets.tflite.integer_samples import bias as bias_of
 from tests.targets.tflite.test_integer_kernels import MODES, given, grid, run

@@ -1,6 +1,6 @@
 """Sample calls of everything that the MegEngine adapters know, one file a family: read by two programs.
 
-``tests/data/made/make_adapters.py`` makes each call in MegEngine (Python 3.8: only NumPy is imported
+``tools/megengine_data/make_adapters.py`` makes each call in MegEngine (Python 3.8: only NumPy is imported
 here) and writes the results of a family to ``tests/data/made/adapters/``; ``test_adapter_samples.py``
 makes it by the adapters. Arrays stand for tensors, ``Known`` for tensors that are constants of the
 model; all else is a constant of the call. A family is a file with ``SAMPLES``, calls by row.

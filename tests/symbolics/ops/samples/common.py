@@ -1,0 +1,29 @@
+"""What samples of ops are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.symbolics.ops.harness import Const, normal
+from tmconvert.symbolics.target_names import TARGETS
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arguments of one call, the targets that can express it, and from which opset on."""
+
+    args: list[Any]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    targets: tuple[str, ...] = TARGETS
+    onnx_since: int = 7
+
+    def suits(self, target: str, version: int) -> bool:
+        return target in self.targets and (target != "onnx" or version >= self.onnx_since)
+
+
+X = normal(0, 2, 3, 5, 7)
+POSITIVE = np.abs(X) + np.float32(0.25)
+CHANNELS = [Const(array) for array in (normal(1, 3), normal(2, 3), normal(3, 3), np.abs(normal(4, 3)) + 1)]
