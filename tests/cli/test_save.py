@@ -84,3 +84,11 @@ def test_a_name_of_another_kind_of_file_is_refused(command: tuple[str, ...], nam
     outcome = run(*command, name)
     assert (outcome.status, "error[TM6002]" in outcome.stderr) == (2, True)
     assert not Path(name).exists()
+
+
+def test_saves_for_megengine() -> None:
+    outcome = run("save", CONV, "o.tm", "--format", "megengine")
+    assert outcome.status == 0
+    assert Path("o.tm").read_bytes()[:2] == b"\x80\x04"  # a pickle of protocol 4
+    assert run("save", "o.tm", "again.tm", "--format", "megengine").status == 0
+    assert Path("o.tm").read_bytes() == Path("again.tm").read_bytes()

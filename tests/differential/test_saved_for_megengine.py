@@ -174,7 +174,24 @@ def _flat(model: TracedModule) -> TracedModule:
     return model.flatten()
 
 
-EDITS = (_negated, _without_relu, _of_torch, _with_another_input, _renamed_and_scaled, _flat)
+def _with_another_model(model: TracedModule) -> None:
+    graph = model.graph
+    (out,) = graph.outputs
+    model.add_module("again", tmconvert.load(HERE.parent / "data/modification/nested.tm"))
+    with graph.insert_exprs() as g:
+        made = g.call_module("again", g.call_module("again", out))
+    graph.reset_outputs(made)
+
+
+EDITS = (
+    _with_another_model,
+    _negated,
+    _without_relu,
+    _of_torch,
+    _with_another_input,
+    _renamed_and_scaled,
+    _flat,
+)
 
 
 @pytest.mark.megengine
