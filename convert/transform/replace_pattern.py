@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tmconvert.calibration.module import as_module
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.ir import Expr, InternalGraph, Node, TensorNode, TracedModule
@@ -13,11 +12,10 @@ from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.tree import leaves
-from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.match import Match, MatchFilter, find_matches
-from tmconvert.transform.normal_form import is_normalized, normal_form
+from tmconvert.transform.normal_form import eliminate_dead_code, is_normalized, transformed
 from tmconvert.transform.pattern import is_of_catalogue, parameter_names, pattern_of, takes_g
 from tmconvert.transform.source_calls import copied
 
@@ -43,12 +41,16 @@ def replace_in_model(
         given = type_and_value(replacement)
         raise UsageError("TM6054", f"a replacement must be a function, a text or a graph, got {given}")
     if is_of_catalogue(wanted, catalogue):
-        graph = normal_form(module, catalogue)
-        emit = _aten_emitter(graph, replacement, catalogue)
-        matches = replace_in_graph(graph, wanted, emit, match_filters)
+        matches: list[Match] = []
+
+        def work(graph: InternalGraph) -> None:
+            emit = _aten_emitter(graph, replacement, catalogue)
+            matches[:] = replace_in_graph(graph, wanted, emit, match_filters)
+            eliminate_dead_code(graph)
+
+        made = transformed(module, catalogue, work, keeps_outputs=False)
         if matches:
-            EliminateDeadCode().run(graph)
-            become(module, as_module(graph, module, catalogue))
+            become(module, made)
         return matches
     if module.vocabulary is None or is_normalized(module):
         raise UsageError(
@@ -231,9 +233,10 @@ def _users(call: Callable[[], Any], what: str) -> Any:
 def become(module: TracedModule, made: TracedModule) -> None:
     """Makes a model that which was made from it, in place."""
     assert made.graph is not None
-    example = module.example
+    module.clear_watch_points()
+    module.clear_end_points()
     module.children, module.tensors, module.attributes = {}, made.tensors, {}
     module.buffers, module.graphs, module.vocabulary = set(), made.graphs, made.vocabulary
     module.dynamic_shapes, module.rerun = made.dynamic_shapes, None
-    module.example = None if example is None else example._replace(outputs=None)
+    module.example, module.notes = made.example, made.notes
     made.graph.inputs[0].owner = module  # type: ignore[attr-defined]

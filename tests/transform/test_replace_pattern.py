@@ -238,3 +238,16 @@ def test_a_replacement_may_mix_words() -> None:
     assert len(matches) == 17
     assert len({expr.id for expr in tm.graph.exprs()}) == len(list(tm.graph.exprs()))
     assert tm(np.ones((1, 3, 64, 64), np.float32)).shape == (1, 10)
+
+
+def test_dynamic_sizes_and_watch_points(tmp_path: Path) -> None:
+    linear = torch.nn.Linear(4, 3)
+    tm = tmconvert.trace(
+        lambda x: torch.relu(linear(x)), torch.rand(2, 4), dynamic_shapes={"x": {0: "batch"}}
+    )
+    tm.set_watch_points(tm.graph.outputs[0])
+    assert len(tmconvert.replace_pattern(tm, relu, relu6)) == 1
+    assert tm.watch_points == []  # its node is no longer there
+    assert tm(np.ones((5, 4), np.float32)).shape == (5, 3)
+    report = tmconvert.to_onnx(tm, tmp_path / "o.onnx", dynamic_shapes={"x": {0: "batch"}})
+    assert report.verification is not None and list(report.inputs[0]["shape"]) == ["batch", 4]
