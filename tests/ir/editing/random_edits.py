@@ -1,0 +1,140 @@
+"""Random edits of a model: each is done and leaves a sound graph, or raises and changes nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from tmconvert.errors import TmconvertError
+from tmconvert.ir import Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
+
+FUNCTIONS = ("aten::relu", "aten::neg", "torch.sigmoid", "torch.abs", "aten::tanh")
+
+
+class Edits:
+    """Edits one model at random. ``done`` and ``refused`` count."""
+
+    def __init__(self, module: TracedModule, seed: int) -> None:
+        self.module = module
+        self.rng = random.Random(seed)
+        self.done = self.refused = 0
+
+    def step(self) -> str:
+        """Does one edit, checks what it leaves, and returns its kind."""
+        graphs = [graph for _, each in self.module.modules() for graph in each.graphs.values()]
+        graph = self.rng.choice(graphs)
+        kinds: list[Callable[[InternalGraph], None]] = [
+            self.insert, self.insert, self.replace, self.replace, self.delete, self.rename, self.other_function,
+            self.arguments, self.erase, self.move, self.call_again,
+        ]  # fmt: skip
+        if graph is self.module.graph:
+            kinds += [self.add_input, self.outputs]
+        kind = self.rng.choice(kinds)
+        before, edits = [str(each) for each in graphs], [each.edits for each in graphs]
+        ends = [node.type for node in graph.outputs if isinstance(node, TensorNode) and node.dtype is not None]
+        try:
+            kind(graph)
+        except TmconvertError:
+            self.refused += 1
+            assert [str(each) for each in graphs] == before, f"{kind.__name__} was refused, and changed a graph"
+            assert [each.edits for each in graphs] == edits, f"{kind.__name__} was refused, and counted"
+            return kind.__name__
+        self.done += 1
+        graph.lint()
+        after = [node.type for node in graph.outputs if isinstance(node, TensorNode) and node.dtype is not None]
+        if graph is self.module.graph or ends == after:
+            assert self.module.graph is not None
+            self.module.graph.lint()
+        return kind.__name__
+
+    # ---- edits
+
+    def insert(self, graph: InternalGraph) -> None:
+        old = self.node(graph)
+        with graph.insert_exprs(self.rng.choice([None, self.expr(graph)])) as g:
+            new = g.call(self.rng.choice(FUNCTIONS), old)
+            if self.rng.random() < 0.5:
+                new = new * self.rng.choice([2, 0.5, np.float32(1.5)]) + old
+        if self.rng.random() < 0.7:
+            graph.replace_node({old: new})
+
+    def replace(self, graph: InternalGraph) -> None:
+        old = self.node(graph)
+        alike = [node for node in self.tensors(graph) if (node.shape, node.dtype) == (old.shape, old.dtype)]
+        new = self.rng.choice(alike) if self.rng.random() < 0.8 else self.node(graph)
+        graph.replace_node({old: new})
+        if self.rng.random() < 0.3:
+            graph.compile()
+
+    def delete(self, graph: InternalGraph) -> None:
+        node = self.node(graph)
+        assert node.expr is not None
+        tensors = [each for each in node.expr.inputs if isinstance(each, TensorNode)]
+        if tensors:
+            graph.replace_node({node: tensors[0]})
+            graph.compile()
+
+    def rename(self, graph: InternalGraph) -> None:
+        self.node(graph).name = self.rng.choice(["scores", "x", "relu_out", f"node_{self.rng.random()}"[:9], ""])
+
+    def other_function(self, graph: InternalGraph) -> None:
+        expr = self.expr(graph)
+        if expr.op == "call_function":
+            expr.function = self.rng.choice([*FUNCTIONS, "aten::conv2d"])  # type: ignore[attr-defined]
+
+    def arguments(self, graph: InternalGraph) -> None:
+        expr = self.expr(graph)
+        if expr.op.startswith("call"):
+            place = self.rng.randrange(max(1, len(expr.args)))
+            args = (*expr.args[:place], self.node(graph), *expr.args[place + 1 :])
+            graph.set_arguments(expr, args, expr.kwargs)
+
+    def erase(self, graph: InternalGraph) -> None:
+        graph.erase_node(self.node(graph))
+
+    def move(self, graph: InternalGraph) -> None:
+        self.rng.choice([self.node(graph).append, self.node(graph).prepend])(self.node(graph))
+
+    def call_again(self, graph: InternalGraph) -> None:
+        calls = [expr for expr in graph if expr.op == "call_module"]
+        if calls:
+            call = self.rng.choice(calls)
+            owner = call.args[0].owner
+            old = self.node(graph)
+            with graph.insert_exprs() as g:
+                new = g.call_module(owner if owner is not None else call.args[0], old)
+            if isinstance(new, TensorNode) and (new.shape, new.dtype) == (old.shape, old.dtype):
+                graph.replace_node({old: new})
+
+    def add_input(self, graph: InternalGraph) -> None:
+        if len(graph.inputs) < 5:
+            old = self.node(graph)
+            new = graph.add_input_node(old.shape or (), old.dtype, "more")
+            with graph.insert_exprs():
+                total = old + new
+            graph.replace_node({old: total})
+
+    def outputs(self, graph: InternalGraph) -> None:
+        node = self.node(graph)
+        if self.rng.random() < 0.5 and len(graph.outputs) < 4:
+            graph.add_output_node(node)
+        else:
+            graph.reset_outputs([graph.outputs[0], {"more": node}])
+
+    # ---- choices
+
+    def tensors(self, graph: InternalGraph) -> list[TensorNode]:
+        nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
+        return [
+            node
+            for node in nodes
+            if not isinstance(node, ModuleNode) and isinstance(node, TensorNode) and node.dtype is not None
+        ]
+
+    def node(self, graph: InternalGraph) -> TensorNode:
+        return self.rng.choice(self.tensors(graph))
+
+    def expr(self, graph: InternalGraph) -> Expr:
+        return self.rng.choice(list(graph) or [graph.inputs[-1].expr])  # type: ignore[list-item]
