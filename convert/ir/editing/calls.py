@@ -23,7 +23,7 @@ def set_arguments(graph: InternalGraph, expr: Expr, args: tuple[Tree, ...], kwar
     check_nodes(graph, (args, kwargs), expr)
     with Transaction(graph) as edit:
         edit.set_arguments(expr, args, kwargs)
-        edit.changed[expr] = None
+        edit.changed[expr], edit.written = None, expr
         infer_changed(edit)
 
 
@@ -40,7 +40,7 @@ def set_target(graph: InternalGraph, expr: Expr, **attributes: str) -> None:
     with Transaction(graph) as edit:
         for name, value in attributes.items():
             edit.set_attribute(expr, name, value)
-        edit.changed[expr] = None
+        edit.changed[expr], edit.written = None, expr
         infer_changed(edit)
 
 

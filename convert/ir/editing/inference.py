@@ -231,6 +231,8 @@ def infer_changed(edit: Transaction) -> None:
             continue
         dirty.discard(expr)
         inference.run(expr)
+        if expr is edit.written and any(inference.values.get(node) is UNKNOWN for node in expr.outputs):
+            raise GraphError("TM3014", "the call is not supported", source=expr.source, excerpt=repr(expr))
         for node in expr.outputs:
             if retyped(edit, node, inference.type_of(node)):
                 dirty.update(node.users)

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 class Transaction:
     """Edits one graph; an exception in the block undoes all that was done.
 
-    ``changed`` are expressions whose results may have other types than they had.
+    ``changed`` are expressions whose results may have other types than they had; ``written`` is the one that
+    calls something else, or something with other arguments, as the user wrote them.
     """
 
     def __init__(self, graph: InternalGraph) -> None:
         self.graph = graph
         self.changed: dict[Expr, None] = {}
+        self.written: Expr | None = None
         self._undo: list[Callable[[], object]] = []
         self._edits = graph.edits
 

@@ -26,24 +26,30 @@ class Edits:
         graphs = [graph for _, each in self.module.modules() for graph in each.graphs.values()]
         graph = self.rng.choice(graphs)
         kinds: list[Callable[[InternalGraph], None]] = [
-            self.insert, self.insert, self.replace, self.replace, self.delete, self.rename, self.other_function,
-            self.arguments, self.erase, self.move, self.call_again,
-        ]  # fmt: skip
+            *[self.insert, self.insert, self.replace, self.replace, self.delete, self.rename],
+            *[self.other_function, self.arguments, self.erase, self.move, self.call_again],
+        ]
         if graph is self.module.graph:
             kinds += [self.add_input, self.outputs]
         kind = self.rng.choice(kinds)
         before, edits = [str(each) for each in graphs], [each.edits for each in graphs]
-        ends = [node.type for node in graph.outputs if isinstance(node, TensorNode) and node.dtype is not None]
+        ends = [
+            node.type for node in graph.outputs if isinstance(node, TensorNode) and node.dtype is not None
+        ]
         try:
             kind(graph)
         except TmconvertError:
             self.refused += 1
-            assert [str(each) for each in graphs] == before, f"{kind.__name__} was refused, and changed a graph"
+            assert [str(each) for each in graphs] == before, (
+                f"{kind.__name__} was refused, and changed a graph"
+            )
             assert [each.edits for each in graphs] == edits, f"{kind.__name__} was refused, and counted"
             return kind.__name__
         self.done += 1
         graph.lint()
-        after = [node.type for node in graph.outputs if isinstance(node, TensorNode) and node.dtype is not None]
+        after = [
+            node.type for node in graph.outputs if isinstance(node, TensorNode) and node.dtype is not None
+        ]
         if graph is self.module.graph or ends == after:
             assert self.module.graph is not None
             self.module.graph.lint()
@@ -77,7 +83,9 @@ class Edits:
             graph.compile()
 
     def rename(self, graph: InternalGraph) -> None:
-        self.node(graph).name = self.rng.choice(["scores", "x", "relu_out", f"node_{self.rng.random()}"[:9], ""])
+        self.node(graph).name = self.rng.choice(
+            ["scores", "x", "relu_out", f"node_{self.rng.random()}"[:9], ""]
+        )
 
     def other_function(self, graph: InternalGraph) -> None:
         expr = self.expr(graph)
@@ -138,3 +146,8 @@ class Edits:
 
     def expr(self, graph: InternalGraph) -> Expr:
         return self.rng.choice(list(graph) or [graph.inputs[-1].expr])  # type: ignore[list-item]
+
+
+def types(graph: InternalGraph) -> list[tuple[object, object]]:
+    """Returns the types of the results of a graph."""
+    return [(node.shape, node.dtype) for node in graph.outputs if isinstance(node, TensorNode)]
