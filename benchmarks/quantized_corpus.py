@@ -26,14 +26,14 @@ MADE = corpus.DATA / "made/quantized"
 EXPLAINED = {
     "qat_angles": "the angle of a point near the origin turns fast: a step is several of the angle",
     "qat_histogram": "MegEngine's HistogramObserver goes on observing when the model runs: what it computed"
-    " is on grids that are not in the file",
+    " has quantization parameters that are not in the file",
     "qat_shared": "the source adds its input in float, too, beyond the range of its integers; exact with"
     " `--io-type float32`",
-    "qat_turned": "a sign decides which elements are taken: one step beside 0 is all or nothing",
+    "qat_turned": "a sign decides which elements are taken: an error of one step at 0 changes whole elements",
 }
 # what LiteRT's own kernels, without XNNPACK, are further off
 OWN_KERNELS = (
-    "LiteRT's own kernels bring sums to steps in fixed point, where MegEngine and XNNPACK round floats:"
+    "LiteRT's own kernels requantize sums in fixed point, where MegEngine and XNNPACK round floats:"
     " layers differ by one step here and there, which adds up, and shows where an output has few elements."
 )
 

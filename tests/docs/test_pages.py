@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, TOP, prose
+from tests.test_words import PHRASES, RETIRED
 from tools import generate_docs
 
 ALL = [*TOP, *PAGES]
@@ -17,6 +18,10 @@ FOLDERS = ("convert", "symbolics", "cli", "tests", "tools", "benchmarks", "docs"
 MEASURED = {"ops", "torch-ops", "processors", "quantized-models", "megengine-models", "cli", "error-codes"}
 LINES, WIDTH = 6, 100
 NEW = "squareplus"  # files that a reader makes
+# pages made of the source's texts, which tests/test_words.py reads there
+OF_SOURCE = {"options", "cli", "error-codes", "ops", "torch-ops"}
+# retired words in their ordinary sense, by page
+ORDINARY = {"verification": {"boundary"}}
 
 
 def name(page: Path) -> str:
@@ -60,3 +65,14 @@ def test_architecture_is_one_page() -> None:
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert listed == {str(page.relative_to(ROOT / "docs")) for page in PAGES}
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if page.stem not in OF_SOURCE], ids=name)
+def test_no_retired_words(page: Path) -> None:
+    text = re.sub(r"`[^`]*`", "", prose(page))
+    found = {
+        match.group().lower()
+        for pattern in [*RETIRED, *PHRASES]
+        for match in re.finditer(rf"\b({pattern})\b", text, re.IGNORECASE)
+    }
+    assert found - ORDINARY.get(page.stem, set()) == set()
