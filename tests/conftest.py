@@ -17,6 +17,8 @@ import pytest
 ROOT = Path(__file__).parent
 OF_OPS = ("symbolics", "test_catalogue.py")
 EACH = 15
+# of tests whose cases take seconds
+EACH_OF = {"test_every_element_type_is_right_or_refused": 60}
 RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert", "caffe": "opencv"}
 
 
@@ -82,9 +84,10 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
         families[item.nodeid.partition("[")[0]].append(item)
         for runtime in _runtimes(item):
             item.add_marker(runtime)
-    for family in families.values():
+    for name, family in families.items():
+        each = EACH_OF.get(name.rpartition("::")[2], EACH)
         for item in family[1:]:
-            if zlib.crc32(item.nodeid.encode()) % EACH:
+            if zlib.crc32(item.nodeid.encode()) % each:
                 item.add_marker("slow")
 
 
