@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tmconvert.errors import TmconvertError, UsageError
@@ -35,6 +36,7 @@ def replace_in_model(
     Nothing is changed where an error is raised.
     """
     wanted = _users(lambda: pattern_of(pattern, catalogue), "pattern")
+    match_filters = [partial(_filtered, each) for each in match_filters]
     if isinstance(replacement, str):
         replacement = pattern_of(replacement, catalogue)
     if not callable(replacement) and not isinstance(replacement, InternalGraph):
@@ -213,6 +215,10 @@ def _arguments(replacement: Any, match: Match, first: int) -> list[Any]:
     values = _values(match, len([name for name in names if name != "match"]))
     rest = iter(values)
     return [match if name == "match" else next(rest) for name in names]
+
+
+def _filtered(own: MatchFilter, match: Match, graph: InternalGraph, pattern: InternalGraph) -> bool:
+    return bool(_users(lambda: own(match, graph, pattern), "match filter"))
 
 
 def _users(call: Callable[[], Any], what: str) -> Any:

@@ -251,3 +251,10 @@ def test_dynamic_sizes_and_watch_points(tmp_path: Path) -> None:
     assert tm(np.ones((5, 4), np.float32)).shape == (5, 3)
     report = tmconvert.to_onnx(tm, tmp_path / "o.onnx", dynamic_shapes={"x": {0: "batch"}})
     assert report.verification is not None and list(report.inputs[0]["shape"]) == ["batch", 4]
+
+
+def test_a_filter_that_fails_is_named() -> None:
+    tm = traced(lambda x: torch.relu(x))
+    with pytest.raises(UsageError, match=r"TM6052.*match filter failed: ZeroDivisionError") as caught:
+        tmconvert.replace_pattern(tm, relu, relu6, match_filters=[lambda *match: 1 / 0 > 0])
+    assert caught.value.source is not None and caught.value.source.file == __file__
