@@ -8,13 +8,20 @@ from dataclasses import dataclass, field
 
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.data_dependent import data_symbols
-from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.dims import Dim, Size, example
 from tmconvert.passes.matching import is_view
 from tmconvert.passes.rewriting import PassRecord, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Reshaped, Selected, View, ViewStep
+
+
+def _divides(part: Size, whole: Size) -> bool:
+    """Whether ``whole`` is a multiple of ``part``; False where the example has 0 elements of it."""
+    if example(part) == 0:
+        return False
+    return bool(whole % part == 0)
 
 
 @dataclass(eq=False)
@@ -84,9 +91,9 @@ class _View:
             missing = extent
             while isinstance(missing, Dim) or missing > 1:  # a size that may be more than 1 is split off, too
                 factor = remaining.pop(0) if remaining else _Factor(0)
-                if factor.size and missing % factor.size == 0:
+                if factor.size and _divides(factor.size, missing):
                     missing //= factor.size
-                elif factor.size and factor.size % missing == 0:
+                elif factor.size and _divides(missing, factor.size):
                     factor, rest = self._split(factor, missing)
                     remaining.insert(0, rest)
                     missing = 1

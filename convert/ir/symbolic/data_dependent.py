@@ -85,11 +85,21 @@ def taken_over(
         if not sizes:
             return
         for expr in graph:
-            expr.kwargs = substituted(expr.kwargs, sizes)
+            expr.kwargs = _within_axis(expr, substituted(expr.kwargs, sizes))
             for node in expr.outputs:
                 if isinstance(node, TensorNode) and node.shape is not None:
                     node.shape = substituted(node.shape, sizes)
         next_ones = next(_outdated(graph, catalogue), None)
+
+
+def _within_axis(expr: Expr, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Clamps the bounds of a slice to its axis, whose size was data-dependent and is known by now."""
+    if not isinstance(expr, CallFunction) or expr.function != "aten::slice":
+        return kwargs
+    extent, start, end = (expr.inputs[0].shape or ())[kwargs["dim"]], kwargs["start"], kwargs["end"]
+    if not all(isinstance(each, int) for each in (extent, start, end)) or end <= extent:
+        return kwargs
+    return {**kwargs, "start": min(start, extent), "end": extent}
 
 
 def _outdated(

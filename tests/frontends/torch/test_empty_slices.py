@@ -74,3 +74,27 @@ def test_resizing_by_a_fraction_requires_a_static_size(mode: str, target: str, t
     )
     if mode == "nearest-exact" or target == "tflite":
         assert any(note.startswith("n is specialized to 5: ") for note in report.notes)
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("part", [slice(0, 3), slice(1, 2), slice(None, None, 2)])
+def test_slices_of_combinations(part: slice, count: int, target: str, tmp_path: Path) -> None:
+    """Their number is that of the true elements of a mask, which is a constant."""
+    convert = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}[target]
+    example = torch.randn(count)
+    report = convert(lambda x: torch.combinations(x)[part], tmp_path / "m", example_inputs=(example,))
+    assert report.outputs[0]["shape"] == list(torch.combinations(example)[part].shape)
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_unpooling_of_an_empty_slice(rows: int, target: str, tmp_path: Path) -> None:
+    def unpooled(x: torch.Tensor) -> torch.Tensor:
+        y, places = F.max_pool1d(x, 2, return_indices=True)
+        return F.max_unpool1d(y[2:], places[2:], 2)
+
+    convert = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}[target]
+    example = torch.randn(rows, 3, 8)
+    report = convert(unpooled, tmp_path / "m", example_inputs=(example,), dynamic_shapes={"x": {0: "n"}})
+    assert report.verification is not None
