@@ -96,7 +96,8 @@ def _within_axis(expr: Expr, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Clamps the bounds of a slice to its axis, whose size was data-dependent and is known by now."""
     if not isinstance(expr, CallFunction) or expr.function != "aten::slice":
         return kwargs
-    extent, start, end = (expr.inputs[0].shape or ())[kwargs["dim"]], kwargs["start"], kwargs["end"]
+    shape = getattr(expr.inputs[0], "shape", None) or ()
+    extent, start, end = shape[kwargs["dim"]], kwargs["start"], kwargs["end"]
     if not all(isinstance(each, int) for each in (extent, start, end)) or end <= extent:
         return kwargs
     return {**kwargs, "start": min(start, extent), "end": extent}
