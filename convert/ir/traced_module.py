@@ -13,6 +13,7 @@ from tmconvert.errors.values import shown_value
 from tmconvert.ir.call_structure import call_structure
 from tmconvert.ir.code_generator import code_generator
 from tmconvert.ir.editing.active import required
+from tmconvert.ir.editing.fx_module import FxModule
 from tmconvert.ir.editing.modules import ModuleAccess
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import Node
@@ -84,7 +85,7 @@ class Source(Protocol):
         """Whether the source runs at these shapes and makes the calls that were recorded."""
 
 
-class TracedModule(ModuleAccess):
+class TracedModule(ModuleAccess, FxModule):
     """A module of the source model.
 
     ``name`` is its attribute path, ``class_name`` the qualified name of its source class.

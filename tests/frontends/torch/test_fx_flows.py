@@ -71,8 +71,9 @@ def test_arguments_are_set() -> None:
     check(tm, X - 2 * X, X, X + 1)
     difference.update_kwarg("alpha", 3)
     check(tm, X - 3 * X, X, X + 1)
+    difference.args = (y, x)
     difference.replace_input_with(x, y)
-    assert difference.args == (y, x)
+    assert difference.args == (y, y)
 
 
 def test_insertion_before_and_after() -> None:

@@ -1,0 +1,68 @@
+"""The names of ``torch.fx.GraphModule``; ``docs/from-torch-fx.md`` compares all names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from tmconvert.ir.traced_module import TracedModule
+
+
+class FxModule:
+    """Names of ``torch.fx.GraphModule``."""
+
+    def recompile(self) -> None:
+        """Checks the graphs of all modules. Edits take effect at once, so nothing else is to be done.
+
+        Raises GraphError, see ``InternalGraph.lint``.
+        """
+        for _, module in _module(self).modules():
+            for graph in module.graphs.values():
+                graph.lint()
+
+    def print_readable(self) -> None:
+        """Prints the model as a ``torch.nn.Module``. Raises UnsupportedError for calls that PyTorch lacks."""
+        print(_module(self).code)
+
+    def add_submodule(self, path: str, module: TracedModule) -> bool:
+        """Adds a module at a dotted path; returns False where the module that it goes into does not exist."""
+        holder, _, name = path.rpartition(".")
+        try:
+            owner = _module(self).get(holder) if holder else _module(self)
+        except KeyError:
+            return False
+        owner.add_module(name, module)
+        return True
+
+    def delete_submodule(self, path: str) -> bool:
+        """Removes the submodule at a dotted path; returns False where there is none, or a graph uses it."""
+        holder, _, name = path.rpartition(".")
+        top = _module(self)
+        try:
+            owner, module = top.get(holder) if holder else top, top.get(path)
+        except KeyError:
+            return False
+        if module is not owner.children.get(name) or _used(top) & {id(each) for _, each in module.modules()}:
+            return False
+        del owner.children[name]
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Removes the submodules that no graph of the model reads, nor has a part of."""
+        top = _module(self)
+        used = _used(top)
+        for _, module in list(top.modules()):
+            for name, child in list(module.children.items()):
+                if not used & {id(each) for _, each in child.modules()}:
+                    del module.children[name]
+
+
+def _used(top: TracedModule) -> set[int]:
+    """Returns the ids of the modules that are reached from the graph of the model."""
+    nodes = [] if top.graph is None else top.graph.nodes(recursive=True).as_list()
+    owners = {id(node.owner) for node in nodes if node.is_module}  # type: ignore[attr-defined]
+    return owners | {id(top)}
+
+
+def _module(self: FxModule) -> TracedModule:
+    return cast("TracedModule", self)
