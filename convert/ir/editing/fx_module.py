@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from tmconvert.ir.node import ModuleNode
+
 if TYPE_CHECKING:
     from tmconvert.ir.traced_module import TracedModule
 
@@ -42,7 +44,8 @@ class FxModule:
             owner, module = top.get(holder) if holder else top, top.get(path)
         except KeyError:
             return False
-        if module is not owner.children.get(name) or _used(top) & {id(each) for _, each in module.modules()}:
+        child = owner.children.get(name)
+        if child is None or module is not child or _used(top) & {id(each) for _, each in child.modules()}:
             return False
         del owner.children[name]
         return True
@@ -58,10 +61,11 @@ class FxModule:
 
 
 def _used(top: TracedModule) -> set[int]:
-    """Returns the ids of the modules that are reached from the graph of the model."""
+    """Returns the ids of the modules that graphs of the model read, and of those inside of builtin ones."""
     nodes = [] if top.graph is None else top.graph.nodes(recursive=True).as_list()
-    owners = {id(node.owner) for node in nodes if node.is_module}  # type: ignore[attr-defined]
-    return owners | {id(top)}
+    owners = [node.owner for node in nodes if isinstance(node, ModuleNode) and node.owner is not None]
+    inside = [each for owner in owners if not owner.graphs for _, each in owner.modules()]
+    return {id(each) for each in (top, *owners, *inside)}
 
 
 def _module(self: FxModule) -> TracedModule:
