@@ -12,9 +12,11 @@ from tmconvert._version import __version__ as __version__
 if TYPE_CHECKING:
     from tmconvert.api import (
         Interpreter,
+        TracedModule,
         Tracer,
         Transformer,
         calibrate,
+        check,
         decompose,
         load,
         normalize,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
         register_symbolic,
         replace_pattern,
         run,
+        save,
         split_module,
         supported_ops,
         temporary_symbolics,
@@ -40,9 +43,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Interpreter",
+    "TracedModule",
     "Tracer",
     "Transformer",
     "calibrate",
+    "check",
     "decompose",
     "load",
     "normalize",
@@ -54,6 +59,7 @@ __all__ = [
     "register_symbolic",
     "replace_pattern",
     "run",
+    "save",
     "split_module",
     "supported_ops",
     "temporary_symbolics",

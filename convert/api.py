@@ -32,7 +32,7 @@ from tmconvert.frontends.torch.customization import register_supported_type as r
 from tmconvert.frontends.torch.customization import wrap as wrap
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
-from tmconvert.ir import TracedModule
+from tmconvert.ir import TracedModule as TracedModule
 from tmconvert.ir.interpreter import Interpreter as Interpreter
 from tmconvert.ir.unsupported import UnsupportedGroup
 from tmconvert.output.atomic import check_writable

@@ -23,17 +23,23 @@ FORMATS = ("onnx", "google", "flatbuffers", "tflite")
 TERMINAL = ("click", "rich")
 PUBLIC = [
     "Interpreter",
+    "TracedModule",
+    "Tracer",
     "Transformer",
     "calibrate",
+    "check",
     "decompose",
     "load",
     "normalize",
     "optimize",
     "parse_graph",
+    "register_as_builtin",
     "register_pass",
+    "register_supported_type",
     "register_symbolic",
     "replace_pattern",
     "run",
+    "save",
     "split_module",
     "supported_ops",
     "temporary_symbolics",
@@ -43,6 +49,7 @@ PUBLIC = [
     "to_tflite",
     "trace",
     "verify",
+    "wrap",
 ]
 
 # of a file below its imports
@@ -77,7 +84,8 @@ def test_the_reader_of_imports_sees_them() -> None:
 
 
 def test_no_framework_is_imported() -> None:
-    others = [item for item in ALL if not item.path.is_relative_to(ROOT / "convert/frontends/torch/tracing")]
+    tracing, modules = ROOT / "convert/frontends/torch/tracing", ROOT / "convert/torch_code/build.py"
+    others = [item for item in ALL if not item.path.is_relative_to(tracing) and item.path != modules]
     assert not offending([item for item in others if item.is_of("torch")])
     assert not offending([item for item in ALL if item.is_of("megengine")])
     assert not offending([item for item in of("symbolics") if item.is_of(*FORMATS, "ml_dtypes")])
@@ -109,7 +117,9 @@ def test_the_library_never_prints_unless_its_name_says_so(path: Path) -> None:
     named = {id(node) for each in functions if each.name.startswith("print_") for node in ast.walk(each)}
     calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call) and id(node) not in named]
     names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
-    assert not names & {"print", "input", "breakpoint", "eval", "exec"}
+    # to_torch() makes a class of the code that it generates, in which all names and literals are checked
+    generated = {"exec"} if path == ROOT / "convert/torch_code/build.py" else set()
+    assert not names & ({"print", "input", "breakpoint", "eval", "exec"} - generated)
 
 
 # ---- the public surface

@@ -28,6 +28,8 @@ FIELDS = frozenset(
         "format.title",
         "lot.count",
         "target.title",
+        "words_of(each).title",
+        "words_of(target).title",
     }
 )
 

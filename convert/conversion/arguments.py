@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from tmconvert.conversion.calibration_options import SETTINGS
 from tmconvert.conversion.command_options import COMMAND_OPTIONS, conversion_options
-from tmconvert.conversion.options import SETTINGS
 from tmconvert.errors import UsageError
 from tmconvert.errors.environment import environment_error
 from tmconvert.errors.short_traceback import one_frame

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tmconvert.conversion.calibration_options import SETTINGS
 from tmconvert.conversion.options import (
     CONVERSION_OPTIONS,
     DEBUGGING,
@@ -14,7 +15,6 @@ from tmconvert.conversion.options import (
     OUTPUTS,
     QPARAMS_FORMATS,
     RENAME,
-    SETTINGS,
     TRACING,
     VERSIONS,
 )

@@ -3,7 +3,8 @@
 The rule: ``aten::name`` is ``torch.name``, with the arguments of the op's signature in order, without those
 that have their default. This table has the exceptions. A text without braces is another name of the
 function; one with braces is the whole expression, where ``{x}`` is an argument of the op.
-``calls.py`` has the ops for which no text does; ``helpers.py`` the functions of names that begin with ``_``.
+``calls.py`` has the ops for which no text does; ``runtime_functions.py`` the functions whose names begin
+with ``_``.
 """
 
 from __future__ import annotations

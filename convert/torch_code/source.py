@@ -15,12 +15,12 @@ from tmconvert.symbolics.op import Op
 from tmconvert.torch_code.calls import Call, Scope, expression, tensors_of
 from tmconvert.torch_code.dropout import CLASS_OF_KIND, dropout
 from tmconvert.torch_code.forms import GIVE_INT64
-from tmconvert.torch_code.helpers import HELPERS, helpers_in
 from tmconvert.torch_code.literals import number_text
 from tmconvert.torch_code.module_forms import FORMS, module_call
 from tmconvert.torch_code.modules import ModuleTree
 from tmconvert.torch_code.names import Names, is_plain
 from tmconvert.torch_code.prepare import DynamicShapes, prepared_graph
+from tmconvert.torch_code.runtime_functions import HELPERS, helpers_in
 from tmconvert.torch_code.training_emitter import FAKE_QUANTIZE
 
 OWN_OPS = {op.name: op for op in (dropout, *FAKE_QUANTIZE)}

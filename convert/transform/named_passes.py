@@ -9,17 +9,18 @@ from functools import partial
 from typing import Any
 
 from tmconvert.errors import UsageError
+from tmconvert.passes.backward_fold_scale import BackwardFoldScale
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
-from tmconvert.passes.fold_scales import BackwardFoldScale, FuseAddMul
+from tmconvert.passes.fuse_add_mul import FuseAddMul
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.merge_reductions import MergeReductions
-from tmconvert.passes.norm_elemwise import NormElemWise
+from tmconvert.passes.norm_elem_wise import NormElemWise
 from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.op import Op

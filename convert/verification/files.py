@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +13,12 @@ from tmconvert.ir import TensorNode, TracedModule
 from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.recognize import target_of_file
+from tmconvert.targets.target import Target
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.judgement import judged
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.report import Verification
+from tmconvert.verification.runtime import Runtime
 from tmconvert.verification.vacuous import independent_outputs, vacuous_outputs
 
 
@@ -29,13 +31,7 @@ def verify_file(
 ) -> Verification:
     """Compares a written file with the reference interpreter; see ``api.verify``."""
     target = target_of_file(path)
-    runtime = target.runtime(path)
-    if runtime is None:
-        raise VerificationError(
-            "TM4003",
-            f"no runtime for {target.title} is installed",
-            notes=[("help", f"pip install '{target.runtime_package}'")],
-        )
+    runtime = _runtime(target, path)
     normalized = bind_model(module, overrides, catalogue).normalized(catalogue)
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target.name)
@@ -61,25 +57,46 @@ def verify_file(
             reference, given, reference.source_outputs(actual), expected, names, is_second=is_second
         )
 
-    cases = [reference.case(inputs)]
-    comparisons = compared(*cases[0])
-    second = reference.second_case() if inputs is None and not reference.lacks([]) else None
-    if second is not None:
-        cases.append(second)
-        compared(*second, is_second=True)
-        for case in reference.further_cases():
-            compared(*case, is_second=True)
-    if inputs is None:
-        for case in reference.cases_for([expected for _, expected in cases], names):
-            cases.append(case)
-            compared(*case, is_second=True)
-    arrays = [expected for _, expected in cases]
+    first = reference.case(inputs)
+    comparisons = compared(*first)
+    arrays: list[Sequence[np.ndarray]] = [first[1]]
+    for given, expected, shows_dependence in _other_cases(reference, arrays, names) if inputs is None else ():
+        compared(given, expected, is_second=True)
+        arrays += [expected] if shows_dependence else []
     return Verification(
         f"{runtime.name} {runtime.version}",
         tuple(comparisons),
         vacuous=vacuous_outputs(arrays, names),
         independent=tuple(independent_outputs([reference.graph], arrays, names)),
     )
+
+
+def _runtime(target: Target, path: Path) -> Runtime:
+    """Returns the runtime for a file. Raises VerificationError TM4003 where it is not installed."""
+    runtime = target.runtime(path)
+    if runtime is None:
+        raise VerificationError(
+            "TM4003",
+            f"no runtime for {target.title} is installed",
+            notes=[("help", f"pip install '{target.runtime_package}'")],
+        )
+    return runtime
+
+
+def _other_cases(
+    reference: Reference, arrays: list[Sequence[np.ndarray]], names: Sequence[str]
+) -> Iterator[tuple[Sequence[np.ndarray], Sequence[np.ndarray], bool]]:
+    """Yields inputs and outputs besides the first, and whether they show what an output depends on.
+
+    ``arrays`` are the outputs so far.
+    """
+    second = None if reference.lacks([]) else reference.second_case()
+    if second is not None:
+        yield *second, True
+        for given, expected in reference.further_cases():
+            yield given, expected, False
+    for given, expected in reference.cases_for(list(arrays), names):
+        yield given, expected, True
 
 
 def _check_sizes(sizes: Mapping[str, Sequence[int]], reference: Reference) -> None:

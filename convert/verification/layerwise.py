@@ -74,21 +74,27 @@ def verify_layers(
         if each.name in names:
             where = f"signal to noise at {names[each.name]}"
             references.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
-    vacuous = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
-    known = {*verified.vacuous, *verified.independent}
-    references.notes.extend(
-        vacuous_notes({name: what for name, what in vacuous.items() if name not in known})
-    )
-    outputs = tuple(names.values())
     return Verification(
         verified.runtime,
         tuple(worst.values()),
         noises,
         about,
-        vacuous=vacuous,
-        outputs=outputs,
+        vacuous=_vacuous(shown, verified, references),
+        outputs=tuple(names.values()),
         independent=verified.independent,
     )
+
+
+def _vacuous(
+    shown: dict[str, list[np.ndarray]], verified: Verification, references: References
+) -> dict[str, str]:
+    """Returns why outputs are no evidence, and adds notes on those that the float file did not show."""
+    vacuous = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
+    known = {*verified.vacuous, *verified.independent}
+    references.notes.extend(
+        vacuous_notes({name: what for name, what in vacuous.items() if name not in known})
+    )
+    return vacuous
 
 
 def _output_names(plain: TargetGraph) -> dict[str, str]:

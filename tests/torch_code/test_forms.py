@@ -15,7 +15,7 @@ from tmconvert.ir import CallFunction, Constant, InternalGraph
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.torch_code.calls import Call, Scope, expression
-from tmconvert.torch_code.helpers import HELPERS, helpers_in
+from tmconvert.torch_code.runtime_functions import HELPERS, helpers_in
 
 torch = pytest.importorskip("torch")
 

@@ -10,7 +10,8 @@ from typing import Any
 from torch._functorch import apis
 
 from tmconvert.frontends.torch.names import Name
-from tmconvert.frontends.torch.tracing.recorder import Inside, Recorder
+from tmconvert.frontends.torch.tracing.inner_ops import Inside
+from tmconvert.frontends.torch.tracing.recorder import Recorder
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from torch.overrides import _pop_mode_temporarily
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.names import Name
-from tmconvert.frontends.torch.tracing.recorder import Inside, Recorder
+from tmconvert.frontends.torch.tracing.inner_ops import Inside
+from tmconvert.frontends.torch.tracing.recorder import Recorder
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.ir.tree import leaves
 

@@ -26,7 +26,6 @@ from tmconvert.frontends.torch.tracing.branches import calls_of_functions
 from tmconvert.frontends.torch.tracing.gradients import GradientTaken, calls_of_autograd, is_close, refused
 from tmconvert.frontends.torch.tracing.leaf_calls import (
     calls_of_leaves,
-    register_types,
     unheeded_symbolics,
 )
 from tmconvert.frontends.torch.tracing.modules import (
@@ -71,7 +70,6 @@ def trace_module(
     is_leaf: Callable[[Any, str], bool] | None = None,
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
-    register_types()
     inputs = named_tensors(module, args, kwargs)
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
@@ -106,14 +104,7 @@ def trace_module(
         rerun.remember(found.example(), agreement.difference(first.tape, found.tape))
         return found.tape
 
-    recovery = SizeRecovery(symbols, resized)
-    if first.recorder.follows_gradients:
-        recovery.learn(first.tape)
-    elements = sum(tensor.numel() for tensor in inputs.values())
-    checks = {
-        symbol.name: agreement.agreement(symbol, first.tape, recovery.rerun, elements) for symbol in symbols
-    }
-    _note_checks(first, symbols, checks)
+    checks = _size_checks(first, inputs, symbols, resized)
     traced = first.traced()
 
     def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
@@ -128,6 +119,24 @@ def trace_module(
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.rerun = rerun if symbols else None
     return traced
+
+
+def _size_checks(
+    first: _Run,
+    inputs: Mapping[str, torch.Tensor],
+    symbols: list[agreement.Symbol],
+    resized: Callable[[agreement.Symbol, int], Tape],
+) -> dict[str, agreement.Agreement]:
+    """Returns by symbol whether the module does the same at other sizes, and keeps what was seen."""
+    recovery = SizeRecovery(symbols, resized)
+    if first.recorder.follows_gradients:
+        recovery.learn(first.tape)
+    elements = sum(tensor.numel() for tensor in inputs.values())
+    checks = {
+        symbol.name: agreement.agreement(symbol, first.tape, recovery.rerun, elements) for symbol in symbols
+    }
+    _note_checks(first, symbols, checks)
+    return checks
 
 
 def _note_checks(
@@ -339,6 +348,7 @@ def named_tensors(
     module: object, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> dict[str, torch.Tensor]:
     """Returns the tensors among the arguments by input name."""
+    register_types()
     scope = Scope("", "", parameters=parameter_names(module, args, kwargs))
     tensors: dict[Value, torch.Tensor] = {}
 

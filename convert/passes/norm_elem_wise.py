@@ -20,7 +20,7 @@ class NormElemWise(RewritePass[int]):
     The match is the position of the constant.
     """
 
-    name = "norm_elemwise"
+    name = "norm_elem_wise"
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue

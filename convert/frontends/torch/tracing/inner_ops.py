@@ -1,0 +1,58 @@
+"""Records the ATen ops inside of functions that have no adapter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tmconvert.errors import TmconvertError
+from tmconvert.frontends.torch.names import Name
+from tmconvert.frontends.torch.tracing import data_access as flow
+from tmconvert.frontends.torch.tracing import op_traits as knowledge
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
+
+
+class Inside(TorchDispatchMode):
+    """Records the ATen ops inside a function that has no adapter."""
+
+    def __init__(self, recorder: Recorder, name: Name) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.recorder = recorder
+        self.name = name
+        self._results: list[Any] = []  # C++ alone would hold them, and they could not be told apart
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        recorder, kwargs = self.recorder, kwargs or {}
+        if recorder.is_busy:
+            return func(*args, **kwargs)
+        name = recorder._name(func)
+        special = flow.special(name)
+        if special is not None:
+            return self._looked(special, func, args, kwargs)
+        if not knowledge.knows(name) or knowledge.is_number(func, args):
+            decomposed = knowledge.decomposition(func)
+            if decomposed is not None:
+                with self:
+                    result = decomposed(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+            if recorder.is_constant(args, kwargs) and not func._schema.is_mutable:
+                self._results.append(recorder.run(func, *args, **kwargs))
+                return self._results[-1]  # captured when it is used
+        with torch._C.DisableTorchFunction():
+            result = recorder.record(name, func, args, kwargs)
+        self._results.append(result)
+        return result
+
+    def _looked(self, special: flow.Special, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return special(self.recorder, func, args, kwargs)
+        except TmconvertError as error:
+            self.recorder.failure = error  # for TorchScript, which loses it
+            raise
