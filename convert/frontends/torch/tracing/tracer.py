@@ -26,6 +26,7 @@ from tmconvert.frontends.torch.tracing.branches import calls_of_functions
 from tmconvert.frontends.torch.tracing.gradients import GradientTaken, calls_of_autograd, is_close, refused
 from tmconvert.frontends.torch.tracing.leaf_calls import (
     calls_of_leaves,
+    register_types,
     unheeded_symbolics,
 )
 from tmconvert.frontends.torch.tracing.modules import (
