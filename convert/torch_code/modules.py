@@ -95,10 +95,26 @@ class ModuleTree:
             used[path] = expr
             holder.slots[path[-1]].array = np.asarray(expr.value)
         else:
-            taken = {**self.root.slots, **self.root.children}
-            path = (attribute_name(identifier(expr.name or expr.output.name, "constant"), taken),)
-            self.root.slots[path[0]] = Slot(np.asarray(expr.value), False, is_persistent=False)
+            path = self._new(expr)
         self.paths[expr.output] = path
+
+    def _new(self, expr: Constant) -> tuple[str, ...]:
+        """Adds a constant that the model does not store as such, and returns its path.
+
+        A weight that the adapter of a module fused from its parameters is trained. An attribute, which is not
+        registered, and an unnamed constant are left out of the ``state_dict``.
+        """
+        array = np.asarray(expr.value)
+        source, _, name = (expr.name or "").rpartition(".")
+        above = self._renamed.get(source) if expr.name else None
+        holder = None if above is None else self.holder(self.aliases.get(above, above))
+        if above is None or holder is None or holder.settings is None:
+            above, holder, name = (), self.root, identifier(expr.name or expr.output.name, "constant")
+        own = attribute_name(name, {**holder.slots, **holder.children})
+        is_fused = expr.name is not None and holder.settings is not None and array.dtype.kind == "f"
+        is_fused = is_fused and name not in holder.settings.attributes and own == name  # type: ignore[union-attr]
+        holder.slots[own] = Slot(array, is_fused, is_persistent=is_fused)
+        return (*self.aliases.get(above, above), own)
 
     def holder(self, path: tuple[str, ...]) -> Holder | None:
         """Returns the module at a path of the generated code."""

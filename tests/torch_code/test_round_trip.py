@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -46,3 +48,18 @@ def test_gradients_are_finite(name: str) -> None:
     gradients = [parameter.grad for parameter in net.parameters()]
     assert gradients
     assert all(gradient is not None and gradient.isfinite().all() for gradient in gradients)
+
+
+def test_a_quantized_model_trains_and_keeps_its_scales(tmp_path: Path) -> None:
+    """Weights that MegEngine fuses for quantization are trained; the trained module becomes integers."""
+    net = tmconvert.load(corpus.model("qat_resnet_ema")).to_torch()
+    (x,) = (torch.from_numpy(np.array(each)) for each in corpus.golden("qat_resnet_ema")[0])
+    net(x).square().sum().backward()
+    for name in ("c.weight", "l.0.cb.weight", "l.0.cbr.bias", "fc.weight"):
+        gradient = net.get_parameter(name).grad
+        assert gradient is not None and gradient.isfinite().all() and gradient.any()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(0.999)
+    report = tmconvert.to_tflite(tmconvert.trace(net, x), tmp_path / "net.tflite", quantized=True)
+    assert "operators in int8" in str(report)
