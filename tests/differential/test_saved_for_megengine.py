@@ -221,3 +221,22 @@ def test_edited_models_compute_the_same(tmp_path: Path) -> None:
             assert len(made.files) == len(arrays)
             for i, array in enumerate(arrays):
                 np.testing.assert_allclose(made[f"out{i}"], array, rtol=1e-4, atol=1e-5, err_msg=stem)
+
+
+@pytest.mark.megengine
+@pytest.mark.skipif(PYTHON is None, reason="needs MegEngine; set TMCONVERT_MEGENGINE to its Python")
+def test_megengine_edits_what_was_saved(tmp_path: Path) -> None:
+    assert PYTHON is not None
+    originals = HERE.parent / "data/modification"
+    saved, made = tmp_path / "saved", tmp_path / "made"
+    for folder in (saved, made):
+        folder.mkdir()
+    for path in originals.glob("*.tm"):
+        tmconvert.load(path).save(saved / path.name, format="megengine")
+    script = HERE.parent / "frontends/megengine/modification_models.py"
+    subprocess.run([PYTHON, str(script), str(made), str(saved)], check=True, capture_output=True)
+    for path in originals.glob("*.npz"):
+        with np.load(path) as wanted, np.load(made / path.name) as found:
+            assert wanted.files == found.files
+            for name in wanted.files:
+                np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-6, err_msg=name)

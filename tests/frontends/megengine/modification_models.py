@@ -1,7 +1,8 @@
 """Makes tests/data/modification in MegEngine's Python: models, and what they compute after edits.
 
-    PYTHON modification_models.py tests/data/modification
+    PYTHON modification_models.py tests/data/modification [FOLDER]
 
+With FOLDER the models are not made, but those of that folder are edited.
 Each NAME.npz has the input ``x``, the output ``y`` of the model as it is, and one array for each edit that
 MegEngine made on the model; test_modification.py makes the same edits.
 """
@@ -147,13 +148,14 @@ def main():
     megengine.random.seed(7)
     x = megengine.Tensor(np.random.RandomState(3).randn(1, 3, 4, 4).astype("float32"))
     for seed, (cls, edits) in enumerate(EDITS.items()):
-        path = folder / (cls.__name__.lower() + ".tm")
-        megengine.save(trace_module(with_statistics(cls(), seed), x), str(path))
+        path = Path(sys.argv[-1]) / (cls.__name__.lower() + ".tm")
+        if len(sys.argv) < 3:
+            megengine.save(trace_module(with_statistics(cls(), seed), x), str(path))
         y = megengine.load(str(path))(x)
         arrays = {"x": x.numpy(), "y": (y[1] if isinstance(y, tuple) else y).numpy()}
         for edit in edits:
             arrays[edit.__name__] = edit(megengine.load(str(path)), x).numpy()
-        np.savez(str(path.with_suffix(".npz")), **arrays)
+        np.savez(str(folder / (path.stem + ".npz")), **arrays)
 
 
 if __name__ == "__main__":
