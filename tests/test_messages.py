@@ -26,8 +26,10 @@ FIELDS = frozenset(
         "dialect.title",
         "explanation.title",
         "format.title",
+        "known.title",
         "lot.count",
         "target.title",
+        "words.title",
         "words_of(each).title",
         "words_of(target).title",
     }

@@ -88,7 +88,7 @@ def verify_layers(
 def _vacuous(
     shown: dict[str, list[np.ndarray]], verified: Verification, references: References
 ) -> dict[str, str]:
-    """Returns why outputs are no evidence, and adds notes on those that the float file did not show."""
+    """Returns why outputs prove nothing, and adds notes on those that the float file did not show."""
     vacuous = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
     known = {*verified.vacuous, *verified.independent}
     references.notes.extend(
