@@ -422,7 +422,7 @@ def calibrate(
     of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` say "int8", "int16x8" or
     "float" by patterns of module paths. ``bias_correction`` has biases make up for what rounding moves on
     average; without it the float model stays as it is. ``equalization`` scales channels between layers, so
-    that they use one grid alike. ``mean``, ``std`` and ``layout`` are for images. ``progress`` gets the
+    that channels use one range alike. ``mean``, ``std`` and ``layout`` are for images. ``progress`` gets the
     number of samples done, and of all. ``output`` is a file for the model; the others are as in ``to_onnx``.
     Raises UsageError TM6032, TM6033, and what ``load`` raises.
     """

@@ -1,7 +1,7 @@
 """Bias correction: compensates the mean error of quantized weights and activations.
 
 A layer with constant weights is linear: what it gives on average for rounded operands is what it gives for
-their average. The mean of each operand is measured twice in one pass, as it is and on its grid; what the
+their average. The mean of each operand is measured twice in one pass, as it is and with its QParams; what the
 rounded weights make of the one and the exact weights of the other differ by an error for each channel of the
 result, which the bias takes. Source: Nagel et al., "Data-Free Quantization Through Weight Equalization and
 Bias Correction", 2019, section 4.2, with means that are measured.

@@ -244,7 +244,7 @@ def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Metho
 def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:
     """Returns a larger range for a mean that is zero up to rounding, as of a normalized tensor.
 
-    Kernels wrap around where a result lies too far beyond its grid.
+    Kernels wrap around where a result lies too far beyond its range.
     """
     low, high = ranges[node]
     expr = node.expr

@@ -61,7 +61,7 @@ def _insert_select(
 ) -> None:
     """Adds a select between the fused op and its decomposition, which takes over the name and the users.
 
-    Its grid is that of both, but for steps that are to have their ``own``, or that a clamp is to follow,
+    Its QParams are those of both, but for steps that are to have their ``own``, or that a clamp is to follow,
     whose result then has it.
     """
     if not whole.users and not graph.is_output(whole):
@@ -96,7 +96,8 @@ def whole_call(expr: Expr) -> Expr:
 class _Kinds:
     """The integer types of results: by the user's rules, and by the needs of decompositions.
 
-    "float" stands for no grid, "places" for int16 with 4096 steps, "narrow" for int8 on no fixed grid.
+    "float" stands for no QParams, "places" for int16 with 4096 steps, "narrow" for int8 with no fixed
+    QParams.
     """
 
     def __init__(self, graph: InternalGraph, rule: KindOf) -> None:

@@ -23,7 +23,7 @@ from tmconvert.targets.tflite.integer.lookup_tables import tabulated
 from tmconvert.targets.tflite.operators.activations import TABLES
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 
-# for each kind of tensor a grid that nothing else has
+# for each kind of tensor QParams that nothing else has
 PLACEHOLDERS = {
     "int8": QParams("int8", (0.037,), (3,), -128, 127, source="trial"),
     "int16": QParams("int16", (0.0011,), (0,), -32768, 32767, source="trial"),
@@ -31,7 +31,7 @@ PLACEHOLDERS = {
 }
 _MAKER = "integer_forms"
 _SMALL = 16  # elements of constants that may matter
-# what a node is to be in: a key of GRIDS, or None for what has no grid
+# what a node is to be in: a key of QPARAMS, or None for what has no QParams
 KindOfNode = Callable[[Any], Kind | None]
 
 

@@ -152,7 +152,7 @@ def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[Tens
 def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, int | None]]:
     """Returns constant weights of calls to be quantized, with the channel axis, if any.
 
-    What others use, too, as a recurrent layer beside its steps, has no grid.
+    What others use, too, as a recurrent layer beside its steps, has no QParams.
     """
     for expr in graph:
         trait = integer_weights(expr)

@@ -8,7 +8,7 @@ import numpy as np
 
 BINS = 2048
 _PIECE = 1 << 16  # elements counted at a time: they stay in the processor's cache
-_STEPS = 255  # between the ends of a grid of eight bits
+_STEPS = 255  # between the ends of eight bits
 _HIDDEN = -1e9  # what masks put in the place of scores that softmax is not to see lies below this
 
 

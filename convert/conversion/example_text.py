@@ -17,7 +17,7 @@ Examples = tuple[tuple[Any, ...], dict[str, Any]]
 FORMS = "float32[1,3,224,224], int64[1,16]<1000, mask=bool[1,16], FILE.npz, FILE.npy or name=3"
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.]*)=(?P<value>.*)", re.DOTALL)
 _RANDOM = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d\s,]*)\]\s*(<\s*(?P<limit>\d+))?")
-_BELOW = 2  # whole numbers are 0 and 1 unless a limit is given: valid as indices of anything
+_BELOW = 2  # integers are 0 and 1 unless a limit is given: valid as indices of anything
 _DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
 DTYPES = tuple(_DTYPES.split())
 
@@ -25,7 +25,7 @@ DTYPES = tuple(_DTYPES.split())
 def parse_examples(texts: Sequence[str]) -> Examples:
     """Returns positional and keyword arguments: arrays, or Python numbers and strings.
 
-    Random arrays are the same each time: floats standard normal, whole numbers below their limit. The
+    Random arrays are the same each time: floats standard normal, integers below their limit. The
     arrays of an npz file are keyword arguments by their names, positional ones where these are ``in0``,
     ``in1``, ... or ``arr_0``, ... Raises UsageError TM6011, TM6015.
     """

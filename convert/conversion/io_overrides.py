@@ -104,7 +104,7 @@ class BoundModel(NamedTuple):
     """A flat model with its overrides applied, ready to be normalized at any sizes.
 
     ``shapes`` are those of the inputs, with Dims; ``remarks`` what became of sizes that were to be dynamic.
-    ``bakes_weights`` rounds quantized weights to their grids.
+    ``bakes_weights`` rounds quantized weights to their QParams.
     """
 
     flat: TracedModule

@@ -28,7 +28,7 @@ class Builder:
 
     A symbolic gets the builder as ``g`` and returns the Value (or the list of Values) of its
     result. ``result_types`` are the types that the current expression must produce, in the
-    target's memory order.
+    target's layout.
     """
 
     index_dtype: np.dtype = np.dtype(np.int64)

@@ -15,8 +15,8 @@ _MINIMA = frozenset({"MINIMUM", "Min"})
 def without_redundant_clamps(graph: TargetGraph) -> TargetGraph:
     """Returns a copy of ``graph`` without such minima; ``graph`` itself if it has none.
 
-    Rounding to a grid cuts at its ends. A bound that is rounded to the upper end, for all elements, does the
-    same.
+    Rounding with QParams clamps at its ends. A bound that is rounded to the upper end, for all elements, does
+    the same.
     """
     uses = _uses(graph)
     moved: dict[int, Value] = {}  # what an operator in front of a minimum gives in its place

@@ -45,7 +45,7 @@ class Value:
     ``stored`` has the elements, in the order of the file, in ``shape`` or in more axes. It may be a
     non-contiguous view (a transposed weight, say) or a product that is not computed yet, of which a writer
     makes a few rows at a time, so that memory does not grow with the model. ``qparams`` is what the source
-    says of the tensor's quantization, in the memory order of the file; ``quantization`` is what the file
+    says of the tensor's quantization, in the layout of the file; ``quantization`` is what the file
     says, and then the elements are integers. ``is_typed`` is False where nobody knows ``dtype`` and
     ``shape``: an intermediate result of operators that a user's own function names.
     """

@@ -20,7 +20,8 @@ RANGES = {
 def give_qparams(nodes: Mapping[str, TensorNode], all_qparams: Mapping[str, tuple[str, float, int]]) -> None:
     """Assigns type, scale and zero point to inputs; ``*`` applies to float32 inputs that are not named.
 
-    Raises UsageError TM6014 for what is no grid, and for an input that has one already.
+    Raises UsageError TM6014 for values that are no quantization parameters, and for an input that has one
+    already.
     """
     named = {name: _qparams(name, *qparams) for name, qparams in all_qparams.items()}
     for name, node in nodes.items():

@@ -17,7 +17,7 @@ class PropagateQparams:
 
     Parameters of single channels go through no op but a reshape that leaves the channels together. With
     ``dissolves`` no requantize is left: a float model has no use for it, unless a file of parameters goes
-    with it, where each grid is that of a tensor.
+    with it, where all QParams are those of tensors.
     """
 
     name = "propagate_qparams"

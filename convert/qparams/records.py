@@ -106,7 +106,8 @@ def integer_name(quant_min: int, quant_max: int) -> str:
 def records_of(graph: TargetGraph) -> list[Record]:
     """Returns a record per quantized tensor of ``graph``: inputs, then constants and results of each layer.
 
-    The tensors between two of the source's, such as a padded input, are on the grid of one of them.
+    The tensors between two of the source's, such as a padded input, are quantized with the QParams of one of
+    them.
     """
     target, operators = target_named(graph.target), list(graph.all_operators())
     qparams_by_id = _all_qparams(graph, target)

@@ -58,7 +58,7 @@ class Parameters(NamedTuple):
     """Options for the quantization parameters of a model that is written in float.
 
     ``path`` is a file for the parameters in the format called ``format``; ``bakes_weights`` rounds the
-    weights to their grids.
+    weights to their QParams.
     """
 
     path: Path | None
@@ -74,7 +74,7 @@ class TargetOptions(NamedTuple):
     ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
     "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
     pairs of name and order. ``integers`` asks for the source's quantization in the model itself.
-    ``keep_int64`` leaves whole numbers in TFLite as wide as the source has them. ``parameters`` requests the
+    ``keep_int64`` leaves integers in TFLite as wide as the source has them. ``parameters`` requests the
     quantization in a file of its own. ``weights`` stores large weights as "float16" or "int8".
     ``external_data`` stores the weights of ONNX files in a second file; ``value_info`` stores the types of
     intermediate results. ``own`` are the options that the target itself declares, by name.

@@ -30,7 +30,7 @@ class Layer:
 
     ``local`` is computed from the operands that the file itself has, within the range of its integers,
     ``whole`` from those of the float model. ``step`` is that of its integers, 0 in float; ``slack`` how far
-    the kernel, or a rounding within the layer on a grid of the runtime's, may move it, all elements or each.
+    the kernel, or a rounding within the layer with QParams of the runtime, may move it, all elements or each.
     All arrays are in the order of the source.
     """
 

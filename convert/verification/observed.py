@@ -12,7 +12,7 @@ import numpy as np
 class Observed:
     """A tensor: float32 values (or plain integers), the scale, and the real range.
 
-    ``step`` is 0 for what is on no grid.
+    ``step`` is 0 for what has no QParams.
     """
 
     array: np.ndarray

@@ -1,6 +1,6 @@
 """Numeric idioms of Caffe layers: steps, rounding, computed matrix products, maps along an axis.
 
-Every blob is float32, whole numbers and places of elements included, which are exact below 2^24. What is
+Every blob is float32, integers and places of elements included, which are exact below 2^24. What is
 compared goes through differences and Threshold layers, what is chosen is read by its number: exact, also NaN.
 """
 
@@ -26,8 +26,8 @@ _WHOLE = 12582912.0
 _NARROW = ("nnie", "ascend")
 MOST_PRODUCTS = 1 << 25
 MOST_SLICES = 16
-MOST_BITS = 22  # of whole numbers that ``rounded`` leaves as they are
-MOST_COUNTED = 1 << 24  # float32 has all whole numbers up to here
+MOST_BITS = 22  # of integers that ``rounded`` leaves as they are
+MOST_COUNTED = 1 << 24  # float32 has all integers up to here
 
 
 def step(g: Builder, x: Value) -> Value:

@@ -43,7 +43,7 @@ def sinc_ref(x: Array) -> Array:
     return np.where((x == np.rint(x)) & (x != 0), 0 * x, np.sinc(x)).astype(x.dtype)
 
 
-@formula(sinc)  # sin(pi x) / (pi x); the angle is taken from the nearest whole number, where it is exact
+@formula(sinc)  # sin(pi x) / (pi x); the angle is taken from the nearest integer, where it is exact
 def sinc_quotient(x: Term) -> Term:
     whole = x.round()
     sine = ((x - whole) * math.pi).sin()

@@ -1,7 +1,7 @@
 """Orthogonal polynomials of tensor degree n: aten::special_chebyshev_polynomial_t and similar ops.
 
 By their recurrences, in a loop to the largest n; where all n are known and small, in as many steps. As torch
-has it: n is cut to a whole number; of a negative n, of infinity and NaN the polynomial is 0; Hermite's are
+has it: n is cut to an integer; of a negative n, of infinity and NaN the polynomial is 0; Hermite's are
 NaN from a degree on; those of Chebyshev are sines and cosines of multiples of an angle within (-1, 1), where
 n is large. The shifted ones are taken at 2x - 1. (Of shifted w in float32 just below 1, where the sine of the
 half angle is lost, torch gives the value at 0; this is the one at 1.)

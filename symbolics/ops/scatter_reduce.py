@@ -139,7 +139,7 @@ def scatter_reduce_ref(
 ) -> Array:
     """Like aten::scatter with a reduction, with or without the element of ``x``.
 
-    The mean of whole numbers is rounded down. Source: torch.Tensor.scatter_reduce.
+    The mean of integers is rounded down. Source: torch.Tensor.scatter_reduce.
     """
     return _reduced(x, element_indices(index, dim), src, reduce, include_self)
 

@@ -1,7 +1,7 @@
 """tm::view: a chain of reshapes, selections and transposes of one tensor, in canonical form.
 
 Axes of ``x`` are split into factors, some factors are fixed to an index, the others permuted and
-merged into the axes of the result. A memory order on either side is only another order of the
+merged into the axes of the result. A layout on either side is only another order of the
 factors, so a channel shuffle or a patch embedding costs at most one transpose whatever the layout.
 """
 

@@ -34,7 +34,7 @@ def with_recorded_qparams(
 ) -> Any:
     """Attaches QParams to results of a call that the source stores as integers.
 
-    The grid is that of the operand where the source recorded the same one for both, as it does for
+    The QParams are those of the operand where the source recorded the same one for both, as it does for
     pooling and the like: a module may be called again with operands on another.
     """
     if not any(isinstance(node, TensorNode) and node.holds_integers for node in expr.outputs):

@@ -44,7 +44,7 @@ _FLOATS = {
     **dict.fromkeys(("int64", "float64"), ""),
 }
 
-# Operators whose result on whole numbers is one of them, or an index: floats compute it as well.
+# Operators whose result on integers is one of them, or an index: floats compute it as well.
 _CHOOSING = (
     *(
         "ArgMax",

@@ -41,8 +41,8 @@ def stored_type(qparams: QParams, opset: int, *, is_weight: bool = False) -> str
 def activation_qparams(name: str, qparams: QParams, requested: str, opset: int) -> QParams:
     """Returns the QParams of an activation in the requested type, or in 16 bits where the source has them.
 
-    On eight bits for eight it is the same grid, counted anew; in 16 bits a step of eight is 256. Raises
-    Refusal, which calls the tensor ``name``.
+    On eight bits for eight the QParams stay, with another zero point; in 16 bits a step of eight is 256.
+    Raises Refusal, which calls the tensor ``name``.
     """
     found = stored_type(qparams, _NEWEST)
     if found is None or len(qparams.scale) != 1:

@@ -16,7 +16,7 @@ from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:
     """Returns the calls of ``source`` that stay in float although all their tensors have scales.
 
-    Operators that hand on tensors without a grid belong together. If one of these tensors is the source's,
+    Operators that hand on tensors without QParams belong together. If one of these tensors is the source's,
     that computes without scales there; what a call is made of in TFLite is none of its tensors.
     """
     makers: dict[str, Expr | None] = {node.name: node.expr for node in source.inputs}

@@ -1,7 +1,7 @@
 """Converts a float TFLite graph with QParams to integers.
 
-Each operator with an integer kernel whose tensors have grids works on integers; the others stay in float,
-between DEQUANTIZE and QUANTIZE. Where a kernel cannot bring a tensor to the grid that the source gives it,
+Each operator with an integer kernel whose tensors have QParams works on integers; the others stay in float,
+between DEQUANTIZE and QUANTIZE. Where a kernel cannot give a tensor the QParams that the source gives it,
 a product with one does.
 """
 
@@ -38,7 +38,7 @@ from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.activations import TABLES
 from tmconvert.targets.tflite.operators.record import IntegerKernel
 
-_WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # grids that reach this far need no clamp
+_WIDE = {"int8": (-127, 127), "int16": (-32767, 32767)}  # QParams that reach this far need no clamp
 _FAR = 100  # a product of that many steps may wrap around, operators/record.py
 
 
@@ -48,7 +48,7 @@ def in_integers(
     """Returns a copy of ``graph`` with int8 weights and activations of the type ``activations``.
 
     ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32". Without ``infers``
-    only what the source gives a grid, or a kernel, is in integers.
+    only what the source gives QParams, or a kernel, is in integers.
     """
     return _Integers(graph, activations, io_type, infers).run()
 
@@ -66,7 +66,7 @@ class _Integers(Parts):
         self.made.all_qparams = {
             value: self.all_qparams[id(value)] for value in named if id(value) in self.all_qparams
         }
-        self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by grid
+        self.whole: dict[tuple[int, QParams], Value] = {}  # integers of a source value, by QParams
         self.plain: dict[int, Value] = {}  # what is in float, or no number
 
     def run(self) -> IntegerGraph:
@@ -245,7 +245,7 @@ class _Integers(Parts):
             self._keep(value, value)
         numbers = [value for value in (*operator.inputs, *operator.outputs) if value is not None]
         computed = [value for value in numbers if value.dtype == FLOAT and not value.is_constant]
-        # whole numbers of the source have no grid: what makes numbers of them only converts
+        # integers of the source have no QParams: an operator that makes floats of them only converts
         if any(value in operator.inputs for value in computed) and operator.type != "QUANTIZE":
             lacking = tuple(value for value in computed if id(value) not in self.all_qparams)
             self.made.fallbacks.append(FloatFallback(operator, lacking))
@@ -322,7 +322,8 @@ class _Integers(Parts):
         """Returns the common QParams that a kernel requires: those of the operand, or, of several, of the
         result.
 
-        Numbers in int16 are compared as they are; the widest grid, which is symmetric, holds them all.
+        Numbers in int16 are compared as they are; the QParams of the widest range, which are symmetric, hold
+        them all.
         """
         numbers = [operator.inputs[i] for i in places]
         if kernel.relation == "compared" and self._kind(operator, kernel) == "int16":

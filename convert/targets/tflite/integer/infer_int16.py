@@ -26,7 +26,7 @@ _ENDLESS = 1e38  # numbers that stand for infinity, as what windows of maxima ar
 def fine(qparams: QParams, count: int = 1, *, is_positive: bool = False) -> QParams:
     """Returns int16 QParams that contain all steps of the int8 ones, subdivided as finely as possible.
 
-    These are a multiple of ``count``, if as many fit, so that the mean of so many numbers is on the grid.
+    These are a multiple of ``count``, if as many fit, so that the mean of so many numbers is exact.
     Else they are even and no power of two: QUANTIZE, which rounds in two steps, brings these back right.
     """
     if qparams.dtype == "int16":

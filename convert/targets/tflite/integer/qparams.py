@@ -100,9 +100,9 @@ def constant_qparams(data: np.ndarray, kind: str) -> QParams:
 def weight_qparams(value: Value, axis: int | None) -> QParams:
     """Returns int8 QParams with zero point 0: the source's scales if valid, else the finest in [-127, 127].
 
-    ``axis`` has the channels, None asks for one scale. A weight that the source has on another kind of grid
-    is brought to it first (``weight_steps``). Of one with zero points, channels without keep their scales, as
-    do those whose steps from 0 are 127 at most.
+    ``axis`` has the channels, None asks for one scale. A weight that the source has with another kind of
+    QParams is brought to it first (``weight_steps``). Of one with zero points, channels without keep their
+    scales, as do those whose steps from 0 are 127 at most.
     """
     given = value.qparams
     if given is not None and given.channel_axis in (None, axis) and _is_symmetric(given):
@@ -162,7 +162,7 @@ def quantization(qparams: QParams) -> Quantization:
 def resolved_qparams(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> dict[int, QParams]:
     """Propagates QParams through the graph: returns those of each input and result, by id.
 
-    A kernel that only moves elements hands its grid on, in either direction; a clamp to its operand. With
+    A kernel that only moves elements hands its QParams on, in either direction; a clamp to its operand. With
     ``infers`` other results get one over the range that they can have (infer_int16.py).
     """
     all_qparams: dict[int, QParams] = {}
@@ -202,7 +202,7 @@ def _keeps(operator: Operator, all_qparams: dict[int, QParams]) -> bool:
     if not found or found[0] is None or any(qparams != found[0] for qparams in found):
         return False
     constants = [value.data for value in values if value.data is not None]
-    # what is padded with the lowest number is for maxima: the grid's own is as good
+    # what is padded with the lowest number is for maxima: that of the QParams is as good
     is_padded = operator.type == "PADV2" and all(np.max(data) <= _LOWEST for data in constants)
     return is_padded or all(np.array_equal(fake_quantize(data, found[0]), data) for data in constants)
 

@@ -86,7 +86,7 @@ def needs_products(pairs: Sequence[tuple[int, int]], align_corners: bool) -> boo
 def _products(resize: Operator, given: QParams, qparams: QParams) -> list[Operator]:
     """Resizes height, then width, by products with [outputs, extent].
 
-    What is between the two is on the grid of the operand, within whose range it is.
+    The tensor between the two has the QParams of the operand, within whose range it is.
     """
     value, result = resize.inputs[0], resize.outputs[0]
     assert value is not None

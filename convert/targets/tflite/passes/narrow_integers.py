@@ -8,7 +8,7 @@ int32.
 An input becomes int32 where its interval fits, or where it is only moved, compared, converted, added,
 multiplied or used as an index: a caller has no numbers beyond int32 there, and of those within comes what the
 source makes of them. An input of whose numbers a remainder, a quotient or bits are taken, or that comes out
-again as a whole number, stays int64.
+again as an integer, stays int64.
 """
 
 from __future__ import annotations

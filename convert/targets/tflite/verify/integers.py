@@ -4,7 +4,7 @@
 - Each tensor of the file has the scale that belongs there, by the source and by its operator; each constant
   is the source's, to half a step.
 - Each tensor of the file is what its operands give in float, to two steps: one for rounding, one for the ways
-  in which kernels round. Where the runtime has a grid of its own in between, half of its step comes on top.
+  in which kernels round. Where the runtime has QParams of its own in between, half of its step comes on top.
 
 What integers cost in all is measured and told: the ratio of signal to noise at the outputs.
 """
@@ -55,7 +55,7 @@ def verify_integers(
 def check_tensors(path: Path, made: IntegerGraph) -> None:
     """Raises VerificationError TM4001 where the tensors of the file differ from those of its source.
 
-    Each is there once, on the grid that it has; integer constants are the same. What
+    Each is there once, with the QParams that it has; integer constants are the same. What
     operators do with them is for the layers to show, which are found by these names.
     """
     tensors = tflite_tensors(path)

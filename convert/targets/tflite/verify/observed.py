@@ -29,7 +29,7 @@ def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed
 def observed_here(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
     """Returns tensors by name, in LiteRT's own kernels, as a delegate would hide intermediate results.
 
-    ``inputs`` are float32 where the file takes integers on a grid, and in its memory order.
+    ``inputs`` are float32 where the file takes integers with QParams, and in its layout.
     """
     from ai_edge_litert import interpreter as litert
 
