@@ -27,14 +27,21 @@ _ENDLESS = 2**63 - 1  # trips of a while loop
 _COUNTS = (bool, int, float)
 
 
-def depends_on_data(graph: Any) -> bool:
-    """Whether a condition or number of trips in the graph is read from a tensor."""
+def decides_by_data(script: Any) -> bool:
+    """Whether a script function or method has a condition, or a number of trips, read from a tensor."""
+    try:
+        return _depends_on_data(script.inlined_graph)
+    except RuntimeError:  # a method of C++ has no graph, such as those of packed weights
+        return False
+
+
+def _depends_on_data(graph: Any) -> bool:
     for node in graph.nodes():
         if node.kind() in ("prim::If", "prim::Loop"):
             decisions = [node.inputsAt(place) for place in range(1 + (node.kind() == "prim::Loop"))]
             if any(value.node().kind() in _NUMBERS and _reads_tensor(value.node()) for value in decisions):
                 return True
-        if any(depends_on_data(block) for block in node.blocks()):
+        if any(_depends_on_data(block) for block in node.blocks()):
             return True
         if node.kind() == "prim::Loop" and _reads_tensor(next(next(node.blocks()).outputs()).node()):
             return True
