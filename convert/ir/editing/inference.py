@@ -45,7 +45,8 @@ class TypeInference:
         self.emitter = vocabulary.emitter(type(graph)("types"))
         self.values: dict[Node, Any] = {}
         self.depth = 0
-        self.visit_called: Callable[[InternalGraph], None] = lambda graph: None
+        # called with the inference of each call of a traced module, before and after it
+        self.visit_called: Callable[[TypeInference, bool], None] = lambda inner, is_done: None
 
     # ---- values
 
@@ -150,13 +151,14 @@ class TypeInference:
                 source=expr.source,
                 excerpt=repr(expr),
             )
-        self.visit_called(callee)
         inner = TypeInference(callee, inputs[0].vocabulary or self.vocabulary)
         inner.emitter, inner.depth = self.emitter, self.depth + 1
         inner.visit_called = self.visit_called
         inner.values.update(zip(callee.inputs, inputs, strict=True))
+        self.visit_called(inner, False)
         for each in callee:
             inner.run(each)
+        self.visit_called(inner, True)
         return map_leaves(lambda leaf: inner.value(leaf) if isinstance(leaf, Node) else leaf, callee.result)
 
     def run(self, expr: Expr) -> None:

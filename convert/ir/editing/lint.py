@@ -25,12 +25,29 @@ def lint(graph: InternalGraph) -> None:
         return
     with Transaction(graph) as edit:
         inference = TypeInference(graph, vocabulary)
-        inference.visit_called = check_links
+        inference.visit_called = _Visits(edit)
         for expr in graph:
             inference.run(expr)
             for node in expr.outputs:
                 retyped(edit, node, inference.type_of(node))
     graph.sound_at = graph.edits
+
+
+class _Visits:
+    """Checks graphs of submodules, and records the types of their first call."""
+
+    def __init__(self, edit: Transaction) -> None:
+        self.edit = edit
+        self.recorded: set[InternalGraph] = set()
+
+    def __call__(self, inner: TypeInference, is_done: bool) -> None:
+        graph = inner.graph
+        if not is_done:
+            check_links(graph)
+        elif graph not in self.recorded:
+            self.recorded.add(graph)
+            for node in [*graph.inputs, *(node for expr in graph for node in expr.outputs)]:
+                retyped(self.edit, node, inner.type_of(node))
 
 
 def ensure_sound(graph: InternalGraph) -> None:

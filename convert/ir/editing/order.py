@@ -19,16 +19,23 @@ def nodes_of(tree: Tree) -> list[Node]:
     return [leaf for leaf in leaves(tree) if isinstance(leaf, Node)]
 
 
-def ancestors(nodes: Iterable[Node]) -> set[Expr]:
-    """Returns all expressions that nodes are computed by, directly or not; no formal inputs."""
+def made_since(new: Node, old: Node) -> set[Expr]:
+    """Returns the expressions after ``old`` that ``new`` is computed by, directly or not."""
+    if new.expr is None or old.expr is None or new.expr is old.expr or precedes(new.expr, old.expr):
+        return set()
+    between: set[Expr] = set()
+    expr: Expr | None = new.expr
+    while expr is not None and expr is not old.expr:
+        between.add(expr)
+        expr = expr.previous
     found: set[Expr] = set()
-    pending = [node.expr for node in nodes]
+    pending = [new.expr]
     while pending:
         expr = pending.pop()
-        if expr is None or expr in found or isinstance(expr, Input):
+        if expr not in between or expr in found:
             continue
         found.add(expr)
-        pending.extend(node.expr for node in expr.inputs)
+        pending.extend(node.expr for node in expr.inputs if node.expr is not None)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tmconvert.errors import GraphError
 from tmconvert.ir.editing.inference import infer_changed
-from tmconvert.ir.editing.order import ancestors, precedes
+from tmconvert.ir.editing.order import made_since, precedes
 from tmconvert.ir.editing.transaction import Transaction
 from tmconvert.ir.expr import Expr, Input
 from tmconvert.ir.node import Node, TensorNode
@@ -40,7 +40,7 @@ def replace_in(
     if old is new:
         return []
     graph = edit.graph
-    made_of = ancestors([new])
+    made_of = made_since(new, old)
     users = [user for user in old.users if user not in made_of and chosen(user)]
     _hoist(edit, new, users, made_of)
     for user in users:

@@ -84,9 +84,13 @@ class Transaction:
         self._undo.append(lambda: setattr(item, name, old))
 
     def set_type(self, node: TensorNode, shape: tuple[Any, ...] | None, dtype: Any) -> None:
-        """Sets the recorded type of a tensor."""
-        self.set_attribute(node, "shape", shape)
-        self.set_attribute(node, "dtype", dtype)
+        """Sets the recorded type of a tensor; no edit by itself, as it changes no result."""
+        old = node.shape, node.dtype
+        node.shape, node.dtype = shape, dtype
+        self._undo.append(lambda: self._restore_type(node, *old))
+
+    def _restore_type(self, node: TensorNode, shape: tuple[Any, ...] | None, dtype: Any) -> None:
+        node.shape, node.dtype = shape, dtype
 
     def _keep_uses(self, nodes: Iterable[Node]) -> None:
         """Restores the order of users, too."""

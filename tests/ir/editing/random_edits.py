@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -14,12 +15,16 @@ FUNCTIONS = ("aten::relu", "aten::neg", "torch.sigmoid", "torch.abs", "aten::tan
 
 
 class Edits:
-    """Edits one model at random. ``done`` and ``refused`` count."""
+    """Edits one model at random. ``done`` and ``refused`` count.
+
+    ``is_sound`` is False once an edit of a submodule has made ``lint`` of the model raise.
+    """
 
     def __init__(self, module: TracedModule, seed: int) -> None:
         self.module = module
         self.rng = random.Random(seed)
         self.done = self.refused = 0
+        self.is_sound = True
 
     def step(self) -> str:
         """Does one edit, checks what it leaves, and returns its kind."""
@@ -64,7 +69,8 @@ class Edits:
             if self.rng.random() < 0.5:
                 new = new * self.rng.choice([2, 0.5, np.float32(1.5)]) + old
         if self.rng.random() < 0.7:
-            graph.replace_node({old: new})
+            with suppress(TmconvertError):  # the insertion stays
+                graph.replace_node({old: new})
 
     def replace(self, graph: InternalGraph) -> None:
         old = self.node(graph)
@@ -79,7 +85,7 @@ class Edits:
         assert node.expr is not None
         tensors = [each for each in node.expr.inputs if isinstance(each, TensorNode)]
         if tensors:
-            graph.replace_node({node: tensors[0]})
+            graph.replace_node({node: tensors[0]})  # the first of two edits: the second is never refused
             graph.compile()
 
     def rename(self, graph: InternalGraph) -> None:
@@ -114,15 +120,17 @@ class Edits:
             with graph.insert_exprs() as g:
                 new = g.call_module(owner if owner is not None else call.args[0], old)
             if isinstance(new, TensorNode) and (new.shape, new.dtype) == (old.shape, old.dtype):
-                graph.replace_node({old: new})
+                with suppress(TmconvertError):
+                    graph.replace_node({old: new})
 
     def add_input(self, graph: InternalGraph) -> None:
         if len(graph.inputs) < 5:
             old = self.node(graph)
             new = graph.add_input_node(old.shape or (), old.dtype, "more")
-            with graph.insert_exprs():
-                total = old + new
-            graph.replace_node({old: total})
+            with suppress(TmconvertError):  # the input stays
+                with graph.insert_exprs():
+                    total = old + new
+                graph.replace_node({old: total})
 
     def outputs(self, graph: InternalGraph) -> None:
         node = self.node(graph)
@@ -146,8 +154,3 @@ class Edits:
 
     def expr(self, graph: InternalGraph) -> Expr:
         return self.rng.choice(list(graph) or [graph.inputs[-1].expr])  # type: ignore[list-item]
-
-
-def types(graph: InternalGraph) -> list[tuple[object, object]]:
-    """Returns the types of the results of a graph."""
-    return [(node.shape, node.dtype) for node in graph.outputs if isinstance(node, TensorNode)]
