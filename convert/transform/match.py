@@ -49,7 +49,7 @@ class Match:
     @property
     def placeholder_nodes(self) -> list[Any]:
         """Returns what the inputs of the pattern matched, in order."""
-        return [self.nodes_map.get(node) for node in self.pattern.inputs]
+        return [self.nodes_map.get(node) for node in value_inputs(self.pattern)]
 
     @property
     def returning_nodes(self) -> list[Node]:
@@ -64,6 +64,11 @@ class Match:
 
     def copy(self) -> Match:
         return Match(self.pattern, dict(self.nodes_map), dict(self.calls))
+
+
+def value_inputs(graph: InternalGraph) -> list[Node]:
+    """Returns the inputs of a pattern or replacement; a traced graph has its module before them."""
+    return [node for node in graph.inputs if not isinstance(node, ModuleNode)]
 
 
 MatchFilter = Callable[[Match, InternalGraph, InternalGraph], bool]

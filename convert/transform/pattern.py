@@ -10,7 +10,16 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
-from tmconvert.ir import CallFunction, CallMethod, Constant, InternalGraph, ModuleNode, Node, TensorNode
+from tmconvert.ir import (
+    CallFunction,
+    CallMethod,
+    Constant,
+    InternalGraph,
+    ModuleNode,
+    Node,
+    TensorNode,
+    TracedModule,
+)
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.op import Attribute, Op
@@ -103,6 +112,8 @@ class PatternCalls:
 
 def pattern_of(pattern: Any, catalogue: Mapping[str, Op]) -> InternalGraph:
     """Returns the graph of a pattern. Raises UsageError TM6052, TM6054; LoadError TM1101 for a text."""
+    if isinstance(pattern, TracedModule) and pattern.graph is not None:
+        return pattern.graph
     if isinstance(pattern, InternalGraph):
         return pattern
     if isinstance(pattern, str):

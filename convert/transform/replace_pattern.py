@@ -15,7 +15,7 @@ from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Op
-from tmconvert.transform.match import Match, MatchFilter, find_matches
+from tmconvert.transform.match import Match, MatchFilter, find_matches, value_inputs
 from tmconvert.transform.normal_form import eliminate_dead_code, is_normalized, transformed
 from tmconvert.transform.pattern import is_of_catalogue, parameter_names, pattern_of, takes_g
 from tmconvert.transform.source_calls import copied
@@ -37,7 +37,7 @@ def replace_in_model(
     """
     wanted = _users(lambda: pattern_of(pattern, catalogue), "pattern")
     match_filters = [partial(_filtered, each) for each in match_filters]
-    if isinstance(replacement, str):
+    if isinstance(replacement, (str, TracedModule)):
         replacement = pattern_of(replacement, catalogue)
     if not callable(replacement) and not isinstance(replacement, InternalGraph):
         given = type_and_value(replacement)
@@ -173,7 +173,7 @@ def _aten_emitter(graph: InternalGraph, replacement: Any, catalogue: Mapping[str
             graph, catalogue, source=before.source, made_by="replace_pattern", name=name, before=before
         )
         if isinstance(replacement, InternalGraph):
-            values = _values(match, len(replacement.inputs))
+            values = _values(match, len(value_inputs(replacement)))
             return _users(lambda: inlined(g, replacement, values), "replacement")
         if not takes_g(replacement):
             raise UsageError(
@@ -188,7 +188,7 @@ def _source_emitter(graph: InternalGraph, replacement: Any) -> Emit:
     def emit(match: Match, before: Expr) -> list[Any]:
         with Insertion(graph, before=before) as g:
             if isinstance(replacement, InternalGraph):
-                return copied(g, replacement, _values(match, len(replacement.inputs)))
+                return copied(g, replacement, _values(match, len(value_inputs(replacement))))
             own = [g] if takes_g(replacement) else []  # without it, functions of torch record themselves
             values = _arguments(replacement, match, len(own))
             made = _users(lambda: replacement(*own, *values), "replacement")

@@ -8,11 +8,12 @@ from typing import Any
 from tmconvert.ir import CallFunction, CallMethod, Constant, InternalGraph, ModuleNode, Node
 from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.transform.match import value_inputs
 
 
 def copied(g: Insertion, replacement: InternalGraph, values: Sequence[Any]) -> list[Any]:
     """Inserts the calls of a graph for values of its inputs, and returns its results."""
-    mapped: dict[Any, Any] = dict(zip(replacement.inputs, values, strict=True))
+    mapped: dict[Any, Any] = dict(zip(value_inputs(replacement), values, strict=True))
 
     def value_of(leaf: Any) -> Any:
         return mapped[leaf] if isinstance(leaf, Node) else leaf

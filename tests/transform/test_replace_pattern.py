@@ -258,3 +258,12 @@ def test_a_filter_that_fails_is_named() -> None:
     with pytest.raises(UsageError, match=r"TM6052.*match filter failed: ZeroDivisionError") as caught:
         tmconvert.replace_pattern(tm, relu, relu6, match_filters=[lambda *match: 1 / 0 > 0])
     assert caught.value.source is not None and caught.value.source.file == __file__
+
+
+def test_traced_models_and_graphs_are_patterns_and_replacements() -> None:
+    pattern = traced(lambda x: torch.relu(x) + 1)
+    replacement = traced(lambda x: torch.sigmoid(x) * 2)
+    for one, other in ((pattern, replacement), (pattern.graph, replacement.graph)):
+        tm = traced(lambda x: (torch.relu(x * 2) + 1).sum(1))
+        assert len(tmconvert.replace_pattern(tm, one, other)) == 1
+        np.testing.assert_allclose(tm(X), (2 / (1 + np.exp(-2 * X))).sum(1), rtol=1e-5)
