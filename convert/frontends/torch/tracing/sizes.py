@@ -3,7 +3,8 @@
 A run is at plain sizes, so a TracedInt is an int, with the number of this run; it also says how it came
 about, so that a call which gets it as an argument can be repeated at other sizes. Python turns an int into
 one that forgets (``int(n)``, ``range(n)``, ``f"{n}"``) without a word; what that fixes shows when the run is
-repeated at other sizes (``agreement.py``).
+repeated at other sizes (``validate_dynamic_shapes.py``), those included that the code names
+(``code_numbers.py``).
 """
 
 from __future__ import annotations
