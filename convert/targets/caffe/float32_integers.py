@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -14,6 +13,7 @@ from tmconvert.ir.unsupported import Unsupported
 from tmconvert.lowering.target_graph import Operator, Value
 
 _EXACT = 1 << 24  # float32 holds all integers up to here
+_LARGEST = 1 << 64  # beyond all integer types: float limits such as 3e38, by which layers choose
 
 
 def inexact_integer(array: np.ndarray) -> int | None:
@@ -59,7 +59,7 @@ def inexact_parameter(operators: Iterable[Operator]) -> int | None:
         if not any(map(_is_integer, values)):
             continue
         for number in leaves(dict(operator.attributes)):
-            if not isinstance(number, (int, float)) or not _EXACT < abs(number) < math.inf:
+            if not isinstance(number, (int, float)) or not _EXACT < abs(number) < _LARGEST:
                 continue
             if float(np.float32(number)) != number == int(number):
                 return int(number)
