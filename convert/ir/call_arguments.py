@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tmconvert.ir.traced_module import TracedModule
 
 
-def flat_inputs(module: TracedModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+def flat_inputs(module: TracedModule, args: tuple[object, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
     """Returns the arguments of a call in the order of the graph's inputs.
 
     Raises UsageError TM6003 for arguments that are not those of the model.
@@ -49,12 +49,12 @@ class _Given:
         self.found: dict[Node, Any] = {}
         self.is_exact = is_exact  # constants are those that the model was traced with
 
-    def positional(self, arg: Any) -> None:
+    def positional(self, arg: object) -> None:
         """Assigns an argument to the next inputs."""
         parts = self._parts(arg)
         self._assign(self.free[: len(parts)], parts)
 
-    def keyword(self, name: str, arg: Any) -> None:
+    def keyword(self, name: str, arg: object) -> None:
         """Assigns an argument to the inputs of its name."""
         parts = self._parts(arg)
         nodes = [node for node in self.free if self.names[node] == name]
@@ -69,7 +69,7 @@ class _Given:
             raise self._misfit(f"lacks its input {self.names[self.free[0]]}")
         return [self.found[node] for node in self.names]
 
-    def _parts(self, arg: Any) -> list[tuple[str, Any]]:
+    def _parts(self, arg: object) -> list[tuple[str, Any]]:
         parts = list(_leaves(arg, ""))
         return [(path, leaf) for path, leaf in parts if not self.is_exact or hasattr(leaf, "shape")]
 
@@ -110,5 +110,5 @@ def _leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _leaves(child, f"{path}_{key}" if path else str(key))
 
 
-def _has_arrays(tree: Any) -> bool:
+def _has_arrays(tree: object) -> bool:
     return isinstance(tree, list) and any(hasattr(item, "shape") or _has_arrays(item) for item in tree)

@@ -35,7 +35,7 @@ CLASS_OF_KIND = dict(CLASSES.values())
 FUNCTIONS = {home + kind: kind for home in _HOMES for kind in _KINDS}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value)
 
 
@@ -79,7 +79,7 @@ class DropoutVocabulary:
     def __init__(self, inner: Vocabulary) -> None:
         self.inner = inner
 
-    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def apply(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(expr, CallMethod) and args and isinstance(args[0], TracedModule):
             known = CLASSES.get(args[0].class_name)
             if known is not None and isinstance(expr.args[0], ModuleNode):

@@ -45,7 +45,7 @@ def number_text(value: Any) -> str:
     return repr(number)
 
 
-def literal(value: Any, size: Callable[[Dim], str]) -> str:
+def literal(value: object, size: Callable[[Dim], str]) -> str:
     """Returns an attribute of an op as an expression; lists become tuples. Raises Refusal."""
     if isinstance(value, Dim):
         return size(value)

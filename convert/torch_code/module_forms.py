@@ -29,7 +29,7 @@ class ModuleForm:
     optional: tuple[str, ...] = ("bias",)
 
 
-def _made(cls: str, *args: Any, **keywords: Any) -> str:
+def _made(cls: str, *args: object, **keywords: object) -> str:
     parts = [literal(arg, str) for arg in args]
     parts += [
         f"{name}={value if name == 'dtype' else literal(value, str)}" for name, value in keywords.items()
@@ -37,7 +37,7 @@ def _made(cls: str, *args: Any, **keywords: Any) -> str:
     return f"nn.{cls}({', '.join(parts)})"
 
 
-def _options(arguments: Arguments, **usual: Any) -> dict[str, Any]:
+def _options(arguments: Arguments, **usual: object) -> dict[str, Any]:
     """Returns the settings that differ from the usual ones, and the element type."""
     chosen = {
         name: arguments[name]

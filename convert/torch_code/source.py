@@ -176,7 +176,7 @@ class _Writer:
         elif self.lines:
             self.lines.append("")
 
-    def _result(self, tree: Any) -> str:
+    def _result(self, tree: object) -> str:
         if isinstance(tree, Node):
             return self.scope.node(tree)
         if isinstance(tree, dict):
@@ -189,7 +189,7 @@ class _Writer:
         return _key(tree)
 
 
-def _key(value: Any) -> str:
+def _key(value: object) -> str:
     if value is None or type(value) in (bool, int, str, float):
         return ascii(value) if isinstance(value, str) else number_text(value) if value is not None else "None"
     return ascii(str(value))

@@ -240,7 +240,7 @@ class _Comparison:
         return self.match.nodes_map.get(pattern) is tree
 
 
-def _is_constant(pattern: Any, value: Any) -> bool:
+def _is_constant(pattern: object, value: object) -> bool:
     """Whether a constant has the elements of the pattern's, one of which stands for equal ones."""
     if not isinstance(pattern, np.ndarray) or not isinstance(value, np.ndarray):
         return pattern is value

@@ -74,7 +74,7 @@ def registered_passes() -> Mapping[str, UserPass]:
     return _registered
 
 
-def register(name: str, pass_: Any, after: Sequence[str]) -> None:
+def register(name: str, pass_: object, after: Sequence[str]) -> None:
     """Registers a pass of a user. Raises UsageError TM6051 for a name that is taken."""
     if not name or name in _by_name() or name in MEGENGINE:
         raise UsageError("TM6051", f"a pass cannot be called {name!r}: it is the name of another one")
@@ -98,7 +98,7 @@ def temporary_passes() -> Iterator[None]:
         _registered.update(before)
 
 
-def requested_passes(names: Sequence[Any], catalogue: Mapping[str, Op]) -> list[Pass]:
+def requested_passes(names: Sequence[object], catalogue: Mapping[str, Op]) -> list[Pass]:
     """Returns new passes for names, and for passes that are not registered; equal ones in a row once.
 
     Raises UsageError TM6051 for an unknown name.
@@ -127,7 +127,7 @@ def with_required(passes: Sequence[Pass], catalogue: Mapping[str, Op]) -> list[P
     return order
 
 
-def _passes_of(each: Any, catalogue: Mapping[str, Op]) -> list[Pass]:
+def _passes_of(each: object, catalogue: Mapping[str, Op]) -> list[Pass]:
     if not isinstance(each, str):
         name = getattr(each, "name", None) or getattr(each, "__name__", type(each).__name__)
         return [UserPass(str(name), each)]

@@ -14,7 +14,7 @@ from tmconvert.transform.normal_form import transformed
 
 
 def optimize_model(
-    module: TracedModule, passes: Sequence[Any], catalogue: Mapping[str, Op]
+    module: TracedModule, passes: Sequence[object], catalogue: Mapping[str, Op]
 ) -> tuple[TracedModule, PassManager]:
     """Returns the model after these passes, and their records. Raises UsageError TM6051, TM6052, TM6053."""
     managers: list[PassManager] = []

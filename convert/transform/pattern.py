@@ -48,18 +48,18 @@ class PatternCalls:
         self.graph.add_input(node)
         return node
 
-    def call(self, op: str, *args: Any, results: int = 1, **attributes: Any) -> Any:
+    def call(self, op: str, *args: object, results: int = 1, **attributes: object) -> Any:
         """Returns the result of a function or op, or a list where there are several ``results``."""
         if op in self.catalogue:
             tensors, attributes = self._bound(self.catalogue[op], list(args), attributes)
             args = tuple(tensors)
         return self._recorded(lambda result: CallFunction(op, args, attributes, result=result), results)
 
-    def call_method(self, method: str, *args: Any, results: int = 1, **kwargs: Any) -> Any:
+    def call_method(self, method: str, *args: object, results: int = 1, **kwargs: object) -> Any:
         """Returns the result of a method of the tensor ``args[0]``."""
         return self._recorded(lambda result: CallMethod(method, args, kwargs, result=result), results)
 
-    def call_module(self, class_name: str, *args: Any, results: int = 1, **kwargs: Any) -> Any:
+    def call_module(self, class_name: str, *args: object, results: int = 1, **kwargs: object) -> Any:
         """Returns the result of a module of a class, such as "megengine.module.conv.Conv2d"."""
         module = ModuleNode("", class_name)
         return self._recorded(
@@ -105,12 +105,12 @@ class PatternCalls:
             raise UsageError("TM6054", f"{op.name} in a pattern has too many arguments: {extra}")
         return tensors, attributes
 
-    def _tensor(self, value: Any) -> Any:
+    def _tensor(self, value: object) -> Any:
         is_number = isinstance(value, (bool, int, float, np.ndarray))
         return self.constant(value) if is_number else value
 
 
-def pattern_of(pattern: Any, catalogue: Mapping[str, Op]) -> InternalGraph:
+def pattern_of(pattern: object, catalogue: Mapping[str, Op]) -> InternalGraph:
     """Returns the graph of a pattern. Raises UsageError TM6052, TM6054; LoadError TM1101 for a text."""
     if isinstance(pattern, TracedModule) and pattern.graph is not None:
         return pattern.graph

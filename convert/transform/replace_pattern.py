@@ -26,8 +26,8 @@ Emit = Callable[[Match, Expr], list[Any]]
 
 def replace_in_model(
     module: TracedModule,
-    pattern: Any,
-    replacement: Any,
+    pattern: object,
+    replacement: object,
     match_filters: Sequence[MatchFilter],
     catalogue: Mapping[str, Op],
 ) -> list[Match]:
@@ -204,7 +204,7 @@ def _values(match: Match, count: int) -> list[Any]:
     return values
 
 
-def _arguments(replacement: Any, match: Match, first: int) -> list[Any]:
+def _arguments(replacement: object, match: Match, first: int) -> list[Any]:
     """Returns what the inputs of the pattern matched, and the match for a parameter ``match``."""
     if not callable(replacement):
         raise UsageError(

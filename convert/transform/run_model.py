@@ -50,7 +50,7 @@ class _Watcher(Interpreter):
         self.watch = watch
         self.seen: dict[str, np.ndarray] = {}
 
-    def _set(self, node: Node, value: Any) -> None:
+    def _set(self, node: Node, value: object) -> None:
         super()._set(node, value)
         name = f"{self._path}.{node.name}" if self._path else node.name
         if isinstance(value, np.ndarray) and any(fnmatchcase(name, pattern) for pattern in self.watch):
@@ -91,7 +91,7 @@ def _arrays(module: TracedModule, inputs: Inputs) -> list[np.ndarray]:
     return arrays
 
 
-def _check_names(inputs: Mapping[str, Any], names: Sequence[str]) -> None:
+def _check_names(inputs: Mapping[str, object], names: Sequence[str]) -> None:
     for name in inputs:
         if name not in names:
             raise no_such_name(name, names, "the model has no input")

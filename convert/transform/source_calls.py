@@ -11,11 +11,11 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.transform.match import value_inputs
 
 
-def copied(g: Insertion, replacement: InternalGraph, values: Sequence[Any]) -> list[Any]:
+def copied(g: Insertion, replacement: InternalGraph, values: Sequence[object]) -> list[Any]:
     """Inserts the calls of a graph for values of its inputs, and returns its results."""
     mapped: dict[Any, Any] = dict(zip(value_inputs(replacement), values, strict=True))
 
-    def value_of(leaf: Any) -> Any:
+    def value_of(leaf: object) -> Any:
         return mapped[leaf] if isinstance(leaf, Node) else leaf
 
     for expr in replacement:
@@ -27,7 +27,7 @@ def copied(g: Insertion, replacement: InternalGraph, values: Sequence[Any]) -> l
     return [mapped[node] for node in replacement.outputs]
 
 
-def _called(g: Insertion, expr: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _called(g: Insertion, expr: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
     if isinstance(expr, CallFunction):
         return g.call(expr.function, *args, **kwargs)
     assert isinstance(expr, CallMethod)

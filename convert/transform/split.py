@@ -156,7 +156,7 @@ class _Attributes:
     ) -> None:
         self.flat, self.module, self.graph, self.owner, self.mapped = flat, module, graph, owner, mapped
 
-    def value(self, leaf: Any) -> Any:
+    def value(self, leaf: object) -> Any:
         if isinstance(leaf, InternalGraph):
             return leaf.copy()
         if not isinstance(leaf, Node):

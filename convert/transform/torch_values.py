@@ -38,7 +38,7 @@ class TorchValue:
 
     @classmethod
     def __torch_function__(
-        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        cls, function: object, types: object, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         calls = next(leaf._calls for leaf in leaves((args, kwargs or {})) if isinstance(leaf, TorchValue))
         name = name_of(function)
@@ -53,7 +53,7 @@ class TorchValue:
 
 
 def _operator(method: str) -> Callable[..., Any]:
-    def operate(self: TorchValue, *args: Any) -> Any:
+    def operate(self: TorchValue, *args: object) -> Any:
         return _recorded(self._calls, method, (self, *args), {}, is_method=True)
 
     return operate
@@ -63,14 +63,14 @@ for _name, _method in _OPERATORS.items():
     setattr(TorchValue, _name, _operator(_method))
 
 
-def called_with_torch_values(function: Callable[..., Any], calls: Calls, nodes: Sequence[Any]) -> Any:
+def called_with_torch_values(function: Callable[..., Any], calls: Calls, nodes: Sequence[object]) -> Any:
     """Returns the nodes that a function of torch tensors gives for nodes, or constants."""
     values = [TorchValue(node, calls) if isinstance(node, Node) else node for node in nodes]
     return map_leaves(_node, function(*values))
 
 
 def _recorded(
-    calls: Calls, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_method: bool
+    calls: Calls, name: str, args: tuple[object, ...], kwargs: dict[str, Any], *, is_method: bool
 ) -> Any:
     args, kwargs = map_leaves(_node, (tuple(args), kwargs))
     call = (
@@ -82,5 +82,5 @@ def _recorded(
     return map_leaves(lambda leaf: TorchValue(leaf, calls) if isinstance(leaf, Node) else leaf, made)
 
 
-def _node(leaf: Any) -> Any:
+def _node(leaf: object) -> Any:
     return leaf._node if isinstance(leaf, TorchValue) else leaf

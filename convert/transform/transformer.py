@@ -82,12 +82,12 @@ class Transformer(Interpreter):
 
     # ---- one method for each kind of expression
 
-    def placeholder(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def placeholder(self, target: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         """Adds an input of the model."""
         assert self._expr is not None
         return self._input(self._expr.outputs[0], target)
 
-    def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def get_attr(self, target: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         """Inserts a read of a parameter, buffer, constant or submodule."""
         expr = self._expr
         assert expr is not None
@@ -125,7 +125,7 @@ class Transformer(Interpreter):
             return self._inserted(expr, args, kwargs)
         return self._calls().call_method(target, *args, **kwargs)
 
-    def call_module(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_module(self, target: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         """Inserts a call of the submodule at a path."""
         expr = self._expr
         assert isinstance(expr, CallMethod)
@@ -134,7 +134,7 @@ class Transformer(Interpreter):
 
     # ---- nodes
 
-    def _inserted(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _inserted(self, expr: Expr, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         """Inserts a call like one of the source, with other arguments."""
         if self._has_new_types(expr, args, kwargs):
             return self._again(expr, args, kwargs)
@@ -143,7 +143,7 @@ class Transformer(Interpreter):
         self.new_graph.insert(expr.like(args, copies, result))
         return result
 
-    def _has_new_types(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _has_new_types(self, expr: Expr, args: tuple[object, ...], kwargs: dict[str, Any]) -> bool:
         before, now = leaves((expr.args, expr.kwargs)), leaves((args, kwargs))
         return len(before) != len(now) or not all(map(_is_alike, before, now))
 
@@ -194,7 +194,7 @@ def _shallow(module: TracedModule) -> TracedModule:
     return made
 
 
-def _is_alike(before: Any, now: Any) -> bool:
+def _is_alike(before: object, now: object) -> bool:
     """Whether an argument has the type that the source recorded for it; constants are equal."""
     if isinstance(before, TensorNode) and isinstance(now, TensorNode):
         return (before.shape, before.dtype) == (now.shape, now.dtype)

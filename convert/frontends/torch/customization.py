@@ -138,13 +138,13 @@ class Tracer:
     >>> NoAttention().trace(module, x)  # doctest: +SKIP
     """
 
-    def __init__(self, leaf_modules: Sequence[Any] = ()) -> None:
+    def __init__(self, leaf_modules: Sequence[object] = ()) -> None:
         if isinstance(leaf_modules, str) or not isinstance(leaf_modules, Sequence):
             wanted = "a list of classes, modules or paths"
             raise UsageError("TM6009", f"leaf_modules must be {wanted}, got {type_and_value(leaf_modules)}")
         self.leaf_modules = tuple(leaf_modules)
 
-    def is_leaf_module(self, m: Any, qualname: str) -> bool:
+    def is_leaf_module(self, m: object, qualname: str) -> bool:
         """Returns whether a call of the module ``m`` at the path ``qualname`` is recorded as one call."""
         return type(m) in _builtin_classes or any(
             qualname == leaf if isinstance(leaf, str) else type(m) is leaf or m is leaf
@@ -153,11 +153,11 @@ class Tracer:
 
     def trace(
         self,
-        root: Any,
-        *example_inputs: Any,
+        root: object,
+        *example_inputs: object,
         dynamic_shapes: DynamicShapes | None = None,
         freeze_control_flow: bool = False,
-        **example_kwargs: Any,
+        **example_kwargs: object,
     ) -> TracedModule:
         """Traces ``root``; see ``tmconvert.trace``."""
         tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)

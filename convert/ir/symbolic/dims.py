@@ -99,16 +99,16 @@ class Dim:
 
     # ---- arithmetic
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return self._with(other, lambda a, b: _made(_sum(a, b)), lambda a, b: a + b)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return self._with(other, lambda a, b: _made(_sum(a, b, -1)), lambda a, b: a - b)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         return self._with(other, lambda a, b: _made(_sum(b, a, -1)), lambda a, b: b - a)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         return self._with(other, lambda a, b: _made(_product(a, b)), lambda a, b: a * b)
 
     __radd__, __rmul__ = __add__, __mul__
@@ -125,19 +125,19 @@ class Dim:
     def __pow__(self, exponent: int) -> Size:
         return math.prod([self] * exponent)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: object) -> Any:
         return self._with(other, lambda a, b: _quotient(_made(a), _made(b)), lambda a, b: a // b)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: object) -> Any:
         return self._with(other, lambda a, b: _quotient(_made(b), _made(a)), lambda a, b: b // a)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: object) -> Any:
         return self - (self // other) * other
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> Any:
         return other - (other // self) * self
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: object) -> Any:
         return self // other, self % other
 
     def __truediv__(self, other: Any) -> Any:
@@ -151,7 +151,7 @@ class Dim:
 
     __ceil__ = __trunc__ = __round__ = __floor__
 
-    def _with(self, other: Any, exact: Callable[[Terms, Terms], Size], rounded: Callable[..., Any]) -> Any:
+    def _with(self, other: object, exact: Callable[[Terms, Terms], Size], rounded: Callable[..., Any]) -> Any:
         if isinstance(other, (int, np.integer, Dim)):
             return exact(dict(self.terms), _terms(other))
         if isinstance(other, (float, np.floating)):
@@ -176,19 +176,19 @@ class Dim:
     def __bool__(self) -> bool:
         return self != 0
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         return self._compared(other, math.ceil, {-1})
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: object) -> bool:
         return self._compared(other, math.floor, {-1, 0})
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         return self._compared(other, math.floor, {1})
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: object) -> bool:
         return self._compared(other, math.ceil, {0, 1})
 
-    def _compared(self, other: Any, rounded: Callable[[float], int], wanted: set[int]) -> bool:
+    def _compared(self, other: object, rounded: Callable[[float], int], wanted: set[int]) -> bool:
         if isinstance(other, (float, np.floating)):
             if not math.isfinite(other):
                 return (-1 if other > 0 else 1) in wanted
@@ -246,12 +246,12 @@ class Dim:
 # ---- what shape arithmetic asks
 
 
-def example(value: Any) -> Any:
+def example(value: object) -> Any:
     """Returns the value for the sizes of the example; plain values unchanged."""
     return value.example if isinstance(value, Dim) else value
 
 
-def is_symbolic(tree: Any) -> bool:
+def is_symbolic(tree: object) -> bool:
     """Whether a leaf is a Dim."""
     if type(tree) is tuple and _PLAIN.issuperset(map(type, tree)):  # most are shapes
         return False
@@ -261,7 +261,7 @@ def is_symbolic(tree: Any) -> bool:
 _PLAIN = frozenset({int})
 
 
-def symbols_of(tree: Any) -> dict[str, Symbol]:
+def symbols_of(tree: object) -> dict[str, Symbol]:
     """Returns the symbols of all leaves by name."""
     return {
         name: symbol
@@ -271,19 +271,19 @@ def symbols_of(tree: Any) -> dict[str, Symbol]:
     }
 
 
-def substituted(tree: Any, sizes: Mapping[str, Size]) -> Any:
+def substituted(tree: object, sizes: Mapping[str, Size]) -> Any:
     """Returns the tree with the symbols of these names replaced by sizes."""
 
     def part(symbol: Symbol) -> Size:
         return sizes[symbol.name] // symbol.unit if symbol.name in sizes else of(symbol)
 
-    def leaf(value: Any) -> Any:
+    def leaf(value: object) -> Any:
         return value.at(part) if isinstance(value, Dim) else value
 
     return map_leaves(leaf, tree)
 
 
-def sole_symbol(size: Any) -> Symbol | None:
+def sole_symbol(size: object) -> Symbol | None:
     """Returns the symbol if ``size`` is a single symbol, else None."""
     if isinstance(size, Dim) and len(size.terms) == 1:
         monomial, factor = size.terms[0]

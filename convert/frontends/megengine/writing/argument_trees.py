@@ -73,12 +73,12 @@ def _branch(
     return leaves, Record(_TREE, state=state)
 
 
-def _leaf(types: tuple[GlobalRef, ...], value: Any) -> Record:
+def _leaf(types: tuple[GlobalRef, ...], value: object) -> Record:
     state = {"type": types, "aux_data": None, "children_defs": [], "num_leaves": 1, "const_val": value}
     return Record(_LEAF, state=state)
 
 
-def _type_of(value: Any) -> GlobalRef:
+def _type_of(value: object) -> GlobalRef:
     if isinstance(value, np.dtype):
         return GlobalRef("numpy", "dtype")  # MegEngine takes the type of the value itself
     if isinstance(value, np.generic):

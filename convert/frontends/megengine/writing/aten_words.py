@@ -22,7 +22,7 @@ Translate = Callable[..., tuple[Any, ...] | None]
 _PACKAGE = "megengine.functional."
 
 
-def _reduction(x: TensorNode, dim: Any = None, keepdim: bool = False) -> tuple[Any, ...] | None:
+def _reduction(x: TensorNode, dim: object = None, keepdim: bool = False) -> tuple[Any, ...] | None:
     if dim is None:
         return None if keepdim else (x, None, False)
     return (x, tuple(dim) if isinstance(dim, (list, tuple)) else dim, keepdim)
@@ -36,7 +36,7 @@ def _exact_gelu(x: TensorNode, approximate: str = "none") -> tuple[Any, ...] | N
     return (x,) if approximate == "none" else None
 
 
-def _same(*operands: Any) -> tuple[Any, ...]:
+def _same(*operands: object) -> tuple[Any, ...]:
     return operands
 
 

@@ -91,7 +91,7 @@ class GraphRecords:
         }
         return Record(GlobalRef(_GRAPHS, "InternalGraph"), state=state)
 
-    def results(self, tree: Any) -> tuple[list[Node], Record]:
+    def results(self, tree: object) -> tuple[list[Node], Record]:
         """Returns the nodes of a tree of results in MegEngine's order, and its definition."""
         nodes, definition = flattened(tree, self.constant)
         if not all(isinstance(node, Node) for node in nodes):

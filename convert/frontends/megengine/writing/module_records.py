@@ -185,7 +185,7 @@ def _calls(root: TracedModule) -> dict[int, list[Arguments]]:
     return {graph: list(calls.values()) for graph, calls in found.items()}
 
 
-def _add_call(expr: Any, found: dict[int, dict[str, Arguments]]) -> None:
+def _add_call(expr: object, found: dict[int, dict[str, Arguments]]) -> None:
     if not isinstance(expr, CallMethod) or not isinstance(expr.args[0], ModuleNode):
         return
     owner = expr.args[0].owner
@@ -209,10 +209,10 @@ def _argument_names(arguments: Arguments) -> Record:
     return Record(_ARGUMENT_NAMES, fields)
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _name(value: Any, place: int) -> str:
+def _name(value: object, place: int) -> str:
     named = value.expr.name if isinstance(value, Node) and isinstance(value.expr, Input) else ""
     return named or f"argument_{place}"

@@ -43,7 +43,7 @@ class PickleWriter:
         self._memo: dict[Any, int] = {}
         self._kept: list[Any] = []  # what is remembered by its id must live on
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         """Writes the pickle of ``value``. Raises WriteError TM5005 for a type that has no opcode here."""
         self._put(b"\x80", bytes([PROTOCOL]))
         stack: list[Steps] = [iter((value,))]
@@ -57,7 +57,7 @@ class PickleWriter:
                 stack.pop()
         self._put(b".")
 
-    def _begin(self, value: Any) -> Steps | None:
+    def _begin(self, value: object) -> Steps | None:
         """Writes a value without parts; returns the steps of one with parts, which yield the parts."""
         key = value if isinstance(value, (str, GlobalRef)) else id(value)
         known = self._memo.get(key)
@@ -101,7 +101,7 @@ class PickleWriter:
             self._put(b"\x93")
         self._remember(value)
 
-    def _tuple(self, value: tuple[Any, ...]) -> Steps:
+    def _tuple(self, value: tuple[object, ...]) -> Steps:
         if not value:
             self._put(b")")
             return

@@ -89,7 +89,7 @@ class Values:
         self._kept.append(array)
         return made
 
-    def constant(self, value: Any) -> Any:
+    def constant(self, value: object) -> Any:
         """Returns a constant argument of a call. Raises WriteError TM5005."""
         if isinstance(value, QParams):
             return quantized_dtype(value)
@@ -97,7 +97,7 @@ class Values:
             raise _only_a_name("an argument", value)
         return self._record(value, self.constant)
 
-    def attribute(self, value: Any, path: str, module: Callable[[TracedModule], Record]) -> Any:
+    def attribute(self, value: object, path: str, module: Callable[[TracedModule], Record]) -> Any:
         """Returns an attribute of a module; arrays in it are tensors, ``module`` makes the records of
         modules. Raises WriteError TM5005.
         """
@@ -118,7 +118,7 @@ class Values:
             return module(value)
         return self._record(value, lambda item: self.attribute(item, path, module))
 
-    def _record(self, value: Any, inner: Callable[[Any], Any]) -> Any:
+    def _record(self, value: object, inner: Callable[[Any], Any]) -> Any:
         if isinstance(value, Instance):
             return Record(value.reference, state={name: inner(item) for name, item in value.state.items()})
         if isinstance(value, dict) and set(value) == _META:

@@ -40,13 +40,13 @@ def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[Non
     thread = threading.get_ident()
 
     def recorded(
-        name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        name: str, function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, Any]
     ) -> Any:
         if recorder.is_busy or recorder.is_batched:
             return function(*args, **kwargs)
         return leaf_call(recorder, name, function, args, kwargs)
 
-    def called(module: TracedModule, *args: Any, **kwargs: Any) -> Any:
+    def called(module: TracedModule, *args: object, **kwargs: object) -> Any:
         is_ours = threading.get_ident() == thread and not recorder.is_busy
         if not is_ours or not any(isinstance(leaf, torch.Tensor) for leaf in leaves((args, kwargs))):
             return original(module, *args, **kwargs)
@@ -63,18 +63,18 @@ def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[Non
 def _on_tensors(module: TracedModule, original: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function of tensors that computes a TracedModule by its reference kernels."""
 
-    def computed(*args: Any, **kwargs: Any) -> Any:
+    def computed(*args: object, **kwargs: object) -> Any:
         arrays = map_leaves(_as_array, (args, kwargs))
         return map_leaves(_as_tensor, original(module, *arrays[0], **arrays[1]))
 
     return computed
 
 
-def _as_array(leaf: Any) -> Any:
+def _as_array(leaf: object) -> Any:
     return array_of(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
-def _as_tensor(leaf: Any) -> Any:
+def _as_tensor(leaf: object) -> Any:
     return torch.from_numpy(np.array(leaf)) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
 
@@ -82,7 +82,7 @@ def leaf_call(
     recorder: Recorder,
     name: str,
     function: Callable[..., Any],
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
     module: CalledModule | None = None,
 ) -> Any:
@@ -110,7 +110,7 @@ def leaf_call(
 
 
 def _recorded(
-    recorder: Recorder, name: str, given: tuple[Any, Any], module: CalledModule | None, result: Any
+    recorder: Recorder, name: str, given: tuple[Any, Any], module: CalledModule | None, result: object
 ) -> Any:
     """Puts the call on the tape, and returns its result with new tensors."""
     args, kwargs = given
@@ -119,7 +119,7 @@ def _recorded(
     hint = name.rpartition(".")[2] or (module.path.rpartition(".")[2] if module is not None else "") or "call"
     made: dict[int, tuple[torch.Tensor, Value]] = {}
 
-    def fresh(leaf: Any) -> Any:
+    def fresh(leaf: object) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         if id(leaf) not in made:
@@ -153,7 +153,7 @@ def register_types() -> None:
 
 
 def _as_list(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[list[Any], Any]]:
-    def flattened(value: Any) -> tuple[list[Any], Any]:
+    def flattened(value: object) -> tuple[list[Any], Any]:
         parts, context = flatten(value)
         return list(parts), context
 

@@ -135,7 +135,7 @@ class _GraphRun:
             return self.block(safe[0], values, ())
         constants: list[list[Any]] = []
 
-        def branch(block: Any) -> Callable[[], Any]:
+        def branch(block: object) -> Callable[[], Any]:
             def traced() -> Any:
                 results = self.block(block, values, ())
                 constants.append([None if _holds_tensors(result) else result for result in results])
@@ -165,7 +165,7 @@ class _GraphRun:
             number += 1
         return self._while(block, values, (number, trips, goes_on, state))
 
-    def _while(self, block: Any, values: dict[str, Any], start: tuple[int, Any, Any, list[Any]]) -> list[Any]:
+    def _while(self, block: object, values: dict[str, Any], start: tuple[int, Any, Any, list[Any]]) -> list[Any]:
         number, trips, goes_on, state = start
         is_endless = not isinstance(trips, torch.Tensor) and trips >= _ENDLESS
         limit = self._as_tensors(trips) if not is_endless else None
@@ -178,10 +178,10 @@ class _GraphRun:
         def within(count: torch.Tensor, flag: torch.Tensor) -> torch.Tensor:
             return flag if limit is None else torch.logical_and(flag, count < limit)
 
-        def condition(count: torch.Tensor, flag: torch.Tensor, *state: Any) -> torch.Tensor:
+        def condition(count: torch.Tensor, flag: torch.Tensor, *state: object) -> torch.Tensor:
             return within(count, flag)
 
-        def body(count: torch.Tensor, flag: torch.Tensor, *state: Any) -> tuple[Any, ...]:
+        def body(count: torch.Tensor, flag: torch.Tensor, *state: object) -> tuple[Any, ...]:
             made, *after = self.block(block, values, (count, *state))
             return (count + 1, *(self._as_tensors(each) for each in (made, *after)))
 
@@ -195,7 +195,7 @@ class _GraphRun:
     def _depends(self, tensor: torch.Tensor) -> bool:
         return self.recorder.is_busy or bool(self.recorder.value_of(tensor).depends)
 
-    def _as_tensors(self, value: Any) -> Any:
+    def _as_tensors(self, value: object) -> Any:
         """Returns a number as a tensor of no axes; numbers of Python have 64 bits, floats 32 here."""
         if isinstance(value, _COUNTS):
             return self._constant(value, torch.float32 if isinstance(value, float) else None)
@@ -231,7 +231,7 @@ def _holds_tensors(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _dict(node: Any, args: list[Any]) -> list[Any]:
+def _dict(node: object, args: list[Any]) -> list[Any]:
     return [dict(zip(args[::2], args[1::2], strict=True))]
 
 
