@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tmconvert.errors.source import printable
 from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
@@ -169,5 +169,5 @@ def _settings(module: TracedModule) -> str:
     return ", ".join(f"{name}={_short(value)}" for name, value in shown.items())
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return _cell(repr(value))

@@ -65,7 +65,7 @@ class ExprFilter(_Filter[Expr]):
     9
     """
 
-    def call_function(self, function: Any = None) -> ExprFilter:
+    def call_function(self, function: object = None) -> ExprFilter:
         """Keeps the calls of a function, by default of any.
 
         ``function`` is a name (``"nn.relu"``, ``"megengine.functional.nn.relu"``), the function itself
@@ -122,7 +122,7 @@ class NodeFilter(_Filter[Node]):
     [backbone_conv1, layer1_conv1]
     """
 
-    def type(self, node_class: Any) -> NodeFilter:
+    def type(self, node_class: object) -> NodeFilter:
         """Keeps the modules of a class (``"Conv2d"``, ``torch.nn.Conv2d``), or the nodes of a class of nodes
         (``TensorNode``).
         """
@@ -249,7 +249,7 @@ def _vocabulary_of(expr: Expr) -> Vocabulary | None:
     return first.owner.vocabulary if isinstance(first, ModuleNode) and first.owner is not None else None
 
 
-def _class_filter(module_class: Any) -> Callable[[Node], bool]:
+def _class_filter(module_class: object) -> Callable[[Node], bool]:
     """Returns a condition: a node is a module of a class, which is named by text or the class itself."""
     name = "" if module_class is None else name_of_function(module_class)
 

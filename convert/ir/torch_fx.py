@@ -42,7 +42,7 @@ class FxNode:
         return self._producer.target
 
     @target.setter
-    def target(self, target: Any) -> None:
+    def target(self, target: object) -> None:
         """Sets what is called or read. Raises GraphError, and nothing has changed."""
         self._edits().set_node_target(self, target)
 
@@ -230,7 +230,7 @@ class FxGraph:
         """
         return NodeList(self)
 
-    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Any]:
+    def find_nodes(self, *, op: str, target: object = None, sort: bool = True) -> list[Any]:
         """Returns the nodes of a kind and target, as ``torch.fx`` does.
 
         >>> graph.find_nodes(op="call_function", target=torch.relu)  # doctest: +SKIP

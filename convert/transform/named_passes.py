@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from tmconvert.errors import UsageError
 from tmconvert.passes.backward_fold_scale import BackwardFoldScale

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode

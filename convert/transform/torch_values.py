@@ -38,7 +38,11 @@ class TorchValue:
 
     @classmethod
     def __torch_function__(
-        cls, function: object, types: object, args: tuple[object, ...] = (), kwargs: dict[str, Any] | None = None
+        cls,
+        function: object,
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         calls = next(leaf._calls for leaf in leaves((args, kwargs or {})) if isinstance(leaf, TorchValue))
         name = name_of(function)

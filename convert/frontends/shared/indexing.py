@@ -292,7 +292,7 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[Any, Any, int],
     return (places.start, places[-1] + 1, places.step), len(places) > 1
 
 
-def _bounds_of_unknown(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
+def _bounds_of_unknown(parts: list[Any], extent: object) -> tuple[Any, Any, int]:
     """Returns slice bounds that aten::slice compares with the extent at run time."""
     if any(isinstance(part, int) and part < 0 for part in parts):
         raise Refusal(

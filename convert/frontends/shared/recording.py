@@ -41,7 +41,7 @@ def vocabulary_of_method(own: AdapterVocabulary, method: str) -> Vocabulary | No
     return TORCH if TORCH.knows(method, True) else None
 
 
-def plain(leaf: Any) -> Any:
+def plain(leaf: object) -> Any:
     """Returns a constant as a graph stores it: tensors as arrays, dtypes by name."""
     if not type(leaf).__module__.startswith("torch"):
         return leaf.item() if isinstance(leaf, np.generic) else leaf

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tmconvert.ir.traced_module import TracedModule
 
 
-def add_input(graph: InternalGraph, shape: Sequence[int], dtype: Any, name: str) -> TensorNode:
+def add_input(graph: InternalGraph, shape: Sequence[int], dtype: object, name: str) -> TensorNode:
     """``graph.add_input_node``."""
     type_ = _type(shape, dtype)
     node = _new_input(graph, type_, graph.free_name(name or "args"))
@@ -40,7 +40,7 @@ def erase_input(graph: InternalGraph, node: Node) -> None:
     _rekey(graph, lambda key: _flat_key(graph))
 
 
-def reset_inputs(graph: InternalGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[TensorNode]:
+def reset_inputs(graph: InternalGraph, args: tuple[object, ...], kwargs: dict[str, Any]) -> list[TensorNode]:
     """``graph.reset_inputs``."""
     types = [_type_of(leaf) for leaf in leaves((args, kwargs))]
     old = graph.inputs[1:]
@@ -94,7 +94,7 @@ def _rename_input(graph: InternalGraph, node: TensorNode, name: str) -> None:
     node.expr.name = name  # type: ignore[union-attr]
 
 
-def _type(shape: Sequence[int], dtype: Any) -> TensorType:
+def _type(shape: Sequence[int], dtype: object) -> TensorType:
     """Returns a type of user's arguments. Raises UsageError TM6063."""
     try:
         extents = tuple(int(extent) for extent in shape)
@@ -108,7 +108,7 @@ def _type(shape: Sequence[int], dtype: Any) -> TensorType:
     return type_
 
 
-def _type_of(leaf: Any) -> TensorType:
+def _type_of(leaf: object) -> TensorType:
     if isinstance(leaf, TensorType):
         return leaf
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
@@ -116,7 +116,7 @@ def _type_of(leaf: Any) -> TensorType:
     return _type(leaf.shape, leaf.dtype)
 
 
-def _keywords(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+def _keywords(args: tuple[object, ...], kwargs: dict[str, Any]) -> list[str]:
     names = ["args"] * len(leaves(args))
     for key, value in kwargs.items():
         names += [key] * len(leaves(value))

@@ -22,14 +22,14 @@ class FxEditing:
     _insertion: Insertion | None
 
     @contextmanager
-    def inserting_before(self, node: Any = None) -> Iterator[None]:
+    def inserting_before(self, node: object = None) -> Iterator[None]:
         """Makes new calls go before a node; before all others for None."""
         graph = _graph(self)
         before = graph.first if node is None else _expr(node)
         yield from _at(graph, Insertion(graph, before=before))
 
     @contextmanager
-    def inserting_after(self, node: Any = None) -> Iterator[None]:
+    def inserting_after(self, node: object = None) -> Iterator[None]:
         """Makes new calls go after a node, each after the one before it; at the end for None."""
         graph = _graph(self)
         after = graph.last if node is None else _expr(node)
@@ -40,7 +40,7 @@ class FxEditing:
         the_function: str | Callable[..., Any],
         args: tuple[Tree, ...] = (),
         kwargs: dict[str, Tree] | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Any:
         """Inserts a call of a function, by default at the end, and returns its node.
 
@@ -56,7 +56,7 @@ class FxEditing:
         method_name: str,
         args: tuple[Tree, ...] = (),
         kwargs: dict[str, Tree] | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Any:
         """Inserts a call of a method of the tensor ``args[0]``, and returns its node."""
         return self._inserted(lambda g: g.call_method(method_name, *args, **(kwargs or {})))
@@ -66,12 +66,12 @@ class FxEditing:
         module_name: str,
         args: tuple[Tree, ...] = (),
         kwargs: dict[str, Tree] | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Any:
         """Inserts a call of the submodule at a dotted path, and returns its node."""
         return self._inserted(lambda g: g.call_module(module_name, *args, **(kwargs or {})))
 
-    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Any:
+    def get_attr(self, qualified_name: str, type_expr: object = None) -> Any:
         """Inserts the read of a parameter, buffer or submodule at a dotted path, and returns its node."""
         return self._inserted(lambda g: g.get_attr(qualified_name))
 
@@ -91,11 +91,11 @@ class FxEditing:
     def create_node(
         self,
         op: str,
-        target: Any,
+        target: object,
         args: tuple[Tree, ...] = (),
         kwargs: dict[str, Tree] | None = None,
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Any:
         """Inserts a node of the kind ``op``; see the methods of these names. Raises UsageError TM6064."""
         if op in ("call_function", "call_method", "call_module"):
@@ -179,7 +179,7 @@ def _copied(g: Insertion, graph: InternalGraph, expr: Expr, arg_transform: Calla
     return g.call(expr.function, *args, **kwargs)
 
 
-def _expr(node: Any) -> Expr | None:
+def _expr(node: object) -> Expr | None:
     """Returns the expression of a node; None for the output node."""
     if isinstance(node, Expr):
         return node

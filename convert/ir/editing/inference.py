@@ -86,7 +86,7 @@ class TypeInference:
             ) from None
         return self._captured(value, expr.name)
 
-    def _captured(self, value: Any, name: str | None) -> Any:
+    def _captured(self, value: object, name: str | None) -> Any:
         if not isinstance(value, np.ndarray):
             return value
         return self.emitter.parameter(value, name) if name else self.emitter.constant(value)
@@ -169,7 +169,7 @@ class TypeInference:
         else:
             self.bind(expr.result, self.call(expr))
 
-    def bind(self, structure: Tree, result: Any) -> None:
+    def bind(self, structure: Tree, result: object) -> None:
         """Assigns results to nodes. Raises GraphError TM3014 for another structure."""
         if isinstance(structure, Node):
             self.values[structure] = result
@@ -256,7 +256,7 @@ def _same_dtype(node: TensorNode, type_: TensorType) -> bool:
     return node.dtype is not None and name_of(node.dtype) == name_of(type_.dtype)
 
 
-def static_shape(shape: tuple[Any, ...], recorded: tuple[Any, ...] | None) -> tuple[Any, ...]:
+def static_shape(shape: tuple[object, ...], recorded: tuple[Any, ...] | None) -> tuple[Any, ...]:
     """Returns a shape in numbers: recorded ones where the data decides."""
     known = recorded if recorded is not None and len(recorded) == len(shape) else shape
     return tuple(

@@ -62,7 +62,7 @@ class Insertion:
 
     # ---- calls
 
-    def call(self, function: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def call(self, function: str | Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Inserts a call of a function, and returns its result: a node, or a list of several.
 
         ``function`` is an op of the catalogue (``aten::relu``), a qualified name in the source's words, or
@@ -77,7 +77,7 @@ class Insertion:
 
     call_function = call
 
-    def call_method(self, method: str, *args: Any, **kwargs: Any) -> Any:
+    def call_method(self, method: str, *args: object, **kwargs: object) -> Any:
         """Inserts a call of a method of the tensor ``args[0]``, and returns its result."""
         vocabulary = self.vocabulary.vocabulary_of_method(method)
         if vocabulary is None:
@@ -87,7 +87,7 @@ class Insertion:
         expr.vocabulary = None if vocabulary is self.vocabulary else vocabulary
         return self._insert(expr)
 
-    def call_module(self, module: TracedModule | str | ModuleNode, *args: Any, **kwargs: Any) -> Any:
+    def call_module(self, module: TracedModule | str | ModuleNode, *args: object, **kwargs: object) -> Any:
         """Inserts a call of a module, and returns its result.
 
         ``module`` is the path of a submodule, its node, or a TracedModule of any source; one that is no
@@ -107,7 +107,7 @@ class Insertion:
         self._place(Constant(array.copy(), None, result=node), ())
         return node
 
-    def has_attribute(self, holder: Any, name: str) -> bool:
+    def has_attribute(self, holder: object, name: str) -> bool:
         """Whether the module of a node has a part of this name."""
         try:
             self._module_of(holder).get(name)
@@ -174,11 +174,11 @@ class Insertion:
         return node
 
     def _arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[object, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Returns arguments as an expression has them: arrays become constants."""
 
-        def taken(leaf: Any) -> Any:
+        def taken(leaf: object) -> Any:
             if isinstance(leaf, Node):
                 return leaf
             value = self.vocabulary.plain(leaf)
@@ -223,7 +223,7 @@ class Insertion:
             )
         return values
 
-    def _bind(self, result: Tree, values: Any) -> None:
+    def _bind(self, result: Tree, values: object) -> None:
         assert self._inference is not None
         for node, value in zip(leaves(result), leaves(values), strict=True):
             if isinstance(node, Node):

@@ -112,7 +112,7 @@ class ModuleAccess:
 
     # ---- writing
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> KeyMismatch:
+    def load_state_dict(self, state: Mapping[str, object], strict: bool = True) -> KeyMismatch:
         """Sets tensors by dotted path: copies of arrays, or of tensors of torch.
 
         Raises UsageError TM6062, before any change, for another shape, and with ``strict`` for missing or
@@ -138,7 +138,7 @@ class ModuleAccess:
             module.add_tensor(name, array)
         return mismatch
 
-    def add_tensor(self, name: str, value: Any, *, buffer: bool = False) -> None:
+    def add_tensor(self, name: str, value: object, *, buffer: bool = False) -> None:
         """Sets the tensor ``name`` to a copy of an array; a new one is a parameter, or else a buffer.
 
         Raises UsageError TM6061 for a name that is taken by a module, and elements that do not fit.
@@ -184,7 +184,7 @@ class ModuleAccess:
         return name
 
 
-def as_numpy(value: Any) -> np.ndarray:
+def as_numpy(value: object) -> np.ndarray:
     """Returns an array of a number, a list, an array or a tensor of torch."""
     detach = getattr(value, "detach", None)
     return np.asarray(value if detach is None else detach().cpu().numpy())

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    def operator(self: Any, *others: Any) -> Any:
+    def operator(self: object, *others: object) -> Any:
         return required(f"the operator {name} of a node").call_method(name, self, *others)
 
     operator.__name__ = operator.__qualname__ = name
@@ -57,7 +57,7 @@ class TensorOperators:
         cls,
         function: Callable[..., Any],
         types: object,
-        args: tuple[Any, ...] = (),
+        args: tuple[object, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Records a function of torch that is called with nodes."""
@@ -81,6 +81,6 @@ class ModuleOperators:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return insertion.get_attr(name, self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Records a call of the module."""
         return required("a call of a module node").call_module(cast("ModuleNode", self), *args, **kwargs)

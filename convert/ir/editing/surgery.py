@@ -112,7 +112,9 @@ class Surgery:
 
     # ---- inputs and outputs
 
-    def add_input_node(self, shape: Sequence[int], dtype: Any = "float32", name: str = "args") -> TensorNode:
+    def add_input_node(
+        self, shape: Sequence[int], dtype: object = "float32", name: str = "args"
+    ) -> TensorNode:
         """Adds an input after the positional ones, and returns its node; the name gets a suffix if taken.
 
         Raises UsageError TM6063 for a shape or an element type that no tensor has.
@@ -125,7 +127,7 @@ class Surgery:
         """Adds a node to the results: ``(results, node)``. Raises GraphError TM3002."""
         self.reset_outputs((_graph(self).result, node))
 
-    def reset_inputs(self, *args: Any, **kwargs: Any) -> list[TensorNode]:
+    def reset_inputs(self, *args: object, **kwargs: object) -> list[TensorNode]:
         """Gives the model inputs of the types and the structure of these tensors, and returns their nodes.
 
         Each takes the uses and the name of the input in its position; types that follow are inferred again.

@@ -76,7 +76,7 @@ class Transaction:
         self.graph.set_result(result)
         self._undo.append(lambda: self.graph.set_result(old))
 
-    def set_attribute(self, item: object, name: str, value: Any) -> None:
+    def set_attribute(self, item: object, name: str, value: object) -> None:
         """Sets a plain attribute of an expression or a node."""
         old = getattr(item, name)
         setattr(item, name, value)

@@ -48,7 +48,7 @@ class SizeReads:
                 self._look(code, _names(frame), CALLS)
             frame = frame.f_back
 
-    def _look(self, code: CodeType, names: Mapping[str, Any], calls: int) -> None:
+    def _look(self, code: CodeType, names: Mapping[str, object], calls: int) -> None:
         if code in self._seen:
             return
         self._seen.add(code)

@@ -50,7 +50,9 @@ class Inside(TorchDispatchMode):
         self._results.append(result)
         return result
 
-    def _looked(self, special: flow.Special, func: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+    def _looked(
+        self, special: flow.Special, func: object, args: tuple[object, ...], kwargs: dict[str, Any]
+    ) -> Any:
         try:
             return special(self.recorder, func, args, kwargs)
         except TmconvertError as error:

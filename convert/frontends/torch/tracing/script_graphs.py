@@ -165,7 +165,9 @@ class _GraphRun:
             number += 1
         return self._while(block, values, (number, trips, goes_on, state))
 
-    def _while(self, block: object, values: dict[str, Any], start: tuple[int, Any, Any, list[Any]]) -> list[Any]:
+    def _while(
+        self, block: object, values: dict[str, Any], start: tuple[int, Any, Any, list[Any]]
+    ) -> list[Any]:
         number, trips, goes_on, state = start
         is_endless = not isinstance(trips, torch.Tensor) and trips >= _ENDLESS
         limit = self._as_tensors(trips) if not is_endless else None
