@@ -81,6 +81,12 @@ class InternalGraph(Surgery, FxEditing, FxGraph):
         """Whether this is the graph of a module in the words of its source: its first input is ``self``."""
         return bool(self.inputs) and isinstance(self.inputs[0], ModuleNode)
 
+    def takes_qparams(self, node: Node) -> bool:
+        """Whether conversion uses the ``qparams`` of a node, not only what calls compute."""
+        owner = self.inputs[0].owner if self.inputs and isinstance(self.inputs[0], ModuleNode) else None
+        vocabulary = None if owner is None else owner.vocabulary
+        return vocabulary is None or vocabulary.has_all_qparams or node in self.inputs
+
     def is_output(self, node: Node) -> bool:
         return node in self._output_uses
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tmconvert.errors import UsageError
 from tmconvert.ir.editing.operators import ModuleOperators, TensorOperators
 from tmconvert.ir.torch_fx import FxNode
 from tmconvert.ir.types import QParams, TensorType
@@ -101,7 +102,7 @@ class TensorNode(TensorOperators, Node):
     the logical NCHW shape. None means the order of the source.
     """
 
-    __slots__ = ("dtype", "layout", "qparams", "shape")
+    __slots__ = ("_qparams", "dtype", "layout", "shape")
 
     def __init__(
         self,
@@ -116,8 +117,31 @@ class TensorNode(TensorOperators, Node):
         super().__init__(name, id)
         self.shape = shape
         self.dtype = dtype
-        self.qparams = qparams
+        self._qparams = qparams
         self.layout = layout
+
+    @property
+    def qparams(self) -> QParams | None:
+        """Returns the quantization parameters; of a model trained with fake quantization, what the file
+        recorded for the tensor.
+
+        They can be set in graphs of ATen-style ops, see ``tmconvert.normalize``, and of inputs. Elsewhere
+        the fake quantization in the source decides: setting others raises UsageError TM6065.
+        """
+        return self._qparams
+
+    @qparams.setter
+    def qparams(self, qparams: QParams | None) -> None:
+        graph = self.top_graph
+        if graph is not None and qparams != self._qparams and not graph.takes_qparams(self):
+            raise UsageError(
+                "TM6065",
+                f"the quantization of {self} is what its source computes: other parameters are not used",
+                notes=[
+                    ("help", "set them in the graph of tmconvert.normalize(model), or in a parameter file")
+                ],
+            )
+        self._qparams = qparams
 
     @property
     def type(self) -> TensorType:

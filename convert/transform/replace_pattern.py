@@ -146,7 +146,7 @@ def _remove(graph: InternalGraph, match: Match, before: set[Expr]) -> None:
             continue  # a value that was there already
         graph.rename(node, name)
         if isinstance(node, TensorNode) and node.qparams is None:
-            node.qparams = params
+            node._qparams = params
 
 
 def _in_order(match: Match) -> list[Expr]:

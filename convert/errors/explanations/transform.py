@@ -76,4 +76,11 @@ TRANSFORM = {
         'graph.create_node("call", torch.relu, (x,))',
         "Use call_function, call_method, call_module, get_attr, placeholder or output.",
     ),
+    "TM6065": Explanation(
+        "quantization parameters of a node that conversion would not use",
+        "In a graph in the words of its source, fake quantization calls decide the parameters of tensors.",
+        "tm.graph.outputs[0].qparams = other, for a model that was trained with fake quantization",
+        "Set node.qparams in the graph of tmconvert.normalize(model), or change the scale of the fake "
+        "quantization.",
+    ),
 }

@@ -12,7 +12,7 @@ from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.megengine.arguments import merged, unflatten_values
 from tmconvert.frontends.megengine.budget import DAMAGED, OVER_LIMIT, Budget, kind, number, text
-from tmconvert.frontends.megengine.quantization import plain, qparams_of_dtype, real
+from tmconvert.frontends.megengine.quantization import plain, qparams_of_dtype, qparams_of_record, real
 from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor
 from tmconvert.ir import (
     CallFunction,
@@ -49,6 +49,8 @@ class GraphBuilder:
         graph = InternalGraph(text(state.get("_name"), "the name of a graph"))
         for value in state["_inputs"]:
             node = self._new_node(value)
+            if isinstance(node, TensorNode) and not node.holds_integers:
+                node.qparams = None  # of the caller's tensor; a model without a stub does not quantize it
             input_state = value.state["expr"].state
             name = text(input_state.get("name"), "the name of an input") or node.name
             graph.add_input(node, name, id=number(input_state.get("_id"), "an id"))
@@ -70,7 +72,7 @@ class GraphBuilder:
             node = ModuleNode(name, _class_name(state.get("module_type")), id=identity)
         elif value.short_name == "TensorNode":
             dtype = state.get("_dtype")
-            qparams = qparams_of_dtype(dtype)
+            qparams = qparams_of_dtype(dtype) or qparams_of_record(state.get("_qparams"))
             dtype = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
             node = TensorNode(name, _shape(state.get("_shape")), dtype, qparams=qparams, id=identity)
         else:

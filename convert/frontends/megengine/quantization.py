@@ -8,6 +8,7 @@ import numpy as np
 
 from tmconvert.frontends.megengine.budget import native
 from tmconvert.frontends.megengine.stand_ins import Instance, Tensor, quantization_of
+from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import QParams
 from tmconvert.ir.fake_quant import with_qparams
 
@@ -33,6 +34,26 @@ def qparams_of_dtype(dtype: object) -> QParams | None:
     zero_point = quantization.zero_point or 0
     is_symmetric = quantization.zero_point is None
     return QParams(name, (quantization.scale,), (zero_point,), low, high, None, is_symmetric)
+
+
+def qparams_of_record(record: object) -> QParams | None:
+    """Returns the QParams that a fake-quantized tensor was recorded with; None for another tensor, or where
+    the record is incomplete.
+    """
+    if not isinstance(record, Instance):
+        return None
+    found = plain(record)
+    kind, scale = (found.get("dtype_meta"), found.get("scale")) if isinstance(found, dict) else (None, None)
+    if not isinstance(kind, dict) or not isinstance(scale, Tensor) or scale.array.size != 1:
+        return None
+    low, high = kind.get("qmin"), kind.get("qmax")
+    if not isinstance(low, int) or not isinstance(high, int) or not low < high:
+        return None
+    zero = found.get("zero_point")
+    is_symmetric = not isinstance(zero, Tensor)
+    zero_point = 0 if not isinstance(zero, Tensor) or zero.array.size != 1 else int(zero.array.reshape(-1)[0])
+    scales = (float(scale.array.reshape(-1)[0]),)
+    return QParams(integers_of_range(low, high), scales, (zero_point,), low, high, None, is_symmetric)
 
 
 def real(tensor: Tensor) -> np.ndarray:
