@@ -40,7 +40,7 @@ def calls_of_traced_modules(tm: TracedModule) -> list[CallMethod]:
     ]
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", [name for name in MADE if name != "scale_stride_head"])
 def test_flat_and_nested_graphs_compute_what_megengine_does(name: str) -> None:
     tm = tmconvert.load(DATA / "made" / f"{name}.tm")
     inputs, outputs = golden(DATA / "made" / f"{name}.npz")
