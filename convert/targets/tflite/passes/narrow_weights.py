@@ -39,6 +39,8 @@ class NarrowWeights(RewritePass[QParams]):
         x, weight = call.args[0], call.args[1]
         if _is_above(x.qparams):
             return f"its input `{x.name}` does not contain -128"
+        if min(match.zero_point) < _LOWEST + 1:
+            return "the zero point of a channel is -128, which would be out of range"
         weights = integer_weights(call)
         assert weights is not None
         others = [axis for axis in range(len(weight.type.shape)) if axis != weights.output_axis]
