@@ -162,7 +162,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
     return {**given.get(function, {"model": model}), **unverified}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model() -> TracedModule:
     return tmconvert.load(MODEL)
 

@@ -28,8 +28,11 @@ def flat_inputs(module: TracedModule, args: tuple[object, ...], kwargs: dict[str
         return args
     nodes = graph.inputs[1:]
     has_parts = any(isinstance(arg, (dict, tuple)) or _has_arrays(arg) for arg in args)
+    is_plain = not kwargs and not has_parts
+    if is_plain and len(args) == len(nodes):
+        return args
     is_exact = call_structure((module, *args), kwargs) in module.graphs
-    if not kwargs and not has_parts and (len(args) == len(nodes) or not is_exact):
+    if is_plain and not is_exact:
         return args
     given = _Given(graph, nodes, is_exact)
     for arg in args:
