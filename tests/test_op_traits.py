@@ -30,6 +30,7 @@ NAMED = {
         "aten::reshape": "the intermediate representation does not import the ops",
         "aten::to": "the intermediate representation does not import the ops",
     },
+    "convert/ir/symbolic/data_dependent.py": {"aten::slice": "its bounds are clamped to a size known by now"},
     "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
     "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
     "convert/passes/fuse_conv_bn.py": {"aten::batch_norm": "the pattern that the pass folds"},
@@ -43,10 +44,12 @@ NAMED = {
     },
     "convert/targets/tflite/passes/sink_reshapes.py": {"aten::mean": "what pooling of whole planes becomes"},
 }
+# the words of frameworks: those of sources, and PyTorch's for ops that become its code
+VOCABULARIES = {"frontends", "torch_code"}
 OUTSIDE = [
     path
     for path in FILES
-    if path.relative_to(ROOT).parts[0] in ("convert", "cli") and "frontends" not in path.parts
+    if path.relative_to(ROOT).parts[0] in ("convert", "cli") and not VOCABULARIES & {*path.parts}
 ]
 
 

@@ -31,6 +31,12 @@ def inexact_integer(array: np.ndarray) -> int | None:
     return int(wrong.flat[0]) if wrong.size else None
 
 
+def _is_limit(array: np.ndarray) -> bool:
+    """Whether all elements are the least or the largest integer of their type."""
+    limits = np.iinfo(array.dtype)
+    return bool(np.isin(array, (limits.min, limits.max)).all())
+
+
 def refusal(number: int) -> tuple[str, str]:
     """Returns the reason why an integer cannot be in a file, and the help."""
     reason = f"the integer {number} is not exact in float32, the type of Caffe's blobs"
@@ -38,16 +44,24 @@ def refusal(number: int) -> tuple[str, str]:
 
 
 def inexact_constants(graph: InternalGraph) -> Iterator[Unsupported]:
-    """Yields the calls with constants that float32 does not hold, and such constants that are outputs."""
+    """Yields the calls with constants that float32 does not hold, and such constants that are outputs.
+
+    The limit of an integer type is the start of a minimum or maximum. In float32 it is rounded away from 0,
+    still beyond all integers that a blob holds exactly, so it may be used, but not be an output.
+    """
+    limits: set[Node] = set()
     found: dict[Node, int] = {}
     for expr in graph:
         if isinstance(expr, Constant) and np.dtype(expr.output.dtype).kind in "iu":
             number = inexact_integer(np.asarray(expr.value))
             if number is not None:
                 found[expr.output] = number
+                if _is_limit(np.asarray(expr.value)):
+                    limits.add(expr.output)
                 if graph.is_output(expr.output):
                     yield Unsupported(expr, *refusal(number))
-        wrong = next((node for node in expr.inputs if node in found), None)
+        allowed = limits if not any(map(graph.is_output, expr.outputs)) else set()
+        wrong = next((node for node in expr.inputs if node in found and node not in allowed), None)
         if wrong is not None:
             yield Unsupported(expr, *refusal(found[wrong]))
 
