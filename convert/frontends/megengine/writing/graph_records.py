@@ -39,7 +39,8 @@ class GraphRecords:
     """Makes the record of one graph.
 
     ``version`` is the release in whose words the calls are, None for 1.6, which did not store it.
-    ``held`` makes the record of a module or tensor in a Constant, ``constant`` that of a constant argument.
+    ``held`` makes the record of a module or tensor in a Constant, ``constant`` that of a constant argument,
+    ``recorded_qparams`` that of the fake quantization of a tensor.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class GraphRecords:
         version: str | None,
         held: Callable[[Any], Any],
         constant: Callable[[Any], Any],
+        recorded_qparams: Callable[[TensorNode], Record | None],
     ) -> None:
         self.graph = graph
         self.version = version
         self.held = held
         self.constant = constant
+        self.recorded_qparams = recorded_qparams
         self.names = NameSpace(graph, qualname)
         self.nodes: dict[Node, Record] = {}
         self.exprs: dict[Expr, Record] = {}
@@ -112,7 +115,7 @@ class GraphRecords:
             return state | names | {"module_type": self._module_type(node)}
         assert isinstance(node, TensorNode)
         return state | {
-            "_qparams": None,
+            "_qparams": self.recorded_qparams(node),
             "_shape": node.shape,
             "_dtype": None if node.dtype is None else stored_dtype(node.dtype, node.qparams),
             "_device": device(),

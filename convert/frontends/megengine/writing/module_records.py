@@ -138,7 +138,10 @@ class ModuleRecords:
         results: dict[Record, Record],
     ) -> None:
         version = self.version if self.release >= (1, 7) else None
-        made = GraphRecords(graph, self._qualname(module), version, self._held, self.values.constant)
+        values = self.values
+        made = GraphRecords(
+            graph, self._qualname(module), version, self._held, values.constant, values.recorded_qparams
+        )
         record = made.record()
         result = made.results(graph.result)[1]
         calls = self.calls.get(id(graph)) or [formal_arguments(structure, graph)]

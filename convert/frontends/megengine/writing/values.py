@@ -11,7 +11,7 @@ from tmconvert.errors import WriteError
 from tmconvert.frontends.megengine.quantization import DTYPES, MODES
 from tmconvert.frontends.megengine.writing.pickle_writer import CANNOT_SAVE
 from tmconvert.frontends.megengine.writing.records import Record
-from tmconvert.ir import QParams, TracedModule
+from tmconvert.ir import QParams, TensorNode, TracedModule
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 
@@ -97,6 +97,31 @@ class Values:
             raise _only_a_name("an argument", value)
         return self._record(value, self.constant)
 
+    def recorded_qparams(self, node: TensorNode) -> Record | None:
+        """Returns the record that a float tensor has of its fake quantization; None where it has none."""
+        qparams = node.qparams
+        name = "" if qparams is None else f"q{qparams.dtype}"
+        if qparams is None or node.holds_integers or name not in _QUANTIZED_NAMES or len(qparams.scale) > 1:
+            return None
+        kind = qparams.dtype.partition("_")[0]
+        zero = None if qparams.symmetric else np.array(qparams.zero_point[0], np.float32)
+        made: Record = self.attribute(
+            {
+                "mode": "symmetric" if qparams.symmetric else "asymmetric",
+                "dtype_meta": {
+                    "name": name,
+                    "np_dtype_str": kind if kind in ("int8", "uint8", "int32") else f"{kind[:-1]}8",
+                    "qmin": qparams.quant_min,
+                    "qmax": qparams.quant_max,
+                },
+                "scale": np.array(qparams.scale[0], np.float32),
+                "zero_point": zero,
+            },
+            f"the qparams of {node}",
+            _no_module,
+        )
+        return made
+
     def attribute(self, value: object, path: str, module: Callable[[TracedModule], Record]) -> Any:
         """Returns an attribute of a module; arrays in it are tensors, ``module`` makes the records of
         modules. Raises WriteError TM5005.
@@ -143,6 +168,10 @@ class Values:
             fields = (name, _QUANTIZED_NAMES.get(name), value["np_dtype_str"], value["qmin"], value["qmax"])
             self._types[name] = Record(_DTYPE_META, (*fields, is_unsigned))
         return self._types[name]
+
+
+def _no_module(module: TracedModule) -> Record:
+    raise WriteError(CANNOT_SAVE, f"quantization parameters have the module {module!r}")
 
 
 def _only_a_name(place: str, value: Opaque) -> WriteError:
