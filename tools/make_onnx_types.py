@@ -200,7 +200,7 @@ def module() -> str:
     table = "\n".join(rows(known))
     runtimes = ", ".join(f'"{version}"' for version in known)
     return (
-        '"""The element types of ONNX\'s operators by opset; see ``onnx_casts.py``.\n\n'
+        '"""The element types of ONNX\'s operators by opset; see ``casts.py``.\n\n'
         "Made by tools/make_onnx_types.py; do not edit.\n"
         '"""\n\n'
         f'ONNX = "{onnx.__version__}"\nONNX_RUNTIMES = ({runtimes})\n\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import QParams, TensorType
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-
-if TYPE_CHECKING:
-    pass
 
 
 class Builder:

@@ -9,11 +9,9 @@ import numpy as np
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 
-_MINIMA = frozenset({"MINIMUM", "Min"})
 
-
-def without_redundant_clamps(graph: TargetGraph) -> TargetGraph:
-    """Returns a copy of ``graph`` without such minima; ``graph`` itself if it has none.
+def without_redundant_clamps(graph: TargetGraph, minimum: str) -> TargetGraph:
+    """Returns a copy of ``graph`` without such operators ``minimum``; ``graph`` itself if it has none.
 
     Rounding with QParams clamps at its ends. A bound that is rounded to the upper end, for all elements, does
     the same.
@@ -23,7 +21,7 @@ def without_redundant_clamps(graph: TargetGraph) -> TargetGraph:
     gone: set[int] = set()
     makers = {id(value) for operator in graph.operators for value in operator.outputs}
     for operator in graph.operators:
-        if operator.type not in _MINIMA or len(operator.inputs) != 2 or not _is_redundant(operator):
+        if operator.type != minimum or len(operator.inputs) != 2 or not _is_redundant(operator):
             continue
         x = operator.inputs[0]
         if x is not None and id(x) in makers and uses[id(x)] == 1 and x.shape == operator.outputs[0].shape:

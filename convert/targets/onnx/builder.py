@@ -11,17 +11,17 @@ from tmconvert.errors import Refusal
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
-from tmconvert.lowering.size_operators import SizeOperators, plain_attributes
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.symbolics.ops.to import ONNX_TYPES
 from tmconvert.targets.onnx.casts import cast_plan
 from tmconvert.targets.onnx.integer_emulation import in_integers
+from tmconvert.targets.onnx.size_operators import OnnxSizeOperators, static_attributes
 
 
 class OnnxBuilder(Builder):
     def __init__(self, graph: TargetGraph) -> None:
         super().__init__(graph)
-        self.sizes = SizeOperators(self)
+        self.sizes = OnnxSizeOperators(self)
         self._uncast: dict[int, Value] = {}  # by the id of what a Cast behind an operator makes: its operand
 
     def inside(self, graph: TargetGraph) -> Builder:
@@ -52,7 +52,7 @@ class OnnxBuilder(Builder):
         """
         assert isinstance(self.graph.version, int)
         inputs = tuple(self.sizes.resolved(type, inputs))
-        options = plain_attributes(type, options, self.graph.version)
+        options = static_attributes(type, options, self.graph.version)
         dtypes = tuple(None if value is None else name_of(value.dtype) for value in inputs)
         try:
             plan = cast_plan(type, dtypes, self.graph.version)

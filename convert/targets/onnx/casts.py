@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tmconvert.errors import Refusal
 from tmconvert.targets.onnx.element_types import TABLE
+from tmconvert.targets.onnx.operators import spec
 
 DTYPE_LETTERS = {
     "float16": "e",
@@ -43,29 +44,6 @@ _FLOATS = {
     **dict.fromkeys(("int32", "float32"), "d"),
     **dict.fromkeys(("int64", "float64"), ""),
 }
-
-# Operators whose result on integers is one of them, or an index: floats compute it as well.
-_CHOOSING = (
-    *(
-        "ArgMax",
-        "ArgMin",
-        "Clip",
-        "Compress",
-        "Concat",
-        "DepthToSpace",
-        "Equal",
-        "Expand",
-        "Flatten",
-        "Gather",
-    ),
-    *("GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual", "Identity", "Less"),
-    *("LessOrEqual", "Max", "MaxPool", "Min", "NonZero", "OneHot", "Pad", "ReduceMax", "ReduceMin", "Relu"),
-    *("Reshape", "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Sign", "Slice"),
-    *("SpaceToDepth", "Split", "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze"),
-    *("Upsample", "Where"),
-)
-# Their result saturates at the limits of its type: another type gives another result.
-_SATURATING = ("DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "QuantizeLinear")
 
 
 class Form(NamedTuple):
@@ -170,9 +148,9 @@ def _output(form: Form, variable: str, bound: dict[str, str], chosen: dict[str, 
 def _carrier(operator: str, form: Form, variable: str, dtype: str) -> str | None:
     """Returns the type in which the operator computes: one with a kernel, or else its own if allowed."""
     candidates = DTYPE_LETTERS[dtype]
-    if operator not in _SATURATING or variable not in form.outputs:
+    if not spec(operator).saturates or variable not in form.outputs:
         candidates += _INTEGERS[dtype]
-        if operator in _CHOOSING or dtype in ("float16", "float32"):
+        if spec(operator).selects or dtype in ("float16", "float32"):
             candidates += _FLOATS[dtype]
     for letter in candidates:
         if letter in form.runs[variable]:

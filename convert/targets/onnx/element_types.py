@@ -1,4 +1,4 @@
-"""The element types of ONNX's operators by opset; see ``onnx_casts.py``.
+"""The element types of ONNX's operators by opset; see ``casts.py``.
 
 Made by tools/make_onnx_types.py; do not edit.
 """

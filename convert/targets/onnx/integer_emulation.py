@@ -14,8 +14,7 @@ import numpy as np
 
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.target_graph import Value
-
-_OPERATORS = ("Max", "Min", "Relu", "Clip", "MatMul")
+from tmconvert.targets.onnx.operators import spec
 
 
 def in_integers(
@@ -23,8 +22,8 @@ def in_integers(
 ) -> Callable[[], Any] | None:
     """Returns a function that emulates ``operator`` for ``g``; None for operators that need no emulation."""
     present = [value for value in inputs if value is not None]
-    kinds = ("uint8", "int8", "int16", "int32") if operator == "MatMul" else ("int32",)
-    if operator not in _OPERATORS or any(name_of(value.dtype) not in kinds for value in present):
+    types = spec(operator).emulated
+    if not types or any(name_of(value.dtype) not in types for value in present):
         return None
     if operator == "MatMul":
         return lambda: _matmul(g, *present)

@@ -30,16 +30,9 @@ from tmconvert.targets.onnx.integer_types import (
     stored_type,
     unsigned,
 )
+from tmconvert.targets.onnx.operators import spec
 
-# Operators after which rounding to the operand's QParams changes nothing.
-_MOVING = frozenset(
-    {"MaxPool", "Reshape", "Transpose", "Slice", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
-)
-_CLAMPS = frozenset({"Relu", "Clip"})
-# the operands that are weights and bias, and the axis of the weights' output channels
-_WEIGHTED = {"Conv": (1, 2, 0), "ConvTranspose": (1, 2, 1), "Gemm": (1, 2, 0)}
-_PRODUCTS = frozenset({*_WEIGHTED, "MatMul"})  # which sum products of their first two operands
-_CLIP_INPUTS_SINCE, _PER_CHANNEL_SINCE = 11, 13
+_PER_CHANNEL_SINCE = 13
 _BIAS = (-(2**31), 2**31 - 1)
 
 
@@ -83,7 +76,7 @@ def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = 
     assert isinstance(graph.version, int)
     if graph.version < SINCE:
         raise Refusal(f"ONNX supports quantization from opset {SINCE} on", f"use --opset {SINCE} or later")
-    return _Pairs(without_redundant_clamps(graph), activations, weight_type).run()
+    return _Pairs(without_redundant_clamps(graph, "Min"), activations, weight_type).run()
 
 
 class _Pairs:
@@ -123,8 +116,9 @@ class _Pairs:
             else value and self.rounded.get(id(value), value)
             for place, value in enumerate(operator.inputs)
         ]
-        if operator.type in _WEIGHTED:
-            self._round_bias(operator, inputs)
+        weights = spec(operator.type).weights
+        if weights is not None and weights.bias is not None:
+            self._round_bias(operator, inputs, weights.bias, weights.axis)
             self._keep_float(operator, inputs)
         return inputs
 
@@ -155,7 +149,7 @@ class _Pairs:
         qparams = value.qparams
         if qparams is None or value.dtype != np.float32 or qparams.dtype == "int32":
             return self._plain(value)
-        is_factor = operator.type in _PRODUCTS and place < 2
+        is_factor = spec(operator.type).weights is not None and place < 2
         dtype = stored_type(qparams, self._opset, is_weight=is_factor and place == 1)
         if dtype is None:
             raise lacking_type(value.name, qparams, self._opset)
@@ -188,10 +182,9 @@ class _Pairs:
         self.constant_names.add(made)
         return made
 
-    def _round_bias(self, operator: Operator, inputs: list[Value | None]) -> None:
+    def _round_bias(self, operator: Operator, inputs: list[Value | None], bias_at: int, axis: int) -> None:
         """Returns the bias as int32, where input and weights are integers."""
-        weight_at, bias_at, axis = _WEIGHTED[operator.type]
-        x, weight = operator.inputs[0], operator.inputs[weight_at]
+        x, weight = operator.inputs[:2]
         bias = operator.inputs[bias_at] if bias_at < len(operator.inputs) else None
         if x is None or weight is None or bias is None or bias.data is None or id(x) not in self.all_qparams:
             return
@@ -255,7 +248,7 @@ class _Pairs:
         if ends is None:
             return value
         made = Value(self.names.free(f"{value.name}_clipped"), value.dtype, value.shape)
-        if self._opset < _CLIP_INPUTS_SINCE:
+        if self._opset < spec("Clip").inputs_since:
             self._append("Clip", [value], made, {"min": ends[0], "max": ends[1]})
             return made
         numbers = [np.array(end, np.float32) for end in ends]
@@ -348,9 +341,9 @@ def _resolved_qparams(graph: TargetGraph) -> dict[int, QParams]:
         for value in operator.outputs:
             if value.qparams is not None and not value.qparams.inferred and value.dtype == np.float32:
                 all_qparams[id(value)] = value.qparams
-            elif operator.type in _MOVING and x is not None and id(x) in all_qparams:
+            elif spec(operator.type).is_between_pairs and x is not None and id(x) in all_qparams:
                 all_qparams[id(value)] = all_qparams[id(x)]
-        if operator.type in _CLAMPS and x is not None and not x.is_constant and uses[id(x)] == 1:
+        if spec(operator.type).clamps and x is not None and not x.is_constant and uses[id(x)] == 1:
             qparams = all_qparams.get(id(operator.outputs[0]))
             if qparams is not None and id(x) not in outputs:
                 all_qparams.setdefault(id(x), qparams)

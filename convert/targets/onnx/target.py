@@ -19,6 +19,7 @@ from tmconvert.passes.initial import cleanup_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
+from tmconvert.targets.onnx.operators import SPECS
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import (
     DEFAULT_OPSET,
@@ -42,11 +43,11 @@ class OnnxTarget(Target):
     name, title, suffixes = "onnx", "ONNX", (".onnx",)
     runtime_package, version_label = "onnxruntime", "ONNX opset"
     oldest_version = OLDEST_OPSET
-    keeps_qparams = frozenset(
-        ["Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
-    )
-    clamps_at_zero = frozenset({"Relu"})
-    weight_axes: ClassVar[Mapping[str, int]] = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0, "MatMul": 1}
+    keeps_qparams = frozenset(name for name, each in SPECS.items() if each.keeps_qparams)
+    clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.clamps_at_zero)
+    weight_axes: ClassVar[Mapping[str, int]] = {
+        name: each.weights.axis for name, each in SPECS.items() if each.weights is not None
+    }
 
     def version_number(self, version: int | str | None) -> int:
         opset, newest = DEFAULT_OPSET if version is None else version, newest_opset()

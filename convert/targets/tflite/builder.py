@@ -10,13 +10,13 @@ import numpy as np
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
-from tmconvert.lowering.size_operators import SizeOperators, plain_attributes
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.tflite.computed_type import computed_type
 from tmconvert.targets.tflite.element_types import OLDEST
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.pad_empty_dims import without_empty_parts
 from tmconvert.targets.tflite.runtimes import first_release, runtime_refusal, types_refusal, types_text
+from tmconvert.targets.tflite.size_operators import TfliteSizeOperators, static_attributes
 from tmconvert.targets.tflite.versions import operator_version
 
 
@@ -25,13 +25,13 @@ class TfliteBuilder(Builder):
 
     def __init__(self, graph: TargetGraph) -> None:
         super().__init__(graph)
-        self.sizes = SizeOperators(self)
+        self.sizes = TfliteSizeOperators(self)
 
     def inside(self, graph: TargetGraph) -> Builder:
         """Returns the builder of a subgraph, which cannot access values outside of it."""
         counterpart = super().inside(graph)
         assert isinstance(counterpart, TfliteBuilder)
-        counterpart.sizes = SizeOperators(counterpart)
+        counterpart.sizes = TfliteSizeOperators(counterpart)
         return counterpart
 
     def ints(self, values: Sequence[int] | np.ndarray | int) -> Value:
@@ -74,7 +74,7 @@ class TfliteBuilder(Builder):
         if type == "RESHAPE" and is_symbolic(options.get("new_shape")):
             del options["new_shape"]  # an attribute for what is an input
         inputs = tuple(self.sizes.resolved(type, inputs))
-        options = plain_attributes(type, options)
+        options = static_attributes(type, options)
         whole = without_empty_parts(self, type, inputs, options)
         if whole is not None:
             return whole

@@ -14,7 +14,7 @@ from tmconvert.targets.tflite.integer.resizes import resizes_in_products
 
 def prepared(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
     """Returns a rewritten copy of ``graph``; idempotent. The other arguments are those of ``in_integers``."""
-    graph = averages_in_products(without_redundant_clamps(quotients_in_products(graph)))
+    graph = averages_in_products(without_redundant_clamps(quotients_in_products(graph), "MINIMUM"))
     graph = clamped_gates(graph, kind)
     graph = windows_in_products(graph, kind, infers)
     return blocks_in_views(resizes_in_products(graph, kind, infers), kind, infers)

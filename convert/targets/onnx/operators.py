@@ -1,0 +1,97 @@
+"""Records of ONNX's operators: what the converter knows of each, beyond the element types of its operands.
+
+Operators that are not listed have an empty record. ``element_types.py`` has the types of all operators by
+opset, and is generated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """The input index of the bias, and the output-channel axis of the weights, which are input 1."""
+
+    bias: int | None = 2  # None: the operator has no bias
+    axis: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorSpec:
+    """The specification of one ONNX operator."""
+
+    name: str
+    # ---- element types (casts.py)
+    # results on integers are elements of the operands, or indices: computed in floats they are the same
+    selects: bool = False
+    # results are clamped to the limits of their element type: computed in a wider one they differ
+    saturates: bool = False
+    # element types for which other operators compute it where the opset does not take them
+    emulated: tuple[str, ...] = ()
+    # ---- versions
+    inputs_since: int = 0  # the opset from which on inputs hold its sizes or bounds, instead of attributes
+    # ---- quantization
+    # results have the QParams of the first operand, as they consist of its elements
+    keeps_qparams: bool = False
+    # the Q/DQ encoding inserts a pair after it, too, so that ONNX Runtime computes it on integers
+    is_between_pairs: bool = False
+    clamps: bool = False  # results are those of the operand, clamped to a range
+    clamps_at_zero: bool = False
+    weights: Weights | None = None  # it sums products of its first two operands
+
+
+def _selecting(*names: str) -> tuple[OperatorSpec, ...]:
+    """Records of operators whose results are elements of their operands, or indices."""
+    return tuple(OperatorSpec(name=name, selects=True) for name in names)
+
+
+def _moving(*names: str) -> tuple[OperatorSpec, ...]:
+    """Records of operators that only move or pick elements of one operand, also on integers."""
+    return tuple(
+        OperatorSpec(name=name, selects=True, keeps_qparams=True, is_between_pairs=True) for name in names
+    )
+
+
+_SPECS = (
+    # ---- weights
+    OperatorSpec(name="Conv", weights=Weights()),
+    OperatorSpec(name="ConvTranspose", weights=Weights(axis=1)),
+    OperatorSpec(name="Gemm", weights=Weights()),
+    OperatorSpec(
+        name="MatMul", weights=Weights(bias=None, axis=1), emulated=("uint8", "int8", "int16", "int32")
+    ),
+    # ---- integers
+    OperatorSpec(name="DynamicQuantizeLinear", saturates=True),
+    OperatorSpec(name="QLinearConv", saturates=True),
+    OperatorSpec(name="QLinearMatMul", saturates=True),
+    OperatorSpec(name="QuantizeLinear", saturates=True),
+    # ---- clamps
+    OperatorSpec(name="Clip", selects=True, emulated=("int32",), inputs_since=11, clamps=True),
+    OperatorSpec(name="Max", selects=True, emulated=("int32",)),
+    OperatorSpec(name="Min", selects=True, emulated=("int32",)),
+    OperatorSpec(name="Relu", selects=True, emulated=("int32",), clamps=True, clamps_at_zero=True),
+    # ---- elements of one operand
+    *_moving("Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"),
+    OperatorSpec(name="Slice", selects=True, inputs_since=10, keeps_qparams=True, is_between_pairs=True),
+    OperatorSpec(name="Split", selects=True, keeps_qparams=True),
+    # ---- elements of operands, and indices
+    OperatorSpec(name="Pad", selects=True, inputs_since=11),
+    OperatorSpec(name="Resize", selects=True, inputs_since=11),
+    OperatorSpec(name="Upsample", selects=True, inputs_since=9),
+    *_selecting("ArgMax", "ArgMin", "Compress", "Concat", "DepthToSpace", "Equal", "Expand", "Gather"),
+    *_selecting("GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual", "Less"),
+    *_selecting("LessOrEqual", "NonZero", "OneHot", "ReduceMax", "ReduceMin", "ReverseSequence", "Scatter"),
+    *_selecting("ScatterElements", "ScatterND", "Sign", "SpaceToDepth", "Tile", "TopK", "Trilu", "Unique"),
+    *_selecting("Where"),
+)
+SPECS: dict[str, OperatorSpec] = {each.name: each for each in _SPECS}
+
+
+def spec(name: str) -> OperatorSpec:
+    """Returns the record of an operator.
+
+    >>> spec("Conv").weights
+    Weights(bias=2, axis=0)
+    """
+    return SPECS.get(name) or OperatorSpec(name=name)

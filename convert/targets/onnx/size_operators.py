@@ -1,0 +1,91 @@
+"""Operators of ONNX that compute dynamic sizes at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import Dim, Floor, Size
+from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.lowering.builder import Builder
+from tmconvert.lowering.size_operators import SizeOperators, is_same_size, plain_attributes, terms_of
+from tmconvert.lowering.target_graph import Value
+from tmconvert.targets.onnx.operators import spec
+
+
+class OnnxSizeOperators(SizeOperators):
+    operators: ClassVar[Mapping[str, str]] = {
+        name: name for name in ("Add", "Sub", "Mul", "Div", "Max", "Concat", "Shape", "Gather", "Reshape")
+    }
+
+    def inside(self, g: Builder) -> OnnxSizeOperators:
+        """Returns the size operators of a subgraph: known sizes stay known, new ones are computed inside.
+
+        Data-dependent sizes have names of their own there; those of its inputs get defined.
+        """
+        duplicate = OnnxSizeOperators(g)
+        duplicate.shapes = dict(self.shapes)
+        duplicate.known = {size: value for size, value in self.known.items() if not data_symbols(size)}
+        duplicate.places = {
+            name: (value, axis, more)
+            for name, (value, axis, more) in self.places.items()
+            if not data_symbols(value.shape[axis])
+        }
+        return duplicate
+
+    def constant_sizes(
+        self, type: str, position: int, inputs: Sequence[Value | None], sizes: Sequence[Size]
+    ) -> list[int] | None:
+        x = inputs[0]
+        return (
+            _reshape_sizes(sizes, x.shape) if type == "Reshape" and position == 1 and x is not None else None
+        )
+
+    def quotient(self, size: Dim, floor: Floor) -> Value:
+        if any(factor < 0 for part in (floor.numerator, floor.denominator) for _, factor in terms_of(part)):
+            current_journal().specialize(
+                size, ("requires a static size: ONNX's Div does not round down below zero")
+            )
+        return super().quotient(size, floor)
+
+    def not_negative(self, size: Value) -> Value:
+        """Writes max(size, 0); before opset 12 ONNX has no integer maximum."""
+        if int(self.g.graph.version) >= 12:
+            return super().not_negative(size)
+        floats = self.g.op("Cast", size, to=1, dtype=np.dtype(np.float32))
+        made: Value = self.g.op("Cast", self.g.op("Relu", floats), to=7, dtype=np.dtype(np.int64))
+        return made
+
+
+def static_attributes(operator: str, options: dict[str, object], opset: int) -> dict[str, Any]:
+    """Returns attributes of ``Builder.op`` with Dims specialized to numbers."""
+
+    def reason(name: str) -> str:
+        since = spec(operator).inputs_since
+        remedy = f"; --opset {since} keeps it dynamic" if since > opset else ""
+        return (
+            f"requires a static size: ONNX's {operator} has {name} as an attribute at opset {opset}{remedy}"
+        )
+
+    return plain_attributes(options, reason)
+
+
+def _reshape_sizes(sizes: Sequence[Size], shape: Sequence[Size]) -> list[int] | None:
+    """Returns the target of a Reshape as numbers: -1 for one size, 0 for unchanged ones; None if more are
+    dynamic.
+
+    -1 has no meaning next to a data-dependent size, which may be 0.
+    """
+    if 0 in [size for size in sizes if isinstance(size, int)]:
+        return None
+    numbers: list[int] = []
+    for axis, size in enumerate(sizes):
+        stays = axis < len(shape) and is_same_size(size, shape[axis])
+        numbers.append(size if isinstance(size, int) else 0 if stays else -1)
+    if sum(isinstance(size, Dim) for size in sizes) == 1:
+        return [size if isinstance(size, int) else -1 for size in sizes]
+    may_be_empty = 0 in numbers and data_symbols(list(sizes))
+    return numbers if numbers.count(-1) <= (0 if may_be_empty else 1) else None
