@@ -125,7 +125,7 @@ def new_full(
 def empty_strided(
     g: Emitter,
     size: AdapterValue,
-    stride: AdapterValue,
+    stride: AdapterValue = None,
     *,
     dtype: AdapterValue = None,
     **options: AdapterValue,

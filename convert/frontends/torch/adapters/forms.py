@@ -32,6 +32,15 @@ OTHERS = {
     "x": ("input", "self"),
     "x1": ("input", "self"),
     "x2": ("other",),
+    "axis0": ("dim0",),
+    "axis1": ("dim1",),
+    "size": ("shape",),
+    "split_size": ("split_size_or_sections",),
+    "tensor_indices_or_sections": ("indices_or_sections",),
+    "other": ("B",),
+    "element": ("elements",),
+    "test_element": ("test_elements",),
+    "physical_layout": ("stride",),
 }
 
 

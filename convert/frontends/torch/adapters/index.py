@@ -97,7 +97,7 @@ index _unsafe_index index_put _index_put_impl _unsafe_index_put take put
 linalg_lstsq
 """,
     "linear_algebra": """
-matmul __matmul__ linalg_matmul __rmatmul__ addmm addmv addr addbmm baddbmm ger vdot linalg_vecdot inner
+matmul __matmul__ linalg_matmul __rmatmul__ addmm addmv addr addbmm baddbmm outer ger vdot linalg_vecdot inner
 tensordot kron cross linalg_cross linalg_multi_dot chain_matmul matrix_power linalg_matrix_power
 linalg_matrix_exp matrix_exp cdist dist cov
 """,
@@ -271,6 +271,9 @@ size numel view reshape unflatten squeeze permute swapaxes expand repeat tile
 """,
     "slicing": """
 narrow_scatter part_scatter split flip
+""",
+    "unary": """
+polygamma
 """,
 }
 

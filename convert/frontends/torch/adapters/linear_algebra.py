@@ -50,6 +50,8 @@ def _declare_added(name: str, *names: str, product: str) -> None:
         **named: AdapterValue,
     ) -> Any:
         first, second = (*given, *(named[each] for each in names[len(given) :]))
+        if product == "outer":
+            input, first, second = promoted(g, input, first, second)
         if kind_of(g.type(input).dtype) < 2:
             beta, alpha = int(beta), int(alpha)
         if g.type(first).shape[-1] != 0 or product == "outer":
@@ -67,9 +69,9 @@ _declare_added("addbmm", "batch1", "batch2", product="bmm")
 _declare_added("baddbmm", "batch1", "batch2", product="bmm")
 
 
-@ATEN.add("ger")
-def ger(g: Emitter, input: AdapterValue, vec2: AdapterValue) -> Any:
-    return g.call("aten::outer", input, vec2)
+@ATEN.add("outer", "ger")
+def outer(g: Emitter, input: AdapterValue, vec2: AdapterValue) -> Any:
+    return g.call("aten::outer", *promoted(g, input, vec2))
 
 
 @ATEN.add("vdot")

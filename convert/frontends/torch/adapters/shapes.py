@@ -51,13 +51,13 @@ def same(g: Emitter, input: AdapterValue, *args: AdapterValue, **kwargs: Adapter
 def method_view(
     g: Emitter,
     self: AdapterValue,
-    *shape: AdapterValue,
+    *sizes: AdapterValue,
     dtype: AdapterValue = None,
-    size: AdapterValue = None,
+    shape: AdapterValue = None,
 ) -> Any:
-    if dtype is not None or (shape and isinstance(shape[0], GlobalRef)):
+    if dtype is not None or (sizes and isinstance(sizes[0], GlobalRef)):
         raise Refusal("viewing bytes as another element type is not supported", "convert with to()")
-    return view(g, self, varargs(shape) if size is None else size)
+    return view(g, self, varargs(sizes) if shape is None else shape)
 
 
 @ATEN.add("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias")

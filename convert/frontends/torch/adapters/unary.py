@@ -12,6 +12,7 @@ from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN = Table()
+METHODS = Table()
 
 # by the catalogue's name: torch's other names for it
 FLOATING: dict[str, tuple[str, ...]] = {
@@ -170,9 +171,12 @@ def nan_to_num(
 
 @ATEN.add("polygamma", "special_polygamma")
 def polygamma(g: Emitter, n: AdapterValue, input: AdapterValue) -> Any:
-    if not isinstance(n, int):  # the method: x.polygamma(n)
-        n, input = input, n
     return g.call("aten::polygamma", n, floating(g, input))
+
+
+@METHODS.add("polygamma")
+def method_polygamma(g: Emitter, input: AdapterValue, n: int) -> Any:
+    return polygamma(g, n, input)
 
 
 @ATEN.add("mvlgamma", "special_multigammaln")

@@ -160,7 +160,7 @@ class Recorder(TorchFunctionMode):
         values = [self.value_of(tensor) for tensor in tensors]
         return not any(value.depends or value.is_open for value in values)
 
-    def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Runs a function unrecorded."""
         self.is_busy = True
         try:
@@ -359,14 +359,14 @@ class Recorder(TorchFunctionMode):
             if origin is not None:
                 self.guard.about_to_write(origin)
 
-    def _in_order(self, tensor: torch.Tensor, *args: object, **kwargs: object) -> tuple[Any, Any]:
+    def _in_order(self, input: torch.Tensor, *args: object, **kwargs: object) -> tuple[Any, Any]:
         """Returns arguments of ``as_strided`` with a tensor whose elements are contiguous in memory.
 
         Raises UnsupportedError TM2012.
         """
         if len(args) < 3 and kwargs.get("storage_offset") is None:
-            kwargs["storage_offset"] = tensor.storage_offset()
-        root = self._tracked(tensor)
+            kwargs["storage_offset"] = input.storage_offset()
+        root = self._tracked(input)
         while root.view is not None:
             root = root.view.base
         if root.offset or not root.covers(root):
@@ -375,7 +375,7 @@ class Recorder(TorchFunctionMode):
             )
         whole = root.reference()
         if whole is None:
-            whole = self.run(torch.as_strided, tensor, root.shape, root.stride, 0)
+            whole = self.run(torch.as_strided, input, root.shape, root.stride, 0)
             value = self.aliases.read(root)
             same = Record("detach", True, (value,), {}, value, user_place(), torch.detach)
             self.aliases.add(whole, value, View(root, same, value, 0))
