@@ -145,8 +145,8 @@ def _remove(graph: InternalGraph, match: Match, before: set[Expr]) -> None:
         if node.expr in before or not name or graph.node_called(name) is not None:
             continue  # a value that was there already
         graph.rename(node, name)
-        if isinstance(node, TensorNode) and node.qparams is None:
-            node._qparams = params
+        if isinstance(node, TensorNode) and node.qparams is None and graph.takes_qparams(node):
+            node.qparams = params
 
 
 def _in_order(match: Match) -> list[Expr]:

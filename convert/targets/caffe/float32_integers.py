@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from tmconvert.ir import Constant, InternalGraph, Node
+from tmconvert.ir import Constant, Expr, InternalGraph, Node, TensorNode
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.types import name_of
 from tmconvert.ir.unsupported import Unsupported
 from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import KeepsQparams, Reduction
 
 _EXACT = 1 << 24  # float32 holds all integers up to here
 _LARGEST = 1 << 64  # beyond all integer types: float limits such as 3e38, by which layers choose
@@ -44,26 +46,37 @@ def refusal(number: int) -> tuple[str, str]:
 
 
 def inexact_constants(graph: InternalGraph) -> Iterator[Unsupported]:
-    """Yields the calls with constants that float32 does not hold, and such constants that are outputs.
+    """Yields the calls with constants that float32 does not hold, and outputs that such a constant may reach.
 
     The limit of an integer type is the start of a minimum or maximum. In float32 it is rounded away from 0,
-    still beyond all integers that a blob holds exactly, so it may be used, but not be an output.
+    still beyond all integers that a blob holds exactly, so a minimum or maximum may use it.
     """
-    limits: set[Node] = set()
+    limits: dict[Node, int] = {}  # tensors in which the limit of an integer type may be
     found: dict[Node, int] = {}
     for expr in graph:
-        if isinstance(expr, Constant) and np.dtype(expr.output.dtype).kind in "iu":
+        if isinstance(expr, Constant) and _has_integers(expr.output):
             number = inexact_integer(np.asarray(expr.value))
             if number is not None:
-                found[expr.output] = number
-                if _is_limit(np.asarray(expr.value)):
-                    limits.add(expr.output)
-                if graph.is_output(expr.output):
-                    yield Unsupported(expr, *refusal(number))
-        allowed = limits if not any(map(graph.is_output, expr.outputs)) else set()
-        wrong = next((node for node in expr.inputs if node in found and node not in allowed), None)
+                kept = limits if _is_limit(np.asarray(expr.value)) else found
+                kept[expr.output] = number
+        wrong = next((found[node] for node in expr.inputs if node in found), None)
+        limit = next((limits[node] for node in expr.inputs if node in limits), None)
+        if limit is not None and not _chooses(expr):
+            limits |= {node: limit for node in expr.outputs if _has_integers(node)}
+        if wrong is None and any(map(graph.is_output, expr.outputs)):
+            reached = (each.get(node) for each in (found, limits) for node in expr.outputs)
+            wrong = next((number for number in reached if number is not None), None)
         if wrong is not None:
-            yield Unsupported(expr, *refusal(found[wrong]))
+            yield Unsupported(expr, *refusal(wrong))
+
+
+def _has_integers(node: Node) -> bool:
+    return isinstance(node, TensorNode) and np.dtype(node.dtype).kind in "iu"
+
+
+def _chooses(expr: Expr) -> bool:
+    """Whether a result is the least or the largest of some elements."""
+    return has_trait(expr, Reduction) and has_trait(expr, KeepsQparams)
 
 
 def inexact_parameter(operators: Iterable[Operator]) -> int | None:

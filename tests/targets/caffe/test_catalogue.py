@@ -113,6 +113,18 @@ def test_integers_that_float32_does_not_hold_are_refused(function: Any, tmp_path
     assert str(TOO_PRECISE) in str(caught.value)
 
 
+@pytest.mark.parametrize("limit", [torch.iinfo(torch.int64).max, torch.iinfo(torch.int32).max])
+def test_limits_of_integers_are_no_outputs(limit: int, tmp_path: Path) -> None:
+    """They may start a minimum or maximum, but not be chosen elsewhere."""
+    with pytest.raises(UnsupportedError, match="is not exact in float32") as caught:
+        tmconvert.to_caffe(
+            lambda x: torch.where(x > 3, torch.tensor(limit), x),
+            tmp_path / "m.prototxt",
+            example_inputs=(torch.arange(6)[None],),
+        )
+    assert str(limit) in str(caught.value)
+
+
 def test_inputs_that_float32_does_not_hold_are_refused(tmp_path: Path) -> None:
     given = torch.tensor([[TOO_PRECISE, 2]])
     with pytest.raises(VerificationError, match=f"the input x has the integer {TOO_PRECISE}, which float32"):
