@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,18 @@ SPECIAL = 7
 @functools.lru_cache
 def cached_factor(shape: tuple[int, ...]) -> int:
     return 2 if shape[0] == 7 else 3
+
+
+TABLE = [3.0] * 11 + [2.0] + [3.0] * 60
+LONG_TABLE = [3.0] * 90 + [2.0] + [3.0] * 60
+CODES = "a" * 11 + "b" + "a" * 60
+
+
+def found_factor(x: torch.Tensor) -> torch.Tensor:
+    try:
+        return x * {7: 2}[x.shape[0]]
+    except KeyError:
+        return x * 3
 
 
 def is_special(size: int) -> bool:
@@ -54,7 +68,75 @@ UNSEEN: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int]] = {
     "member in a function": (lambda x: x * 2 if is_special(x.shape[0]) else x * 3, 4),
     "key": (lambda x: x * {7: 2}.get(x.shape[0], 3), 7),
     "equal sizes": (lambda x: x * 2 if len(set(x.shape)) == 1 else x * 3, 4),
+    "jump": (lambda x: x * (3 if int(x.shape[0]) - 7 else 2), 7),
+    "truth": (lambda x: x * (2 + bool(int(x.shape[0]) - 7)), 7),
+    "minimum": (lambda x: x * min(abs(int(x.shape[0]) - 7), 1), 7),
+    "default": (lambda x, rows=7: x * 2 if int(x.shape[0]) == rows else x * 3, 7),
+    "handler": (found_factor, 7),
+    "index": (lambda x: x * TABLE[x.shape[0]], 11),
+    "index of a long table": (lambda x: x * LONG_TABLE[x.shape[0]], 90),
+    "index of a text": (lambda x: x * 2 if CODES[x.shape[0]] == "b" else x * 3, 11),
+    "character": (lambda x: x * 2 if chr(x.shape[0]) == "\v" else x * 3, 11),
+    "bytes": (lambda x: x * 2 if struct.pack("<i", x.shape[0]) == b"\x0b\0\0\0" else x * 3, 11),
+    "binary digits": (lambda x: x * 2 if bin(x.shape[0]) == "0b1011" else x * 3, 11),
+    "text of a shape": (lambda x: x * 2 if str(x.shape) == "torch.Size([7, 4])" else x * 3, 7),
+    "logarithm": (lambda x: x * 2 if int(math.log2(x.shape[0])) == 6 else x * 3, 64),
+    "digits": (lambda x: x * 2 if x.shape[0].bit_length() == 7 else x * 3, 64),
+    "root": (lambda x: x * 2 if math.isqrt(x.shape[0]) == 8 else x * 3, 64),
+    "power": (lambda x: x * 2 if 2 ** x.shape[0] == 128 else x * 3, 7),
+    "combinations": (lambda x: x * 2 if math.comb(x.shape[0], 2) == 21 else x * 3, 7),
+    "quotient": (lambda x: x * 2 if int(x.shape[0]) / 3 == 31 else x * 3, 93),
+    "sorted": (lambda x: x * 2 if sorted([x.shape[0], 6.5, 7.5])[1] == x.shape[0] else x * 3, 7),
+    "memory": (lambda x: x * 2 if x.untyped_storage().nbytes() == 112 else x * 3, 7),
+    "method of int": (lambda x: x * 2 if int.__eq__(x.shape[0], 7) else x * 3, 7),
 }
+
+# how code tells a traced size from an int
+TYPES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "is": lambda x: x * 2 if x.shape[0] is SPECIAL else x * 3,
+    "is not": lambda x: x * 3 if x.shape[0] is not SPECIAL else x * 2,
+    "is_": lambda x: x * 2 if operator.is_(x.shape[0], SPECIAL) else x * 3,
+    "id": lambda x: x * 2 if id(x.shape[0]) == id(SPECIAL) else x * 3,
+    "length": lambda x: x * 2 if len(x) is SPECIAL else x * 3,
+    "type": lambda x: x * 2 if type(x.shape[0]) is int else x * 3,
+    "class": lambda x: x * 2 if x.shape[0].__class__ is int else x * 3,
+}
+
+
+@pytest.mark.parametrize("rows", [3, 7])
+@pytest.mark.parametrize("name", TYPES)
+def test_code_that_asks_for_the_type_of_a_size_specializes_it(name: str, rows: int, tmp_path: Path) -> None:
+    module, x = TYPES[name], torch.randn(rows, 4)
+    report = tmconvert.to_onnx(
+        module, tmp_path / "m.onnx", example_inputs=(x,), dynamic_shapes={"x": {0: "n"}}
+    )
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    assert session.get_inputs()[0].shape == [rows, 4]
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], module(x).numpy())
+    (note,) = [note for note in report.notes if note.startswith(f"n is specialized to {rows}: ")]
+    assert "the type or the identity of a size" in note
+
+
+def test_types_of_sizes_that_change_nothing_leave_them_open(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        assert type(x.shape[0]) is int or isinstance(x.shape[0], int)
+        return x * 2
+
+    tmconvert.to_onnx(
+        function, tmp_path / "m.onnx", example_inputs=(torch.randn(3, 4),), dynamic_shapes={"x": {0: "n"}}
+    )
+    assert onnxruntime.InferenceSession(tmp_path / "m.onnx").get_inputs()[0].shape == ["n", 4]
+
+
+def test_a_comparison_that_is_not_reached_at_another_size_stays_a_guard(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="n != 7 only") as caught:
+        tmconvert.to_onnx(
+            lambda x: x * 2 if max(x.shape[0], 2, 3) == 7 else x * 3,
+            tmp_path / "m.onnx",
+            example_inputs=(torch.randn(3, 4),),
+            dynamic_shapes={"x": {0: "n"}},
+        )
+    assert caught.value.code == "TM2030"
 
 
 @pytest.mark.parametrize("rows", [3, 1])

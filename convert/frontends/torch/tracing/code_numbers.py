@@ -3,26 +3,35 @@
 Python turns a size into text, a hash or a plain integer without a word, and what that is compared with is not
 on the tape. But the number it is compared with is in the code that reads the size, or in a function that this
 code calls. So these numbers are collected where sizes are read, and the module is run at the sizes at which a
-dimension, or the number of elements or bytes of a tensor, is one of them.
+dimension, or the number of elements or bytes of a tensor, is one of them. Where no number tells, as for
+``TABLE[n]`` or ``chr(n)``, runs at all small sizes do.
 """
 
 from __future__ import annotations
 
-import dis
 import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
-from types import CodeType, FrameType, FunctionType
+from itertools import permutations
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from tmconvert.frontends.torch.tracing.source_lines import is_bottom, is_users
+from tmconvert.frontends.torch.tracing.code_decisions import (
+    GROWTHS,
+    compared_constants,
+    decides,
+    tells_types,
+)
+from tmconvert.frontends.torch.tracing.sizes import TRACED
+from tmconvert.frontends.torch.tracing.source_lines import NOT_USERS, is_bottom, is_users
 
-CALLS = 2  # how far functions are followed that the code names
-_COMPARING = frozenset(("isclose", "get", "index", "count", "startswith", "endswith", "match", "eq"))
-_LONGEST = 16  # characters of a text that may be a size: longer ones are messages
+CALLS = 3  # how far functions are followed that the code names
+SMALL = 32  # sizes up to this one are tried where no number tells
+_LONGEST = 40  # characters of a text that may be a size, or elements of a container: longer ones are messages
+_LONGEST_TABLE = 1024  # elements of a list or text that a size may be an index of
+_PAIRED = 6  # numbers of which sums, differences and products are tried
 Shape = tuple[int, ...]
 
 
@@ -35,7 +44,9 @@ class SizeReads:
     def __init__(self) -> None:
         self.shapes: list[tuple[Shape, int]] = []
         self.numbers: dict[int, None] = {}
-        self.compares = False  # whether the code compares anything with anything but None
+        self.decides = False  # whether the code may do something else because of a plain number
+        self.tells_types = False  # whether it may tell a traced size from an int
+        self.growths: set[str] = set()  # functions such as log2, by which large sizes become small numbers
         self._seen: set[CodeType] = set()
 
     def add(self, shape: Shape, itemsize: int) -> None:
@@ -52,16 +63,20 @@ class SizeReads:
         if code in self._seen:
             return
         self._seen.add(code)
-        self.compares = self.compares or _compares(code)
+        self.decides = self.decides or decides(code)
+        self.tells_types = self.tells_types or tells_types(code)
+        self.growths |= GROWTHS.keys() & set(code.co_names)
         owner = names.get("self")
+        for constant in compared_constants(code):
+            self._keep(constant)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._look(constant, names, calls)
             elif constant is not code.co_consts[0] or not isinstance(constant, str):  # a docstring
                 self._keep(constant)
+        for value in _values(code, names):
+            self._keep(value)
         for name in (*code.co_names, *code.co_freevars):
-            for value in (names.get(name), getattr(owner, "__dict__", {}).get(name)):
-                self._keep(value)
             for called in (names.get(name), getattr(type(owner), name, None)):
                 self._follow(called, owner, calls)
 
@@ -83,29 +98,35 @@ class SizeReads:
 
 
 def _names(frame: FrameType) -> dict[str, Any]:
-    """Returns the names that the code of a frame uses and does not assign, and ``self``."""
-    outer = {name: frame.f_locals[name] for name in frame.f_code.co_freevars if name in frame.f_locals}
-    return {**frame.f_globals, **outer, "self": frame.f_locals.get("self")}
+    """Returns the names that the code of a frame uses and does not assign, its arguments, and ``self``."""
+    code, found = frame.f_code, frame.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    outer = {name: found[name] for name in (*code.co_freevars, *code.co_varnames[:count]) if name in found}
+    return {**frame.f_globals, **outer, "self": found.get("self")}
 
 
-@lru_cache(maxsize=1024)
-def _compares(code: CodeType) -> bool:
-    if not _COMPARING.isdisjoint(code.co_names):
-        return True
-    previous = None
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if name in ("COMPARE_OP", "CONTAINS_OP", "BUILD_MAP", "BUILD_CONST_KEY_MAP"):
-            return True
-        is_none = previous is not None and previous.opname == "LOAD_CONST" and previous.argval is None
-        if name == "IS_OP" and not is_none:
-            return True
-        previous = instruction
-    return False
+def _values(code: CodeType, names: Mapping[str, object]) -> Iterator[object]:
+    """Yields what the code may mean by its names: variables, and attributes of objects among these."""
+    used = (*code.co_names, *code.co_freevars, *code.co_varnames[: code.co_argcount])
+    values = [names[name] for name in used if name in names]
+    yield from values
+    for owner in (names.get("self"), *values):
+        if isinstance(owner, ModuleType) and owner.__name__.partition(".")[0] in NOT_USERS:
+            continue
+        for attributes in (_attributes(owner), _attributes(type(owner))):
+            for name in code.co_names:
+                if name in attributes:
+                    yield attributes[name]
+                    yield from map(_attributes(attributes[name]).get, code.co_names)
+
+
+def _attributes(owner: object) -> Mapping[str, object]:
+    found = getattr(owner, "__dict__", None)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _numbers(value: object) -> Iterator[int]:
-    if isinstance(value, bool):
+    if isinstance(value, (bool, *TRACED)):
         return
     if isinstance(value, (int, float)):
         if value == value and abs(value) < sys.maxsize and int(value) == value:
@@ -116,22 +137,32 @@ def _numbers(value: object) -> Iterator[int]:
     elif isinstance(value, (tuple, list, set, frozenset, dict)) and len(value) <= _LONGEST:
         for each in value:
             yield from _numbers(each)
+    if type(value) in (str, bytes, tuple, list):
+        yield from _places(value)
+
+
+def _places(table: Any) -> Iterator[int]:
+    """Yields the indices at which the elements of a list of numbers, or of a text, change."""
+    if SMALL < len(table) <= _LONGEST_TABLE and all(isinstance(each, (int, float, str)) for each in table):
+        yield from (index for index in range(1, len(table)) if table[index] != table[index - 1])
 
 
 def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) -> list[int]:
-    """Returns sizes of a dimension at which something that is read equals a number of the code.
+    """Returns sizes of a dimension to try, the most telling first.
 
-    ``reads`` are those of a run at ``size``, ``others`` those at ``other``: what is read is taken to change
-    steadily between and beyond. The numbers include sizes that do not change.
+    At the first ones something that is read equals a number of the code; then come all small sizes, and those
+    at which it equals what Python can compute from numbers of the code. ``reads`` are those of a run at
+    ``size``, ``others`` those at ``other``: what is read is taken to change steadily between and beyond. The
+    numbers include sizes that do not change.
 
     >>> reads, others = SizeReads(), SizeReads()
     >>> reads.numbers = others.numbers = {28: None}
-    >>> reads.compares = True
+    >>> reads.decides = True
     >>> reads.shapes, others.shapes = [((3, 4), 4)], [((6, 4), 4)]
-    >>> telling_sizes(3, reads, 6, others)
-    [28, 4, 7, 1]
+    >>> telling_sizes(3, reads, 6, others)[:6]
+    [28, 7, 4, 1, 2, 3]
     """
-    if not reads.compares:
+    if not reads.decides or not reads.shapes:
         return []
     lines: dict[tuple[int, Fraction], None] = {(size, Fraction(1)): None}
     numbers = dict(reads.numbers)
@@ -141,8 +172,25 @@ def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) ->
                 numbers.setdefault(first)
             else:
                 lines.setdefault((first, Fraction(second - first, other - size)))
-    found = [size + (number - start) / slope for start, slope in lines for number in numbers]
-    return list(dict.fromkeys(int(each) for each in found if each.denominator == 1 and each > 0))
+
+    def sizes_of(values: Iterator[int]) -> Iterator[int]:
+        for number in values:
+            for start, slope in lines:
+                found = size + (number - start) / slope
+                if found.denominator == 1 and found > 0:
+                    yield int(found)
+
+    computed = _computed(list(reads.numbers), reads.growths)
+    return list(dict.fromkeys([*sizes_of(iter(numbers)), *range(1, SMALL + 1), *sizes_of(computed)]))
+
+
+def _computed(numbers: Sequence[int], growths: set[str]) -> Iterator[int]:
+    """Yields what becomes one of the numbers by a growth, and simple results of two of them."""
+    for number in numbers:
+        yield from (GROWTHS[name](number) for name in sorted(growths) if 0 < number <= SMALL)
+    few = [number for number in numbers if number not in (0, 1)][:_PAIRED]
+    for one, two in permutations(few, 2):
+        yield from (one + two, one - two, one * two)
 
 
 def _quantities(shape: Sequence[int], itemsize: int) -> list[int]:

@@ -54,6 +54,12 @@ def _bytes(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: 
     return _numel(recorder, torch.Tensor.numel, args, {}) * recorder.run(torch.Tensor.element_size, args[0])
 
 
+def _memory(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """Returns the memory of a tensor, whose length tells its sizes."""
+    recorder.shape_of(args[0])  # notes that they are read
+    return recorder.run(function, *args, **kwargs)
+
+
 def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Returns the data of a tensor; it is a constant of the run only if it does not depend on an input."""
     operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
@@ -170,6 +176,8 @@ SPECIAL: dict[str, Special] = {
     "numel": _numel,
     "nelement": _numel,
     "nbytes": _bytes,
+    "untyped_storage": _memory,
+    "storage": _memory,
     "data.__set__": _set_data,
     **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
     "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,

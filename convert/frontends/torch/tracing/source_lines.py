@@ -19,7 +19,8 @@ _TRACER = str(Path(__file__).with_name("tracer.py"))
 _TORCH = str(Path(torch.__file__).parent)
 # methods that dataclasses and named tuples make of text
 _GENERATED = {"__init__", "__new__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"}
-_NOT_USERS = {"torch", "tmconvert", *sys.stdlib_module_names} - {"__main__"}
+# packages whose code is not the user's
+NOT_USERS = {"torch", "tmconvert", *sys.stdlib_module_names} - {"__main__"}
 
 
 def user_place() -> Source:
@@ -79,7 +80,7 @@ def is_users(file: str, function: str = "", names: Mapping[str, object] | None =
         return _is_users_file(file)
     if file.startswith("<frozen ") or (file == "<string>" and function in _GENERATED):
         return False
-    return str((names or {}).get("__name__", "")).partition(".")[0] not in _NOT_USERS
+    return str((names or {}).get("__name__", "")).partition(".")[0] not in NOT_USERS
 
 
 def _file(name: str) -> str:

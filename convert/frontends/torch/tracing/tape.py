@@ -135,7 +135,8 @@ class Tape:
 
     ``decisions`` are places where data decided (``freeze_control_flow``), ``written`` the names of parameters
     and buffers that the run wrote to, ``notes`` what else a report should say. ``reads`` are the sizes that
-    the module reads, ``texts`` the places where it turns one into text or a hash.
+    the module reads, ``texts`` the places where it turns one into text or a hash. ``unlike_plain`` says that
+    the module computes something else where sizes are plain integers; it is empty where it does not.
     """
 
     top: Scope
@@ -144,6 +145,7 @@ class Tape:
     notes: list[str] = field(default_factory=list)
     reads: SizeReads = field(default_factory=SizeReads)
     texts: dict[str, None] = field(default_factory=dict)
+    unlike_plain: str = ""
 
 
 def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:

@@ -74,13 +74,13 @@ def trace_module(
     inputs = named_tensors(module, args, kwargs)
     symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
 
-    def run(others: Mapping[str, torch.Tensor]) -> _Run:
+    def run_once(others: Mapping[str, torch.Tensor], follow_sizes: bool) -> _Run:
         replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
         once = functools.partial(
             _Run,
             module,
             freeze_control_flow=freeze_control_flow,
-            follow_sizes=bool(dynamic_shapes),
+            follow_sizes=follow_sizes,
             is_leaf=is_leaf or Tracer().is_leaf_module,
         )
         try:
@@ -88,11 +88,14 @@ def trace_module(
         except GradientTaken:
             return once(*_cloned((args, kwargs), replaced), follows_gradients=True)
 
+    def run(others: Mapping[str, torch.Tensor]) -> _Run:
+        return _like_plain(functools.partial(run_once, others), bool(dynamic_shapes))
+
     first = run({})
 
     def compared(others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
         found = run(others)
-        return found.example(), agreement.difference(first.tape, found.tape)
+        return found.example(), found.tape.unlike_plain or agreement.difference(first.tape, found.tape)
 
     rerun = Rerun(compared, inputs, first.example())
 
@@ -102,7 +105,8 @@ def trace_module(
         for name, axis in symbol.places:
             others[name] = agreement.resized(others[name], axis, number)
         found = run(others)
-        rerun.remember(found.example(), agreement.difference(first.tape, found.tape))
+        difference = found.tape.unlike_plain or agreement.difference(first.tape, found.tape)
+        rerun.remember(found.example(), difference)
         return found.tape
 
     checks = _size_checks(first, inputs, symbols, resized)
@@ -120,6 +124,27 @@ def trace_module(
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.rerun = rerun if symbols else None
     return traced
+
+
+def _like_plain(run: Callable[[bool], _Run], follow_sizes: bool) -> _Run:
+    """Returns a run with sizes that are followed; one with plain integers where it does not compute the same.
+
+    Code can tell both apart by ``type(n) is int`` or, since Python has each small integer once, by
+    ``n is 7``.
+    """
+    found = run(follow_sizes)
+    if not follow_sizes or not found.tape.reads.tells_types:
+        return found
+    plain = run(False)
+    pairs = list(zip(found.outputs, plain.outputs, strict=False))
+    if len(found.outputs) == len(plain.outputs) and all(
+        a.shape == b.shape and is_close(a, b) for a, b in pairs
+    ):
+        return found
+    plain.tape.unlike_plain = (
+        "the module asks for the type or the identity of a size, and computes something else"
+    )
+    return plain
 
 
 def _size_checks(

@@ -21,7 +21,9 @@ from tmconvert.ir.tree import leaves, map_leaves
 
 Axes = Mapping[str, Mapping[int, str]]
 AGREEING = 2  # runs at other sizes that must do the same
-TELLING = 6  # runs at sizes that the code of the module names
+TELLING = 6  # runs at sizes that the code of the module names, at least
+TELLING_STEPS = 480  # calls in all these runs together, where there may be more of them
+MOST_TELLING = 48
 FAR = 19  # a size beyond most numbers of layers or of rows that a module looks for
 FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take long
 
@@ -82,13 +84,15 @@ class Agreement:
 
     ``reason`` is why the size cannot stay open; empty when it can. ``other_at_one`` is the place from which
     on the module does something else at 1; None where it does the same, or does not run.
-    ``without_effect`` are comparisons on the first tape that came out otherwise, and changed nothing.
+    ``without_effect`` are comparisons on the first tape that came out otherwise, and changed nothing;
+    ``needed`` those after which, at another size, the module did something else.
     """
 
     def __init__(self) -> None:
         self.reason = ""
         self.other_at_one: Source | None = None
         self.without_effect: set[Record] = set()
+        self.needed: set[Record] = set()
 
 
 def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], elements: int) -> Agreement:
@@ -98,6 +102,9 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
     ``elements`` is how many these have in the example.
     """
     result, agreed, failure, agreeing = Agreement(), 0, "", dict[int, Tape]()
+    if tape.unlike_plain:
+        result.reason = tape.unlike_plain
+        return result
     for number in symbol.others():
         other, failure = _attempt(lambda number=number: rerun(symbol, number))  # type: ignore[misc]
         if other is None:
@@ -118,6 +125,7 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
         one, _ = _attempt(lambda: rerun(symbol, 1))
         if one is not None and _compared(tape, one, result):
             result.other_at_one = _first_difference(tape, one, "at another size")[1]
+    result.without_effect -= result.needed
     return result
 
 
@@ -136,14 +144,17 @@ def _at_telling_sizes(
     tried, (other, second) = {1, FAR, symbol.number, *agreeing}, next(iter(agreeing.items()))
     sizes = telling_sizes(symbol.number, tape.reads, other, second.reads)
     largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
-    for size in [size for size in sizes if size not in tried and size <= largest][:TELLING]:
+    count = max(TELLING, min(TELLING_STEPS // max(sum(1 for _ in _steps(tape.top)), 1), MOST_TELLING))
+    for size in [size for size in sizes if size not in tried and size <= largest][:count]:
         found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
         if found is None:
             continue
-        reason, guards = difference(tape, found), _unmatched_guards(tape, found) - result.without_effect
+        reason, guards = _difference_of(tape, found), _unmatched_guards(tape, found) - result.without_effect
         if reason and not guards:
             return f"{reason} ({symbol.name} = {size})"
-        if not reason:  # what is compared for equality comes out otherwise at this size alone
+        if reason:
+            result.needed |= guards
+        else:  # what is compared for equality comes out otherwise at this size alone
             result.without_effect |= {guard for guard in guards if guard.args[0] in ("eq", "ne")}
     return ""
 
@@ -160,10 +171,14 @@ def _attempt(run: Callable[[], Tape]) -> tuple[Tape | None, str]:
 
 def _compared(tape: Tape, other: Tape, result: Agreement) -> str:
     """Compares two tapes; if they agree, notes the comparisons of sizes with another outcome."""
-    found = difference(tape, other)
+    found = _difference_of(tape, other)
     if not found:
         result.without_effect |= _unmatched_guards(tape, other)
     return found
+
+
+def _difference_of(tape: Tape, other: Tape) -> str:
+    return other.unlike_plain or difference(tape, other)
 
 
 def without(tape: Tape, comparisons: set[Record]) -> None:
