@@ -9,6 +9,7 @@ from tmconvert.errors.source import Source
 from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.torch_fx import OF_FIRST_RESULT
 from tmconvert.ir.tree import Tree, leaves
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class Expr:
     def target_in(self, path: str) -> str:
         """Returns the target, with the path of the module that has the graph before paths."""
         raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns what the first result answers to a name of torch.fx: ``user.replace_input_with(x, y)``."""
+        if name in OF_FIRST_RESULT and self.outputs:
+            return getattr(self.outputs[0], name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def qualified_name(self, node: Node) -> str:
         """Returns ``Node.qualname`` of one of the results."""

@@ -75,9 +75,7 @@ class Interpreter:
         UsageError TM6003 for a wrong number of inputs, and what a call raises.
         """
         inputs = self.graph.inputs if self.module is None else self.graph.inputs[1:]
-        if len(args) != len(inputs):
-            name = self.graph.name or "the model"
-            raise UsageError("TM6003", f"{name} takes {len(inputs)} inputs, {len(args)} were given")
+        self._check_count(len(args))
         self.env = dict(initial_env or {})
         self.args_iter = iter(args)
         if self.module is not None:
@@ -85,6 +83,22 @@ class Interpreter:
         for node in inputs:
             self._set(node, self.run_node(node))
         return self.output("output", (self._run_exprs(),), {})
+
+    def boxed_run(self, args: list[Any]) -> Any:
+        """Returns the result for a list of inputs, which is emptied, so that the run owns its values.
+
+        Raises UsageError TM6003 for a wrong number of inputs, and leaves the list as it is.
+        """
+        self._check_count(len(args))
+        given = list(args)
+        args.clear()
+        return self.run(*given)
+
+    def _check_count(self, count: int) -> None:
+        expected = len(self.graph.inputs) - (self.module is not None)
+        if count != expected:
+            name = self.graph.name or "the model"
+            raise UsageError("TM6003", f"{name} takes {expected} inputs, {count} were given")
 
     def _run_exprs(self) -> Any:
         """Runs the expressions of the graph, and returns its result."""

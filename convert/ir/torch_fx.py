@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import GraphError
 from tmconvert.ir.function_names import name_of_function
-from tmconvert.ir.tree import Tree
+from tmconvert.ir.tree import Tree, replaced
 
 if TYPE_CHECKING:
     from tmconvert.ir.expr import Expr
@@ -21,8 +21,18 @@ if TYPE_CHECKING:
     from tmconvert.ir.traced_module import TracedModule
 
 
+# what an expression with a result answers for its first node, as torch.fx's users are nodes
+OF_FIRST_RESULT = frozenset(
+    [
+        *["name", "users", "meta", "all_input_nodes", "stack_trace", "shape", "dtype"],
+        *["format_node", "is_impure", "replace_all_uses_with", "replace_input_with"],
+        *["update_arg", "update_kwarg", "insert_arg", "append", "prepend"],
+    ]
+)
+
+
 class FxNode:
-    """Names of ``torch.fx.Node`` for reading."""
+    """Names of ``torch.fx.Node``."""
 
     __slots__ = ()
 
@@ -78,6 +88,10 @@ class FxNode:
     def update_kwarg(self, key: str, arg: Tree) -> None:
         """Sets one argument by keyword."""
         self.kwargs = {**self.kwargs, key: arg}
+
+    def insert_arg(self, idx: int, arg: Tree) -> None:
+        """Inserts an argument before the one at a position. Raises GraphError, and nothing has changed."""
+        self.args = (*self.args[:idx], arg, *self.args[idx:])
 
     def replace_all_uses_with(
         self, replace_with: Node, delete_user_cb: Callable[[Any], bool] = lambda user: True
@@ -188,11 +202,33 @@ class OutputNode:
 
     def __init__(self, graph: Any) -> None:
         self.top_graph: InternalGraph = graph
+        self._meta: dict[str, Any] = {}
 
     @property
     def args(self) -> tuple[Tree, ...]:
         """Returns the result of the graph, as the only argument."""
         return (self.top_graph.result,)
+
+    @args.setter
+    def args(self, args: tuple[Tree, ...]) -> None:
+        """Sets the result of the graph. Raises GraphError, and nothing has changed."""
+        (result,) = args
+        self.top_graph.reset_outputs(result)
+
+    def update_arg(self, idx: int, arg: Tree) -> None:
+        """Sets the result of the graph, which is the argument 0."""
+        args = list(self.args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Returns another node in place of one."""
+        self.args = replaced(self.args, old_input, new_input)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Returns a dict for notes of one's own; it is not saved."""
+        return self._meta
 
     @property
     def kwargs(self) -> dict[str, Tree]:
@@ -203,6 +239,10 @@ class OutputNode:
     def all_input_nodes(self) -> list[Node]:
         """Returns the returned nodes, each once."""
         return list(dict.fromkeys(self.top_graph.outputs))
+
+    def is_impure(self) -> bool:
+        """Returns True: the result is what the graph is for."""
+        return True
 
     @property
     def prev(self) -> Node | OutputNode | None:

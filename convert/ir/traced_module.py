@@ -102,6 +102,7 @@ class TracedModule(ModuleAccess, FxModule):
     ``rerun`` runs the source on inputs of other shapes, while it is loaded.
     ``notes`` are what a report of a conversion should say of it.
     ``watch_node_value`` has the values of ``watch_points`` in the last run; a run ends at ``end_points``.
+    ``meta`` is for notes of one's own, which are not saved.
     """
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
@@ -125,6 +126,7 @@ class TracedModule(ModuleAccess, FxModule):
         self.watch_points: list[Node] = []
         self.watch_node_value: dict[Node, Any] = {}
         self.end_points: list[Node] = []
+        self.meta: dict[str, Any] = {}
         self._is_made = True  # other attributes are those of the model from now on
 
     @property

@@ -107,12 +107,20 @@ def _anchors(pattern: InternalGraph) -> list[Expr]:
     anchors = [
         expr for expr in before if not any(expr in before[other] for other in before if other is not expr)
     ]
-    reached = set(before[anchors[0]])
+    reached = _nodes(before[anchors[0]])
     for anchor in anchors[1:]:
-        if not before[anchor] & reached:
-            raise UsageError("TM6054", "the results of a pattern must have a call in common")
-        reached |= before[anchor]
+        nodes = _nodes(before[anchor])
+        if not nodes & reached:
+            raise UsageError("TM6054", "the results of a pattern must have a call or an input in common")
+        reached |= nodes
     return anchors
+
+
+def _nodes(calls: set[Expr]) -> set[Node]:
+    """Returns the values that calls take and give, but modules."""
+    return {
+        node for call in calls for node in (*call.inputs, *call.outputs) if not isinstance(node, ModuleNode)
+    }
 
 
 def _before(expr: Expr) -> set[Expr]:
@@ -142,24 +150,30 @@ def _extended(
 
 
 def _candidates(match: Match, anchor: Expr) -> list[Expr]:
-    """Returns calls where an anchor may be, found from the matched calls that it depends on."""
-    path = _path(anchor, match)
-    found = [match.calls[path[0]]]
-    for step in path[1:]:
-        users = [user for expr in found for node in expr.outputs for user in node.users]
-        found = [user for user in dict.fromkeys(users) if _target(user) == _target(step)]
+    """Returns calls where an anchor may be, found from a matched value that it depends on."""
+    nodes, path = _path(anchor, match)
+    found: list[Expr] = []
+    for step in path:
+        users = dict.fromkeys(user for node in nodes for user in node.users)
+        found = [user for user in users if _target(user) == _target(step)]
+        nodes = [node for user in found for node in user.outputs]
     return found
 
 
-def _path(anchor: Expr, match: Match) -> list[Expr]:
-    """Returns calls of the pattern from a matched one to ``anchor``, each an operand of the next."""
+def _path(anchor: Expr, match: Match) -> tuple[list[Node], list[Expr]]:
+    """Returns a matched value, and calls of the pattern from one that takes it to ``anchor``, each an operand
+    of the next.
+    """
     stack = [[anchor]]
     while stack:
         path = stack.pop()
-        if path[0] in match.calls:
-            return path
-        stack += [[node.expr, *path] for node in path[0].inputs if node.expr is not None]
-    raise UsageError("TM6054", "the results of a pattern must have a call in common")
+        for node in path[0].inputs:
+            value = match.nodes_map.get(node)
+            if isinstance(value, Node) and not isinstance(value, ModuleNode):
+                return [value], path
+            if node.expr is not None:
+                stack.append([node.expr, *path])
+    raise UsageError("TM6054", "the results of a pattern must have a call or an input in common")
 
 
 # operators that tracing records under the name of a method, and insertion under their own

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tmconvert.frontends.shared.recording import plain
 from tmconvert.frontends.torch.names import name_of
 from tmconvert.ir import CallFunction, CallMethod, Expr, Node
 from tmconvert.ir.expr import short_label
@@ -87,4 +88,7 @@ def _recorded(
 
 
 def _node(leaf: object) -> Any:
-    return leaf._node if isinstance(leaf, TorchValue) else leaf
+    """Returns an argument as a graph has it: nodes, dtypes by name; tensors as they are."""
+    if isinstance(leaf, TorchValue):
+        return leaf._node
+    return leaf if hasattr(leaf, "detach") else plain(leaf)

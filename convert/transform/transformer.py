@@ -170,7 +170,9 @@ class Transformer(Interpreter):
         )
 
     def _copied(self, node: Node) -> Node:
-        return self._node(node, node.owner if isinstance(node, ModuleNode) else None)
+        made = self._node(node, node.owner if isinstance(node, ModuleNode) else None)
+        made.meta.update(node.meta)
+        return made
 
     def _node(self, like: Node, value: Any) -> Node:
         """Returns a new node of the type of another one, or of an array or module."""

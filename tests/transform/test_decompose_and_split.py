@@ -12,7 +12,7 @@ import torch
 import tmconvert
 from tests.cli.runner import model
 from tmconvert.errors import UsageError
-from tmconvert.ir import Node, TracedModule
+from tmconvert.ir import GetAttr, Node, TracedModule
 
 
 def recorded() -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +87,7 @@ def test_a_model_in_parts_runs_saves_and_converts(tmp_path: Path) -> None:
     made = tmconvert.split_module(tm, by_layer)
     names = [f"submod_{key}" for key in ("head", "layer1", "layer2", "layer3", "layer4", "tail")]
     assert list(made.children) == names
-    assert [expr.name for expr in made.graph if hasattr(expr, "name")] == names
+    assert [expr.name for expr in made.graph if isinstance(expr, GetAttr)] == names
     np.testing.assert_allclose(made(x), out, atol=1e-5)
     assert made.parameter_count() == tm.parameter_count()  # shared
     part = made.children["submod_layer1"]

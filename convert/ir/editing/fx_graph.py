@@ -10,7 +10,7 @@ from tmconvert.errors import GraphError, UsageError
 from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
-from tmconvert.ir.tree import Tree, map_leaves
+from tmconvert.ir.tree import Tree, leaves, map_leaves
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
@@ -113,12 +113,18 @@ class FxEditing:
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Any:
         """Inserts a copy of the expression of a node, which may be of another graph, and returns its result.
 
-        ``arg_transform`` returns the node of this graph for one of the other.
+        ``arg_transform`` returns the node of this graph for one of the other. The copy has the place in the
+        source and the notes of the node.
         """
         expr = node.expr
         if expr is None:
             raise GraphError("TM3002", f"{node} is in no graph")
-        return self._inserted(lambda g: _copied(g, _graph(self), expr, arg_transform))
+        result = self._inserted(lambda g: _copied(g, _graph(self), expr, arg_transform))
+        for made, copied in zip(leaves(result), expr.outputs, strict=False):
+            if isinstance(made, Node) and made.expr is not None:
+                made.expr.source = expr.source
+                made.meta.update(copied.meta)
+        return result
 
     def graph_copy(
         self, g: InternalGraph, val_map: dict[Node, Any], return_output_node: bool = False

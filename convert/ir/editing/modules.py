@@ -106,6 +106,21 @@ class ModuleAccess:
             raise UsageError("TM6050", f"the model has no submodule {path!r}")
         return _module(found)
 
+    def get_parameter(self, path: str) -> np.ndarray:
+        """Returns the parameter at a dotted path. Raises UsageError TM6050."""
+        return self._tensor_at(path, "parameter")
+
+    def get_buffer(self, path: str) -> np.ndarray:
+        """Returns the buffer at a dotted path. Raises UsageError TM6050."""
+        return self._tensor_at(path, "buffer")
+
+    def _tensor_at(self, path: str, kind: str) -> np.ndarray:
+        holder, _, name = path.rpartition(".")
+        module = self.get_submodule(holder)
+        if name not in module.tensors or (name in module.buffers) is not (kind == "buffer"):
+            raise UsageError("TM6050", f"the model has no {kind} {path!r}")
+        return module.tensors[name]
+
     def state_dict(self) -> dict[str, np.ndarray]:
         """Returns all tensors by dotted path, the arrays themselves; those of shared modules at each path."""
         return dict(_all_tensors(_module(self), ""))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,29 +16,9 @@ torch = pytest.importorskip("torch")
 
 import tmconvert  # noqa: E402
 from tests.docs.pages import ROOT  # noqa: E402
+from tests.frontends.torch.fx_cases import X, check, traced  # noqa: E402
 from tmconvert.errors import TmconvertError  # noqa: E402
-from tmconvert.ir import InternalGraph, TracedModule  # noqa: E402
 from tmconvert.ir.interpreter import Interpreter  # noqa: E402
-
-X = torch.linspace(-1, 1, 12).reshape(3, 4)
-
-
-def traced(function: Callable[..., Any], *inputs: Any) -> tuple[TracedModule, InternalGraph]:
-    tm = tmconvert.trace(function, *(inputs or (X,)))
-    assert tm.graph is not None
-    return tm, tm.graph
-
-
-def check(tm: TracedModule, expected: Any, *inputs: Any) -> None:
-    assert tm.graph is not None
-    tm.graph.lint()
-    result = tm(*(value.numpy() for value in inputs or (X,)))
-    for mine, theirs in zip(
-        result if isinstance(result, tuple) else (result,),
-        expected if isinstance(expected, tuple) else (expected,),
-        strict=True,
-    ):
-        np.testing.assert_allclose(mine, theirs.detach().numpy(), atol=1e-6)
 
 
 def test_replace_a_function() -> None:
