@@ -95,11 +95,13 @@ class Expr:
         """Returns the target, with the path of the module that has the graph before paths."""
         raise NotImplementedError
 
-    def __getattr__(self, name: str) -> Any:
-        """Returns what the first result answers to a name of torch.fx: ``user.replace_input_with(x, y)``."""
-        if name in OF_FIRST_RESULT and self.outputs:
-            return getattr(self.outputs[0], name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # other names stay errors for type checkers
+
+        def __getattr__(self, name: str) -> Any:
+            """Returns what the first result answers to a name of torch.fx: ``user.users``."""
+            if name in OF_FIRST_RESULT and self.outputs:
+                return getattr(self.outputs[0], name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def qualified_name(self, node: Node) -> str:
         """Returns ``Node.qualname`` of one of the results."""
