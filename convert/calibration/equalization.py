@@ -227,7 +227,7 @@ def _scale(call: CallFunction, found: Channels, factors: np.ndarray) -> None:
 
 def _clamp(call: CallFunction, found: Channels, factors: np.ndarray, graph: InternalGraph) -> None:
     """Scales a clamp per channel: a ReLU and a minimum, which integer files do not need
-    (``targets/tflite/passes/redundant_clamps.py``).
+    (``lowering/redundant_clamps.py``).
     """
     labels, result = found.labels[call.output], call.output
     own = factors[labels.numbers]

@@ -17,10 +17,10 @@ class CaffeBuilder(Builder):
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         if "::" in type:
             self.refuse(f"Caffe's format has its own layers only, not {type}")
-        from tmconvert.targets.caffe.dialects import bvlc
+        from tmconvert.targets.caffe.layers import BVLC
 
         dialect = self._dialect()
-        if type in bvlc.LAYERS and type not in dialect.layers:
+        if type in BVLC and type not in dialect.layers:
             self.refuse(f"{dialect.title} has no {type} layer", "convert to another dialect, such as bvlc")
         if type == "Power" and options.get("power", 1.0) == 1.0 and self._is_power(inputs[0]):
             # OpenCV 4.14 fuses 3 (x ^ 2) to (3 x) ^ 2; a Split in between keeps them apart

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tmconvert.targets.caffe.layers import LAYERS
-from tmconvert.targets.caffe.net import Net, NetLayer
+from tmconvert.targets.caffe.net import Net, NetLayer, input_shapes
 
 
 def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:
@@ -18,7 +18,7 @@ def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) 
     blobs: dict[str, np.ndarray] = {}
     for layer in net.layers:
         if layer.type == "Input":
-            for name, shape in zip(layer.tops, LAYERS["Input"].shapes(layer, []), strict=True):
+            for name, shape in zip(layer.tops, input_shapes(layer), strict=True):
                 blobs[name] = np.asarray(inputs[name], np.float32).reshape(shape)
             continue
         made = _run(layer, [blobs[name] for name in layer.bottoms])
@@ -27,12 +27,13 @@ def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) 
 
 
 def _run(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
-    if layer.type not in LAYERS:
+    known = LAYERS.get(layer.type)
+    if known is None or known.shapes is None or known.run is None:
         raise ValueError(f"the layer type {layer.type} is not implemented (layer {layer.name})")
     with np.errstate(all="ignore"):
         try:
-            expected = LAYERS[layer.type].shapes(layer, [bottom.shape for bottom in bottoms])
-            made = LAYERS[layer.type].run(layer, bottoms)
+            expected = known.shapes(layer, [bottom.shape for bottom in bottoms])
+            made = known.run(layer, bottoms)
         except (ValueError, IndexError) as error:
             raise ValueError(f"layer {layer.name} ({layer.type}): {error}") from error
     made = [np.asarray(array, np.float32) for array in made]

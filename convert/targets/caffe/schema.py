@@ -14,6 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tmconvert.targets.caffe.dialects import DIALECTS
 from tmconvert.targets.caffe.dialects.dialect import Dialect
+from tmconvert.targets.caffe.layers import LAYERS
 
 _PACKAGE = "caffe"
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -52,7 +53,8 @@ def schema(dialect: str = "bvlc") -> Schema:
         message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
         for name in ("NetParameter", "LayerParameter", "BlobProto")
     )
-    return Schema(net, layer, blob, described.layers, described.unconfirmed)
+    parameter_fields = {name: LAYERS[name].parameters for name in sorted(described.layers)}
+    return Schema(net, layer, blob, parameter_fields, described.unconfirmed)
 
 
 def _file_descriptor(dialect: Dialect) -> descriptor_pb2.FileDescriptorProto:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tmconvert.targets.caffe.dialects import bvlc
 from tmconvert.targets.caffe.dialects.dialect import Dialect
-from tmconvert.targets.caffe.layers import LAYERS
+from tmconvert.targets.caffe.layers import LAYERS, TRAINING
 from tmconvert.targets.caffe.layers.layer import Shape
 from tmconvert.targets.caffe.net import Net, NetLayer
 from tmconvert.targets.caffe.quantities import QUANTITIES
@@ -52,7 +51,7 @@ def _layers(net: Net, dialect: Dialect) -> Iterator[Violation]:
 
 
 def _unknown(layer: NetLayer, dialect: Dialect) -> Violation:
-    if layer.type in bvlc.TRAINING:
+    if layer.type in TRAINING:
         return _found("training-layer", layer, f"{layer.type} is for training only")
     return _found("unknown-layer", layer, f"{dialect.title} has no layer {layer.type!r}")
 
@@ -81,7 +80,8 @@ def _blobs(net: Net) -> Iterator[Violation]:
 
 
 def _in_place(layer: NetLayer, name: str, readers: list[str]) -> Iterator[Violation]:
-    if layer.type in LAYERS and not LAYERS[layer.type].overwrites:
+    definition = LAYERS.get(layer.type)
+    if definition is not None and definition.run is not None and not definition.overwrites:
         yield _found("in-place", layer, f"{layer.type} cannot write over its bottom {name}")
     if readers:
         yield _found("in-place-shared", layer, f"writes over {name}, which {', '.join(readers)} reads, too")
@@ -95,7 +95,7 @@ def _shapes(net: Net, dialect: Dialect) -> Iterator[Violation]:
         bottoms = [known[name] for name in layer.bottoms if name in known]
         for name in layer.tops:
             known.pop(name, None)
-        if definition is None or not dialect.knows(layer.type):
+        if definition is None or definition.shapes is None or not dialect.knows(layer.type):
             continue
         counts = [
             _count(definition.bottoms, layer.bottoms, "bottom"),

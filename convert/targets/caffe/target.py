@@ -26,6 +26,7 @@ from tmconvert.passes.initial import cleanup_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.op import Op
+from tmconvert.targets.caffe.layers import LAYERS
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 
@@ -47,9 +48,11 @@ class CaffeTarget(Target):
     has_dynamic_shapes = has_ordered_versions = False
     drops_low_ranks = True
     names_constants = False
-    keeps_qparams = frozenset({"Flatten", "Permute", "Pooling", "Reshape", "Slice", "Split"})
-    clamps_at_zero = frozenset({"ReLU"})
-    weight_axes: ClassVar[Mapping[str, int]] = {"Convolution": 0, "Deconvolution": 0, "InnerProduct": 0}
+    keeps_qparams = frozenset(name for name, each in LAYERS.items() if each.keeps_qparams)
+    clamps_at_zero = frozenset(name for name, each in LAYERS.items() if each.clamps_at_zero)
+    weight_axes: ClassVar[Mapping[str, int]] = {
+        name: each.weight_axis for name, each in LAYERS.items() if each.weight_axis is not None
+    }
 
     def version_number(self, version: int | str | None) -> int:
         name = "bvlc" if version is None else version

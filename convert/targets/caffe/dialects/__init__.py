@@ -8,9 +8,8 @@ from tmconvert.targets.caffe.dialects.dialect import Dialect
 from tmconvert.targets.caffe.dialects.mnn import MNN
 from tmconvert.targets.caffe.dialects.nnie import NNIE
 from tmconvert.targets.caffe.dialects.opencv import OPENCV
+from tmconvert.targets.caffe.layers import BVLC as LAYERS
 
-BVLC = Dialect(
-    "bvlc", "BVLC Caffe", bvlc.LAYERS, bvlc.MESSAGES, bvlc.ENUMS, trains=True, outputs_are_unread=True
-)
+BVLC = Dialect("bvlc", "BVLC Caffe", LAYERS, bvlc.MESSAGES, bvlc.ENUMS, trains=True, outputs_are_unread=True)
 
 DIALECTS = {dialect.name: dialect for dialect in (BVLC, OPENCV, NNIE, ASCEND, MNN)}

@@ -7,20 +7,21 @@ from dataclasses import dataclass, field
 
 from tmconvert.targets.caffe.dialects import bvlc
 from tmconvert.targets.caffe.dialects.rule import Rule
+from tmconvert.targets.caffe.layers import BVLC, LAYERS, TRAINING
 
 
 @dataclass(frozen=True)
 class Dialect:
     """Layers, messages and rules of one reader of Caffe files.
 
-    ``layers`` give, by type, the field of LayerParameter with the attributes; ``messages`` and ``enums``
+    ``layers`` are the types of layers, of which ``caffe/layers`` has the records; ``messages`` and ``enums``
     are in the form of ``bvlc.py``. ``unconfirmed`` names the fields whose numbers no public document
     confirms: they are written as text, where numbers play no part, and left out of the caffemodel.
     """
 
     name: str
     title: str
-    layers: Mapping[str, str | None]
+    layers: frozenset[str]
     messages: Mapping[str, str]
     enums: Mapping[str, str]
     rules: tuple[Rule, ...] = ()
@@ -31,13 +32,15 @@ class Dialect:
     outputs_are_unread: bool = False
 
     def knows(self, layer_type: str) -> bool:
-        return layer_type in self.layers or (self.trains and layer_type in bvlc.TRAINING)
+        return layer_type in self.layers or (self.trains and layer_type in TRAINING)
 
     def has(self, layer_type: str, parameter: str = "") -> bool:
         """Whether there is such a layer, optionally with this parameter."""
-        group = self.layers.get(layer_type)
-        if not parameter or group is None:
-            return layer_type in self.layers and not parameter
+        if layer_type not in self.layers or not parameter:
+            return layer_type in self.layers
+        group = LAYERS[layer_type].parameters
+        if group is None:
+            return False
         return parameter in _by_name(self.messages[_by_name(self.messages["LayerParameter"])[group]])
 
     def allows(self, layer_type: str, quantity: str, number: float) -> bool:
@@ -51,7 +54,7 @@ def extended(
     title: str,
     *,
     without: tuple[str, ...] = (),
-    layers: Mapping[str, str | None] | None = None,
+    layers: tuple[str, ...] = (),
     fields: Mapping[str, str] | None = None,
     messages: Mapping[str, str] | None = None,
     enums: Mapping[str, str] | None = None,
@@ -63,14 +66,13 @@ def extended(
 
     A field takes the place of one with its number or its name.
     """
-    known = {kind: parameter for kind, parameter in bvlc.LAYERS.items() if kind not in without}
     merged = {**bvlc.MESSAGES, **(messages or {})}
     for message, added in (fields or {}).items():
         merged[message] = _merged(merged[message], added)
     return Dialect(
         name,
         title,
-        {**known, **(layers or {})},
+        (BVLC - {*without}) | {*layers},
         merged,
         {**bvlc.ENUMS, **(enums or {})},
         rules,

@@ -34,12 +34,12 @@ MNN = extended(
         "Swish",
         "Tile",
     ),
-    layers={
-        "Interp": "interp_param",
-        "Permute": "permute_param",
-        "ReLU6": None,
-        "ShuffleChannel": "shuffle_channel_param",
-    },
+    layers=(
+        "Interp",
+        "Permute",
+        "ReLU6",
+        "ShuffleChannel",
+    ),
     fields={
         "LayerParameter": (
             "202 permute_param:PermuteParameter, 212 shuffle_channel_param:ShuffleChannelParameter, "

@@ -12,24 +12,25 @@ from __future__ import annotations
 
 from tmconvert.targets.caffe.dialects.dialect import extended
 from tmconvert.targets.caffe.dialects.rule import Rule
+from tmconvert.targets.caffe.layers import LAYERS as CAFFE_LAYERS
 
 WINDOWS = ("Convolution", "Deconvolution", "DepthwiseConv", "Pooling")
 EXPONENTS = (-3, -2, -1, -0.5, 0.5, 1, 2, 3)
 
-LAYERS: dict[str, str | None] = {
-    "CReLU": "crelu_param",
-    "Custom": "custom_param",
-    "DepthwiseConv": "convolution_param",
-    "MatMul": None,
-    "Normalize": "norm_param",
-    "PSROIPooling": "psroi_pooling_param",
-    "PassThrough": "pass_through_param",
-    "Permute": "permute_param",
-    "Proposal": "proposal_param",
-    "ROIPooling": "roi_pooling_param",
-    "RReLU": "rrelu_param",
-    "Upsample": "upsample_param",
-}
+LAYERS = (
+    "CReLU",
+    "Custom",
+    "DepthwiseConv",
+    "MatMul",
+    "Normalize",
+    "PSROIPooling",
+    "PassThrough",
+    "Permute",
+    "Proposal",
+    "ROIPooling",
+    "RReLU",
+    "Upsample",
+)
 
 NNIE = extended(
     "nnie",
@@ -120,5 +121,9 @@ NNIE = extended(
             confirmed=False,
         ),
     ),
-    unconfirmed=frozenset(field for field in LAYERS.values() if field) - {"convolution_param"},
+    unconfirmed=frozenset(
+        parameters
+        for parameters in (CAFFE_LAYERS[name].parameters for name in LAYERS)
+        if parameters is not None and parameters != "convolution_param"
+    ),
 )

@@ -1,7 +1,6 @@
-"""Layers by their definition, one family a file: shapes and NumPy. Source: BVLC Caffe, src/caffe/layers.
+"""Records of Caffe's layer types, one each, in a file per family. Source: BVLC Caffe, src/caffe/layers.
 
-Layers of forks are here where what they compute is public. What is missing has no definition that a net
-could be judged by.
+A type has a definition, in NumPy, where what it computes is public; nets are checked by it.
 """
 
 from __future__ import annotations
@@ -16,10 +15,12 @@ from tmconvert.targets.caffe.layers import (
     recurrent,
     reductions,
     resizing,
+    training,
+    undefined,
 )
 from tmconvert.targets.caffe.layers.layer import Layer
 
-FAMILIES = (
+_FAMILIES = (
     convolution,
     elementwise,
     normalization,
@@ -29,5 +30,9 @@ FAMILIES = (
     recurrent,
     reductions,
     resizing,
+    training,
+    undefined,
 )
-LAYERS: dict[str, Layer] = {name: layer for family in FAMILIES for name, layer in family.LAYERS.items()}
+LAYERS: dict[str, Layer] = {name: layer for family in _FAMILIES for name, layer in family.LAYERS.items()}
+TRAINING = frozenset(name for name, layer in LAYERS.items() if layer.trains)
+BVLC = frozenset(name for name, layer in LAYERS.items() if not layer.is_of_fork) - TRAINING

@@ -179,8 +179,29 @@ def _im2col(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 LAYERS = {
-    "Convolution": Layer(_convolution_shape, _convolution, bottoms=(1, None), tops=(1, None)),
-    "Deconvolution": Layer(_deconvolution_shape, _deconvolution, bottoms=(1, None), tops=(1, None)),
-    "DepthwiseConv": Layer(_convolution_shape, _convolution, bottoms=(1, None), tops=(1, None)),
-    "Im2col": Layer(_im2col_shape, _im2col),
+    "Convolution": Layer(
+        _convolution_shape,
+        _convolution,
+        bottoms=(1, None),
+        tops=(1, None),
+        parameters="convolution_param",
+        weight_axis=0,
+    ),
+    "Deconvolution": Layer(
+        _deconvolution_shape,
+        _deconvolution,
+        bottoms=(1, None),
+        tops=(1, None),
+        parameters="convolution_param",
+        weight_axis=0,
+    ),
+    "DepthwiseConv": Layer(
+        _convolution_shape,
+        _convolution,
+        bottoms=(1, None),
+        tops=(1, None),
+        parameters="convolution_param",
+        is_of_fork=True,
+    ),
+    "Im2col": Layer(_im2col_shape, _im2col, parameters="convolution_param"),
 }

@@ -105,29 +105,33 @@ def _eltwise(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     return [total]
 
 
-def _plain(function: Callable[[np.ndarray], Any]) -> Layer:
-    return elementwise(lambda parameters, x: function(x))
+def _plain(function: Callable[[np.ndarray], Any], **facts: Any) -> Layer:
+    return elementwise(lambda parameters, x: function(x), **facts)
 
 
 LAYERS = {
     "AbsVal": _plain(np.abs),
     "BNLL": _plain(_softplus),
-    "Clip": elementwise(_clip),
-    "Dropout": _plain(lambda x: x),  # at the phase TEST
-    "ELU": elementwise(_elu),
-    "Eltwise": Layer(_equal_shapes, _eltwise, bottoms=(2, None)),
-    "Exp": elementwise(_exp),
-    "Gelu": elementwise(_gelu),
-    "GeluApproximation": _plain(_gelu_by_tanh),
-    "HardSwish": _plain(lambda x: x * np.clip(x + np.float32(3), 0, 6) / np.float32(6)),
-    "Log": elementwise(_log),
-    "Mish": _plain(lambda x: x * np.tanh(_softplus(x))),
-    "PReLU": Layer(same_shape, _prelu, overwrites=True),
-    "Power": elementwise(_power),
-    "ReLU": elementwise(_relu),
-    "ReLU6": _plain(lambda x: np.clip(x, np.float32(0), np.float32(6))),
-    "Sigmoid": _plain(sigmoid),
-    "Swish": elementwise(lambda parameters, x: x * sigmoid(np.float32(parameters.beta) * x)),
-    "TanH": _plain(np.tanh),
-    "Threshold": elementwise(lambda parameters, x: x > np.float32(parameters.threshold)),
+    "Clip": elementwise(_clip, parameters="clip_param"),
+    "Dropout": _plain(lambda x: x, parameters="dropout_param"),  # at the phase TEST
+    "ELU": elementwise(_elu, parameters="elu_param"),
+    "Eltwise": Layer(_equal_shapes, _eltwise, bottoms=(2, None), parameters="eltwise_param"),
+    "Exp": elementwise(_exp, parameters="exp_param"),
+    "Gelu": elementwise(_gelu, is_of_fork=True),
+    "GeluApproximation": _plain(_gelu_by_tanh, is_of_fork=True),
+    "HardSwish": _plain(lambda x: x * np.clip(x + np.float32(3), 0, 6) / np.float32(6), is_of_fork=True),
+    "Log": elementwise(_log, parameters="log_param"),
+    "Mish": _plain(lambda x: x * np.tanh(_softplus(x)), is_of_fork=True),
+    "PReLU": Layer(same_shape, _prelu, overwrites=True, parameters="prelu_param"),
+    "Power": elementwise(_power, parameters="power_param"),
+    "ReLU": elementwise(_relu, parameters="relu_param", clamps_at_zero=True),
+    "ReLU6": _plain(lambda x: np.clip(x, np.float32(0), np.float32(6)), is_of_fork=True),
+    "Sigmoid": _plain(sigmoid, parameters="sigmoid_param"),
+    "Swish": elementwise(
+        lambda parameters, x: x * sigmoid(np.float32(parameters.beta) * x), parameters="swish_param"
+    ),
+    "TanH": _plain(np.tanh, parameters="tanh_param"),
+    "Threshold": elementwise(
+        lambda parameters, x: x > np.float32(parameters.threshold), parameters="threshold_param"
+    ),
 }

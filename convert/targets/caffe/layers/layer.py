@@ -1,4 +1,4 @@
-"""The definition of a layer type: shapes of its tops, and its computation."""
+"""The record of a layer type: ``Layer``."""
 
 from __future__ import annotations
 
@@ -17,31 +17,42 @@ Run = Callable[[NetLayer, list[np.ndarray]], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer by its definition.
+    """What is known of a layer type.
 
-    ``shapes`` gives the shapes of the tops from those of the bottoms, or raises ValueError; ``run`` the
-    arrays, float32. ``bottoms`` and ``tops`` are the least and largest numbers of these (None: no limit).
-    A layer that ``overwrites`` may have its bottom as its top: it reads no element after it wrote it.
+    ``shapes`` computes the shapes of the tops from those of the bottoms, or raises ValueError; ``run`` the
+    arrays, float32. A type has both or none of them.
     """
 
-    shapes: Shapes
-    run: Run
+    shapes: Shapes | None = None
+    run: Run | None = None
+    # ---- the file
+    # the least and the largest number of bottoms and of tops; None: no limit
     bottoms: tuple[int, int | None] = (1, 1)
     tops: tuple[int, int | None] = (1, 1)
-    overwrites: bool = False
+    overwrites: bool = False  # its bottom may be its top: it reads no element after it wrote it
+    parameters: str | None = None  # the field of LayerParameter with its attributes
+    is_of_fork: bool = False  # BVLC Caffe does not have it
+    trains: bool = False  # only training and testing have it
+    # ---- quantization
+    keeps_qparams: bool = False  # results have the QParams of the operand, as they consist of its elements
+    clamps_at_zero: bool = False
+    weight_axis: int | None = None  # of the output channels of weights that are quantized
 
 
 def same_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
     return [bottoms[0]]
 
 
-def elementwise(function: Callable[[Any, np.ndarray], Any]) -> Layer:
-    """A layer that computes each element of its one top from one of its bottom; gets the parameters, too."""
+def elementwise(function: Callable[[Any, np.ndarray], Any], **facts: Any) -> Layer:
+    """A layer that computes each element of its one top from one of its bottom.
+
+    ``function`` receives the parameters and the bottom.
+    """
 
     def run(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
         return [np.asarray(function(layer.parameters, bottoms[0]), np.float32)]
 
-    return Layer(same_shape, run, overwrites=True)
+    return Layer(same_shape, run, overwrites=True, **facts)
 
 
 def axis_of(axis: int, rank: int) -> int:

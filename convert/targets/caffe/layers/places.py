@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.targets.caffe.layers.layer import Layer, Shape, axis_of, same_shape
+from tmconvert.targets.caffe.layers.layer import Layer, Shape, Shapes, axis_of, same_shape
 from tmconvert.targets.caffe.net import NetLayer, input_shapes
 
 
-def _moved(shapes: Any, **numbers: Any) -> Layer:
+def _moved(shapes: Shapes, **facts: Any) -> Layer:
     """A layer that gives the elements of its bottom, in their order, other shapes."""
 
     def run(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
         return [bottoms[0].reshape(shape) for shape in shapes(layer, [bottoms[0].shape])]
 
-    return Layer(shapes, run, **numbers)
+    return Layer(shapes, run, **facts)
 
 
 def _flatten_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
@@ -206,17 +206,21 @@ def _fed(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 LAYERS = {
     "BatchReindex": Layer(_reindexed_shape, _reindexed, bottoms=(2, 2)),
-    "Concat": Layer(_concat_shape, _concat, bottoms=(1, None)),
-    "Crop": Layer(_crop_shape, _crop, bottoms=(2, 2)),
-    "Flatten": _moved(_flatten_shape),
-    "Input": Layer(_input_shape, _fed, bottoms=(0, 0), tops=(1, None)),
-    "Parameter": Layer(_parameter_shape, _parameter, bottoms=(0, 0)),
-    "Permute": Layer(_permute_shape, _permute),
-    "Reshape": _moved(_reshape_shape),
-    "Reverse": Layer(same_shape, _reverse),
-    "ShuffleChannel": Layer(_shuffle_shape, _shuffle),
+    "Concat": Layer(_concat_shape, _concat, bottoms=(1, None), parameters="concat_param"),
+    "Crop": Layer(_crop_shape, _crop, bottoms=(2, 2), parameters="crop_param"),
+    "Flatten": _moved(_flatten_shape, parameters="flatten_param", keeps_qparams=True),
+    "Input": Layer(_input_shape, _fed, bottoms=(0, 0), tops=(1, None), parameters="input_param"),
+    "Parameter": Layer(_parameter_shape, _parameter, bottoms=(0, 0), parameters="parameter_param"),
+    "Permute": Layer(
+        _permute_shape, _permute, parameters="permute_param", is_of_fork=True, keeps_qparams=True
+    ),
+    "Reshape": _moved(_reshape_shape, parameters="reshape_param", keeps_qparams=True),
+    "Reverse": Layer(same_shape, _reverse, parameters="reverse_param", is_of_fork=True),
+    "ShuffleChannel": Layer(_shuffle_shape, _shuffle, parameters="shuffle_channel_param", is_of_fork=True),
     "Silence": Layer(lambda layer, bottoms: [], lambda layer, bottoms: [], (1, None), (0, 0)),
-    "Slice": Layer(_slice_shape, _slice, tops=(1, None)),
-    "Split": Layer(_split_shape, lambda layer, bottoms: bottoms * len(layer.tops), tops=(1, None)),
-    "Tile": Layer(_tile_shape, _tile),
+    "Slice": Layer(_slice_shape, _slice, tops=(1, None), parameters="slice_param", keeps_qparams=True),
+    "Split": Layer(
+        _split_shape, lambda layer, bottoms: bottoms * len(layer.tops), tops=(1, None), keeps_qparams=True
+    ),
+    "Tile": Layer(_tile_shape, _tile, parameters="tile_param"),
 }

@@ -164,7 +164,7 @@ def _lrn(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 LAYERS = {
-    "LRN": Layer(_lrn_shape, _lrn),
-    "Pooling": Layer(_pooling_shape, _pooling, tops=(1, 2)),
-    "SPP": Layer(_spp_shape, _spp),
+    "LRN": Layer(_lrn_shape, _lrn, parameters="lrn_param"),
+    "Pooling": Layer(_pooling_shape, _pooling, tops=(1, 2), parameters="pooling_param", keeps_qparams=True),
+    "SPP": Layer(_spp_shape, _spp, parameters="spp_param"),
 }

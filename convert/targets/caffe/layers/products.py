@@ -86,8 +86,10 @@ def _bias(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 LAYERS = {
-    "Bias": Layer(_covered_shape, _bias, bottoms=(1, 2), overwrites=True),
-    "Embed": Layer(_embed_shape, _embed),
-    "InnerProduct": Layer(_inner_product_shape, _inner_product),
-    "Scale": Layer(_covered_shape, _scale, bottoms=(1, 2), overwrites=True),
+    "Bias": Layer(_covered_shape, _bias, bottoms=(1, 2), overwrites=True, parameters="bias_param"),
+    "Embed": Layer(_embed_shape, _embed, parameters="embed_param"),
+    "InnerProduct": Layer(
+        _inner_product_shape, _inner_product, parameters="inner_product_param", weight_axis=0
+    ),
+    "Scale": Layer(_covered_shape, _scale, bottoms=(1, 2), overwrites=True, parameters="scale_param"),
 }

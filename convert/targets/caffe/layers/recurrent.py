@@ -80,6 +80,6 @@ def _run(states: int, step: Step) -> Callable[[NetLayer, list[np.ndarray]], list
 
 
 LAYERS = {
-    "LSTM": Layer(_shapes(2), _run(2, _lstm_step), bottoms=(2, 5), tops=(1, 3)),
-    "RNN": Layer(_shapes(1), _run(1, _rnn_step), bottoms=(2, 4), tops=(1, 2)),
+    "LSTM": Layer(_shapes(2), _run(2, _lstm_step), bottoms=(2, 5), tops=(1, 3), parameters="recurrent_param"),
+    "RNN": Layer(_shapes(1), _run(1, _rnn_step), bottoms=(2, 4), tops=(1, 2), parameters="recurrent_param"),
 }

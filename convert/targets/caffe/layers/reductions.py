@@ -59,6 +59,6 @@ def _argmax(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 LAYERS = {
-    "ArgMax": Layer(_argmax_shape, _argmax),
-    "Reduction": Layer(_reduction_shape, _reduction),
+    "ArgMax": Layer(_argmax_shape, _argmax, parameters="argmax_param"),
+    "Reduction": Layer(_reduction_shape, _reduction, parameters="reduction_param"),
 }

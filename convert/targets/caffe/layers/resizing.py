@@ -42,4 +42,4 @@ def _interp(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     return [np.asarray(x, np.float32)]
 
 
-LAYERS = {"Interp": Layer(_interp_shape, _interp, bottoms=(1, 2))}
+LAYERS = {"Interp": Layer(_interp_shape, _interp, bottoms=(1, 2), parameters="interp_param", is_of_fork=True)}
