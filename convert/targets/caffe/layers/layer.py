@@ -1,4 +1,4 @@
-"""The record of a layer type: ``Layer``."""
+"""Records of layer types: class ``Layer``, and helpers that several definitions share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Run = Callable[[NetLayer, list[np.ndarray]], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class Layer:
-    """What is known of a layer type.
+    """The record of a layer type.
 
     ``shapes`` computes the shapes of the tops from those of the bottoms, or raises ValueError; ``run`` the
     arrays, float32. A type has both or none of them.
