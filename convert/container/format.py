@@ -5,9 +5,12 @@ from __future__ import annotations
 import struct
 
 FORMAT = "tmconvert"
-VERSION = 2
-# A file has the lowest version that describes it: 2 is for models with calls of several vocabularies.
+VERSION = 3
+# A file has the lowest version that describes it: 2 is for models with calls of several vocabularies, 3 for
+# those with graphs among the arguments of calls.
 ONE_VOCABULARY = 1
+SEVERAL_VOCABULARIES = 2
+WITH_SUBGRAPHS = 3
 
 DESCRIPTION = "tm.json"
 EXAMPLE = "example.safetensors"
@@ -42,6 +45,7 @@ OWN_NAME = {stored: name for name, (stored, count) in STORED_AS.items() if count
 MAX_PATH = 20_000  # of the path of a module; names of nodes have some more, and a reader takes 65,536
 MAX_DEPTH = 100  # of modules below each other
 MAX_NESTING = 50  # of values inside each other
+MAX_SUBGRAPHS = 20  # of graphs inside each other
 MAX_RANK = 32
 
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")

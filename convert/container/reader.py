@@ -19,7 +19,7 @@ from tmconvert.container.vocabularies import vocabulary_called
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.shared.mapped_file import map_file
-from tmconvert.ir import TracedModule
+from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.fake_quant import with_qparams
 from tmconvert.ir.ownership import assign_owners
@@ -27,7 +27,8 @@ from tmconvert.ir.traced_module import Example, Vocabulary
 
 MAX_NOTE = 10_000
 HEAD = {"format", "version", "writer", "vocabulary", "source", "dtypes", "qparams", "modules"}
-GRAPH = {"structure", "name", "inputs", "exprs", "nodes", "result"}
+SUBGRAPH = {"name", "inputs", "exprs", "nodes", "result"}
+GRAPH = SUBGRAPH | {"structure"}
 MODULE = {"name", "class", "children", "tensors", "attributes", "graphs"}
 MAX_STRUCTURE = 1_000_000  # characters of a key that says how a module was called
 
@@ -161,7 +162,7 @@ class _Modules:
         self.vocabulary = vocabulary
         self.made: list[TracedModule] = []
         self.depths: dict[int, int] = {}
-        self.values = ValueDecoder(weights, self.made, file_size)
+        self.values = ValueDecoder(weights, self.made, file_size, self._subgraph)
 
     def add(self, value: object) -> None:
         said = fields(value, "a module", MODULE, frozenset({"buffers", "vocabulary"}))
@@ -196,3 +197,11 @@ class _Modules:
             graph = module.graphs[structure] = GraphDecoder(self.path, self.values).graph(described)
             assign_owners(graph, module)
         self.made.append(module)
+
+    def _subgraph(self, values: ValueDecoder, value: object) -> InternalGraph:
+        """Decodes a graph among the arguments of a call, which has tensors as inputs and no modules."""
+        graph = GraphDecoder(self.path, values).graph(fields(value, "a subgraph", SUBGRAPH))
+        nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
+        if not all(isinstance(node, TensorNode) for node in nodes):
+            raise nonsense("a subgraph has nodes that are no tensors")
+        return graph

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tmconvert.container.faults import nonsense, over_limit
-from tmconvert.container.format import MAX_NESTING, STORED_AS
+from tmconvert.container.format import MAX_NESTING, MAX_SUBGRAPHS, STORED_AS
 from tmconvert.container.quantization import decode_qparams
 from tmconvert.container.tensors import dtype_called
-from tmconvert.ir import Node, TracedModule
+from tmconvert.ir import InternalGraph, Node, TracedModule
 from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 
 MAX_TEXT = 1 << 16
@@ -21,13 +21,19 @@ SHOWN_ELEMENTS = 1000  # of an array, before NumPy abbreviates
 
 
 class ValueDecoder:
-    """Decodes values; ``modules`` are the earlier ones of the file."""
+    """Decodes values; ``modules`` are the earlier ones of the file, ``graph`` decodes a subgraph."""
 
     def __init__(
-        self, tensors: Mapping[str, np.ndarray], modules: Sequence[TracedModule], file_size: int
+        self,
+        tensors: Mapping[str, np.ndarray],
+        modules: Sequence[TracedModule],
+        file_size: int,
+        graph: Callable[[ValueDecoder, object], InternalGraph],
     ) -> None:
         self.tensors = tensors
         self.modules = modules
+        self._graph = graph
+        self._subgraphs = 0  # inside each other, at this point
         # A reference of a few bytes makes a print of a thousand numbers; no real model has many.
         self._shown_left = 1_000_000 + file_size
 
@@ -56,6 +62,8 @@ class ValueDecoder:
             return self.shown_tensor(content)
         if kind == "module":
             return self.module(content)
+        if kind == "graph":
+            return self._subgraph(content)
         decoder = DECODERS.get(kind)
         if decoder is None:
             raise nonsense(f"a value has the unknown kind {kind[:40]!r}")
@@ -66,6 +74,14 @@ class ValueDecoder:
         if type(number) is not int or not 0 <= number < len(self.modules):
             raise nonsense("a module refers to one that does not precede it")
         return self.modules[number]
+
+    def _subgraph(self, described: object) -> InternalGraph:
+        if self._subgraphs >= MAX_SUBGRAPHS:
+            raise over_limit(f"graphs are nested more than {MAX_SUBGRAPHS} deep")
+        self._subgraphs += 1
+        graph = self._graph(self, described)
+        self._subgraphs -= 1
+        return graph
 
     def tensor(self, name: object) -> np.ndarray:
         """Returns a tensor of the weights."""

@@ -17,10 +17,12 @@ from tmconvert.container.format import (
     FORMAT,
     MAX_DEPTH,
     MAX_PATH,
+    MAX_SUBGRAPHS,
     ONE_VOCABULARY,
+    SEVERAL_VOCABULARIES,
     STORED_AS,
-    VERSION,
     WEIGHTS,
+    WITH_SUBGRAPHS,
 )
 from tmconvert.container.safetensors_writer import Safetensors
 from tmconvert.container.stored_zip import StoredZip
@@ -150,13 +152,14 @@ class _ModuleEncoder:
 
     def __init__(self, root: TracedModule, weights: _Weights) -> None:
         self.weights = weights
-        self.values = ValueEncoder(weights.name, self.number)
+        self.values = ValueEncoder(weights.name, self.number, self.subgraph)
         self.modules: list[dict[str, Any]] = []
         self.numbers: dict[int, int] = {}
         self.open: set[int] = set()
         self.root = root
         self.file = root.source_file
-        self.mixed = False  # whether there are calls of several vocabularies
+        self.version = ONE_VOCABULARY  # the lowest that describes the model
+        self.subgraphs = 0  # inside each other, at this point
 
     def document(self) -> dict[str, Any]:
         module = self.root
@@ -169,7 +172,7 @@ class _ModuleEncoder:
         }
         return {
             "format": FORMAT,
-            "version": VERSION if self.mixed else ONE_VOCABULARY,
+            "version": self.version,
             "writer": f"tmconvert {__version__}",
             "vocabulary": module.vocabulary.identifier,
             "source": {"producer": module.producer, "sha256": source_sha256(module) or self.weights.sha256()},
@@ -205,8 +208,18 @@ class _ModuleEncoder:
         own = self.root.vocabulary
         if vocabulary is None or own is None or vocabulary.identifier == own.identifier:
             return {}
-        self.mixed = True
+        self.version = max(self.version, SEVERAL_VOCABULARIES)
         return {"vocabulary": vocabulary.identifier}
+
+    def subgraph(self, graph: InternalGraph) -> dict[str, Any]:
+        """Encodes a graph that is an argument of a call."""
+        if self.subgraphs >= MAX_SUBGRAPHS:
+            raise cannot_hold(graph.name, f"is a graph nested more than {MAX_SUBGRAPHS} deep")
+        self.version = WITH_SUBGRAPHS
+        self.subgraphs += 1
+        described = _GraphEncoder(graph, self, lambda name: name).described()
+        self.subgraphs -= 1
+        return described
 
     def _describe(self, module: TracedModule) -> dict[str, Any]:
         prefix = "" if module is self.root or not module.name else f"{module.name}."

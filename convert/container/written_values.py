@@ -16,7 +16,7 @@ import numpy as np
 
 from tmconvert.container.format import MAX_NESTING, STORED_AS
 from tmconvert.errors import WriteError
-from tmconvert.ir import Node, QParams, TracedModule
+from tmconvert.ir import InternalGraph, Node, QParams, TracedModule
 from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 
 CANNOT_HOLD = "TM5004"
@@ -25,14 +25,18 @@ LARGEST_INTEGER = 2**63 - 1
 
 class ValueEncoder:
     """Encodes values; ``tensor`` and ``module`` return the names of objects that are stored elsewhere in the
-    file.
+    file, ``graph`` the description of a subgraph.
     """
 
     def __init__(
-        self, tensor: Callable[[np.ndarray, str], str], module: Callable[[TracedModule], int]
+        self,
+        tensor: Callable[[np.ndarray, str], str],
+        module: Callable[[TracedModule], int],
+        graph: Callable[[InternalGraph], Any],
     ) -> None:
         self._tensor = tensor
         self._module = module
+        self._graph = graph
 
     def encode(self, value: object, place: str, nodes: dict[Node, int] | None = None, depth: int = 0) -> Any:
         """Encodes ``value`` as JSON. ``place`` is for messages and names; ``nodes`` numbers a graph's nodes.
@@ -51,6 +55,8 @@ class ValueEncoder:
             return {"node": nodes[value]}
         if isinstance(value, TracedModule):
             return {"module": self._module(value)}
+        if isinstance(value, InternalGraph):
+            return {"graph": self._graph(value)}
         if isinstance(value, np.ndarray):
             return {"tensor": self._tensor(value, place)}
         encoder = ENCODERS.get(type(value))

@@ -10,7 +10,7 @@ from tmconvert.conversion.io_names import name_edges, written_outputs
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
-from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.emitter import GraphEmitter, OpDefinition
 from tmconvert.ir.extract import cut_graph, unknown
 from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, dim, of, substituted, symbols_of
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal
@@ -120,11 +120,18 @@ class BoundModel(NamedTuple):
         return symbols_of(list(self.shapes.values()))
 
     def normalized(
-        self, catalogue: Mapping[str, OpDefinition], sizes: Mapping[str, int] | None = None
+        self,
+        catalogue: Mapping[str, OpDefinition],
+        sizes: Mapping[str, int] | None = None,
+        *,
+        emitter: type[GraphEmitter] = GraphEmitter,
     ) -> Normalized:
-        """Normalizes the model to ATen-style ops; with ``sizes``, these numbers replace the symbols."""
+        """Normalizes the model to ATen-style ops; with ``sizes``, these numbers replace the symbols.
+
+        ``emitter`` is the class that emits the ops.
+        """
         shapes = {name: substituted(shape, sizes or {}) for name, shape in self.shapes.items()}
-        result = normalize(self.flat, catalogue, shapes)
+        result = normalize(self.flat, catalogue, shapes, emitter=emitter)
         if not result.unsupported:
             assert self.flat.graph is not None
             name_edges(result.graph, self.flat.graph.result, self.rename)

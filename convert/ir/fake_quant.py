@@ -10,6 +10,8 @@ from tmconvert.ir.types import QParams
 
 # Brings an array to the grid of parameters: the numbers that it stands for, after rounding.
 Rounding = Callable[[np.ndarray, QParams], np.ndarray]
+# ``QParams.source`` of fake quantization by PyTorch, which rounds halves to even
+PYTORCH = "PyTorch"
 
 
 class QuantizedArray(np.ndarray):
@@ -76,6 +78,11 @@ def requantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
         steps = np.asarray(array, np.float32) * (np.float32(1) / scale) + zero_point
         steps = np.rint(np.rint(steps / np.float32(TIE)) * np.float32(TIE))
     return _restored(array, steps, qparams)
+
+
+def rounding_of(qparams: QParams) -> Rounding:
+    """Returns the fake quantization of the framework that parameters come from."""
+    return fake_quantize_to_even if qparams.source == PYTORCH else fake_quantize
 
 
 def _restored(array: np.ndarray, steps: np.ndarray, qparams: QParams) -> np.ndarray:

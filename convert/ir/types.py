@@ -79,7 +79,8 @@ class QParams:
     ``scale`` and ``zero_point`` have one entry, or one for each index of ``channel_axis``;
     ``dtype`` is the name of the integer type ("int8", "int8_narrow", "uint8", "int4", "int32", ...),
     ``quant_min`` and ``quant_max`` its range. ``symmetric`` says that the zero points are 0 by rule,
-    not by chance; ``source`` says where the numbers come from ("MinMaxObserver", "TQT", ...), for people.
+    not by chance; ``source`` says where the numbers come from ("MinMaxObserver", "TQT", "PyTorch", ...): for
+    people, and for the rounding of that framework (``fake_quant.rounding_of``).
     ``inferred`` parameters are no word of the source: the op that makes the tensor keeps its operand's.
     """
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from tmconvert.calibration.module import as_module
 from tmconvert.calibration.open_sizes import open_sizes
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, bind_model
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.frontends.aten.vocabulary import IDENTIFIER
-from tmconvert.ir import InternalGraph, TracedModule
+from tmconvert.ir import Constant, InternalGraph, QParams, TensorNode, TracedModule
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.fake_quant import Rounding, fake_quantize
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.text import describe
 from tmconvert.ir.unsupported import grouped
@@ -17,6 +21,19 @@ from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.symbolics.op import Op
 
 Work = Callable[[InternalGraph], None]
+
+
+class RoundingEmitter(GraphEmitter):
+    """Rounds the constants that the source fake-quantizes, as it does: a model in ops runs as its source."""
+
+    def quantized(
+        self, value: TensorNode, qparams: QParams, rounded: Rounding | None = fake_quantize
+    ) -> TensorNode:
+        made = super().quantized(value, qparams, rounded)
+        is_new = made is not value or made in self._fresh
+        if rounded is not None and is_new and isinstance(made.expr, Constant):
+            made.expr.value = rounded(np.asarray(made.expr.value), qparams)
+        return made
 
 
 def is_normalized(module: TracedModule) -> bool:
@@ -33,7 +50,7 @@ def normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalGr
         raise UsageError("TM6004", f"{module!r} has no graph to transform")
     bound = bind_model(module, NO_OVERRIDES, catalogue)
     with SizeJournal():
-        normalized = bound.normalized(catalogue, bound.example())
+        normalized = bound.normalized(catalogue, bound.example(), emitter=RoundingEmitter)
     if normalized.unsupported:
         first, *others = grouped(normalized.unsupported)
         notes = [("help", first.help)] if first.help else []

@@ -260,7 +260,7 @@ DOCUMENTS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("version 0", at("version", value=0), "TM1013"),
     ("version true", at("version", value=True), "TM1013"),
     ("version text", at("version", value="1"), "TM1013"),
-    ("version 3", at("version", value=3), "TM1012"),
+    ("version 4", at("version", value=4), "TM1012"),
     ("another vocabulary", at("vocabulary", value="jax"), "TM1012"),
     ("no vocabulary", at("vocabulary", value=None), "TM1015"),
     ("vocabulary 7", at("vocabulary", value=7), "TM1015"),
@@ -368,7 +368,7 @@ def test_a_newer_file_says_who_made_it(sound: bytes, tmp_path: Path) -> None:
     error = refused(tmp_path, with_document(sound, change))
     assert (
         error.message
-        == "the file has version 7 of the format, written by tmconvert 9.1; this tmconvert reads 2"
+        == "the file has version 7 of the format, written by tmconvert 9.1; this tmconvert reads 3"
     )
     assert error.notes == (("help", "read it with a newer tmconvert"),)
 

@@ -11,6 +11,7 @@ from tmconvert.errors import InternalError, Refusal
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.fake_quant import rounding_of
 from tmconvert.symbolics.op import Tensor
 from tmconvert.symbolics.registry import catalogue
 
@@ -43,7 +44,7 @@ class AtenVocabulary(AdapterVocabulary):
         results = list(made) if isinstance(made, (list, tuple)) else [made]
         for i, node in enumerate(expr.outputs):
             if isinstance(node, TensorNode) and node.qparams is not None:
-                results[i] = g.quantized(results[i], node.qparams)
+                results[i] = g.quantized(results[i], node.qparams, rounding_of(node.qparams))
         return results if isinstance(made, (list, tuple)) else results[0]
 
 

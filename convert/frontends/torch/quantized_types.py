@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import QParams
+from tmconvert.ir.fake_quant import PYTORCH
 
 
 def float32(scale: float) -> float:
@@ -34,8 +37,25 @@ class Integers(NamedTuple):
             self.quant_max,
             axis,
             symmetric,
-            "PyTorch",
+            PYTORCH,
         )
+
+
+def fake_quant_qparams(
+    scales: Iterable[float], zero_points: Iterable[float], low: int, high: int, axis: int | None
+) -> QParams:
+    """Returns the QParams of a call of ``torch.fake_quantize_per_*_affine``; zero points are integers."""
+    zeros = tuple(map(int, zero_points))
+    return QParams(
+        integers_of_range(low, high),
+        tuple(map(float32, scales)),
+        zeros,
+        low,
+        high,
+        axis,
+        low < 0 and not any(zeros),
+        PYTORCH,
+    )
 
 
 INTEGERS = {

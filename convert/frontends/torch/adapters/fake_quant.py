@@ -8,9 +8,8 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.frontends.torch.adapters.values import axis_of, cast, is_tensor, reshaped
-from tmconvert.frontends.torch.quantized_types import INTEGERS, float32
+from tmconvert.frontends.torch.quantized_types import INTEGERS, fake_quant_qparams
 from tmconvert.ir import QParams
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import fake_quantize_to_even, quantize_to_even
@@ -31,17 +30,7 @@ def qparams_of(
         raise Refusal("per-tensor quantization has more than one scale")
     if scales.size != zeros.size:
         zeros = np.broadcast_to(zeros, scales.shape)
-    zero_points = tuple(map(int, zeros))
-    return QParams(
-        integers_of_range(low, high),
-        tuple(map(float32, scales)),
-        zero_points,
-        int(low),
-        int(high),
-        axis,
-        low < 0 and not any(zero_points),
-        "PyTorch",
-    )
+    return fake_quant_qparams(scales, zeros, int(low), int(high), axis)
 
 
 def _numbers(g: Emitter, value: AdapterValue) -> np.ndarray:

@@ -253,7 +253,9 @@ class _Graph:
             return leaf
         if leaf.captured is not None:
             return "captured", id(leaf.captured)
-        return self.order.get(leaf), leaf.qparams
+        # the scale of what is fake-quantized before a call is none of the call's matters
+        is_float = leaf.dtype is None or leaf.dtype.startswith(("float", "bfloat"))
+        return self.order.get(leaf), None if is_float else leaf.qparams
 
 
 def _identifier(name: str) -> str:

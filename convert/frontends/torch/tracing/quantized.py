@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.frontends.torch.quantized_types import INTEGERS
+from tmconvert.frontends.torch.quantized_types import INTEGERS, fake_quant_qparams
+from tmconvert.frontends.torch.tracing.tape import Value
 from tmconvert.ir import QParams
 
 if TYPE_CHECKING:
@@ -39,6 +41,32 @@ def qparams_of(tensor: torch.Tensor) -> QParams | None:
     scales = tensor.q_per_channel_scales().tolist()
     zeros = tensor.q_per_channel_zero_points().tolist()
     return kind.qparams(tuple(scales), tuple(zeros), tensor.q_per_channel_axis())
+
+
+_FAKE_QUANTIZE = re.compile(r"(?:.*\.)?fake_quantize_per_(tensor|channel)_affine")
+
+
+def fake_quant_qparams_of(name: str, args: Sequence[Any]) -> QParams | None:
+    """Returns the QParams of a recorded call of fake quantization; None for other calls.
+
+    Also None where scales or zero points are computed, or are no valid QParams.
+    """
+    match = _FAKE_QUANTIZE.fullmatch(name)
+    if match is None or len(args) != (6 if match[1] == "channel" else 5):
+        return None
+    x, scale, zero_point, *axis, low, high = args
+    scales, zeros = _constant(scale), _constant(zero_point)
+    if scales is None or zeros is None or len(scales) != len(zeros) or any(zero % 1 for zero in zeros):
+        return None
+    found = fake_quant_qparams(scales, zeros, low, high, axis[0] % len(x.shape) if axis else None)
+    return None if found.problem(x.shape) else found
+
+
+def _constant(value: Any) -> list[float] | None:
+    """Returns the elements of a number or of a tensor from before the run."""
+    if isinstance(value, Value):
+        return None if value.captured is None else value.captured.detach().reshape(-1).tolist()
+    return [value]
 
 
 class PackedWeights:

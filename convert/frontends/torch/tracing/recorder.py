@@ -20,6 +20,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
     PackedWeights,
     called_of_class,
     dtype_of,
+    fake_quant_qparams_of,
     made_of_tensors,
     qparams_of,
 )
@@ -188,6 +189,7 @@ class Recorder(TorchFunctionMode):
         is_open = knowledge.is_open(name, args, kwargs) or any(value.is_open for value in made)
         self.has_open_sizes |= is_open
         outputs: dict[int, Value] = {}
+        qparams = self.run(fake_quant_qparams_of, name.text, args)
         is_given = kwargs.get("out") is not None
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
 
@@ -202,7 +204,7 @@ class Recorder(TorchFunctionMode):
                     None if is_given else dtype_of(tensor),
                     depends=depends,
                     is_open=is_open,
-                    qparams=qparams_of(tensor),
+                    qparams=qparams or qparams_of(tensor),
                 )
                 outputs[id(tensor)] = value
             return value
