@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from tmconvert.targets.tflite.operators import ranges
 from tmconvert.targets.tflite.operators.record import (
@@ -20,92 +21,76 @@ from tmconvert.targets.tflite.operators.version_rules import V2_INT8, V2_INT8_V3
 # No operators of TFLite: GATHERs that look up each quantized value, or two (integer/lookup_tables.py).
 TABLE, TABLE_OF_TWO = TABLES = ("TABLE", "TABLE_OF_TWO")
 
+
+def _activation(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+    """A function of float32 or int8 elements; one with int16 too passes its own ``integer``."""
+    fields = {"types": FLOAT32, "integer": IntegerKernel("free", types=INT8), **fields}
+    return OperatorSpec(name, code=code, releases=releases, **fields)
+
+
 SPECS = (
-    OperatorSpec(
+    _activation(
         "RELU",
-        code=19,
-        releases="1.5 2.1 2.5",
+        19,
+        "1.5 2.1 2.5",
         versions=((3, is_type("int16")), (2, is_type("int8", "uint8"))),
-        types=FLOAT32,
         moves=True,
         adds_zeros=True,
         activation=(0.0, math.inf),
         integer=IntegerKernel("free"),
     ),
-    OperatorSpec(
+    _activation(
         "RELU6",
-        code=21,
-        releases="1.5 1.14 2.5",
+        21,
+        "1.5 1.14 2.5",
         versions=V2_INT8_V3_INT16,
-        types=FLOAT32,
         activation=(0.0, 6.0),
         integer=IntegerKernel("free", is_within=True),
     ),
-    OperatorSpec(
+    _activation(
         "RELU_N1_TO_1",
-        code=20,
-        releases="1.5",
-        types=FLOAT32,
+        20,
+        "1.5",
         activation=(-1.0, 1.0),
-        integer=IntegerKernel("free", types=INT8),
     ),
-    OperatorSpec(
-        "RELU_0_TO_1",
-        code=152,
-        releases="2.10",
-        types=FLOAT32,
-        integer=IntegerKernel("free", types=INT8),
-    ),
-    OperatorSpec(
-        "ELU",
-        code=111,
-        releases="1.14",
-        types=FLOAT32,
-        integer=IntegerKernel("free", types=INT8),
-    ),
-    OperatorSpec(
+    _activation("RELU_0_TO_1", 152, "2.10"),
+    _activation("ELU", 111, "1.14"),
+    _activation(
         "LEAKY_RELU",
-        code=98,
+        98,
+        "1.13.1 2.3",
         options="LeakyReluOptions",
-        releases="1.13.1 2.3",
         versions=((2, is_type("int16")),),
-        types=FLOAT32,
         result_range=ranges.of_leaky_relu,
         integer=IntegerKernel("free"),
     ),
     # In int16 it is off everywhere.
-    OperatorSpec(
+    _activation(
         "PRELU",
-        code=54,
-        releases="1.8",
-        types=FLOAT32,
+        54,
+        "1.8",
         data=(0, 1),
-        integer=IntegerKernel("free", types=INT8),
     ),
-    OperatorSpec(
+    _activation(
         "HARD_SWISH",
-        code=117,
+        117,
+        "1.15",
         options="HardSwishOptions",
-        releases="1.15",
-        types=FLOAT32,
-        integer=IntegerKernel("free", types=INT8),
     ),
     # In int16 it is off everywhere.
-    OperatorSpec(
+    _activation(
         "GELU",
-        code=150,
+        150,
+        "2.8 2.9 2.23",
         options="GeluOptions",
-        releases="2.8 2.9 2.23",
         versions=((3, is_type("float16")), (2, is_type("int8", "uint8"))),
         types=FLOAT16_FLOAT32,
-        integer=IntegerKernel("free", types=INT8),
     ),
-    OperatorSpec(
+    _activation(
         "LOGISTIC",
-        code=14,
-        releases="1.14 1.14 2.3",
+        14,
+        "1.14 1.14 2.3",
         versions=V2_INT8_V3_INT16,
-        types=FLOAT32,
         integer=IntegerKernel(
             "fixed",
             fixed={"int8": (1 / 256, -128), "int16": (1 / 32768, 0)},
@@ -113,12 +98,11 @@ SPECS = (
             slack={"int16": 7},
         ),
     ),
-    OperatorSpec(
+    _activation(
         "TANH",
-        code=28,
-        releases="1.14 1.14 2.3",
+        28,
+        "1.14 1.14 2.3",
         versions=V2_INT8_V3_INT16,
-        types=FLOAT32,
         integer=IntegerKernel(
             "fixed", fixed={"int8": (1 / 128, 0), "int16": (1 / 32768, 0)}, is_rough=True, slack={"int16": 12}
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tmconvert.targets.tflite.operators import ranges
 from tmconvert.targets.tflite.operators.record import (
     FLOAT16_FLOAT32,
@@ -11,6 +13,8 @@ from tmconvert.targets.tflite.operators.record import (
     INT8,
     IntegerKernel,
     OperatorSpec,
+    RangeRule,
+    options_of,
 )
 from tmconvert.targets.tflite.operators.version_rules import (
     MAXIMUM_MINIMUM,
@@ -26,12 +30,37 @@ from tmconvert.targets.tflite.operators.version_rules import (
     product_is_scaled_up,
 )
 
+
+def _binary(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+    """An operator on two tensors, which it broadcasts."""
+    fields = {"options": options_of(name), **fields}
+    return OperatorSpec(name, code=code, releases=releases, data=(0, 1), **fields)
+
+
+def _extremum(name: str, code: int, result_range: RangeRule) -> OperatorSpec:
+    return _binary(
+        name,
+        code,
+        "1.14 1.14 2.3 2.3",
+        options="MaximumMinimumOptions",
+        versions=MAXIMUM_MINIMUM,
+        types=("float16", "float32", "int8", "int16", "int32", "int64", "uint8"),
+        moves=True,
+        result_range=result_range,
+        integer=IntegerKernel("same"),
+    )
+
+
+def _float(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+    """A function of float elements."""
+    return OperatorSpec(name, code=code, releases=releases, **{"types": FLOAT32, **fields})
+
+
 SPECS = (
-    OperatorSpec(
+    _binary(
         "ADD",
-        code=0,
-        options="AddOptions",
-        releases="1.5 1.14 2.4 2.6 2.13 2.23",
+        0,
+        "1.5 1.14 2.4 2.6 2.13 2.23",
         versions=(
             (6, is_type("float16")),
             (5, is_plain_int16),
@@ -40,17 +69,15 @@ SPECS = (
             *V2_INT8,
         ),
         types=("float16", "float32", "int16", "int32", "int64"),
-        data=(0, 1),
         result_range=ranges.of_sum,
         needed_ranges=ranges.needed_by_sum,
         fuses_activation=True,
         integer=IntegerKernel("free", aligns_summands=True),
     ),
-    OperatorSpec(
+    _binary(
         "SUB",
-        code=41,
-        options="SubOptions",
-        releases="1.6 1.14 2.3 2.4 2.4",
+        41,
+        "1.6 1.14 2.3 2.4 2.4",
         versions=(
             (5, both(is_type("int16"), POT_SCALE)),
             (4, is_type("int64")),
@@ -58,17 +85,15 @@ SPECS = (
             *V2_INT8,
         ),
         types=FLOAT32_INT32_INT64,
-        data=(0, 1),
         result_range=ranges.of_difference,
         needed_ranges=ranges.needed_by_difference,
         fuses_activation=True,
         integer=IntegerKernel("free", aligns_summands=True),
     ),
-    OperatorSpec(
+    _binary(
         "MUL",
-        code=18,
-        options="MulOptions",
-        releases="1.5 1.14 1.15 2.3 2.6 2.11 2.13 2.23",
+        18,
+        "1.5 1.14 1.15 2.3 2.6 2.11 2.13 2.23",
         versions=(
             (8, is_type("float16")),
             (7, either(is_plain_int16, is_type("uint32"))),
@@ -79,80 +104,47 @@ SPECS = (
             *V2_INT8,
         ),
         types=("float16", "float32", "int16", "int32", "int64"),
-        data=(0, 1),
         result_range=ranges.of_product,
         fuses_activation=True,
         integer=IntegerKernel("free"),
     ),
     # No integer kernel: it overflows where quotients are large.
-    OperatorSpec(
+    _binary(
         "DIV",
-        code=42,
-        options="DivOptions",
-        releases="1.6 2.3",
+        42,
+        "1.6 2.3",
         versions=((2, broadcasts_above_rank_4),),
         types=FLOAT32_INT32,
-        data=(0, 1),
         fuses_activation=True,
     ),
-    OperatorSpec(
+    _binary(
         "FLOOR_DIV",
-        code=90,
-        options="FloorDivOptions",
-        releases="1.14 1.14 2.13",
+        90,
+        "1.14 1.14 2.13",
         versions=((3, is_type("int8", "int16")), (2, is_type("float32"))),
         types=("float32", "int8", "int16", "int32"),
-        data=(0, 1),
     ),
-    OperatorSpec(
+    _binary(
         "FLOOR_MOD",
-        code=95,
-        options="FloorModOptions",
-        releases="1.13 2.13",
+        95,
+        "1.13 2.13",
         versions=V2_INT8_INT16,
         types=("float32", "int8", "int16", "int32", "int64"),
-        data=(0, 1),
         result_range=ranges.of_remainder,
     ),
-    OperatorSpec(
+    _binary(
         "POW",
-        code=78,
-        options="PowOptions",
-        releases="1.10",
+        78,
+        "1.10",
         types=FLOAT32_INT32,
-        data=(0, 1),
     ),
-    OperatorSpec(
-        "MAXIMUM",
-        code=55,
-        options="MaximumMinimumOptions",
-        releases="1.14 1.14 2.3 2.3",
-        versions=MAXIMUM_MINIMUM,
-        types=("float16", "float32", "int8", "int16", "int32", "int64", "uint8"),
-        data=(0, 1),
-        moves=True,
-        result_range=ranges.of_maximum,
-        integer=IntegerKernel("same"),
-    ),
-    OperatorSpec(
-        "MINIMUM",
-        code=57,
-        options="MaximumMinimumOptions",
-        releases="1.14 1.14 2.3 2.3",
-        versions=MAXIMUM_MINIMUM,
-        types=("float16", "float32", "int8", "int16", "int32", "int64", "uint8"),
-        data=(0, 1),
-        moves=True,
-        result_range=ranges.of_minimum,
-        integer=IntegerKernel("same"),
-    ),
-    OperatorSpec(
+    _extremum("MAXIMUM", 55, ranges.of_maximum),
+    _extremum("MINIMUM", 57, ranges.of_minimum),
+    _binary(
         "SQUARED_DIFFERENCE",
-        code=99,
-        options="SquaredDifferenceOptions",
-        releases="1.13.1 2.5",
+        99,
+        "1.13.1 2.5",
         versions=V2_INT8,
-        data=(0, 1),
         integer=IntegerKernel("free", types=INT8),
     ),
     OperatorSpec(
@@ -162,12 +154,11 @@ SPECS = (
         releases="1.14",
         data=None,
     ),
-    OperatorSpec(
+    _binary(
         "ATAN2",
-        code=156,
+        156,
+        "2.10",
         options="ATan2Options",
-        releases="2.10",
-        data=(0, 1),
     ),
     # No integer kernel: it knows no zero point.
     OperatorSpec(
@@ -207,88 +198,70 @@ SPECS = (
         releases="1.12",
     ),
     # SQRT and RSQRT have no integer kernel: they stop at what is not positive.
-    OperatorSpec(
+    _float(
         "SQRT",
-        code=75,
-        releases="1.10 2.21",
+        75,
+        "1.10 2.21",
         versions=V2_INT8_INT16,
-        types=FLOAT32,
     ),
-    OperatorSpec(
+    _float(
         "RSQRT",
-        code=76,
-        releases="1.10 2.5 2.15",
+        76,
+        "1.10 2.5 2.15",
         versions=V2_INT8_V3_INT16,
-        types=FLOAT32,
     ),
     # In int16 it has 513 entries for its range, and is 63 steps off between them.
-    OperatorSpec(
+    _float(
         "EXP",
-        code=47,
+        47,
+        "1.7 2.13",
         options="ExpOptions",
-        releases="1.7 2.13",
         versions=V2_INT8_INT16,
-        types=FLOAT32,
         result_range=ranges.of_exponential,
         integer=IntegerKernel("free", types=INT8),
     ),
     # In int16 it is hundreds of steps off near 0.
-    OperatorSpec(
+    _float(
         "LOG",
-        code=73,
-        releases="1.14 2.15",
+        73,
+        "1.14 2.15",
         versions=V2_INT8_INT16,
-        types=FLOAT32,
         integer=IntegerKernel("free", types=INT8),
     ),
-    OperatorSpec(
+    _float(
         "SIN",
-        code=66,
-        releases="1.9 2.23",
+        66,
+        "1.9 2.23",
         versions=((2, is_type("float16")),),
         types=FLOAT16_FLOAT32,
     ),
-    OperatorSpec(
+    _float(
         "COS",
-        code=108,
+        108,
+        "1.14 2.23",
         options="CosOptions",
-        releases="1.14 2.23",
         versions=((2, is_type("float16")),),
         types=FLOAT16_FLOAT32,
     ),
-    OperatorSpec(
-        "FLOOR",
-        code=8,
-        releases="1.9",
-        types=FLOAT32,
-    ),
-    OperatorSpec(
-        "CEIL",
-        code=104,
-        releases="1.14",
-        types=FLOAT32,
-    ),
-    OperatorSpec(
+    _float("FLOOR", 8, "1.9"),
+    _float("CEIL", 104, "1.14"),
+    _float(
         "ROUND",
-        code=116,
-        releases="1.14",
+        116,
+        "1.14",
         types=FLOAT16_FLOAT32,
     ),
-    OperatorSpec(
+    _binary(
         "BITWISE_XOR",
-        code=160,
-        options="BitwiseXorOptions",
-        releases="2.13",
+        160,
+        "2.13",
         types=("int8", "int16", "int32", "uint8"),
-        data=(0, 1),
     ),
-    OperatorSpec(
+    _binary(
         "RIGHT_SHIFT",
-        code=161,
-        options="RightShiftOptions",
-        releases="2.13",
+        161,
+        "2.13",
         # of bytes, all but seven bits at most
         types=("int8", "int16", "int32"),
-        data=(0, 1),
     ),
 )

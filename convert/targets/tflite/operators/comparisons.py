@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tmconvert.targets.tflite.operators.record import FLOAT32_INT32_INT64, IntegerKernel, OperatorSpec
+from typing import Any
+
+from tmconvert.targets.tflite.operators.record import (
+    FLOAT32_INT32_INT64,
+    IntegerKernel,
+    OperatorSpec,
+    options_of,
+)
 from tmconvert.targets.tflite.operators.version_rules import (
     V2_INT8,
     V2_INT8_V3_INT16,
@@ -11,94 +18,48 @@ from tmconvert.targets.tflite.operators.version_rules import (
     is_type,
 )
 
+
+def _comparison(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+    fields = {"versions": V2_INT8, "types": FLOAT32_INT32_INT64, **fields}
+    return OperatorSpec(
+        name,
+        code=code,
+        options=options_of(name),
+        releases=releases,
+        data=(0, 1),
+        compares=True,
+        integer=IntegerKernel("compared"),
+        **fields,
+    )
+
+
+def _logical(name: str, code: int, *, data: tuple[int, ...] = (0, 1)) -> OperatorSpec:
+    return OperatorSpec(name, code=code, options=options_of(name), releases="1.11", data=data)
+
+
 SPECS = (
-    OperatorSpec(
+    # bytes without quantization end the process in EQUAL and NOT_EQUAL, and int16 is not compared right
+    _comparison(
         "EQUAL",
-        code=71,
-        options="EqualOptions",
-        releases="1.14 1.14 2.3 2.13 2.21",
+        71,
+        "1.14 1.14 2.3 2.13 2.21",
         versions=((5, is_type("int16")), *V2_INT8),
-        # bytes without quantization end the process, and int16 is not compared right
-        types=("float32", "int32", "int64", "bool"),
-        data=(0, 1),
-        compares=True,
-        integer=IntegerKernel("compared"),
+        types=(*FLOAT32_INT32_INT64, "bool"),
     ),
-    OperatorSpec(
+    _comparison(
         "NOT_EQUAL",
-        code=72,
-        options="NotEqualOptions",
-        releases="1.14 1.14 2.3 2.21",
+        72,
+        "1.14 1.14 2.3 2.21",
         versions=((4, is_type("int16")), *V2_INT8),
-        types=("float32", "int32", "int64", "bool"),
-        data=(0, 1),
-        compares=True,
-        integer=IntegerKernel("compared"),
+        types=(*FLOAT32_INT32_INT64, "bool"),
     ),
-    OperatorSpec(
-        "LESS",
-        code=58,
-        options="LessOptions",
-        releases="1.14 1.14 2.13",
-        versions=V2_INT8_V3_INT16,
-        types=FLOAT32_INT32_INT64,
-        data=(0, 1),
-        compares=True,
-        integer=IntegerKernel("compared"),
-    ),
-    OperatorSpec(
-        "LESS_EQUAL",
-        code=63,
-        options="LessEqualOptions",
-        releases="1.14 1.14",
-        versions=V2_INT8,
-        types=FLOAT32_INT32_INT64,
-        data=(0, 1),
-        compares=True,
-        integer=IntegerKernel("compared"),
-    ),
-    OperatorSpec(
-        "GREATER",
-        code=61,
-        options="GreaterOptions",
-        releases="1.14 1.14",
-        versions=V2_INT8,
-        types=FLOAT32_INT32_INT64,
-        data=(0, 1),
-        compares=True,
-        integer=IntegerKernel("compared"),
-    ),
-    OperatorSpec(
-        "GREATER_EQUAL",
-        code=62,
-        options="GreaterEqualOptions",
-        releases="1.14 1.14 2.13",
-        versions=V2_INT8_V3_INT16,
-        types=FLOAT32_INT32_INT64,
-        data=(0, 1),
-        compares=True,
-        integer=IntegerKernel("compared"),
-    ),
-    OperatorSpec(
-        "LOGICAL_AND",
-        code=86,
-        options="LogicalAndOptions",
-        releases="1.11",
-        data=(0, 1),
-    ),
-    OperatorSpec(
-        "LOGICAL_OR",
-        code=84,
-        options="LogicalOrOptions",
-        releases="1.11",
-        data=(0, 1),
-    ),
-    OperatorSpec(
-        "LOGICAL_NOT",
-        code=87,
-        options="LogicalNotOptions",
-        releases="1.11",
-    ),
+    _comparison("LESS", 58, "1.14 1.14 2.13", versions=V2_INT8_V3_INT16),
+    _comparison("LESS_EQUAL", 63, "1.14 1.14"),
+    _comparison("GREATER", 61, "1.14 1.14"),
+    _comparison("GREATER_EQUAL", 62, "1.14 1.14 2.13", versions=V2_INT8_V3_INT16),
+    _logical("LOGICAL_AND", 86),
+    _logical("LOGICAL_OR", 84),
+    _logical("LOGICAL_NOT", 87, data=(0,)),
     OperatorSpec(
         "SELECT",
         code=64,

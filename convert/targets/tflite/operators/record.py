@@ -189,6 +189,15 @@ class OperatorSpec:
         return min(low for low, _ in ends), max(high for _, high in ends)
 
 
+def options_of(name: str) -> str:
+    """Returns the usual name of an operator's options table.
+
+    >>> options_of("LESS_EQUAL")
+    'LessEqualOptions'
+    """
+    return f"{name.title().replace('_', '')}Options"
+
+
 @cache
 def _measured() -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}

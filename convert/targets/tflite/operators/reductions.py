@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tmconvert.targets.tflite.operators import ranges
 from tmconvert.targets.tflite.operators.record import (
     FLOAT32,
@@ -11,6 +13,7 @@ from tmconvert.targets.tflite.operators.record import (
     INT8,
     IntegerKernel,
     OperatorSpec,
+    options_of,
 )
 from tmconvert.targets.tflite.operators.version_rules import (
     ARG_MAX_MIN,
@@ -21,86 +24,71 @@ from tmconvert.targets.tflite.operators.version_rules import (
     is_type,
 )
 
+
+def _reduction(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+    return OperatorSpec(name, code=code, options="ReducerOptions", releases=releases, **fields)
+
+
+def _extremum(name: str, code: int) -> OperatorSpec:
+    return _reduction(
+        name,
+        code,
+        "1.11 1.14 2.5",
+        versions=V2_INT8_V3_INT16,
+        types=FLOAT32_AND_INTEGERS,
+        moves=True,
+        integer=IntegerKernel("same"),
+    )
+
+
+def _index_of_extremum(name: str, code: int) -> OperatorSpec:
+    return OperatorSpec(
+        name,
+        code=code,
+        options=options_of(name),
+        releases="1.9 1.14 2.9",
+        versions=ARG_MAX_MIN,
+        types=("float32", "int8", "int32", "uint8"),
+        gives_indices=(0,),
+        integer=IntegerKernel("compared", types=INT8),
+    )
+
+
+def _of_segments(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+    return OperatorSpec(name, code=code, options=options_of(name), releases=releases, **fields)
+
+
 SPECS = (
-    OperatorSpec(
+    _reduction(
         "SUM",
-        code=74,
-        options="ReducerOptions",
-        releases="1.10 1.15",
+        74,
+        "1.10 1.15",
         versions=V2_INT8,
         types=FLOAT32_INT32_INT64,
         result_range=ranges.of_reduced_sum,
         integer=IntegerKernel("free"),
     ),
-    OperatorSpec(
+    _reduction(
         "MEAN",
-        code=40,
-        options="ReducerOptions",
-        releases="1.6 1.14 2.4",
+        40,
+        "1.6 1.14 2.4",
         versions=V2_INT8_V3_INT16,
         types=FLOAT32,
         integer=IntegerKernel("free", is_within=True, keeps_sign=True, parts=ranges.elements_per_result),
     ),
-    OperatorSpec(
-        "REDUCE_MAX",
-        code=82,
-        options="ReducerOptions",
-        releases="1.11 1.14 2.5",
-        versions=V2_INT8_V3_INT16,
-        types=FLOAT32_AND_INTEGERS,
-        moves=True,
-        integer=IntegerKernel("same"),
-    ),
-    OperatorSpec(
-        "REDUCE_MIN",
-        code=89,
-        options="ReducerOptions",
-        releases="1.11 1.14 2.5",
-        versions=V2_INT8_V3_INT16,
-        types=FLOAT32_AND_INTEGERS,
-        moves=True,
-        integer=IntegerKernel("same"),
-    ),
-    OperatorSpec(
+    _extremum("REDUCE_MAX", 82),
+    _extremum("REDUCE_MIN", 89),
+    _reduction(
         "REDUCE_PROD",
-        code=81,
-        options="ReducerOptions",
-        releases="1.11 2.6",
+        81,
+        "1.11 2.6",
         versions=V2_INT8_INT16,
         types=FLOAT32_AND_INTEGERS,
     ),
-    OperatorSpec(
-        "REDUCE_ANY",
-        code=91,
-        options="ReducerOptions",
-        releases="1.11",
-    ),
-    OperatorSpec(
-        "REDUCE_ALL",
-        code=140,
-        options="ReducerOptions",
-        releases="2.6",
-    ),
-    OperatorSpec(
-        "ARG_MAX",
-        code=56,
-        options="ArgMaxOptions",
-        releases="1.9 1.14 2.9",
-        versions=ARG_MAX_MIN,
-        types=("float32", "int8", "int32", "uint8"),
-        gives_indices=(0,),
-        integer=IntegerKernel("compared", types=INT8),
-    ),
-    OperatorSpec(
-        "ARG_MIN",
-        code=79,
-        options="ArgMinOptions",
-        releases="1.9 1.14 2.9",
-        versions=ARG_MAX_MIN,
-        types=("float32", "int8", "int32", "uint8"),
-        gives_indices=(0,),
-        integer=IntegerKernel("compared", types=INT8),
-    ),
+    _reduction("REDUCE_ANY", 91, "1.11"),
+    _reduction("REDUCE_ALL", 140, "2.6"),
+    _index_of_extremum("ARG_MAX", 56),
+    _index_of_extremum("ARG_MIN", 79),
     OperatorSpec(
         "TOPK_V2",
         code=48,
@@ -133,37 +121,24 @@ SPECS = (
         options="UniqueOptions",
         releases="1.14",
     ),
-    OperatorSpec(
-        "SEGMENT_SUM",
-        code=125,
-        options="SegmentSumOptions",
-        releases="2.2",
-    ),
-    OperatorSpec(
-        "UNSORTED_SEGMENT_SUM",
-        code=155,
-        options="UnsortedSegmentSumOptions",
-        releases="2.10",
-    ),
-    OperatorSpec(
+    _of_segments("SEGMENT_SUM", 125, "2.2"),
+    _of_segments("UNSORTED_SEGMENT_SUM", 155, "2.10"),
+    _of_segments(
         "UNSORTED_SEGMENT_MAX",
-        code=154,
-        options="UnsortedSegmentMaxOptions",
-        releases="2.10",
+        154,
+        "2.10",
         types=FLOAT32_INT32,
     ),
-    OperatorSpec(
+    _of_segments(
         "UNSORTED_SEGMENT_MIN",
-        code=157,
-        options="UnsortedSegmentMinOptions",
-        releases="2.11",
+        157,
+        "2.11",
         types=FLOAT32_INT32,
     ),
-    OperatorSpec(
+    _of_segments(
         "UNSORTED_SEGMENT_PROD",
-        code=153,
-        options="UnsortedSegmentProdOptions",
-        releases="2.10",
+        153,
+        "2.10",
         types=FLOAT32_INT32,
     ),
     OperatorSpec(

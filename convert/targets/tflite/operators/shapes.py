@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tmconvert.targets.tflite.operators.record import COMMON, INT8, INT16, IntegerKernel, OperatorSpec
+from typing import Any
+
+from tmconvert.targets.tflite.operators.record import (
+    COMMON,
+    INT8,
+    INT16,
+    IntegerKernel,
+    OperatorSpec,
+    options_of,
+)
 from tmconvert.targets.tflite.operators.version_rules import (
     PADDING,
     SPACE_AND_BATCH,
@@ -15,39 +24,37 @@ from tmconvert.targets.tflite.operators.version_rules import (
     rank_above,
 )
 
+
+def _moving(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+    """An operator whose results consist of elements of its data."""
+    fields = {"options": options_of(name), "integer": IntegerKernel("same"), **fields}
+    return OperatorSpec(name, code=code, releases=releases, moves=True, **fields)
+
+
 SPECS = (
-    OperatorSpec(
+    _moving(
         "RESHAPE",
-        code=22,
-        options="ReshapeOptions",
-        releases="1.5",
-        moves=True,
+        22,
+        "1.5",
         keeps_all=True,
         integer=IntegerKernel("same", keeps_sign=True),
     ),
-    OperatorSpec(
+    _moving(
         "SQUEEZE",
-        code=43,
-        options="SqueezeOptions",
-        releases="1.6 2.5",
-        moves=True,
+        43,
+        "1.6 2.5",
         keeps_all=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "EXPAND_DIMS",
-        code=70,
-        options="ExpandDimsOptions",
-        releases="1.10",
-        moves=True,
+        70,
+        "1.10",
         keeps_all=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "TRANSPOSE",
-        code=39,
-        options="TransposeOptions",
-        releases="1.6 1.14 1.15 2.3 2.4 2.12 2.20 2.22 2.23",
+        39,
+        "1.6 1.14 1.15 2.3 2.4 2.12 2.20 2.22 2.23",
         versions=(
             (9, is_type("float16")),
             (8, either(rank_above(6), is_type("bfloat16"))),
@@ -57,33 +64,26 @@ SPECS = (
             (3, is_type("bool")),
             *V2_INT8,
         ),
-        moves=True,
         keeps_all=True,
         integer=IntegerKernel("same", keeps_sign=True),
     ),
-    OperatorSpec(
+    _moving(
         "REVERSE_V2",
-        code=105,
-        options="ReverseV2Options",
-        releases="1.14 2.2 2.5 2.23",
+        105,
+        "1.14 2.2 2.5 2.23",
         versions=((3, is_type("int8")), (2, is_type("bool"))),
-        moves=True,
         keeps_all=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "REVERSE_SEQUENCE",
-        code=112,
-        options="ReverseSequenceOptions",
-        releases="1.14",
-        moves=True,
+        112,
+        "1.14",
         integer=IntegerKernel("same", types=INT16),
     ),
-    OperatorSpec(
+    _moving(
         "SLICE",
-        code=65,
-        options="SliceOptions",
-        releases="1.14 1.14 1.14 2.4 2.5 2.14 2.21 2.23",
+        65,
+        "1.14 1.14 1.14 2.4 2.5 2.14 2.21 2.23",
         versions=(
             (8, is_type("float16")),
             (6, is_type("uint32")),
@@ -91,14 +91,11 @@ SPECS = (
             (4, is_type("int16")),
             *V2_INT8,
         ),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "STRIDED_SLICE",
-        code=45,
-        options="StridedSliceOptions",
-        releases="1.6 1.14 2.1 2.2 2.5 2.6 2.14 2.14",
+        45,
+        "1.6 1.14 2.1 2.2 2.5 2.6 2.14 2.14",
         versions=(
             (8, differs("offset", False)),
             (7, is_type("uint32")),
@@ -107,71 +104,53 @@ SPECS = (
             (3, is_type("bool")),
             *V2_INT8,
         ),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "SPLIT",
-        code=49,
-        options="SplitOptions",
-        releases="1.5 1.14 1.14 2.3 2.23",
+        49,
+        "1.5 1.14 1.14 2.3 2.23",
         # input 0 is the axis
         versions=tuple(
             (version, is_type(f"int{bits}", input=1)) for version, bits in ((4, 16), (3, 32), (2, 8))
         ),
         data=(1,),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "SPLIT_V",
-        code=102,
-        options="SplitVOptions",
-        releases="1.13.1 2.3 2.23",
+        102,
+        "1.13.1 2.3 2.23",
         versions=V2_INT8,
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "UNPACK",
-        code=88,
-        options="UnpackOptions",
-        releases="1.11 1.14 2.2 2.3 2.22 2.23",
+        88,
+        "1.11 1.14 2.2 2.3 2.22 2.23",
         versions=(
             (5, is_type("float16", "bfloat16")),
             (4, is_type("int16")),
             (3, is_type("bool")),
             (2, is_type("int8", "uint8")),
         ),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "PACK",
-        code=83,
-        options="PackOptions",
-        releases="1.11 1.14 2.3 2.14 2.23",
+        83,
+        "1.11 1.14 2.3 2.14 2.23",
         versions=((4, is_type("uint32")), *V2_INT8_V3_INT16),
         data=None,
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "CONCATENATION",
-        code=2,
-        options="ConcatenationOptions",
-        releases="1.5 1.14 2.3 2.14 2.22 2.23 2.23",
+        2,
+        "1.5 1.14 2.3 2.14 2.22 2.23 2.23",
         versions=((6, is_type("float16")), (4, is_type("uint32")), *V2_INT8_V3_INT16),
         types=COMMON,
         data=None,
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "DYNAMIC_UPDATE_SLICE",
-        code=151,
-        options="DynamicUpdateSliceOptions",
-        releases="2.9 2.17 2.19 2.20 2.22 2.22",
+        151,
+        "2.9 2.17 2.19 2.20 2.22 2.22",
         versions=(
             (6, is_type("bfloat16")),
             (4, is_type("int16")),
@@ -179,100 +158,77 @@ SPECS = (
             (2, is_type("int64", input=2)),
         ),
         data=(0, 1),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "TILE",
-        code=69,
-        options="TileOptions",
-        releases="1.10.1 2.2 2.8",
+        69,
+        "1.10.1 2.2 2.8",
         versions=((3, is_type("int8")),),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "BROADCAST_TO",
-        code=130,
-        options="BroadcastToOptions",
+        130,
+        "- 2.5 2.5 2.23",
         # version 1 was withdrawn together with its first code
-        releases="- 2.5 2.5 2.23",
         versions=((3, is_type("int8", "int16")), (2, always)),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
     OperatorSpec(
         "BROADCAST_ARGS",
         code=145,
         releases="2.6",
     ),
-    OperatorSpec(
+    _moving(
         "PAD",
-        code=34,
-        options="PadOptions",
-        releases="1.5 1.14 2.4 2.6 2.21 2.23",
+        34,
+        "1.5 1.14 2.4 2.6 2.21 2.23",
         versions=PADDING,
         types=COMMON,
-        moves=True,
         keeps_all=True,
         adds_zeros=True,
         integer=IntegerKernel("same", keeps_sign=True),
     ),
-    OperatorSpec(
+    _moving(
         "PADV2",
-        code=60,
+        60,
+        "1.9 1.14 2.4 2.6 2.21 2.23",
         options="PadV2Options",
-        releases="1.9 1.14 2.4 2.6 2.21 2.23",
         versions=PADDING,
         types=COMMON,
         data=(0, 2),
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "MIRROR_PAD",
-        code=100,
-        options="MirrorPadOptions",
-        releases="1.13.1 2.3 2.13",
+        100,
+        "1.13.1 2.3 2.13",
         versions=V2_INT8_V3_INT16,
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "SPACE_TO_BATCH_ND",
-        code=38,
+        38,
+        "1.6 1.14 2.3 2.13",
         options="SpaceToBatchNDOptions",
-        releases="1.6 1.14 2.3 2.13",
         versions=SPACE_AND_BATCH,
-        moves=True,
         adds_zeros=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "BATCH_TO_SPACE_ND",
-        code=37,
+        37,
+        "1.6 1.14 2.3 2.13",
         options="BatchToSpaceNDOptions",
-        releases="1.6 1.14 2.3 2.13",
         versions=SPACE_AND_BATCH,
-        moves=True,
-        integer=IntegerKernel("same"),
     ),
-    OperatorSpec(
+    _moving(
         "SPACE_TO_DEPTH",
-        code=26,
-        options="SpaceToDepthOptions",
-        releases="1.5 1.14",
+        26,
+        "1.5 1.14",
         versions=V2_INT8,
-        moves=True,
         integer=IntegerKernel("same", types=INT8),
     ),
-    OperatorSpec(
+    _moving(
         "DEPTH_TO_SPACE",
-        code=5,
-        options="DepthToSpaceOptions",
-        releases="2.1 2.5",
+        5,
+        "2.1 2.5",
         versions=V2_INT8,
-        moves=True,
         integer=IntegerKernel("same", types=INT8),
     ),
     OperatorSpec(
