@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tmconvert.conversion.io_names import name_edges, written_outputs
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import GraphEmitter, OpDefinition
-from tmconvert.ir.extract import cut_graph, unknown
-from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, dim, of, substituted, symbols_of
+from tmconvert.ir.extract import cut_graph, known_as, unknown
+from tmconvert.ir.symbolic.dims import LEAST, Size, Symbol, is_symbolic, of, substituted, symbols_of
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal
-from tmconvert.ir.symbolic.open_sizes import check_sizes, not_open, open_axes, sizes_by_name
-from tmconvert.ir.symbolic.text import RESERVED, is_size_name
+from tmconvert.ir.symbolic.open_sizes import (
+    NamedAxis,
+    check_sizes,
+    example_sizes,
+    not_open,
+    open_axes,
+    sizes_by_name,
+)
+from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, parse_size, size_of
 from tmconvert.passes.bake_weights import bake_weights
 from tmconvert.passes.input_qparams import give_qparams
 from tmconvert.passes.normalize import Normalized, normalize
 
 MAX_EXTENT = 1 << 31
+T = TypeVar("T")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -46,6 +54,19 @@ class IoOverrides(NamedTuple):
     def is_cut(self) -> bool:
         """Whether only a subgraph is converted."""
         return self.inputs is not None or self.outputs is not None
+
+    def resolved(self, inputs: Sequence[str]) -> IoOverrides:
+        """Returns the overrides by the names of ``inputs``: ``past.0`` may stand for ``past_0``."""
+
+        def named(given: Mapping[str, T]) -> dict[str, T]:
+            return {known_as(name, inputs): value for name, value in given.items()}
+
+        return self._replace(
+            input_shapes=named(self.input_shapes),
+            dynamic_shapes=named(self.dynamic_shapes),
+            input_grids=named(self.input_grids),
+            inputs=None if self.inputs is None else [known_as(name, inputs) for name in self.inputs],
+        )
 
     def to_json(self) -> dict[str, object]:
         """Returns the overrides that differ from the defaults."""
@@ -179,6 +200,7 @@ def bind_model(
     flat = module.flatten()
     graph = flat.graph
     assert graph is not None
+    overrides = overrides.resolved([node.name for node in graph.inputs[1:]])
     if overrides.is_cut:
         types: Mapping[Any, TensorType] = {}
         if overrides.inputs is not None:
@@ -207,8 +229,8 @@ def bind_model(
     for name, shape in overrides.input_shapes.items():
         _check_input(name, nodes)
         shapes[name] = _checked_shape(name, shape)
-    dynamic = _dynamic(module, overrides, nodes)
-    shapes = _with_named_sizes(module, overrides, shapes)
+    dynamic = _dynamic(flat, overrides, nodes)
+    shapes = _with_named_sizes(flat, overrides, shapes)
     _make_dynamic(shapes, dynamic, nodes)
     return BoundModel(flat, shapes, overrides.rename, context=_context(overrides, nodes))
 
@@ -253,10 +275,14 @@ def _dynamic(
     numbers = sizes_by_name(traced, {name: tuple(shape) for name, shape in overrides.input_shapes.items()})
     if overrides.dynamic_shapes:
         return overrides.dynamic_shapes
-    return {
-        name: {axis: symbol for axis, symbol in axes.items() if symbol not in numbers}
+    sizes = {
+        name: {axis: size_of(size, numbers) for axis, size in axes.items()}
         for name, axes in traced.items()
         if name not in overrides.input_shapes
+    }
+    return {
+        name: {axis: str(size) for axis, size in axes.items() if is_symbolic(size)}
+        for name, axes in sizes.items()
     }
 
 
@@ -266,12 +292,14 @@ def _with_named_sizes(
     """Returns the shapes, with sizes that ``input_shapes`` assigns to symbols applied to other inputs."""
     traced = module.dynamic_shapes or {}
     given = {name: shape for name, shape in overrides.input_shapes.items() if name in traced}
-    numbers = sizes_by_name(traced, given)
+    recorded = {name: [int(size) for size in shape] for name, shape in shapes.items() if name not in given}
+    numbers = sizes_by_name(traced, recorded) | sizes_by_name(traced, given)
     made = dict(shapes)
     for name, shape in shapes.items():
         if name not in overrides.input_shapes:
             free = open_axes(traced, name, len(shape))
-            made[name] = tuple(numbers.get(free.get(axis, ""), size) for axis, size in enumerate(shape))
+            known = {axis: size_of(size, numbers) for axis, size in free.items()}
+            made[name] = tuple(known.get(axis, size) for axis, size in enumerate(shape))
     return made
 
 
@@ -281,32 +309,39 @@ def _make_dynamic(
     nodes: Mapping[str, TensorNode],
 ) -> None:
     """Replaces dynamic dimensions in ``shapes`` by symbols."""
-    known: dict[str, tuple[int, str]] = {}
+    named = list(_named_axes(shapes, dynamic, nodes))
+    sizes = example_sizes(named, "use different names, or equal sizes with --input-shape")
+    symbols = {name: Symbol(name, size) for name, size in sizes.items()}
+    for axis in named:
+        shape = list(shapes[axis.input])
+        shape[axis.axis] = parse_size(axis.size, symbols)
+        shapes[axis.input] = tuple(shape)
+
+
+def _named_axes(
+    shapes: Mapping[str, tuple[Size, ...]],
+    dynamic: Mapping[str, Mapping[int, str]],
+    nodes: Mapping[str, TensorNode],
+) -> Iterator[NamedAxis]:
+    """Yields the dynamic axes. Raises UsageError TM6014."""
     for name, axes in dynamic.items():
         _check_input(name, nodes)
         if name not in shapes:
             raise UsageError("TM6014", f"the shape of the input {name!r} is unknown")
-        shape = list(shapes[name])
-        for axis, symbol in axes.items():
+        shape, seen = shapes[name], set[int]()
+        for axis, size in axes.items():
             if type(axis) is not int or not -len(shape) <= axis < len(shape):
-                raise UsageError("TM6014", f"the input {name!r} {shape} has no axis {axis}")
-            if not isinstance(symbol, str) or not is_size_name(symbol):
-                other = f"such as {symbol}_size" if symbol in RESERVED else "of letters, digits and _"
+                raise UsageError("TM6014", f"the input {name!r} {list(shape)} has no axis {axis}")
+            if not isinstance(size, str) or not is_size_expression(size):
+                other = f"such as {size}_size" if size in RESERVED else "of letters, digits and _"
                 raise UsageError(
-                    "TM6014", f"{symbol!r} is not a valid name for a dimension: use another, {other}"
+                    "TM6014", f"{size!r} is not a valid name for a dimension: use another, {other}"
                 )
-            extent = shape[axis]
-            if isinstance(extent, Dim):
+            number = axis % len(shape)
+            if number in seen:
                 raise UsageError("TM6014", f"axis {axis} of the input {name!r} has two names")
-            first, place = known.setdefault(symbol, (extent, f"axis {axis} of {name}"))
-            if first != extent:
-                raise UsageError(
-                    "TM6014",
-                    f"{symbol} is {first} as {place}, but {extent} as axis {axis} of {name}",
-                    notes=[("help", "use different names, or equal sizes with --input-shape")],
-                )
-            shape[axis] = dim(symbol, extent)
-        shapes[name] = tuple(shape)
+            seen.add(number)
+            yield NamedAxis(name, number, size, int(shape[number]))
 
 
 def _context(overrides: IoOverrides, nodes: Mapping[str, TensorNode]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -75,6 +76,25 @@ def _find(nodes: Mapping[str, TensorNode], name: str, what: str) -> TensorNode:
     if name not in nodes:
         unknown(name, list(nodes), f"the model has no node {name!r}, which was requested as an {what}")
     return nodes[name]
+
+
+def known_as(name: str, known: Sequence[str]) -> str:
+    """Returns the one of ``known`` that means the same, as ``x.0.key`` and ``x_0_key`` do; ``name`` if none.
+
+    >>> known_as("past.0.key", ["x", "past_0_key"])
+    'past_0_key'
+    """
+    if name in known:
+        return name
+    plain = re.sub(r"\W", "_", name)
+    found = [each for each in known if re.sub(r"\W", "_", each) == plain]
+    return found[0] if len(found) == 1 else name
+
+
+def input_called(name: str, known: Sequence[str]) -> str:
+    """Returns the name of the input. Raises UsageError TM6014 where there is none."""
+    found = known_as(name, known)
+    return found if found in known else unknown(name, known, f"the model has no input {name!r}")
 
 
 def unknown(name: str, known: Sequence[str], message: str) -> NoReturn:

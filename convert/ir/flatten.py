@@ -9,7 +9,7 @@ from typing import Any
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.ir.editing.lint import ensure_sound
-from tmconvert.ir.expr import CallMethod, Constant, Expr, GetAttr
+from tmconvert.ir.expr import CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.traced_module import TracedModule
@@ -36,7 +36,8 @@ def flatten_module(module: TracedModule, keeps: Collection[str] = ()) -> TracedM
     flat.dynamic_shapes, flat.notes = module.dynamic_shapes, module.notes
     flat.rerun = None if module.is_edited() else module.rerun
     if module.graph is not None:
-        flat.graphs[next(iter(module.graphs))] = _Flattener(module, keeps).run(module.graph)
+        graph = flat.graphs[next(iter(module.graphs))] = _Flattener(module, keeps).run(module.graph)
+        flat.dynamic_shapes = _renamed(module.dynamic_shapes, module.graph, graph)
     return flat
 
 
@@ -220,6 +221,17 @@ def _copied(node: Node, name: str) -> Node:
         return ModuleNode(name, node.class_name, owner=node.owner, id=node.id)
     assert isinstance(node, TensorNode)
     return TensorNode(name, node.shape, node.dtype, qparams=node.qparams, id=node.id)
+
+
+def _renamed(
+    sizes: dict[str, dict[int, str]] | None, graph: InternalGraph, flat: InternalGraph
+) -> dict[str, dict[int, str]] | None:
+    """Returns the dynamic sizes by the names that inputs have in the flat graph."""
+    if sizes is None:
+        return None
+    pairs = [(old.expr, new.name) for old, new in zip(graph.inputs, flat.inputs, strict=True)]
+    names = {expr.name: name for expr, name in pairs if isinstance(expr, Input)}
+    return {names.get(name, name): axes for name, axes in sizes.items()}
 
 
 def _identifier(prefix: str, name: str) -> str:

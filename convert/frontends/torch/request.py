@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value, type_and_value
-from tmconvert.ir.symbolic.text import RESERVED, is_size_name
+from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, size_of
 
 # sizes to leave open, by input: see open_sizes
 DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None]
@@ -63,8 +63,9 @@ def open_sizes(dynamic_shapes: object) -> dict[str, dict[int, str]]:
     """Returns names of dynamic sizes by input and axis, from any form that ``torch.export`` accepts.
 
     The axes of an input are a dict by axis, or a list with an entry for each axis. A size is a name, a
-    ``torch.export.Dim``, ``Dim.AUTO`` or ``Dim.DYNAMIC`` (which get a name), or None, a number or
-    ``Dim.STATIC`` for one that is not open. Raises UsageError TM6014.
+    ``torch.export.Dim``, an expression of such (``"past+sequence"``, ``2*dim``), ``Dim.AUTO`` or
+    ``Dim.DYNAMIC`` (which get a name), or None, a number or ``Dim.STATIC`` for one that is not open. Raises
+    UsageError TM6014.
     """
     if not isinstance(dynamic_shapes, Mapping):
         raise _no_sizes("dynamic_shapes", dynamic_shapes, "a dict by input")
@@ -91,13 +92,13 @@ def _size_name(size: object, automatic: str) -> str | None:
     if hint:
         return None if hint == "STATIC" else re.sub(r"\W", "_", automatic)
     name = getattr(size, "__name__", size)  # that of a Dim
-    if not isinstance(name, str) or not is_size_name(name):
+    if not isinstance(name, str) or not is_size_expression(name):
         is_reserved = isinstance(name, str) and name in RESERVED
         other = f"such as {name}_size" if is_reserved else "of letters, digits and _"
         raise UsageError(
             "TM6014", f"{shown_value(name)} is not a valid name for a dimension: use another, {other}"
         )
-    return name
+    return str(size_of(name, {}))
 
 
 def _no_sizes(what: str, given: object, wanted: str) -> UsageError:

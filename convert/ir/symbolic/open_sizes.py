@@ -1,13 +1,17 @@
 """Dynamic axes of a traced model's inputs.
 
-``traced`` is the ``dynamic_shapes`` of a TracedModule: the names of its open sizes, by input and axis.
+``traced`` is the ``dynamic_shapes`` of a TracedModule: the names of its open sizes, or expressions of names
+such as ``past+sequence``, by input and axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tmconvert.errors import UsageError
+from tmconvert.ir.symbolic.dims import Dim, substituted
+from tmconvert.ir.symbolic.text import is_size_name, names_in, size_of
 
 
 def open_axes(traced: Mapping[str, Mapping[int, str]], name: str, rank: int) -> dict[int, str]:
@@ -28,18 +32,95 @@ def check_sizes(
             raise not_open(name, axis, recorded)
 
 
+class NamedAxis(NamedTuple):
+    """An axis of an input with ``extent`` elements, called ``size``: a name, or an expression of names."""
+
+    input: str
+    axis: int
+    size: str
+    extent: int
+
+    def __str__(self) -> str:
+        return f"axis {self.axis} of {self.input}"
+
+
 def sizes_by_name(
     traced: Mapping[str, Mapping[int, str]], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, int]:
     """Returns the sizes of symbols in these shapes. Raises UsageError TM6014 for contradictory ones."""
-    found: dict[str, tuple[int, str]] = {}
-    for name, shape in shapes.items():
-        for axis, symbol in open_axes(traced, name, len(shape)).items():
-            size, place = found.setdefault(symbol, (shape[axis], f"axis {axis} of {name}"))
-            if size != shape[axis]:
-                message = f"{symbol} is {size} as {place}, but {shape[axis]} as axis {axis} of {name}"
-                raise UsageError("TM6014", message)
-    return {symbol: size for symbol, (size, _) in found.items()}
+    axes = [
+        NamedAxis(name, axis, size, shape[axis])
+        for name, shape in shapes.items()
+        for axis, size in open_axes(traced, name, len(shape)).items()
+    ]
+    return solved_sizes(axes)[0]
+
+
+def solved_sizes(axes: Iterable[NamedAxis], help: str = "") -> tuple[dict[str, int], list[NamedAxis]]:
+    """Returns the sizes by name, and the axes from which the size of a name does not follow.
+
+    Of ``past+sequence`` one follows from the other. Raises UsageError TM6014 for contradictory sizes, with
+    this ``help``.
+    """
+    found: dict[str, tuple[int, NamedAxis]] = {}
+    waiting = sorted(axes, key=lambda each: not is_size_name(each.size))
+    count = -1
+    while count != len(waiting):
+        count, left = len(waiting), []
+        for axis in waiting:
+            numbers = {name: size for name, (size, _) in found.items()}
+            rest = size_of(axis.size, numbers) - axis.extent
+            if not isinstance(rest, Dim):
+                if rest != 0:
+                    raise _contradiction(axis, found, help)
+                continue
+            name, *others = rest.symbols
+            number = None if others else _root(rest, name)
+            if number is None:
+                left.append(axis)
+            else:
+                found[name] = number, axis
+        waiting = left
+    return {name: size for name, (size, _) in found.items()}, waiting
+
+
+def example_sizes(axes: Iterable[NamedAxis], help: str = "") -> dict[str, int]:
+    """Returns the sizes of an example by name, in order of their first axes.
+
+    Raises UsageError TM6014, with this ``help``, for contradictory sizes, and where a size does not follow.
+    """
+    axes = list(axes)
+    found, unknown = solved_sizes(axes, help)
+    for axis in unknown:
+        raise UsageError(
+            "TM6014",
+            f"{axis.size} is {axis.extent} as {axis}, from which the sizes "
+            f"{', '.join(names_in(axis.size))} do not follow",
+            notes=[
+                ("help", "name an axis after each size, or use sums and multiples of sizes that have one")
+            ],
+        )
+    return {name: found[name] for axis in axes for name in names_in(axis.size)}
+
+
+def _root(size: Dim, name: str) -> int | None:
+    """Returns the number of elements with which a linear expression is zero, if there is one."""
+    start, end = (substituted([size], {name: number})[0] for number in (0, 1))
+    rise = end - start
+    number = -start // rise if rise else -1
+    is_root = number >= 0 and substituted([size], {name: number})[0] == 0
+    return number if is_root else None
+
+
+def _contradiction(axis: NamedAxis, found: Mapping[str, tuple[int, NamedAxis]], help: str) -> UsageError:
+    named = [f"{name} is {found[name][0]} as {found[name][1]}" for name in names_in(axis.size)]
+    return UsageError(
+        "TM6014",
+        f"{' and '.join(named)}, but {axis.size} is {axis.extent} as {axis}"
+        if axis.size not in found
+        else f"{named[0]}, but {axis.extent} as {axis}",
+        notes=[("help", help)] if help else [],
+    )
 
 
 def not_open(name: str, axis: int, recorded: Sequence[int]) -> UsageError:

@@ -6,17 +6,54 @@ import re
 from collections.abc import Mapping
 
 from tmconvert.ir.symbolic.clamps import maximum, minimum
-from tmconvert.ir.symbolic.dims import Size, Symbol, of
+from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, of, substituted
 
 _TOKEN = re.compile(r"\s*([0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])")
 MAX_TOKENS = 1000
 NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-RESERVED = frozenset({"floor", "none", "true", "false", "inf", "nan", "q", "loc", "by", "nhwc", "min", "max"})
+FUNCTIONS = frozenset({"floor", "min", "max"})
+RESERVED = FUNCTIONS | frozenset({"none", "true", "false", "inf", "nan", "q", "loc", "by", "nhwc"})
 
 
 def is_size_name(name: str) -> bool:
     """Whether ``name`` is a valid name for a symbol."""
     return NAME.fullmatch(name) is not None and name not in RESERVED
+
+
+def is_size_expression(text: str) -> bool:
+    """Whether ``text`` is an expression of at least one symbol with a valid name, such as ``past+sequence``.
+
+    >>> is_size_expression("2*height + 1"), is_size_expression("batch size")
+    (True, False)
+    """
+    names = names_in(text)
+    try:
+        size = parse_size(text, {name: Symbol(name, LEAST) for name in names})
+    except ValueError:
+        return False
+    return isinstance(size, Dim) and all(map(is_size_name, names)) and set(names) == set(size.symbols)
+
+
+def names_in(text: str) -> list[str]:
+    """Returns the names of the symbols in an expression of sizes, in order.
+
+    >>> names_in("past+2*sequence")
+    ['past', 'sequence']
+    """
+    return [name for name in dict.fromkeys(NAME.findall(text)) if name not in FUNCTIONS]
+
+
+def size_of(text: str, sizes: Mapping[str, int]) -> Size:
+    """Returns the size of an expression; symbols without a number in ``sizes`` stay, with examples of 2.
+
+    >>> size_of("past+sequence", {"past": 3, "sequence": 4})
+    7
+    """
+    names = names_in(text)
+    size = parse_size(text, {name: Symbol(name, LEAST) for name in names})
+    known = {name: sizes[name] for name in names if name in sizes}
+    made: Size = substituted([size], known)[0]
+    return made
 
 
 def parse_size(text: str, symbols: Mapping[str, Symbol]) -> Size:

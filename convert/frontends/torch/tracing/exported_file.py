@@ -7,6 +7,7 @@ each of which must be of an operator of PyTorch, or of one that was registered b
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import math
@@ -21,16 +22,17 @@ import torch
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.exported_program import DTYPES, Program
+from tmconvert.ir.symbolic.text import is_size_expression, size_of
 
 Document = dict[str, Any]
 
 MAJOR = 8
-_SYMBOL = re.compile(r"Symbol\('(\w+)'[^()]*\)|(s\d+)")
+_OPERATORS = {"Add": "+", "Mul": "*"}
 
 
 @dataclass
 class Exported:
-    """A program, its example inputs, and the names of its dynamic sizes by input number and axis."""
+    """A program, its example inputs, and its dynamic sizes by input number and axis."""
 
     program: torch.nn.Module
     args: tuple[Any, ...]
@@ -57,9 +59,9 @@ def exported_object(program: torch.export.ExportedProgram) -> Exported:
     values = [node.meta.get("val") for node in placeholders if node.name in inputs]
     found = {
         number: {
-            axis: str(extent)
+            axis: str(size_of(str(extent), {}))
             for axis, extent in enumerate(getattr(value, "shape", ()))
-            if isinstance(extent, torch.SymInt) and str(extent).isidentifier()
+            if isinstance(extent, torch.SymInt) and is_size_expression(str(extent))
         }
         for number, value in enumerate(values)
     }
@@ -91,6 +93,33 @@ def _top_class(graph: Document) -> str:
 
 def unreadable(path: str, reason: str) -> LoadError:
     return LoadError("TM1026", f"the file cannot be used: {reason}", source=Source(path))
+
+
+def _size(text: str) -> str | None:
+    """Returns a size in the form of ``dynamic_shapes`` from an expression of SymPy, if it has such a form.
+
+    >>> _size("Add(Symbol('s27', positive=True, integer=True), Integer(1))")
+    's27+1'
+    """
+    try:
+        size = _expression(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    return str(size_of(size, {})) if is_size_expression(size) else None
+
+
+def _expression(tree: ast.expr) -> str:
+    """Returns the expression as text. Raises ValueError for other forms."""
+    match tree:
+        case ast.Name(name):
+            return name
+        case ast.Call(ast.Name("Symbol"), [ast.Constant(str(name))]):
+            return name
+        case ast.Call(ast.Name("Integer"), [number]):
+            return f"({int(ast.literal_eval(number))})"
+        case ast.Call(ast.Name(function), parts) if function in _OPERATORS:
+            return f"({_OPERATORS[function].join(map(_expression, parts))})"
+    raise ValueError(f"no size is read from {ast.unparse(tree)}")
 
 
 class _Reader:
@@ -163,8 +192,8 @@ class _Reader:
             sizes = graph["tensor_values"].get(name, {}).get("sizes", [])
             found = {}
             for axis, extent in enumerate(sizes):
-                symbol = _SYMBOL.fullmatch(extent.get("as_expr", {}).get("expr_str", ""))
-                if symbol is not None:
-                    found[axis] = symbol[1] or symbol[2]
+                size = _size(extent.get("as_expr", {}).get("expr_str", ""))
+                if size is not None:
+                    found[axis] = size
             if found:
                 yield number, found

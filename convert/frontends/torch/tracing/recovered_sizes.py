@@ -128,12 +128,13 @@ def _rule(place: Place, example: Mapping[Place, int], observations: Sequence[Obs
 def recover(tape: Tape, rules: Mapping[Place, SizeRule], symbols: Sequence[Symbol]) -> None:
     """Puts computations of sizes in the place of numbers that follow a rule on this tape, too."""
     inputs = dict(tape.top.formal_inputs())
-    places = {symbol.name: (inputs[symbol.places[0][0]], symbol.places[0][1]) for symbol in symbols}
+    axes = {symbol.name: symbol.place for symbol in symbols}
+    places = {name: (inputs[axis.input], axis.axis) for name, axis in axes.items() if axis is not None}
     sizes = {name: (tensor.shape or ())[axis] for name, (tensor, axis) in places.items()}
     numbers = numbers_of(tape)
     by_record: dict[int, dict[int, SizeRule]] = {}
     for (index, place), rule in rules.items():
-        if numbers.get((index, place)) == rule.at(sizes):
+        if set(rule.symbols) <= sizes.keys() and numbers.get((index, place)) == rule.at(sizes):
             by_record.setdefault(index, {})[place] = rule
     steps: dict[Record | Scope, list[Record]] = {}
     for index, (scope, record) in enumerate(_records(tape.top)):

@@ -55,6 +55,9 @@ from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import adopt, share_ids
+from tmconvert.ir.extract import input_called
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.symbolic.text import size_of
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -72,7 +75,8 @@ def trace_module(
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
     inputs = named_tensors(module, args, kwargs)
-    symbols = agreement.symbols_of(dynamic_shapes or {}, inputs)
+    wanted = _by_input(dynamic_shapes or {}, inputs)
+    symbols = agreement.symbols_of(wanted, inputs)
 
     def run_once(others: Mapping[str, torch.Tensor], follow_sizes: bool) -> _Run:
         replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
@@ -101,10 +105,7 @@ def trace_module(
 
     def resized(symbol: agreement.Symbol, number: int) -> Tape:
         """Returns the tape of a run with this number of elements for the symbol."""
-        others = dict(inputs)
-        for name, axis in symbol.places:
-            others[name] = agreement.resized(others[name], axis, number)
-        found = run(others)
+        found = run(agreement.with_size(inputs, symbols, symbol, number))
         difference = found.tape.unlike_plain or agreement.difference(first.tape, found.tape)
         rerun.remember(found.example(), difference)
         return found.tape
@@ -119,7 +120,7 @@ def trace_module(
         _check_gradients(traced, changed(agreement.moved))
     if first.recorder.has_open_sizes:
         _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
-    _leave_open(traced, dynamic_shapes or {}, symbols, checks)
+    _leave_open(traced, wanted, symbols, checks)
     if any((traced.dynamic_shapes or {}).values()):
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.rerun = rerun if symbols else None
@@ -174,9 +175,12 @@ def _note_checks(
         check = checks[symbol.name]
         if not check.reason:
             agreement.without(run.tape, check.without_effect)
-        if not check.reason and check.other_at_one is not None:
-            name, axis = symbol.places[0]
-            agreement.not_at_one(run.tape, values[name], axis, check.other_at_one)
+        if check.reason or check.other_at_one is None:
+            continue
+        if symbol.place is None:
+            check.reason = f"{check.other_at_one} does something else at a size of 1"
+        else:
+            agreement.not_at_one(run.tape, values[symbol.place.input], symbol.place.axis, check.other_at_one)
 
 
 def _leave_open(
@@ -186,15 +190,24 @@ def _leave_open(
     checks: Mapping[str, agreement.Agreement],
 ) -> None:
     """Names the dimensions that stay dynamic, and notes why others are specialized."""
+    fixed = {symbol.name: symbol.number for symbol in symbols if checks[symbol.name].reason}
+    sizes = {
+        name: {axis: size_of(size, fixed) for axis, size in axes.items()} for name, axes in wanted.items()
+    }
     traced.dynamic_shapes = {
-        name: {axis: symbol for axis, symbol in axes.items() if not checks[symbol].reason}
-        for name, axes in wanted.items()
+        name: {axis: str(size) for axis, size in axes.items() if is_symbolic(size)}
+        for name, axes in sizes.items()
     }
     traced.notes += [
         f"{symbol.name} is specialized to {symbol.number}: {checks[symbol.name].reason}"
         for symbol in symbols
         if checks[symbol.name].reason
     ]
+
+
+def _by_input(wanted: agreement.Axes, inputs: Mapping[str, torch.Tensor]) -> agreement.Axes:
+    """Returns the sizes under the names of the inputs. Raises UsageError TM6014 for other names."""
+    return {input_called(name, list(inputs)): axes for name, axes in wanted.items()}
 
 
 def _text_note(place: str) -> str:

@@ -7,7 +7,7 @@ difference between the two tapes; so does a way that the module took for one siz
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.code_numbers import telling_sizes
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
+from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
+from tmconvert.ir.symbolic.text import names_in, size_of
 from tmconvert.ir.tree import leaves, map_leaves
 
 Axes = Mapping[str, Mapping[int, str]]
@@ -30,11 +32,16 @@ FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take
 
 @dataclass(frozen=True)
 class Symbol:
-    """A dimension requested as dynamic: its (input, axis) positions, and its size in the example."""
+    """A dimension requested as dynamic: the axes that depend on it, and its size in the example."""
 
     name: str
-    places: tuple[tuple[str, int], ...]
+    axes: tuple[NamedAxis, ...]
     number: int
+
+    @property
+    def place(self) -> NamedAxis | None:
+        """Returns the first axis of just this size; None where there are only sums with others."""
+        return next((axis for axis in self.axes if axis.size == self.name), None)
 
     def others(self) -> list[int]:
         """Returns other sizes to try, none of them 1; multiples first, since a model may need those."""
@@ -47,19 +54,27 @@ def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]
     """Returns the symbols of ``dynamic_shapes``. Raises UsageError TM6014 where they do not fit the
     inputs.
     """
-    found: dict[str, list[tuple[str, int]]] = {}
-    numbers: dict[str, int] = {}
+    named = []
     for name, axes in wanted.items():
-        if name not in inputs:
-            raise UsageError("TM6014", f"the model has no input {name!r}; it has {', '.join(inputs)}")
         shape = inputs[name].shape
-        for axis, symbol in axes.items():
+        for axis, size in axes.items():
             if not -len(shape) <= axis < len(shape):
                 raise UsageError("TM6014", f"the input {name!r} {list(shape)} has no axis {axis}")
-            if numbers.setdefault(symbol, shape[axis]) != shape[axis]:
-                raise UsageError("TM6014", f"{symbol} is {numbers[symbol]} and {shape[axis]} in the example")
-            found.setdefault(symbol, []).append((name, axis % len(shape)))
-    return [Symbol(name, tuple(places), numbers[name]) for name, places in found.items()]
+            named.append(NamedAxis(name, axis % len(shape), size, shape[axis]))
+    numbers = example_sizes(named)
+    using = {symbol: tuple(axis for axis in named if symbol in names_in(axis.size)) for symbol in numbers}
+    return [Symbol(symbol, using[symbol], number) for symbol, number in numbers.items()]
+
+
+def with_size(
+    inputs: Mapping[str, torch.Tensor], symbols: Sequence[Symbol], symbol: Symbol, number: int
+) -> dict[str, torch.Tensor]:
+    """Returns the inputs for this size of ``symbol``, and the sizes of the example for the others."""
+    sizes = {each.name: each.number for each in symbols} | {symbol.name: number}
+    others = dict(inputs)
+    for axis in symbol.axes:
+        others[axis.input] = resized(others[axis.input], axis.axis, int(size_of(axis.size, sizes)))
+    return others
 
 
 def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:

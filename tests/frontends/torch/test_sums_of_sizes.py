@@ -1,0 +1,159 @@
+"""Sizes that are sums and multiples of others, and open sizes of nested inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch.export import Dim
+
+import tmconvert
+from tmconvert.cli.option_values import dynamic_shapes
+from tmconvert.errors import UsageError
+
+from .harness import run_onnx
+
+DECODER_SIZES = {
+    "x": {0: "batch", 1: "sequence"},
+    "mask": {0: "batch", 1: "past+sequence"},
+    "past.0.key": {0: "batch", 1: "past"},
+    "past.0.value": {0: "batch", 1: "past"},
+}
+
+
+class Decoder(torch.nn.Module):
+    """Attention of one head with a cache, and a causal mask of the kind that transformers makes."""
+
+    def forward(self, x: Any, mask: Any, past: Any) -> Any:
+        key, value = (torch.cat([past[0][name], x], 1) for name in ("key", "value"))
+        rows = torch.arange(x.shape[1]) + past[0]["key"].shape[1]
+        sees = (torch.arange(mask.shape[1]) <= rows[:, None]) & mask[:, None].bool()
+        scores = (x @ key.mT).masked_fill(~sees, -1e4)
+        return {"y": scores.softmax(-1) @ value, "present": [{"key": key, "value": value}]}
+
+
+def decoder_inputs(batch: int, past: int, sequence: int) -> tuple[Any, ...]:
+    key, value = torch.randn(2, batch, past, 4)
+    mask = (torch.arange(past + sequence) > 0).long().expand(batch, -1).clone()
+    return torch.randn(batch, sequence, 4), mask, [{"key": key, "value": value}]
+
+
+def flat(inputs: tuple[Any, ...]) -> list[np.ndarray]:
+    return [tensor.numpy() for tensor in torch.utils._pytree.tree_leaves(inputs)]
+
+
+def sizes_in(path: Path) -> dict[str, list[str | int]]:
+    graph = onnx.load(path).graph
+    return {
+        each.name: [extent.dim_param or extent.dim_value for extent in each.type.tensor_type.shape.dim]
+        for each in (*graph.input, *graph.output)
+    }
+
+
+def test_a_mask_over_the_past_and_the_sequence_leaves_all_sizes_open(tmp_path: Path) -> None:
+    model, path = Decoder(), tmp_path / "decoder.onnx"
+    report = tmconvert.to_onnx(
+        model, path, example_inputs=decoder_inputs(2, 7, 5), dynamic_shapes=DECODER_SIZES
+    )
+    assert report.notes == []
+    sizes = sizes_in(path)
+    assert sizes["mask"] == ["batch", "past+sequence"]
+    assert sizes["past_0_key"] == ["batch", "past", 4]
+    assert sizes["present_0_value"] == ["batch", "past+sequence", 4]
+    for batch, past, sequence in ((1, 0, 4), (3, 1, 1), (2, 9, 1), (1, 4, 6)):
+        inputs = decoder_inputs(batch, past, sequence)
+        wanted = torch.utils._pytree.tree_leaves(model(*inputs))
+        for made, tensor in zip(run_onnx(path, flat(inputs)), wanted, strict=True):
+            np.testing.assert_allclose(made, tensor.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_the_names_of_nested_inputs_are_those_of_the_trace_everywhere(tmp_path: Path) -> None:
+    traced = tmconvert.trace(Decoder(), *decoder_inputs(2, 7, 5), dynamic_shapes=DECODER_SIZES)
+    assert traced.dynamic_shapes == DECODER_SIZES
+    traced.save(tmp_path / "decoder.tm")
+    loaded = tmconvert.load(tmp_path / "decoder.tm")
+    assert loaded.dynamic_shapes == DECODER_SIZES
+    tmconvert.to_onnx(loaded, tmp_path / "a.onnx", dynamic_shapes=DECODER_SIZES)
+    assert sizes_in(tmp_path / "a.onnx")["past_0_key"] == ["batch", "past", 4]
+    underscores = {name.replace(".", "_"): axes for name, axes in DECODER_SIZES.items()}
+    tmconvert.to_onnx(loaded, tmp_path / "b.onnx", dynamic_shapes=underscores, rename={"past.0.key": "k"})
+    assert sizes_in(tmp_path / "b.onnx")["k"] == ["batch", "past", 4]
+    tmconvert.to_onnx(loaded, tmp_path / "c.onnx", input_shapes={"past.0.key": (2, 6, 4)})
+    assert sizes_in(tmp_path / "c.onnx")["mask"] == [2, "sequence+6"]
+
+
+def test_a_size_that_is_fixed_leaves_the_rest_of_a_sum(tmp_path: Path) -> None:
+    class Fixed(Decoder):
+        def forward(self, x: Any, mask: Any, past: Any) -> Any:
+            return super().forward(x * int(past[0]["key"].shape[1]), mask, past)
+
+    traced = tmconvert.trace(Fixed(), *decoder_inputs(2, 7, 5), dynamic_shapes=DECODER_SIZES)
+    assert traced.dynamic_shapes["mask"] == {0: "batch", 1: "sequence+7"}
+    tmconvert.to_onnx(traced, tmp_path / "model.onnx")
+    assert sizes_in(tmp_path / "model.onnx")["present_0_key"] == ["batch", "sequence+7", 4]
+
+
+@pytest.mark.parametrize("size", ["2*n", 2 * Dim("n"), "n + n"])
+def test_multiples_of_a_size_that_no_axis_has(size: Any, tmp_path: Path) -> None:
+    def halves(x: Any) -> Any:
+        return x.reshape(2, -1).flip(0)
+
+    report = tmconvert.to_onnx(
+        halves, tmp_path / "x.onnx", example_inputs=torch.randn(10), dynamic_shapes={"x": {0: size}}
+    )
+    assert report.notes == []
+    assert list(sizes_in(tmp_path / "x.onnx").values()) == [["2*n"], [2, "n"]]
+
+
+def test_the_command_line_takes_sums() -> None:
+    assert dynamic_shapes(["mask:1=past+sequence"]) == {"mask": {1: "past+sequence"}}
+
+
+class Sum(torch.nn.Module):
+    def forward(self, x: Any, past: Any, bias: Any) -> Any:
+        return torch.cat([past, x], 1) + bias
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_exported_programs_keep_their_sums(is_file: bool, tmp_path: Path) -> None:
+    inputs = torch.randn(2, 5), torch.randn(2, 7), torch.randn(2, 12)
+    shapes = {name: {1: Dim.AUTO} for name in ("x", "past", "bias")}
+    program: Any = torch.export.export(Sum(), inputs, dynamic_shapes=shapes)
+    if is_file:
+        torch.export.save(program, tmp_path / "sum.pt2")
+        program = tmp_path / "sum.pt2"
+    assert tmconvert.to_onnx(program, tmp_path / "sum.onnx").notes == []
+    sizes = sizes_in(tmp_path / "sum.onnx")
+    (_, x), (_, past) = sizes["x"], sizes["past"]
+    assert sizes["bias"] == [2, "+".join(sorted((str(x), str(past))))]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"x": {1: "s"}, "past": {1: "p"}, "bias": {1: "p+s+s"}}, "but p\\+2\\*s is 12 as axis 1 of bias"),
+        ({"x": {1: "s"}, "bias": {1: "p+s+r"}}, "from which the sizes p, r, s do not follow"),
+        ({"x": {1: "2*s"}}, "from which the sizes s do not follow"),
+        ({"x": {1: "s+"}}, "is not a valid name"),
+        ({"x": {1: "7"}}, "is not a valid name"),
+        ({"past.1": {1: "p"}}, "has no input 'past.1'"),
+    ],
+)
+def test_sizes_that_do_not_fit(shapes: Any, message: str) -> None:
+    inputs = torch.randn(2, 5), torch.randn(2, 7), torch.randn(2, 12)
+    with pytest.raises(UsageError, match=message) as found:
+        tmconvert.trace(Sum(), *inputs, dynamic_shapes=shapes)
+    assert found.value.code == "TM6014"
+
+
+def test_a_run_checks_sums() -> None:
+    inputs = torch.randn(2, 5), torch.randn(2, 7), torch.randn(2, 12)
+    shapes = {"x": {1: "s"}, "past": {1: "p"}, "bias": {1: "p+s"}}
+    traced = tmconvert.trace(Sum(), *inputs, dynamic_shapes=shapes)
+    assert traced(np.ones((2, 3), "f4"), np.ones((2, 4), "f4"), np.ones((2, 7), "f4")).shape == (2, 7)
+    with pytest.raises(UsageError, match="but p\\+s is 9 as axis 1 of bias"):
+        traced(np.ones((2, 3), "f4"), np.ones((2, 4), "f4"), np.ones((2, 9), "f4"))
