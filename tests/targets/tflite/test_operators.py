@@ -25,6 +25,7 @@ ALLOWED = {
     "integer/gates.py": (8, "rewrites hard gates as products"),
     "integer/graph.py": (16, "writes what quantizes, requantizes, clamps and looks up"),
     "integer/older_runtimes.py": (12, "rewrites what a runtime lacks"),
+    "integer/prepare.py": (1, "removes each MINIMUM that rounding makes redundant"),
     "integer/qparams.py": (1, "a PADV2 by the lowest number is for maxima"),
     "integer/quotients.py": (2, "rewrites a DIV by constants as a MUL"),
     "integer/resizes.py": (4, "rewrites RESIZE_BILINEAR as matrix products"),
@@ -36,6 +37,7 @@ ALLOWED = {
     "passes/narrow_integers.py": (7, "writes and removes CAST; FLOOR_MOD of an input keeps it int64"),
     "passes/split_slices.py": (2, "rewrites SLICEs as a SPLIT"),
     "verify/kernel_error.py": (2, "calls of aten ops that are LOGISTIC and TANH"),
+    "size_operators.py": (5, "writes what computes dynamic sizes; the sizes of RESHAPE and SLICE"),
     "schema.py": (4, "the names of fused activation functions"),
 }
 
