@@ -147,6 +147,12 @@ def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
         return torch.cond(*args, **kwargs)
 
 
+def _flex_attention(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from tmconvert.frontends.torch.tracing.flex_attention import recorded_flex_attention
+
+    return recorded_flex_attention(recorder, function, args, kwargs)
+
+
 INSTEAD = (
     "use tensor ops there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
     "which keeps the branches of the example inputs"
@@ -182,6 +188,7 @@ SPECIAL: dict[str, Special] = {
     **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
     "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,
     "torch.ops.higher_order.cond": _cond,
+    "torch.ops.higher_order.flex_attention": _flex_attention,
     "torch.sym_int": _whole,
     "torch.sym_float": _symbolic,
     "torch.sym_max": _symbolic,
