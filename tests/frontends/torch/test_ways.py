@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -93,3 +96,90 @@ def test_what_is_found_may_be_nothing():
         torch.zeros(2, 3, dtype=torch.bool),
     )
     check(function, x, some, second=(x, none))
+
+
+def test_checks_of_the_data_are_no_part_of_the_model():
+    def checked(x: torch.Tensor) -> torch.Tensor:
+        assert (x > -100).all(), f"the least is {x.min()}"
+        if (x > 100).any() or x.isnan().any():
+            raise ValueError(f"the largest is {x.max()}")
+        if x.sum().item() > 1000:
+            warnings.warn(f"the sum is {x.sum()}", stacklevel=1)
+        torch._check(bool(x.max() < 100), lambda: f"the largest is {x.max()}")
+        return x + 1
+
+    traced = check(checked, torch.randn(3, 2))
+    assert sum("a check of the data" in note for note in traced.notes) == 4
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    if (x > 0).all():
+        return x
+    return -x
+
+
+def handled(x: torch.Tensor) -> torch.Tensor:
+    try:
+        if (x > 0).all():
+            raise ValueError("positive")
+    except ValueError:
+        return x
+    return -x
+
+
+def kept(x: torch.Tensor) -> torch.Tensor:
+    if (n := x.sum().item()) > 100:
+        raise ValueError("large")
+    return x + n
+
+
+@pytest.mark.parametrize("function", [branching, handled, kept])
+def test_branches_on_data_are_no_checks(function: Any) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        tmconvert.trace(function, -torch.rand(3))
+    assert caught.value.code == "TM2011"
+
+
+def test_arguments_of_distributions_are_checked():
+    def entropy(x: torch.Tensor) -> torch.Tensor:
+        return torch.distributions.Normal(x, x.exp(), validate_args=True).log_prob(x * 2)
+
+    check(entropy, torch.randn(3, 2))
+
+
+def test_elements_in_texts_of_messages():
+    def described(x: torch.Tensor) -> torch.Tensor:
+        message = f"{x.sum()} {x}"
+        if x.shape[0] > 5:
+            raise ValueError(message)
+        return x + 1
+
+    assert any("an element becomes text" in note for note in check(described, torch.randn(3, 2)).notes)
+
+
+def test_elements_in_texts_that_decide():
+    def by_text(x: torch.Tensor) -> torch.Tensor:
+        text = f"{x[0].int()}"
+        return x + 1 if text == "1" else x
+
+    with pytest.raises(UnsupportedError, match="on other data") as caught:
+        tmconvert.trace(by_text, torch.tensor([1.5, 2.0]))
+    assert caught.value.code == "TM2011"
+
+
+def test_tracing_is_said_where_sizes_are_dynamic():
+    def interpolated(x: torch.Tensor) -> torch.Tensor:
+        if not torch.jit.is_tracing() and x.shape[1] == 4:
+            return x
+        return F.interpolate(x[None], size=x.shape[1], mode="linear")[0]
+
+    shapes = {"x": {1: "n"}}
+    assert tmconvert.trace(interpolated, torch.randn(2, 4), dynamic_shapes=shapes).dynamic_shapes == shapes
+    assert not torch.jit.is_tracing()
+
+
+def test_modules_that_fail_when_they_are_exported():
+    def failing(x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(5) if torch.compiler.is_exporting() else x + 1
+
+    assert any("not told" in note for note in check(failing, torch.randn(3)).notes)

@@ -16,6 +16,7 @@ from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name
 from tmconvert.frontends.torch.tracing import packed, quantized
+from tmconvert.frontends.torch.tracing.data_checks import is_in_check, is_in_message, is_in_text
 from tmconvert.frontends.torch.tracing.sizes import TracedFloat, TracedInt
 from tmconvert.frontends.torch.tracing.source_lines import is_assertion, user_place
 
@@ -65,6 +66,9 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
     result = recorder.run(function, *args, **kwargs)
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
+        return result
+    if is_in_check():
+        recorder.tape.checks.setdefault(str(_place(recorder)))
         return result
     place = _place(recorder)
     what = WHAT.get(
@@ -116,8 +120,16 @@ def _set_data(recorder: Recorder, function: object, args: tuple[Any, ...], kwarg
 
 
 def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``str`` of a tensor. Of many elements it is a message; of one it may be used in a decision."""
-    return recorder.run(function, *args) if args[0].numel() > 1 else _look(recorder, function, args, kwargs)
+    """The text of a tensor. Of many elements it is a message; of one it may be used in a decision, which may
+    show in a run on other data.
+    """
+    if args[0].numel() > 1 or is_in_message():
+        return recorder.run(function, *args, **kwargs)
+    if not is_in_text() or recorder.freeze_control_flow:
+        return _look(recorder, function, args, kwargs)
+    if recorder.value_of(args[0]).depends:
+        recorder.tape.data_texts.setdefault(str(_place(recorder)))
+    return recorder.run(function, *args, **kwargs)
 
 
 def _unrecorded(
@@ -157,6 +169,7 @@ INSTEAD = (
     "use tensor ops there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
     "which keeps the branches of the example inputs"
 )
+TEXTS = ("__format__", "__repr__", "__str__")
 WHAT = {
     "__bool__": "Python branches on it",
     "is_nonzero": "Python branches on it",
@@ -169,6 +182,7 @@ WHAT = {
     "__int__": "int() converts it to a number",
     "__float__": "float() converts it to a number",
     "__index__": "it is used as a number, such as in range() or an index",
+    **dict.fromkeys(TEXTS, "it is converted to text"),
     "numpy": "it is converted to a NumPy array",
     "__array__": "it is converted to a NumPy array",
 }
@@ -195,6 +209,6 @@ SPECIAL: dict[str, Special] = {
     "torch.sym_min": _symbolic,
     **packed.SPECIAL,
     **dict.fromkeys([*WHAT, "__complex__", "__dlpack__"], _look),
-    "__format__": _text,
+    **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(HOOKS, _hook),
 }

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -150,15 +150,27 @@ def same_randomness() -> Iterator[None]:
 
 
 @contextmanager
-def marked_as_exported(said: bool = True) -> Iterator[None]:
+def marked_as_exported(said: bool = True, is_traced: bool = False) -> Iterator[None]:
     """Makes modules that test for export take the code path of an export, which serves all data.
 
-    ``torch.export`` sets the same flags.
+    ``torch.export`` sets the same flags. With ``is_traced``, ``torch.jit.is_tracing`` is true, too, but not
+    for torch: libraries then take a path that serves all sizes.
     """
     compiler: Any = torch.compiler
     flags = compiler._is_compiling_flag, compiler._is_exporting_flag
+    is_tracing = torch.jit.is_tracing
     compiler._is_compiling_flag = compiler._is_exporting_flag = said
+    if is_traced:
+        torch.jit.is_tracing = lambda: is_tracing() or _is_users(sys._getframe(1))
     try:
         yield
     finally:
         compiler._is_compiling_flag, compiler._is_exporting_flag = flags
+        torch.jit.is_tracing = is_tracing
+
+
+def _is_users(frame: FrameType) -> bool:
+    return not frame.f_code.co_filename.startswith(_TORCH)
+
+
+_TORCH = str(Path(torch.__file__).parent)

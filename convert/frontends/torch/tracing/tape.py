@@ -137,6 +137,8 @@ class Tape:
     and buffers that the run wrote to, ``notes`` what else a report should say. ``reads`` are the sizes that
     the module reads, ``texts`` the places where it turns one into text or a hash. ``unlike_plain`` says that
     the module computes something else where sizes are plain integers; it is empty where it does not.
+    ``checks`` are the places where it checks its data, and ``data_texts`` those where it turns an element
+    into text.
     """
 
     top: Scope
@@ -146,6 +148,8 @@ class Tape:
     reads: SizeReads = field(default_factory=SizeReads)
     texts: dict[str, None] = field(default_factory=dict)
     unlike_plain: str = ""
+    checks: dict[str, None] = field(default_factory=dict)
+    data_texts: dict[str, None] = field(default_factory=dict)
 
 
 def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:

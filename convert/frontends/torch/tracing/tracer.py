@@ -8,13 +8,13 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
-from tmconvert.errors import UnsupportedError
+from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.customization import Tracer
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
@@ -88,14 +88,16 @@ def trace_module(
             is_leaf=is_leaf or Tracer().is_leaf_module,
         )
         try:
-            return once(*_cloned((args, kwargs), replaced))
+            return once(*_cloned((args, kwargs), replaced), answers=answers[0])
         except GradientTaken:
-            return once(*_cloned((args, kwargs), replaced), follows_gradients=True)
+            return once(*_cloned((args, kwargs), replaced), answers=answers[0], follows_gradients=True)
 
     def run(others: Mapping[str, torch.Tensor]) -> _Run:
         return _like_plain(functools.partial(run_once, others), bool(dynamic_shapes))
 
-    first = run({})
+    answers = [Answers(True, True), Answers(True, False)] if dynamic_shapes else [Answers(True, False)]
+    answers.append(Answers(False, False))
+    first = _first_run(lambda: run({}), answers)
 
     def compared(others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
         found = run(others)
@@ -118,7 +120,7 @@ def trace_module(
 
     if first.recorder.follows_gradients:
         _check_gradients(traced, changed(agreement.moved))
-    if first.recorder.has_open_sizes:
+    if first.recorder.has_open_sizes or first.tape.data_texts:
         _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
     _leave_open(traced, wanted, symbols, checks)
     if any((traced.dynamic_shapes or {}).values()):
@@ -146,6 +148,23 @@ def _like_plain(run: Callable[[bool], _Run], follow_sizes: bool) -> _Run:
         "the module asks for the type or the identity of a size, and computes something else"
     )
     return plain
+
+
+def _first_run(run: Callable[[], _Run], answers: list[Answers]) -> _Run:
+    """Returns the first run that succeeds, and leaves its answers at the front of the list.
+
+    Some libraries fail on the path that they take for an export. Raises the first error if all runs fail.
+    """
+    errors: list[Exception] = []
+    while True:
+        try:
+            return run()
+        except Exception as error:
+            if not answers[0].is_traced:
+                errors.append(error)
+                if isinstance(error, TmconvertError) or len(answers) == 1:
+                    raise errors[0] from errors[0].__cause__
+            del answers[0]
 
 
 def _size_checks(
@@ -210,6 +229,13 @@ def _by_input(wanted: agreement.Axes, inputs: Mapping[str, torch.Tensor]) -> agr
     return {input_called(name, list(inputs)): axes for name, axes in wanted.items()}
 
 
+_DATA_CHECK = "a check of the data, which the example inputs pass, is not part of the file"
+_DATA_TEXT = (
+    "an element becomes text there, and what that is compared with is unknown; the model computes the same "
+    "with all data that was tried"
+)
+
+
 def _text_note(place: str) -> str:
     return (
         f"{place}: a size becomes text or a hash there, and what that is compared with is unknown; the model "
@@ -234,11 +260,18 @@ def _check_decisions(traced: TracedModule, run: _Run, rerun: Any, freeze_control
     if found and not freeze_control_flow:
         raise UnsupportedError(
             "TM2011",
-            f"the module converts a data-dependent size to a plain number: {found}",
+            f"the module converts data, or a data-dependent size, to a plain value: {found}",
             notes=[("help", flow.INSTEAD)],
         )
     if found:
         traced.notes.append(f"decided by the example inputs: {found}")
+
+
+class Answers(NamedTuple):
+    """What a module is told when it asks whether it is exported, and whether ``torch.jit`` traces it."""
+
+    is_exported: bool
+    is_traced: bool
 
 
 # A run changes what all threads share, such as the call of modules, and puts it back.
@@ -257,9 +290,11 @@ class _Run:
         freeze_control_flow: bool,
         follow_sizes: bool,
         is_leaf: Callable[[Any, str], bool],
+        answers: Answers,
         follows_gradients: bool = False,
     ) -> None:
         self.module = module
+        self.answers = answers
         self.is_module = isinstance(module, torch.nn.Module)
         self.class_name = class_name_of(module)
         self.top = Scope("", self.class_name)
@@ -279,7 +314,13 @@ class _Run:
 
     def _run(self) -> None:
         recorder, args, kwargs = self.recorder, self.args, self.kwargs
-        with _ONE_AT_A_TIME, torch.no_grad(), same_folder(), same_randomness(), marked_as_exported():
+        with (
+            _ONE_AT_A_TIME,
+            torch.no_grad(),
+            same_folder(),
+            same_randomness(),
+            marked_as_exported(*self.answers),
+        ):
             self._bind_inputs(args, kwargs)
             if self.is_module:
                 recorder.guard.add_module(self.module)
@@ -355,6 +396,10 @@ class _Run:
 
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
+        if not self.answers.is_exported:
+            notes.append("the module fails where it is told that it is exported, so it was not told")
+        notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
+        notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
         modules = self.module.modules() if isinstance(self.module, torch.nn.Module) else ()
         notes += unheeded_symbolics({class_name_of(each): id(each) in self.leaves for each in modules})
         if written:
