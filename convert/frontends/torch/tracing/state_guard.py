@@ -158,7 +158,7 @@ def marked_as_exported(said: bool = True, is_traced: bool = False) -> Iterator[N
     """
     compiler: Any = torch.compiler
     flags = compiler._is_compiling_flag, compiler._is_exporting_flag
-    is_tracing = torch.jit.is_tracing
+    is_tracing: Any = torch.jit.is_tracing
     compiler._is_compiling_flag = compiler._is_exporting_flag = said
     if is_traced:
         torch.jit.is_tracing = lambda: is_tracing() or _is_users(sys._getframe(1))
