@@ -5,6 +5,7 @@
 Each signal is sent TIMES (10) times to conversions of a sample to ONNX with a file of parameters, TFLite in
 integers and Caffe. The output is whole or not there, nothing else is left beside it or in the folder of
 temporary files, and nothing speaks of a defect; after SIGKILL, other conversions remove what was left.
+Signals that this process ignores, as in the background of a shell, are not ignored by the conversions.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ COMMANDS = [
     ["tflite", MODEL, "o.tflite", "--quantized"],
     ["caffe", MODEL, "o.prototxt"],
 ]
+# a new process inherits what is ignored
+START = "import signal as s; [s.signal(n, s.SIG_DFL) for n in (s.SIGTERM, s.SIGHUP, s.SIGQUIT)]; "
+START += "s.signal(s.SIGINT, s.default_int_handler); import runpy; runpy.run_module('tmconvert', run_name='__main__')"
 OUTPUTS = {"o.onnx", "o.json", "o.tflite", "o.prototxt", "o.caffemodel"}
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL]
 
@@ -68,7 +72,7 @@ def ended(command: list[str], number: signal.Signals, after: float) -> tuple[int
 
 def _run(command: list[str], folder: Path, number: signal.Signals, after: float) -> tuple[int, str]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tmconvert", *command],
+        [sys.executable, "-c", START, *command],
         cwd=folder,
         env={**os.environ, "TMPDIR": str(folder / "temporary")},
         stdout=subprocess.DEVNULL,
