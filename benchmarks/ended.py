@@ -29,7 +29,8 @@ COMMANDS = [
 ]
 # a new process inherits what is ignored
 START = "import signal as s; [s.signal(n, s.SIG_DFL) for n in (s.SIGTERM, s.SIGHUP, s.SIGQUIT)]; "
-START += "s.signal(s.SIGINT, s.default_int_handler); import runpy; runpy.run_module('tmconvert', run_name='__main__')"
+START += "s.signal(s.SIGINT, s.default_int_handler); "
+START += "import runpy; runpy.run_module('tmconvert', run_name='__main__')"
 OUTPUTS = {"o.onnx", "o.json", "o.tflite", "o.prototxt", "o.caffemodel"}
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL]
 

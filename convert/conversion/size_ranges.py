@@ -9,20 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from tmconvert.conversion.io_overrides import BoundModel
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.ir import Expr, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.symbolic.data_dependent import anonymous
-from tmconvert.ir.symbolic.dims import Symbol, example, of, substituted
+from tmconvert.ir.symbolic.dims import Dim, Symbol, example, of, substituted
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal, summarized
 from tmconvert.ir.symbolic.signs import thresholds
 from tmconvert.ir.traced_module import Example
+from tmconvert.ir.tree import leaves
 from tmconvert.passes.normalize import Normalized
 
 MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
+MAX_EQUAL = 8  # equalities of sizes that are tried
+MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
+MAX_EVALUATED = 1 << 20  # bytes of all results of models that are evaluated at other sizes before
 MAX_BYTES = 1 << 28  # of the activations at the largest sizes that a file is compared at
 Sizes = Mapping[str, int]
 
@@ -53,6 +61,7 @@ class SizeChecks:
         self.rerun = module.rerun if has_source and not module.is_edited() else None
         self.symbolic = symbolic
         # now, since passes change the graph
+        self.graph = symbolic.graph.copy()
         self.steps = [(_result_types(expr), expr.source) for expr in symbolic.graph]
 
     def example(self, journal: SizeJournal) -> Trial | None:
@@ -78,23 +87,52 @@ class SizeChecks:
             journal.specialize(of(symbol), reason if ones else "has other shapes than with static sizes")
         return None
 
-    def others(self, guards: Sequence[Guard]) -> tuple[list[Trial], list[Guard]]:
-        """Returns the source at other sizes that satisfy ``guards``, with guards of minimum sizes found."""
-        found, least = list[Trial](), list[Guard]()
+    def others(self, guards: Sequence[Guard]) -> tuple[list[Trial], list[tuple[Guard, Sizes]]]:
+        """Returns the source at other sizes that satisfy ``guards``, with guards of minimum sizes found, and
+        sizes beyond these.
+        """
+        found, least = list[Trial](), list[tuple[Guard, Sizes]]()
         for sizes in (self.opened.other(), self._large(guards)):
-            trial = self._trial(sizes) if sizes and all(guard.holds(sizes) for guard in guards) else None
+            trial = self._trial(sizes) if sizes and _all_hold(guards, sizes) else None
             if trial is not None and trial.sizes not in [each.sizes for each in found]:
                 found.append(trial)
         for symbol in self.opened.symbols.values():
             sizes = {**self.opened.other(), symbol.name: symbol.unit}
-            if symbol.example < 2 or not all(guard.holds(sizes) for guard in guards):
+            if symbol.example < 2 or not _all_hold(guards, sizes):
                 continue
             trial = self._trial(sizes)
             if trial is not None:
                 found.append(trial)
             elif self._runs(sizes):
-                least.append(Guard(of(symbol) - 2, frozenset({0, 1}), source=self._place(sizes)))
+                guard = Guard(of(symbol) - 2, frozenset({0, 1}), source=self._place(sizes))
+                least.append((guard, {**self.opened.other(), **self.opened.ones(guard)}))
         return found, least
+
+    def equal(
+        self, unequal: Mapping[Dim, Source | None], guards: Sequence[Guard]
+    ) -> tuple[list[Trial], list[tuple[Guard, Sizes]]]:
+        """Returns the source where sizes are equal that were taken for unequal, such as a slice of one row
+        that is squeezed; or a guard that they are not, with these sizes, where it has other shapes there.
+        """
+        found, broken = list[Trial](), list[tuple[Guard, Sizes]]()
+        for difference, source in list(unequal.items())[:MAX_EQUAL]:
+            sizes = next((sizes for sizes in self._zeros(difference) if _all_hold(guards, sizes)), None)
+            trial = None if sizes is None else self._trial(sizes)
+            if trial is not None:
+                found.append(trial)
+            elif sizes is not None and self._runs(sizes):
+                broken.append((Guard(difference, frozenset({-1, 1}), source=source), sizes))
+        return found, broken
+
+    def _zeros(self, difference: Dim) -> Iterator[Sizes]:
+        """Yields small sizes at which ``difference`` is zero."""
+        for name in difference.symbols:
+            if name in self.opened.symbols:
+                unit = self.opened.symbols[name].unit
+                for number in range(unit, MAX_EQUAL_SIZE + 1, unit):
+                    sizes = {**self.opened.other(), name: number}
+                    if substituted([difference], sizes)[0] == 0:
+                        yield sizes
 
     def broken(self, guard: Guard) -> Sizes | None:
         """Returns sizes beyond the guard at which the source runs; None where it fails at all that were
@@ -152,7 +190,32 @@ class SizeChecks:
         if plain.unsupported or _types(plain.graph, {}) != _substituted(self.types, sizes):
             return None
         found = self._computed(sizes)
+        if isinstance(found, Example) and self._differs(plain.graph, found, sizes):
+            return None
         return None if isinstance(found, str) else Trial(sizes, plain.graph, found)
+
+    def _differs(self, plain: InternalGraph, reference: Example, sizes: Sizes) -> bool:
+        """Whether the symbolic graph computes something else than the source, for small models.
+
+        As where an axis of one element is dropped, later calls use another one, and the outputs have the same
+        shapes nevertheless.
+        """
+        is_same = [_substituted(types, sizes) for types, _ in self.steps] == [
+            anonymous(_result_types(expr)) for expr in plain
+        ]
+        if is_same or self._bytes(sizes) > MAX_EVALUATED or reference.outputs is None:
+            return False
+
+        def evaluate(expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+            definition: Any = self.catalogue[expr.function]  # type: ignore[attr-defined]
+            return definition.evaluate(*substituted((args, kwargs), sizes))
+
+        try:
+            made = Interpreter(self.graph, evaluate=evaluate).run(*reference.inputs)
+        except Exception:  # an op without a kernel: the file is compared with the reference nevertheless
+            return False
+        pairs = zip(leaves(made), reference.outputs, strict=False)
+        return not all(np.shape(one) == two.shape and _is_close(np.asarray(one), two) for one, two in pairs)
 
     def _place(self, sizes: Sizes) -> Source | None:
         """Returns the line of the first call that is unsupported or has other result types at these sizes."""
@@ -199,10 +262,10 @@ def checked_sizes(
     UnsupportedError TM2030 for a guard of the model beyond which it does something else.
     """
     guards = [*opened.bounds(), *journal.guards]
-    others, least = checks.others(guards)
-    broken: list[tuple[Guard, Mapping[str, int]]] = [
-        (guard, {**opened.other(), **opened.ones(guard)}) for guard in least
-    ]
+    others, broken = checks.others(guards)
+    equal, unequal = checks.equal(journal.unequal, [*guards, *(guard for guard, _ in broken)])
+    broken += unequal
+    found = [guard for guard, _ in broken]
     needless = set[Guard]()
     for guard in guards:
         sizes = None if _is_of_data(guard) else checks.broken(guard)
@@ -216,7 +279,8 @@ def checked_sizes(
     journal.check()
     if not accept_range:
         _check_ranges(broken, opened.symbols)
-    return [*trials, *others], [*(guard for guard in guards if guard not in needless), *least]
+    others += [trial for trial in equal if trial.sizes not in [each.sizes for each in others]]
+    return [*trials, *others], [*(guard for guard in guards if guard not in needless), *found]
 
 
 def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, Symbol]) -> None:
@@ -255,6 +319,17 @@ def _types(graph: InternalGraph, sizes: Sizes) -> list[TensorType]:
 
 def _substituted(types: Sequence[TensorType], sizes: Sizes) -> list[TensorType]:
     return anonymous([TensorType(each.dtype, substituted(each.shape, sizes)) for each in types])
+
+
+def _is_close(one: np.ndarray, two: np.ndarray) -> bool:
+    if two.dtype.kind != "f":
+        return np.array_equal(one, two)
+    scale = float(np.max(np.abs(two), initial=0, where=np.isfinite(two)))
+    return np.allclose(one, two, rtol=1e-2, atol=1e-2 * scale, equal_nan=True)
+
+
+def _all_hold(guards: Sequence[Guard], sizes: Sizes) -> bool:
+    return all(guard.holds(sizes) for guard in guards)
 
 
 def _is_of_data(guard: Guard) -> bool:

@@ -98,7 +98,8 @@ class SizeJournal:
 
     ``names`` are those of the symbols: of two that are bound to each other, the first one stays.
     ``place`` is where the conversion is at: the expression for messages. ``reasons`` has, by symbol,
-    the sentence of a report.
+    the sentence of a report. ``unequal`` are differences of sizes that were taken for unequal though they can
+    be equal, each with the source line.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -111,6 +112,7 @@ class SizeJournal:
         self.reasons: dict[str, str] = {}
         self.source: Any = None
         self.in_passes = False
+        self.unequal: dict[Dim, Any] = {}
         self._guards: dict[tuple[Dim, frozenset[int]], Guard] = {}
         self._token: Token[SizeJournal | None] | None = None
 
@@ -162,6 +164,8 @@ class SizeJournal:
         """Whether two sizes are equal whose ``difference`` may be zero."""
         data = _of_data(difference)
         if difference.example != 0 and not data:
+            if not self.in_passes:
+                self.unequal.setdefault(difference, self.source)
             return False
         if not self.guided:
             self.coincidences += 1

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch.nn import functional as F
 
 import tmconvert
+from tmconvert.errors import UnsupportedError
 from tmconvert.targets.registry import runtime_for
 
 Function = Callable[[torch.Tensor], torch.Tensor]
@@ -98,3 +101,47 @@ def test_unpooling_of_an_empty_slice(rows: int, target: str, tmp_path: Path) -> 
     example = torch.randn(rows, 3, 8)
     report = convert(unpooled, tmp_path / "m", example_inputs=(example,), dynamic_shapes={"x": {0: "n"}})
     assert report.verification is not None
+
+
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [
+        (lambda x: x[2:].squeeze(), 3),
+        (lambda x: x[1:].squeeze(0) * 2, 2),
+        (lambda x: torch.cat([x, x[:1]])[2:9].squeeze().softmax(0), 2),
+        (lambda x: x[::3].squeeze(0).exp(), 3),
+        (lambda x: x[2:].squeeze().softmax(0).reshape(-1), 3),
+    ],
+)
+def test_a_slice_that_may_have_one_row_and_is_squeezed_is_a_range(
+    function: Any, size: int, tmp_path: Path
+) -> None:
+    def converted(**options: Any) -> Any:
+        example = torch.randn(5, 4)
+        path, sizes = tmp_path / "m.onnx", {"x": {0: "n"}}
+        return tmconvert.to_onnx(function, path, example_inputs=(example,), dynamic_shapes=sizes, **options)
+
+    with pytest.raises(UnsupportedError, match=r"valid for .* only") as caught:
+        converted()
+    assert caught.value.code == "TM2030"
+    assert f"at n = {size}" in caught.value.message or " != 1" in str(caught.value)
+    assert caught.value.source is not None
+    assert any("!= " in text or ">= " in text for text in converted(accept_range=True).ranges)
+    compare(tmp_path / "m.onnx", function, 7)
+
+
+def compare(path: Path, function: Any, rows: int) -> None:
+    x = torch.randn(rows, 4)
+    session = onnxruntime.InferenceSession(path)
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], function(x).numpy(), atol=1e-5)
+
+
+def test_equal_sizes_that_change_nothing_need_no_range(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x[2:] * torch.arange(4.0)[None] + x[:1]
+
+    tmconvert.to_onnx(
+        function, tmp_path / "m.onnx", example_inputs=(torch.randn(6, 4),), dynamic_shapes={"x": {0: "n"}}
+    )
+    for rows in (1, 2, 3, 4, 9):
+        compare(tmp_path / "m.onnx", function, rows)
