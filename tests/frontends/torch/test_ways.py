@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -133,11 +134,59 @@ def kept(x: torch.Tensor) -> torch.Tensor:
     return x + n
 
 
-@pytest.mark.parametrize("function", [branching, handled, kept])
+def _positive(x: torch.Tensor) -> None:
+    if (x > 0).any():
+        raise ValueError("positive")
+
+
+def handled_by_the_caller(x: torch.Tensor) -> torch.Tensor:
+    try:
+        _positive(x)
+    except ValueError:
+        return x
+    return -x
+
+
+def suppressed(x: torch.Tensor) -> torch.Tensor:
+    with contextlib.suppress(ValueError):
+        _positive(x)
+        return -x
+    return x
+
+
+class Counting(torch.nn.Module):
+    """Has a method with the name of one of loggers."""
+
+    def info(self) -> None:
+        self.factor = 2.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.factor = 1.0
+        if (x > 0).any():
+            self.info()
+        return x * self.factor
+
+
+@pytest.mark.parametrize(
+    "function", [branching, handled, kept, handled_by_the_caller, suppressed, Counting()], ids=str
+)
 def test_branches_on_data_are_no_checks(function: Any) -> None:
     with pytest.raises(UnsupportedError) as caught:
         tmconvert.trace(function, -torch.rand(3))
     assert caught.value.code == "TM2011"
+
+
+def test_checks_whose_exception_is_raised_again() -> None:
+    def checked(x: torch.Tensor) -> torch.Tensor:
+        try:
+            _positive(x)
+        except ValueError as error:
+            raise RuntimeError("no negative numbers") from error
+        finally:
+            x = x - 1
+        return x
+
+    check(checked, -torch.rand(3))
 
 
 def test_arguments_of_distributions_are_checked():
