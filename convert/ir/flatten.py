@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from tmconvert.errors import UnsupportedError
@@ -22,11 +23,34 @@ MAX_CALL_DEPTH = 200
 MAX_NAME = 500  # a path of modules deeper than that loses its front
 
 
-def flatten_module(module: TracedModule, keeps: Collection[str] = ()) -> TracedModule:
+@dataclass(eq=False)
+class ModuleCall:
+    """A call of the module at ``path``, whose nodes have names that begin with ``prefix``.
+
+    ``inputs`` are the names that the module has for its arguments, by those of the flat graph; ``outputs``
+    are the names of the results there.
+    """
+
+    path: str
+    prefix: str
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: list[str] = field(default_factory=list)
+
+
+class CallSource(Source):
+    """A source location with the calls of modules around it, from the outermost."""
+
+    calls: tuple[ModuleCall, ...] = ()
+
+
+def flatten_module(
+    module: TracedModule, keeps: Collection[str] = (), *, marks_calls: bool = False
+) -> TracedModule:
     """Returns a copy of ``module`` whose graph calls only built-in modules, methods and functions.
 
     Calls of modules of the classes ``keeps`` stay as they are. Attribute names become dotted paths from the
     top; node names get the path in front; sources get the scope of the module which held the expression.
+    With ``marks_calls`` they are CallSources.
     Raises UnsupportedError for recursion.
     """
     flat = TracedModule(module.name, module.class_name, vocabulary=module.vocabulary)
@@ -36,7 +60,9 @@ def flatten_module(module: TracedModule, keeps: Collection[str] = ()) -> TracedM
     flat.dynamic_shapes, flat.notes = module.dynamic_shapes, module.notes
     flat.rerun = None if module.is_edited() else module.rerun
     if module.graph is not None:
-        graph = flat.graphs[next(iter(module.graphs))] = _Flattener(module, keeps).run(module.graph)
+        graph = flat.graphs[next(iter(module.graphs))] = _Flattener(module, keeps, marks_calls).run(
+            module.graph
+        )
         flat.dynamic_shapes = _renamed(module.dynamic_shapes, module.graph, graph)
     return flat
 
@@ -58,6 +84,9 @@ class _Call:
         self.prefix = prefix
         self.caller = caller
         self.depth: int = 0 if caller is None else caller.depth + 1
+        self.calls: tuple[ModuleCall, ...] = ()
+        if caller is not None:
+            self.calls = (*caller.calls, ModuleCall(scope, prefix))
         self.mapped: dict[Node, Node] = {}
         self.names: dict[Node, str] = {}
 
@@ -72,9 +101,10 @@ class _Call:
 
 
 class _Flattener:
-    def __init__(self, top: TracedModule, keeps: Collection[str]) -> None:
+    def __init__(self, top: TracedModule, keeps: Collection[str], marks_calls: bool) -> None:
         self.top = top
         self.keeps = keeps
+        self.marks_calls = marks_calls
         self.flat = InternalGraph()
         self.calls = 0
         self.paths: dict[Node, str] = {}  # module nodes of the flat graph -> dotted path from the top
@@ -158,7 +188,13 @@ class _Flattener:
         for outer, returned in zip(expr.outputs, graph.outputs, strict=True):
             # the caller's name of a result says more than the callee's `relu_out`
             call.names.setdefault(returned, caller.names.get(outer) or _identifier(caller.prefix, outer.name))
+        call.calls[-1].inputs = {
+            call.mapped[node].name: node.expr.name
+            for node in graph.inputs[1:]
+            if isinstance(node.expr, Input)
+        }
         self._inline(call)
+        call.calls[-1].outputs = [call.mapped[node].name for node in graph.outputs]
         for outer, returned in zip(expr.outputs, graph.outputs, strict=True):
             caller.mapped[outer] = call.mapped[returned]
 
@@ -184,7 +220,12 @@ class _Flattener:
     def _source(self, call: _Call, expr: Expr | None) -> Source:
         known = expr.source if expr is not None else None
         source = known or Source(self.top.source_file or "model", expr.id if expr is not None else None)
-        return Source(source.file, source.line, call.scope, call.owner.class_name.rpartition(".")[2])
+        place = (source.file, source.line, call.scope, call.owner.class_name.rpartition(".")[2])
+        if not self.marks_calls:
+            return Source(*place)
+        marked = CallSource(*place)
+        marked.calls = call.calls
+        return marked
 
     def _resolve(self, expr: GetAttr) -> None:
         """Rewrites a GetAttr to the top module with a dotted path, and links its module node to the

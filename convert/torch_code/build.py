@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partialmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,20 +50,34 @@ def load_weights(made: torch.nn.Module, code: Code) -> None:
             targets[path].copy_(torch.from_numpy(np.array(array)).reshape(array.shape))
 
 
-@lru_cache(maxsize=64)
 def class_of(text: str, name: str) -> Any:
-    """Returns the class that the text defines, one for equal texts.
+    """Returns a class that the text defines, one for equal texts.
 
     The text is found by tracebacks, by ``inspect`` and so by TorchScript. Instances are pickled as the text
     and their state: reading them again needs tmconvert.
     """
-    place = f"<tmconvert code {next(_numbers)}: {name}>"
+    return _classes(text)[name]
+
+
+@lru_cache(maxsize=64)
+def _classes(text: str) -> dict[str, Any]:
+    number = next(_numbers)
+    place = f"<tmconvert code {number}>"
     linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
-    space: dict[str, Any] = {"__name__": f"tmconvert.torch_code.generated.{name}"}
+    space: dict[str, Any] = {"__name__": f"tmconvert.torch_code.generated_{number}"}
     exec(compile(text, place, "exec"), space)
-    cls = space[name]
-    cls.__reduce_ex__ = lambda self, protocol: (rebuilt, (text, name), self.__dict__)
-    return cls
+    classes = {
+        name: value
+        for name, value in space.items()
+        if isinstance(value, type) and value.__module__ == space["__name__"]
+    }
+    for name, cls in classes.items():
+        setattr(cls, "__reduce_ex__", partialmethod(_reduced, text, name))  # noqa: B010
+    return classes
+
+
+def _reduced(made: torch.nn.Module, text: str, name: str, protocol: int) -> Any:
+    return rebuilt, (text, name), made.__dict__
 
 
 def rebuilt(text: str, name: str) -> Any:

@@ -138,7 +138,7 @@ def module_call(
     form = FORMS.get(expr.function)
     if form is None:
         return None
-    path = _home(arguments, form, tree)
+    path = home(arguments, form, tree)
     holder = None if not path else tree.holder(path)
     if holder is None or path is None:
         return None
@@ -158,7 +158,7 @@ def module_call(
     return path
 
 
-def _home(arguments: Arguments, form: ModuleForm, tree: ModuleTree) -> tuple[str, ...] | None:
+def home(arguments: Arguments, form: ModuleForm, tree: ModuleTree) -> tuple[str, ...] | None:
     """Returns the path of the module that holds all tensors of a call under their names in ``torch.nn``."""
     homes = set()
     for name, attribute in form.tensors.items():

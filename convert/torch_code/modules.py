@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tmconvert.ir import Constant, InternalGraph, Node, TracedModule
+from tmconvert.ir.subgraphs import nested
 from tmconvert.torch_code.literals import dtype_text
-from tmconvert.torch_code.names import attribute_name, identifier, is_plain
+from tmconvert.torch_code.names import attribute_name, identifier, is_plain, name_in
 
 EMPTY = "nn.Module()"
 MOST_EMPTY = 16  # entries of a list of modules that are filled with identities
@@ -26,13 +27,22 @@ class Slot:
 
 @dataclass
 class Holder:
-    """A module of the generated code. ``made_by`` is its constructor, which makes the ``own`` tensors."""
+    """A module of the generated code. ``made_by`` is its constructor, which makes the ``own`` tensors.
+
+    ``class_name`` is that of its own class, if it has a ``forward``.
+    """
 
     made_by: str = EMPTY
     children: dict[str, Holder] = field(default_factory=dict)
     slots: dict[str, Slot] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
     settings: TracedModule | None = None
+    class_name: str = ""
+
+    @property
+    def base(self) -> str:
+        """Returns the constructor of what only holds modules."""
+        return "nn.ModuleList()" if self.is_list else EMPTY
 
     @property
     def is_list(self) -> bool:
@@ -59,11 +69,13 @@ class ModuleTree:
         self._renamed: dict[str, tuple[str, ...]] = {"": ()}
         self._modules: dict[int, tuple[str, ...]] = {}
         self._arrays: dict[int, tuple[str, ...]] = {}
+        self._addresses: dict[object, tuple[str, ...]] = {}  # of parameters, by what they are in memory
         self._add(module, "", (), self.root)
         used: dict[tuple[str, ...], Constant] = {}
-        for expr in graph:
-            if isinstance(expr, Constant):
-                self._place(expr, used)
+        for each in nested(graph):
+            for expr in each:
+                if isinstance(expr, Constant):
+                    self._place(expr, used)
 
     def _add(self, module: TracedModule, source: str, path: tuple[str, ...], holder: Holder) -> None:
         self._modules[id(module)] = path
@@ -76,6 +88,8 @@ class ModuleTree:
                 continue
             is_parameter = name not in module.buffers and tensor.dtype.kind == "f"
             holder.slots[own[-1]] = Slot(np.asarray(tensor), is_parameter)
+            if is_parameter and tensor.size:
+                self._addresses[_address(tensor)] = own
         for name, child in module.children.items():
             own = (*path, attribute_name(name, {**holder.slots, **holder.children}))
             below = f"{source}.{name}" if source else name
@@ -88,10 +102,11 @@ class ModuleTree:
             self._add(child, below, own, holder.children[own[-1]])
 
     def _place(self, expr: Constant, used: dict[tuple[str, ...], Constant]) -> None:
-        path = self._renamed.get(expr.name or "")
+        path = self._renamed.get(expr.name) if expr.name else self._addresses.get(_address(expr.value))
         path = self.aliases.get(path, path) if path else None
         holder = self.holder(path[:-1]) if path else None
-        if path and holder is not None and path[-1] in holder.slots and path not in used:
+        is_free = path not in used or _address(used[path].value) == _address(expr.value)
+        if path and holder is not None and path[-1] in holder.slots and is_free:
             used[path] = expr
             holder.slots[path[-1]].array = np.asarray(expr.value)
         else:
@@ -109,12 +124,21 @@ class ModuleTree:
         above = self._renamed.get(source) if expr.name else None
         holder = None if above is None else self.holder(self.aliases.get(above, above))
         if above is None or holder is None or holder.settings is None:
-            above, holder, name = (), self.root, identifier(expr.name or expr.output.name, "constant")
+            above, holder, name = self._scope_of(expr)
         own = attribute_name(name, {**holder.slots, **holder.children})
         is_fused = expr.name is not None and holder.settings is not None and array.dtype.kind == "f"
         is_fused = is_fused and name not in holder.settings.attributes and own == name  # type: ignore[union-attr]
         holder.slots[own] = Slot(array, is_fused, is_persistent=is_fused)
         return (*self.aliases.get(above, above), own)
+
+    def _scope_of(self, expr: Constant) -> tuple[tuple[str, ...], Holder, str]:
+        """Returns the path and the module whose ``forward`` uses a constant, and a name for it."""
+        scope = expr.source.scope if expr.source is not None else ""
+        path = self.path_of(scope) if scope and not expr.name else None
+        holder = self.holder(path) if path else None
+        if path is None or holder is None:
+            return (), self.root, identifier(expr.name or expr.output.name, "constant")
+        return path, holder, identifier(name_in(expr.output.name, identifier(scope), "constant"), "constant")
 
     def holder(self, path: tuple[str, ...]) -> Holder | None:
         """Returns the module at a path of the generated code."""
@@ -131,12 +155,13 @@ class ModuleTree:
     def drop(self, node: Node) -> None:
         """Removes an unnamed constant that the code writes as a number."""
         path = self.paths.pop(node, None)
-        if path is not None and len(path) == 1 and not self.root.slots[path[0]].is_persistent:
-            del self.root.slots[path[0]]
+        holder = None if path is None else self.holder(path[:-1])
+        if path is not None and holder is not None and not holder.slots[path[-1]].is_persistent:
+            del holder.slots[path[-1]]
 
-    def prune(self) -> None:
+    def prune(self, called: Iterable[tuple[str, ...]]) -> None:
         """Removes the modules that hold nothing and that nothing calls."""
-        named = [*self.aliases.values(), *(path[:-1] for path in self.aliases)]
+        named = [*self.aliases.values(), *(path[:-1] for path in self.aliases), *called]
         kept = {path[:end] for path in named for end in range(len(path) + 1)}
         for path, holder in reversed(list(self.walk())):
             if (
@@ -168,15 +193,24 @@ class ModuleTree:
             for name, slot in holder.slots.items()
         }
 
-    def text(self, path: tuple[str, ...]) -> str:
-        """Returns the expression of what is at a path."""
-        text, holder = "self", self.root
-        for name in path:
+    def within(self, path: tuple[str, ...], base: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Returns a path of the same tensor or module that is below ``base``; None if there is none."""
+        if path[: len(base)] == base:
+            return path
+        for other, first in self.aliases.items():
+            if other[: len(base)] == base and path[: len(first)] == first:
+                return (*other, *path[len(first) :])
+        return None
+
+    def text(self, path: tuple[str, ...], base: tuple[str, ...] = ()) -> str:
+        """Returns the expression of what is at a path, in a method of the module at ``base``."""
+        text, holder = "self", self.holder(base)
+        for name in path[len(base) :]:
             if holder is not None and holder is not self.root and holder.is_list and name in holder.children:
                 text = f"{text}[{name}]"
             else:
                 text = f"{text}.{name}" if is_plain(name) else f"getattr({text}, {name!a})"
-            holder = holder.children.get(name) if holder is not None else None  # type: ignore[assignment]
+            holder = holder.children.get(name) if holder is not None else None
         return text
 
     def definitions(self) -> list[str]:
@@ -200,8 +234,8 @@ class ModuleTree:
         assert parent is not None
         where, name = self.text(path[:-1]), path[-1]
         made = holder.made_by
-        if made == EMPTY and holder.is_list:
-            made = "nn.ModuleList()"
+        if made == EMPTY:
+            made = f"{holder.class_name}()" if holder.class_name else holder.base
         if parent is not self.root and parent.is_list:
             before = [int(other) for other in parent.children if int(other) < int(name)]
             gap = int(name) - (max(before) + 1 if before else 0)
@@ -210,6 +244,11 @@ class ModuleTree:
         if is_plain(name):
             return [f"{where}.{name} = {made}"]
         return [f"{where}.add_module({name!a}, {made})"]
+
+
+def _address(array: np.ndarray) -> object:
+    array = np.asarray(array)
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
 def _tensor(where: str, name: str, slot: Slot) -> str:

@@ -55,6 +55,21 @@ def identifier(name: str, fallback: str = "x") -> str:
     return f"{text}_" if keyword.iskeyword(text) or keyword.issoftkeyword(text) else text
 
 
+def name_in(name: str, prefix: str, other: str) -> str:
+    """Returns the name that a value has in a module whose values have ``prefix`` in front of their names.
+
+    Values that have not are named by a caller, as results are; in the module they are called ``other``.
+
+    >>> name_in("layer1_0_relu_out_2", "layer1_0", "out"), name_in("y", "layer1", "out"), name_in("y", "", "")
+    ('relu_out', 'out', 'y')
+    """
+    if not prefix:
+        return name
+    if not name.startswith(f"{prefix}_"):
+        return other
+    return re.sub(r"_\d+$", "", name.removeprefix(f"{prefix}_")) or other
+
+
 def attribute_name(name: str, taken: Collection[str]) -> str:
     """Returns ``name`` as the name of a child, parameter or buffer of a module.
 

@@ -41,7 +41,7 @@ def prepared_graph(
     own = Catalogue([dropout, *FAKE_QUANTIZE], catalogue)
     chosen = _batches(module) if dynamic_shapes is None and module.dynamic_shapes is None else dynamic_shapes
     bound = bind_model(module, IoOverrides(dynamic_shapes=chosen or {}), own)
-    flat = flatten_module(module, keeps=CLASSES)
+    flat = flatten_module(module, keeps=CLASSES, marks_calls=True)
     assert flat.graph is not None
     use_dropped(flat.graph)
     flat.vocabulary = cast("Vocabulary", DropoutVocabulary(module.vocabulary))

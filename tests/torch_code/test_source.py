@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tmconvert
+from tests.models import corpus
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir import InternalGraph
 from tmconvert.torch_code.literals import number_text
@@ -28,11 +29,11 @@ def test_readable_calls() -> None:
     code = tmconvert.load(DIGITS).code
     for line in (
         "self.depthwise.conv = nn.Conv2d(24, 24, (3, 3), padding=(1, 1), groups=24, bias=False)",
-        "stem_bn_out = self.stem.bn(stem_conv_out)",
-        "residual_add_out = residual_bn_out + stem_out",
+        "bn_out = self.bn(conv_out)",
+        "add_out = bn_out + x",
+        "stem_out = self.stem(x)",
         "max_pool_out = F.max_pool2d(residual_out, (2, 2), (2, 2))",
         "flatten_out = avg_pool_out.reshape(avg_pool_out.shape[0], 192)",
-        "# residual.first",
     ):
         assert f"        {line}\n" in code
     assert code == tmconvert.load(DIGITS).code
@@ -143,12 +144,8 @@ def test_numbers(value: object, text: str) -> None:
 
 
 def test_what_has_no_form_is_refused() -> None:
-    class Net(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
-
-    with pytest.raises(UnsupportedError, match="tm::cond has no form in PyTorch code"):
-        traced(Net(), torch.ones(2)).to_torch()
+    with pytest.raises(UnsupportedError, match="custom_user_function"):
+        tmconvert.load(corpus.model("custom_user_function")).to_torch()
     with pytest.raises(UsageError, match="TM6004"):
         InternalGraph("empty").python_code()
 
