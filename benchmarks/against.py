@@ -1,0 +1,140 @@
+"""Processor time of start-up and conversions beside another revision of tmconvert, by turns.
+
+    git worktree add ../other REVISION && python3 -m venv ../other/.venv
+    ../other/.venv/bin/pip install -e '../other[torch,runtimes]'
+    python benchmarks/against.py ../other/.venv/bin/python                    # all cases
+    python benchmarks/against.py ../other/.venv/bin/python --only help,digits --runs 31
+
+The argument is the interpreter in whose environment the other revision is installed; this one is the
+interpreter that runs the script. Each case is a new process, this and the other by turns, so that other
+work on the machine slows both. Its time is user and system time of the process and of all processes that it
+started and waited for, such as the worker of the runtimes. For PyTorch models it excludes what is before
+the conversion: the imports of PyTorch, and the model. Byte code is stored, as an installation has it, in the
+first run of each, which is not counted.
+
+Prints medians in seconds, their ratio, and the median ratio of two neighbouring runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+DIGITS = str(ROOT / "samples" / "digits.tm")
+SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite", "caffe": ".prototxt"}
+MODELS = {
+    "swin_t": """
+import torchvision_ops
+torchvision_ops.declare()
+import torchvision
+model = torchvision.models.swin_t(weights=None)
+inputs = (torch.randn(1, 3, 224, 224),)
+""",
+    "resnet50": """
+import torchvision_ops
+torchvision_ops.declare()
+import torchvision
+model = torchvision.models.resnet50(weights=None)
+inputs = (torch.randn(1, 3, 224, 224),)
+""",
+    "bert": """
+import transformers
+class Tokens(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = transformers.BertModel(transformers.BertConfig(num_hidden_layers=4))
+    def forward(self, tokens):
+        return self.net(input_ids=tokens).last_hidden_state
+model, inputs = Tokens(), (torch.randint(0, 1000, (1, 128)),)
+""",
+}
+BEFORE = """
+import os, sys, time, warnings
+warnings.simplefilter("ignore")
+sys.path.append({folder!r})
+import torch
+torch.set_num_threads(1)
+torch.manual_seed(0)
+"""
+CONVERSION = """
+model.eval()
+with torch.no_grad():
+    model(*inputs)
+print(time.process_time(), flush=True)
+import tmconvert
+"""
+
+
+class Case(NamedTuple):
+    """``arguments`` are those of Python. ``starts_late`` is whether the process prints its time at the start."""
+
+    name: str
+    arguments: list[str]
+    starts_late: bool = False
+
+
+def cases() -> list[Case]:
+    found = [Case("help", ["-m", "tmconvert", "--help"])]
+    for target, suffix in SUFFIXES.items():
+        found.append(Case(f"digits {target}", ["-m", "tmconvert", target, DIGITS, f"out{suffix}"]))
+        code = f"import tmconvert; tmconvert.to_{target}({DIGITS!r}, 'out{suffix}')"
+        found.append(Case(f"to_{target}(digits)", ["-c", code]))
+    for model, made in MODELS.items():
+        before = BEFORE.format(folder=str(Path(__file__).parent)) + made + CONVERSION
+        for target in ("onnx", "tflite"):
+            code = f"{before}tmconvert.to_{target}(model, 'out{SUFFIXES[target]}', example_inputs=inputs)"
+            found.append(Case(f"{model} {target}", ["-c", code], starts_late=True))
+        code = f"{before}tmconvert.trace(model, *inputs)"
+        found.append(Case(f"{model} trace", ["-c", code], starts_late=True))
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Variables of the measured processes: one thread, and byte code is written."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def seconds(interpreter: str, case: Case) -> float:
+    """Processor time of a case. Raises CalledProcessError when it fails."""
+    command = [interpreter, *case.arguments]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with tempfile.TemporaryDirectory() as folder:
+        with subprocess.Popen(command, cwd=folder, env=environment(), **streams) as process:
+            assert process.stdout is not None
+            printed = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    before = float(printed.split(b"\n")[0]) if case.starts_late else 0.0
+    return usage.ru_utime + usage.ru_stime - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("other", help="interpreter of the environment with the other revision")
+    parser.add_argument("--only", default="", help="words, with commas: cases whose name has one of them")
+    parser.add_argument("--runs", type=int, default=15)
+    options = parser.parse_args()
+    other = str(Path(options.other).absolute())
+    words = options.only.split(",")
+    print(f"{'case':22}{'other':>9}{'this':>9}{'ratio':>8}{'of pairs':>10}")
+    for case in cases():
+        if not any(word in case.name for word in words):
+            continue
+        pairs = [(seconds(other, case), seconds(sys.executable, case)) for _ in range(options.runs + 1)][1:]
+        theirs, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
+        of_pairs = statistics.median(mine / yours for yours, mine in pairs)
+        print(f"{case.name:22}{theirs:9.3f}{ours:9.3f}{ours / theirs:8.3f}{of_pairs:10.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
