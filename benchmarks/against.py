@@ -73,7 +73,7 @@ import tmconvert
 
 
 class Case(NamedTuple):
-    """``arguments`` are those of Python. ``starts_late`` is whether the process prints its time at the start."""
+    """``arguments`` are those of Python; with ``starts_late`` the process prints its time at the start."""
 
     name: str
     arguments: list[str]
@@ -106,12 +106,14 @@ def seconds(interpreter: str, case: Case) -> float:
     """Processor time of a case. Raises CalledProcessError when it fails."""
     command = [interpreter, *case.arguments]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with tempfile.TemporaryDirectory() as folder:
-        with subprocess.Popen(command, cwd=folder, env=environment(), **streams) as process:
-            assert process.stdout is not None
-            printed = process.stdout.read()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(command, cwd=folder, env=environment(), **streams) as process,
+    ):
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     before = float(printed.split(b"\n")[0]) if case.starts_late else 0.0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import signal
 import sys
-import traceback
 
 import click
 
@@ -48,6 +46,8 @@ def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool)
         if isinstance(known, InternalError):
             known = _reportable(known, with_traceback)
             if with_traceback:
+                import traceback
+
                 write_message(*"".join(traceback.format_exception(error)).rstrip().split("\n"))
         write_error(known)
         if as_json:
@@ -116,6 +116,8 @@ def _message(error: click.ClickException) -> str:
         return error.format_message()
     command = None if error.ctx is None else error.ctx.command
     names = [name for parameter in getattr(command, "params", ()) for name in parameter.opts]
+    import difflib
+
     near = difflib.get_close_matches(error.option_name, names, n=2, cutoff=0.8)
     return f"unknown option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
 

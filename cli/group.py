@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 import click
 
 from tmconvert.cli.failures import Carried, report_failure
-from tmconvert.cli.options import plugin_option
 from tmconvert.signals import Ended, ending_by_signals
 from tmconvert.symbolics.target_names import installed_targets
 
@@ -52,6 +50,8 @@ class CommandGroup(click.Group):
             command = command_of_package(cmd_name)
         else:
             return None
+        from tmconvert.cli.options import plugin_option
+
         if plugin_option not in command.params:
             command.params.append(plugin_option)
         return command
@@ -67,6 +67,8 @@ class CommandGroup(click.Group):
         known = self.all_commands()
         if name in known or name.startswith("-"):
             return super().resolve_command(ctx, args)
+        import difflib
+
         close = difflib.get_close_matches(name.lower(), known, n=1)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise click.UsageError(f"unknown command {name!r}{hint}", ctx)

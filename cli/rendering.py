@@ -6,7 +6,6 @@ Text that comes from a model file may hold control characters; they are shown, n
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -36,6 +35,8 @@ def write(*lines: Line) -> None:
 
 def write_json(document: object) -> None:
     """Writes one JSON document to stdout."""
+    import json
+
     write(*json.dumps(document, indent=2).split("\n"))
 
 

@@ -41,7 +41,6 @@ from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
 from tmconvert.targets.registry import target_named, target_version
 from tmconvert.torch_code import entry as _torch_code  # noqa: F401  (registers itself with TracedModule)
-from tmconvert.torch_code.folder import write_folder
 from tmconvert.transform.transformer import Transformer as Transformer
 
 if TYPE_CHECKING:
@@ -315,6 +314,8 @@ def to_folder(
     """
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, _, dynamic = model_of(model, tracing)
+    from tmconvert.torch_code.folder import write_folder
+
     return module, write_folder(module, output, class_name, catalogue(), dynamic).class_name
 
 

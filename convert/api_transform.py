@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
 from tmconvert.ir import InternalGraph, ModuleNode, Node, TracedModule
 from tmconvert.ir.graph import register_text_form
-from tmconvert.ir.parser import parse_graph as parse_text
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.transform.match import Match
-from tmconvert.transform.run_model import Inputs, run_model
+
+if TYPE_CHECKING:
+    from tmconvert.transform.match import Match
+    from tmconvert.transform.run_model import Inputs
 
 
 @entry_point
@@ -31,6 +32,8 @@ def run(model: Model, inputs: Inputs, *, watch: Sequence[str] = ()) -> dict[str,
 
     Raises LoadError; UsageError TM6003, TM6011, TM6014 for inputs that do not fit, TM6050 for unknown names.
     """
+    from tmconvert.transform.run_model import run_model
+
     return run_model(loaded(model), inputs, watch)
 
 
@@ -108,6 +111,8 @@ def parse_graph(
         from tmconvert.transform.graph_text import parse_model
 
         return parse_model(text, weights, catalogue())
+    from tmconvert.ir.parser import parse_graph as parse_text
+
     return parse_text(text, weights)
 
 

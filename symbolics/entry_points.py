@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,10 +41,9 @@ def _mentions(folder: str, group: str) -> bool:
         return True
     except OSError:  # importlib.metadata passes over it, too
         return False
+    name = group.encode()
     for path in paths:
-        try:
-            if group in Path(path, "entry_points.txt").read_text(encoding="utf-8"):
+        with contextlib.suppress(OSError), open(f"{path}/entry_points.txt", "rb", buffering=0) as file:  # noqa: PTH123
+            if name in file.read():
                 return True
-        except OSError:
-            pass
     return False

@@ -6,13 +6,14 @@ own file says of it::
     leaky_relu = Op("aten::leaky_relu", ..., traits=[Homogeneous()])
 
     weights = trait_of(call, Weights)  # of symbolics/registry.py; None where the op has no weights
+
+The classes are plain ones: each start would spend half a millisecond on making each frozen dataclass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,15 +31,15 @@ T = TypeVar("T", bound=Trait)
 # ---- layers
 
 
-@dataclass(frozen=True)
 class Weights(Trait):
     """The result sums products of operand 0 with the weight, operand 1, and adds the bias, operand 2.
 
     ``spatial`` is the number of axes after batch and channels; 0: channels are the last axis.
     """
 
-    spatial: int
-    is_transposed: bool = False
+    def __init__(self, spatial: int, is_transposed: bool = False) -> None:
+        self.spatial = spatial
+        self.is_transposed = is_transposed
 
     @property
     def output_axis(self) -> int:
@@ -50,29 +51,25 @@ class Weights(Trait):
         return 1 if self.spatial else rank - 1
 
 
-@dataclass(frozen=True)
 class MatrixProduct(Trait):
     """The result sums products of all tensor operands from position ``first`` on; those before are added."""
 
-    first: int = 0
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
 
 
-@dataclass(frozen=True)
 class NormalizesRows(Trait):
     """Each row, over the last axes, is divided by its own deviation or root mean square."""
 
 
-@dataclass(frozen=True)
 class Pool(Trait):
     """A window of the attributes ``kernel_size``, ``stride`` and ``padding`` moves over the spatial axes."""
 
 
-@dataclass(frozen=True)
 class Average(Trait):
     """Each element of the result is the mean of some elements of the operand."""
 
 
-@dataclass(frozen=True)
 class Reduction(Trait):
     """The axes ``dim``, by default all, are reduced; reducing twice is reducing the axes of both at once."""
 
@@ -80,19 +77,18 @@ class Reduction(Trait):
 # ---- elementwise
 
 
-@dataclass(frozen=True)
 class Arithmetic(Trait):
     """The result is x + other (``neutral`` 0) or x * other (``neutral`` 1), or x - other or x / other."""
 
-    neutral: int
-    is_inverse: bool = False
+    def __init__(self, neutral: int, is_inverse: bool = False) -> None:
+        self.neutral = neutral
+        self.is_inverse = is_inverse
 
     @property
     def is_product(self) -> bool:
         return self.neutral == 1
 
 
-@dataclass(frozen=True)
 class Homogeneous(Trait):
     """Channels of the first ``operands`` times s > 0 make channels of the result times s.
 
@@ -100,16 +96,17 @@ class Homogeneous(Trait):
     the result is made of, or None where they are mixed; without it each is made of its own.
     """
 
-    operands: int = 1
-    channels: Callable[..., np.ndarray | None] | None = None
+    def __init__(self, operands: int = 1, channels: Callable[..., np.ndarray | None] | None = None) -> None:
+        self.operands = operands
+        self.channels = channels
 
 
-@dataclass(frozen=True)
 class Clamp(Trait):
     """The operand is clamped to two bounds: numbers, names of attributes, or None for no bound."""
 
-    low: float | str | None
-    high: float | str | None = None
+    def __init__(self, low: float | str | None, high: float | str | None = None) -> None:
+        self.low = low
+        self.high = high
 
     def bounds(self, attributes: Mapping[str, Any]) -> tuple[Any, Any]:
         """Returns the lower and the upper bound of a call, None for no bound."""
@@ -117,22 +114,18 @@ class Clamp(Trait):
         return low, high
 
 
-@dataclass(frozen=True)
 class BoundedByOther(Trait):
     """The result is the lesser of the operands: a constant operand 1 is an upper bound for each element."""
 
 
-@dataclass(frozen=True)
 class SelfGated(Trait):
     """The result is the operand times its sigmoid."""
 
 
-@dataclass(frozen=True)
 class ChoosesByCondition(Trait):
     """Each element of the result is that of one operand or another, selected by a condition."""
 
 
-@dataclass(frozen=True)
 class Interpolates(Trait):
     """The result is images of the size ``output_size``, interpolated between the pixels of the operand."""
 
@@ -140,30 +133,27 @@ class Interpolates(Trait):
 # ---- elements that are moved
 
 
-@dataclass(frozen=True)
-class Reshaped:
+class Reshaped(NamedTuple):
     shape: Sequence[int]
 
 
-@dataclass(frozen=True)
-class Permuted:
+class Permuted(NamedTuple):
     order: Sequence[int]
 
 
-@dataclass(frozen=True)
-class Selected:
+class Selected(NamedTuple):
     axis: int
-    index: int
+    position: int
 
 
 ViewStep = Reshaped | Permuted | Selected
 
 
-@dataclass(frozen=True)
 class View(Trait):
     """The result is a view of operand 0: ``steps(rank, **attributes)`` leads from one to the other."""
 
-    steps: Callable[..., Sequence[ViewStep]]
+    def __init__(self, steps: Callable[..., Sequence[ViewStep]]) -> None:
+        self.steps = steps
 
     def of(self, call: CallFunction) -> Sequence[ViewStep]:
         """The steps of a call."""
@@ -172,85 +162,76 @@ class View(Trait):
         return self.steps(x.type.rank, **call.kwargs)
 
 
-@dataclass(frozen=True)
 class SameElements(Trait):
     """The result has the elements of the operand in the same order, in another shape or element type."""
 
 
-@dataclass(frozen=True)
 class KeepsQparams(Trait):
     """The result has the range of operand 0, and integer kernels keep its quantization parameters."""
 
 
-@dataclass(frozen=True)
 class AlongAxis(Trait):
     """The op works along the axis ``dim``, keeps the rank, and treats the other axes element by element."""
 
 
-@dataclass(frozen=True)
 class Slices(Trait):
     """The result is the indices from ``start`` to ``end`` by ``step`` along the axis ``dim``."""
 
 
-@dataclass(frozen=True)
 class Concatenates(Trait):
     """The result is a list of tensors, one after the other along the axis ``dim``."""
 
 
-@dataclass(frozen=True)
 class Identity(Trait):
     """Where the result has the type of operand 0 and ``holds(**attributes)``, it is operand 0."""
 
-    holds: Callable[..., bool]
+    def __init__(self, holds: Callable[..., bool]) -> None:
+        self.holds = holds
 
 
 # ---- indices
 
 
-@dataclass(frozen=True)
 class RanksElements(Trait):
     """A result is indices of elements chosen by size along ``dim``, where equal ones come in any order."""
 
 
-@dataclass(frozen=True)
 class IndexedRows(Trait):
     """An operand called ``indices`` addresses rows, along axis 0, of operand 0."""
 
 
-@dataclass(frozen=True)
 class IndicesBelow(Trait):
     """The elements of the operand are indices below the attribute ``extent``."""
 
-    extent: str
+    def __init__(self, extent: str) -> None:
+        self.extent = extent
 
 
 # ---- in integers
 
 
-@dataclass(frozen=True)
 class FixedRange(Trait):
     """Integer kernels have a fixed output range, independently of the measured one.
 
     In int8 it is from ``low`` to ``high``; where ``in_int16``, it is from -1 to 1 there.
     """
 
-    low: float
-    high: float
-    in_int16: bool = False
+    def __init__(self, low: float, high: float, in_int16: bool = False) -> None:
+        self.low = low
+        self.high = high
+        self.in_int16 = in_int16
 
 
-@dataclass(frozen=True)
 class Distribution(Trait):
     """The elements along ``dim`` are non-negative and sum to 1, such as attention weights."""
 
 
-@dataclass(frozen=True)
 class Elimination(Trait):
     """The decomposition divides by differences repeatedly, for which 16 bits are too few."""
 
 
-@dataclass(frozen=True)
 class IntegerSteps(Trait):
     """``function(g, **arguments)`` is a decomposition into steps with integer kernels."""
 
-    function: Callable[..., Any]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function

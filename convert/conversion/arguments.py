@@ -225,14 +225,14 @@ def check_options(target: str, options: Mapping[str, Any]) -> None:
             raise UsageError(kind.code, f"{name} must be {kind.expected}, got {type_and_value(value)}")
 
 
-def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+def check_arguments(name_of_function: str, bound: inspect.BoundArguments) -> None:
     """Raises UsageError for an argument of another kind than the table has for its name.
 
     None is right where it is the default.
     """
-    parameters = inspect.signature(function).parameters
-    for name, value in arguments.items():
-        kind = KINDS.get(f"{function.__name__}.{name}") or KINDS.get(name)
+    parameters = bound.signature.parameters
+    for name, value in bound.arguments.items():
+        kind = KINDS.get(f"{name_of_function}.{name}") or KINDS.get(name)
         if kind is None or (value is None and parameters[name].default is None):
             continue
         if not kind.fits(value):
@@ -246,11 +246,10 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
     TypeError as for any function. Raises WriteError TM5001 where the system fails: a full disk, or no working
     folder any more.
     """
-    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        check_arguments(function, signature.bind(*args, **kwargs).arguments)
+        check_arguments(function.__name__, inspect.signature(function).bind(*args, **kwargs))
         try:
             return function(*args, **kwargs)
         except OSError as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.lowering import lowered, sufficient_version, survey
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from tmconvert.targets.violation import Violation
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(NamedTuple):
     """``unsupported`` are the ops that would stop a conversion; the others are computed only without any.
 
     ``sufficient_version`` is the lowest version of the target that supports all ops. ``violations`` are

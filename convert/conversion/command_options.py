@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tmconvert.conversion.calibration_options import SETTINGS
 from tmconvert.conversion.options import (
     CONVERSION_OPTIONS,
@@ -22,7 +20,7 @@ from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.option import Option, switch
 
 # the settings are keywords of ``calibrate`` itself
-_SETTINGS = tuple(replace(option, part_of="") for option in SETTINGS)
+_SETTINGS = tuple(option._replace(part_of="") for option in SETTINGS)
 _CALIBRATE = (
     Option(
         "data",
@@ -143,7 +141,7 @@ _PARAMS_CONVERT = (
     switch("partial", "output", "Leave out tensors that the format cannot store."),
 )
 _OPS = (
-    replace(_TARGET, help="List this target only.", is_required=False, default_text="all"),
+    _TARGET._replace(help="List this target only.", is_required=False, default_text="all"),
     *VERSIONS,
     Option("search", "output", "List only ops whose name contains TEXT.", default="", metavar="TEXT"),
     JSON,
@@ -175,8 +173,8 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "ops": _OPS,
     "params check": (
         _FROM,
-        replace(
-            _TARGET, help="Target of MODEL, if it is a source model.", is_required=False, default_text="onnx"
+        _TARGET._replace(
+            help="Target of MODEL, if it is a source model.", is_required=False, default_text="onnx"
         ),
         JSON,
     ),

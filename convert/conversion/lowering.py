@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
 from tmconvert.conversion.size_ranges import SizeChecks, Trial, checked_sizes
@@ -171,8 +171,7 @@ def _unspecialized(bound: BoundModel) -> InternalError:
     return InternalError("TM9004", f"the sizes {', '.join(bound.symbols)} cannot be resolved")
 
 
-@dataclass(frozen=True)
-class _Attempt:
+class _Attempt(NamedTuple):
     """Passes and lowering at given sizes; raises SizesSettled where the journal learned more of them."""
 
     module: TracedModule

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from tmconvert.ir import TracedModule
 from tmconvert.symbolics.op import Op
 
 
-@dataclass(frozen=True)
-class PreparedModel:
+class PreparedModel(NamedTuple):
     """The source of a request, loaded or traced, and calibrated where that was requested.
 
     ``inputs`` are those to verify with, if there are some. ``overrides`` are those that are left to apply;

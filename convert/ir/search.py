@@ -12,7 +12,7 @@ from tmconvert.ir.expr import CallFunction, CallMethod, Expr
 from tmconvert.ir.function_names import name_of_function
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.torch_fx import FxGraph
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
@@ -218,29 +218,50 @@ def _called_graphs(expr: Expr) -> Sequence[Any]:
 
 def _meaning_filter(op: str) -> Callable[[Expr], bool]:
     """Returns a condition: a call computes its first result by an op of the catalogue."""
-    known: dict[object, str | None] = {}  # calls with equal arguments mean the same
+    known: dict[object, bool] = {}  # calls with equal arguments mean the same
+    graph: InternalGraph | None = None
+    vocabulary: Vocabulary | None = None  # of that graph
 
     def means(expr: Expr) -> bool:
-        if isinstance(expr, CallFunction) and expr.function == op:
-            return True
-        vocabulary = _vocabulary_of(expr)
-        if vocabulary is None or not isinstance(expr, (CallFunction, CallMethod)):
+        nonlocal graph, vocabulary
+        is_function = isinstance(expr, CallFunction)
+        if is_function:
+            called = expr.function  # type: ignore[attr-defined]
+            if called == op:
+                return True
+        elif isinstance(expr, CallMethod):
+            called = expr.method
+        else:
             return False
-        if expr.op == "call_module" and _called_graphs(expr):
+        if graph is None or expr.graph is not graph:
+            graph, vocabulary = expr.graph, _vocabulary_of(expr)
+        if vocabulary is None:
+            return False
+        if not is_function and expr.op == "call_module" and _called_graphs(expr):
             return False  # the calls of its own graph are searched
-        key = (expr.target, str(map_leaves(_description, (expr.args, expr.kwargs))))
+        options = _description(expr.kwargs) if expr.kwargs else None
+        key = (is_function, called, id(expr.vocabulary), options, *map(_description, expr.args))
         if key not in known:
-            known[key] = vocabulary.result_op(expr)
-        return known[key] == op
+            known[key] = vocabulary.result_op(expr) == op
+        return known[key]
 
     return means
 
 
-def _description(leaf: object) -> object:
-    """Returns what the meaning of a call depends on: the type of a tensor, the module, a number."""
-    if isinstance(leaf, TensorNode):
-        return leaf.shape, leaf.dtype, leaf.qparams
-    return id(leaf.owner) if isinstance(leaf, ModuleNode) else leaf
+def _description(tree: Any) -> object:
+    """Returns what the meaning of a call depends on, hashable: types of tensors, modules, numbers."""
+    if isinstance(tree, TensorNode):
+        qparams = tree.qparams
+        return tree.shape, tree.dtype, None if qparams is None else str(qparams)
+    if isinstance(tree, ModuleNode):
+        return id(tree.owner)
+    if isinstance(tree, (tuple, list)):
+        return (type(tree), *map(_description, tree))
+    if isinstance(tree, dict):
+        return tuple((name, _description(part)) for name, part in tree.items())
+    if isinstance(tree, slice):
+        return slice, *map(_description, (tree.start, tree.stop, tree.step))
+    return type(tree), str(tree)  # of numbers too: 1, 1.0 and True are equal
 
 
 def _vocabulary_of(expr: Expr) -> Vocabulary | None:

@@ -6,9 +6,8 @@ operators in float. Lowering and each rewriting record what they make, so that n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tmconvert.ir.types import QParams
 
@@ -32,8 +31,7 @@ class Role(Enum):
     PART = "an intermediate result or an operand of the operators that compute it"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """The ``node`` of the lowered graph that a tensor of the file represents, and its ``role``.
 
     ``is_inner`` is True for tensors that no node names: intermediate results of the operators that compute

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], list[str], "TargetGraph"]
 
 
-@dataclass(frozen=True, slots=True)
-class Quantization:
+class Quantization(NamedTuple):
     """Quantization of a TFLite tensor: real = scale * (q - zero_point), per index of ``axis`` or per tensor.
 
     ``scale`` is float32; ``zero_point`` int64, or None where all are 0.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""(?P<space>[\s,;]+|\#[^\n]*)
@@ -29,8 +29,7 @@ class PrototxtError(Exception):
         self.line = line
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """``name: text`` or ``name { entries }``; a list of values becomes several entries."""
 
     name: str

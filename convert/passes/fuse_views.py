@@ -59,7 +59,7 @@ class _View:
         if isinstance(step, Reshaped):
             return self.reshape(step.shape)
         if isinstance(step, Selected):
-            return self.select(step.axis, step.index)
+            return self.select(step.axis, step.position)
         self.permute(step.order)
         return True
 

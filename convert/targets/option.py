@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Group = Literal["input", "output", "shapes", "quantization", "calibration", "tracing", "debugging"]
 # group -> heading, in the order of help texts and documents
@@ -21,8 +20,7 @@ HEADINGS: dict[Group, str] = {
 Kind = Literal["switch", "count", "integer", "text", "path", "names", "numbers", "entries"]
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One option: a keyword of Python functions and a flag of the command line.
 
     ``name`` is the keyword. The flag is the same with hyphens, ``--no-NAME`` for a switch that is on by

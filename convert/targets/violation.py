@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Violation:
+class Violation(NamedTuple):
     """A violated rule: the layer (may be empty), the problem, and the remedy.
 
     ``confirmed`` is false where no document confirms the rule.

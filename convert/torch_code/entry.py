@@ -1,4 +1,7 @@
-"""Registers the methods of TracedModule and InternalGraph that write code."""
+"""Registers the methods of TracedModule and InternalGraph that write code.
+
+The generator is imported when one of them is called: conversions do not need it.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,19 @@ from tmconvert.errors import UsageError
 from tmconvert.ir import InternalGraph, ModuleNode, TracedModule
 from tmconvert.ir.code_generator import register_code_generator
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.torch_code.build import torch_module
-from tmconvert.torch_code.folder import write_folder
-from tmconvert.torch_code.source import generate
 
 
 class TorchCode:
     """Generates code of PyTorch; see ``ir.code_generator.CodeGenerator``."""
 
     def module(self, module: TracedModule, dynamic_shapes: Mapping[str, Any] | None) -> Any:
+        from tmconvert.torch_code.build import torch_module
+
         return torch_module(module, catalogue(), dynamic_shapes)
 
     def text(self, module: TracedModule) -> str:
+        from tmconvert.torch_code.source import generate
+
         return generate(module, catalogue()).text
 
     def graph_text(self, graph: InternalGraph) -> str:
@@ -41,6 +45,8 @@ class TorchCode:
         class_name: str | None,
         dynamic_shapes: Mapping[str, Any] | None,
     ) -> None:
+        from tmconvert.torch_code.folder import write_folder
+
         write_folder(module, folder, class_name, catalogue(), dynamic_shapes)
 
 

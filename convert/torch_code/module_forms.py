@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from tmconvert.torch_code.modules import Holder, ModuleTree
 Arguments = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class ModuleForm:
+class ModuleForm(NamedTuple):
     """A class of ``torch.nn`` for an op: its tensors by argument of the op, and its constructor.
 
     ``operand`` is the argument that ``forward`` takes; ``optional`` tensors may be None. ``make`` returns the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from torch import Tensor, nn
 """
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """A class in Python, and its weights by path."""
 
     text: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ TOLERANCES: dict[str, float] = {
 }
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """The difference of one output of a file from the reference.
 
     ``max_error`` is max|actual - expected| / max|expected| over finite elements; the absolute error
@@ -74,7 +73,7 @@ def check(
     comparisons = compare(actual, expected, names)
     if tolerances is not None:
         pairs = zip(comparisons, tolerances, strict=True)
-        comparisons = [replace(each, tolerance=tolerance) for each, tolerance in pairs]
+        comparisons = [each._replace(tolerance=tolerance) for each, tolerance in pairs]
     return refuse_wrong(comparisons)
 
 

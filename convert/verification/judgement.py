@@ -7,7 +7,6 @@ order of elements that are equal. Both are shown for the outputs at hand, never 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -93,5 +92,5 @@ def _but_for_rounding(
         each, wanted = comparisons[number], expected[number]
         if noise and (is_second or float(np.max(np.abs(wanted))) <= MARGIN * noise):
             off = float(np.max(np.abs(actual[number].astype(np.float64) - wanted)))
-            found[number] = replace(each, max_error=off / (noise / UNIT), tolerance=MARGIN * UNIT)
+            found[number] = each._replace(max_error=off / (noise / UNIT), tolerance=MARGIN * UNIT)
     return found

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(NamedTuple):
     """A tensor: float32 values (or plain integers), the scale, and the real range.
 
     ``step`` is 0 for what has no QParams.

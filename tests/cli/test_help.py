@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -16,6 +17,7 @@ from tmconvert.cli.options import GroupedOption
 from tmconvert.conversion.command_options import COMMAND_OPTIONS
 from tmconvert.targets.option import HEADINGS
 
+DIGITS = Path(__file__).parents[2] / "samples" / "digits.tm"
 HEAVY = {"cv2", "flatbuffers", "google.protobuf", "numpy", "onnx", "onnxruntime", "rich", "tflite", "torch"}
 
 LOADED = """
@@ -41,12 +43,20 @@ def test_help_loads_no_command_and_nothing_heavy() -> None:
     modules = loaded_after(["--help"], ["--version"])
     assert not HEAVY & modules
     assert not {f"tmconvert.cli.commands.{name}" for name in COMMANDS} & modules
+    assert "tmconvert.conversion.options" not in modules
 
 
 def test_help_of_commands_loads_nothing_heavy() -> None:
     modules = loaded_after(*([name, "--help"] for name in COMMANDS), ["explain", "TM2003"])
     assert not HEAVY & modules
     assert {f"tmconvert.cli.commands.{name}" for name in COMMANDS} <= modules
+
+
+def test_a_conversion_loads_no_code_for_transformations(tmp_path: Path) -> None:
+    modules = loaded_after(["onnx", str(DIGITS), str(tmp_path / "out.onnx"), "--no-verify"])
+    unused = {"torch_code.build", "torch_code.source", "transform.match", "transform.run_model", "ir.parser"}
+    assert "tmconvert.targets.onnx.writer" in modules
+    assert not {f"tmconvert.{name}" for name in unused} & modules
 
 
 def test_help_lists_each_command_with_a_line() -> None:

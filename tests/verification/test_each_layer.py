@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,7 @@ def doubled(value: Value, at: int) -> Change:
         assert value.quantization is not None
         scale = value.quantization.scale.copy()
         scale[at] *= 2
-        value.quantization = replace(value.quantization, scale=scale)
+        value.quantization = value.quantization._replace(scale=scale)
 
     return change
 
@@ -103,7 +102,7 @@ def shifted(value: Value) -> Change:
         zero = value.quantization.zero_point
         moved = np.zeros(len(value.quantization.scale), np.int64) if zero is None else zero.copy()
         moved[0] += 1
-        value.quantization = replace(value.quantization, zero_point=moved)
+        value.quantization = value.quantization._replace(zero_point=moved)
 
     return change
 

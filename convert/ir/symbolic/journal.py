@@ -21,8 +21,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tmconvert.errors import Refusal
 
@@ -41,8 +40,7 @@ _RELATIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(NamedTuple):
     """A guard: the sign of ``difference`` is one of ``signs``; the call at ``place`` depends on it.
 
     ``is_ours`` says that the model did not ask: a pass or the lowering did.

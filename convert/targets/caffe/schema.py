@@ -6,9 +6,8 @@ A private pool, so that another caffe.proto in the process (there are many forks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -30,8 +29,7 @@ _SCALARS = {
 }
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(NamedTuple):
     """The message classes of a dialect, and for each layer type the field with its attributes.
 
     ``unconfirmed`` are those fields whose number is a guess: they are for the text alone.

@@ -236,7 +236,7 @@ class _Pairs:
         """Records ``made`` as a form of ``value`` of the float graph."""
         origin = self.source.origins.get(value)
         if origin is not None:
-            self.made.graph.origins[made] = replace(origin, role=role, qparams=qparams, plain=value)
+            self.made.graph.origins[made] = origin._replace(role=role, qparams=qparams, plain=value)
         return made
 
     def _in_file(self, value: Value) -> QParams:
@@ -321,7 +321,7 @@ class _Stored:
 
 def _without_qparams(graph: TargetGraph) -> dict[Value, Origin]:
     """Returns the origins of a float graph, for tensors without pairs."""
-    return {value: replace(origin, qparams=None) for value, origin in graph.origins.items()}
+    return {value: origin._replace(qparams=None) for value, origin in graph.origins.items()}
 
 
 def _resolved_qparams(graph: TargetGraph) -> dict[int, QParams]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ FUNCTIONS = Table()
 OBSERVER_PACKAGE = "megengine.quantization.observer."
 
 
-@dataclass(frozen=True)
-class Quantizer:
+class Quantizer(NamedTuple):
     """QParams of an observer and a fake quant. ``applied`` is whether values are rounded.
 
     ``scale`` and ``zero_point`` are arrays that MegEngine would broadcast against the tensor.
@@ -69,7 +67,7 @@ class Quantizer:
         """Returns the quantizer of a tensor whose first two axes were merged."""
         scale, zero_point = np.broadcast_arrays(self.scale, self.zero_point)
         shape = [-1, *scale.shape[2:]]
-        return replace(self, scale=scale.reshape(shape), zero_point=zero_point.reshape(shape))
+        return self._replace(scale=scale.reshape(shape), zero_point=zero_point.reshape(shape))
 
     def apply(self, g: Emitter, value: AdapterValue) -> Any:
         """Fake-quantizes ``value``, or only annotates it."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,7 @@ from tmconvert.ir.emitter import Emitter
 MODULES = Table("megengine.module.qat.")
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """A layer with a weight. ``child`` is its name in modules with a batch norm.
 
     ``call(g, module, inp, weight, bias)`` computes it. ``column(channels, groups)`` is the shape in

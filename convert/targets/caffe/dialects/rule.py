@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """A limit that a dialect sets.
 
     ``layers`` are the types it is for (none: all), ``quantity`` a name of ``caffe/quantities.py``,

@@ -108,8 +108,8 @@ class _Integers(Parts):
         """
         origin = self.source.origins.get(value)
         if origin is not None:
-            self.made.graph.origins[made] = replace(
-                origin, role=role or origin.role, qparams=qparams, plain=value
+            self.made.graph.origins[made] = origin._replace(
+                role=role or origin.role, qparams=qparams, plain=value
             )
         return made
 
@@ -118,7 +118,7 @@ class _Integers(Parts):
         origins = self.made.graph.origins
         if other in origins:
             origins[made] = origins[other]
-            origins[other] = replace(origins[other], role=role)
+            origins[other] = origins[other]._replace(role=role)
 
     def _forget_unused(self) -> None:
         """Removes inferred QParams from tensors that only float operators use."""

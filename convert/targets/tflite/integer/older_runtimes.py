@@ -65,7 +65,7 @@ class _Older:
         """Returns the integers in 16 bits, minus the zero point, by an exact sum."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None and x.quantization is not None and x.quantization.zero_point is not None
-        quantization = replace(x.quantization, zero_point=np.zeros(1, np.int64))
+        quantization = x.quantization._replace(zero_point=np.zeros(1, np.int64))
         wide = self._value(operator, "wide", result.dtype, quantization)
         data = np.array(-int(x.quantization.zero_point[0]), result.dtype)
         zero = Value(self.names.free(f"{result.name}_zero"), result.dtype, (), data, quantization)
@@ -102,7 +102,7 @@ class _Older:
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None and result.quantization is not None
         count = int(np.prod(x.shape)) // max(int(np.prod(result.shape)), 1)
-        quantization = replace(result.quantization, scale=result.quantization.scale / np.float32(count))
+        quantization = result.quantization._replace(scale=result.quantization.scale / np.float32(count))
         mean = self._value(operator, "mean", result.dtype, quantization)
         scale = Quantization(np.array([count], np.float32), 0, np.zeros(1, np.int64))
         one = Value(

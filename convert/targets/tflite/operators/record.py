@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.element_types import TABLE
@@ -32,8 +32,7 @@ INT8, INT16 = frozenset({"int8"}), frozenset({"int16"})
 ALL_AXES, FIRST_AXIS, LAST_AXIS = slice(None), slice(0, 1), slice(-1, None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Weights:
+class Weights(NamedTuple):
     """Input indices of activations, weights and bias, and the output-channel axis of the weights."""
 
     x: int
@@ -42,8 +41,7 @@ class Weights:
     axis: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class DynamicRange:
+class DynamicRange(NamedTuple):
     """A kernel for int8 weights with float32 activations.
 
     ``weight`` and ``x`` are the input indices of the weights and the activations. ``since`` is the N of the
@@ -58,8 +56,7 @@ class DynamicRange:
     says_asymmetric: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class NotEmpty:
+class NotEmpty(NamedTuple):
     """Restrictions of LiteRT on tensors without elements.
 
     The first ``operands`` inputs must not be empty along ``axes``, nor the result. One that may be is padded
