@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,7 +86,17 @@ class Runtime(Protocol):
 
 
 def installed_version(package: str) -> str:
-    """Returns the version of a package."""
+    """Returns the version of an installed package.
+
+    The name of its folder of metadata has it. ``importlib.metadata``, which also finds packages in archives,
+    takes 30 ms to import.
+    """
+    wanted = package.replace("-", "_").lower()
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder or "."):  # noqa: PTH208
+                if name.endswith(".dist-info") and name.lower().startswith(f"{wanted}-"):
+                    return name.removesuffix(".dist-info")[len(wanted) + 1 :]
     from importlib.metadata import version
 
     return version(package)
