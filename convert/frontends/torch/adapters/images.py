@@ -10,10 +10,11 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.torch.adapters.dynamic_resizing import averaged, resized_dynamically
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import cast, rank, static_ints
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 
@@ -53,6 +54,8 @@ def interpolate(
         extents = g.type(input).shape[2:]
         sizes = [scaled(extent, factor) for extent, factor in zip(extents, factors, strict=True)]
         scales = None if recompute_scale_factor else [float(factor) for factor in factors]
+    if mode == "area" and is_symbolic((g.type(input).shape[2:], list(sizes))):
+        return averaged(g, input, sizes)
     if mode == "area":
         return g.call(f"aten::adaptive_avg_pool{axes}d", input, sizes)
     name = MODES.get((f"{mode}-aa" if antialias else mode, axes))
@@ -83,6 +86,9 @@ def _resized(
     if align_corners:
         scales = None
     dtype = g.type(x).dtype
+    made = None if align_corners else resized_dynamically(g, name, x, sizes, scales)
+    if made is not None:
+        return made
     if dtype.kind == "f":
         return g.call(f"aten::{name}", x, list(sizes), *corners, scales=scales)
     if corners:
