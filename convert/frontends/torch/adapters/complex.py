@@ -158,6 +158,31 @@ def angle(g: Emitter, input: Complex) -> Any:
     return g.call("aten::atan2", input.imag, input.real)
 
 
+def complex_filled(g: Emitter, size: AdapterValue, value: complex, dtype: np.dtype) -> Complex:
+    """Returns a complex tensor of shape ``size`` filled with one number."""
+    if is_tensor(value):
+        raise Refusal("a complex tensor that is filled with the element of a tensor is not supported")
+    from tmconvert.frontends.torch.adapters.creation import filled
+
+    number, part = complex(value), np.dtype(PART_NAMES[dtype.name])
+    return Complex(filled(g, size, number.real, part), filled(g, size, number.imag, part))
+
+
+@COMPLEX.add("full_like")
+def full_like(
+    g: Emitter, input: Complex, fill_value: complex, *, dtype: AdapterValue = None, **options: AdapterValue
+) -> Any:
+    type_ = g.type(input.real)
+    if dtype is not None:
+        raise Refusal("full_like of a complex tensor in another element type is not supported")
+    return complex_filled(g, list(type_.shape), fill_value, np.result_type(type_.dtype, np.complex64))
+
+
+@COMPLEX.add("ones_like")
+def ones_like(g: Emitter, input: Complex, **options: AdapterValue) -> Any:
+    return full_like(g, input, 1, **options)
+
+
 # ---- arithmetic
 
 
@@ -370,9 +395,10 @@ _MOVES = """
     concat concatenate constant_pad_nd contiguous cpu cumsum data detach diag_embed diagonal
     diagonal_scatter diff dstack empty_like expand expand_as fft_fftshift fft_ifftshift flatten flip
     fliplr flipud gather __getitem__ hstack index index_add index_copy index_select linalg_diagonal
-    masked_select mean moveaxis movedim mT nan_to_num narrow __neg__ neg negative numpy_T pad permute
+    masked_select mean moveaxis movedim mT nan_to_num narrow __neg__ neg negative new_empty new_zeros numel
+    numpy_T pad permute
     __pos__ positive ravel repeat repeat_interleave requires_grad_ reshape reshape_as resolve_conj
-    resolve_neg roll rot90 scatter_add select select_copy select_scatter slice slice_scatter split
+    resolve_neg roll rot90 scatter_add select select_copy select_scatter size slice slice_scatter split
     split_with_sizes squeeze _stack stack sum swapaxes swapdims T t take_along_dim tensor_split tile
     trace transpose tril triu unbind unbind_copy unflatten unfold unsafe_chunk unsafe_split _unsafe_view
     unsqueeze view view_as view_copy vstack zero zeros_like

@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
+from tmconvert.frontends.torch.adapters.sizes import Quotient, as_quotient, quotient_tensor
 from tmconvert.frontends.torch.adapters.values import (
     DEFAULT,
     cast,
@@ -31,7 +32,11 @@ MOST = 1 << 26  # numbers in a row
 
 
 def filled(g: Emitter, size: Any, value: Any, dtype: Any) -> Any:
-    """Returns a tensor of shape ``size`` filled with one value."""
+    """Returns a tensor of shape ``size`` filled with one value; for a complex dtype a Complex."""
+    if kind_of(np.dtype(dtype)) == 3:
+        from tmconvert.frontends.torch.adapters.complex import complex_filled
+
+        return complex_filled(g, size, value, np.dtype(dtype))
     if is_tensor(value):
         scalar = cast(g, value, dtype)
     else:
@@ -155,6 +160,7 @@ def tensor(g: Emitter, data: AdapterValue, *, dtype: AdapterValue = None, **opti
     if is_tensor(data):
         return data if dtype is None else cast(g, data, dtype_called(dtype))
     flat, shape = _unnested(data)
+    flat = [quotient_tensor(g, each) if isinstance(each, Quotient) else each for each in flat]
     kinds = [_of_number(g, each) for each in flat] or [DEFAULT]
     wanted = _dtype(dtype, max(kinds, key=kind_of))
     if not any(is_tensor(each) for each in flat):
@@ -201,10 +207,13 @@ def arange(g: Emitter, *bounds: AdapterValue, dtype: AdapterValue = None, **opti
     places = ("start", "end", "step") if len(given) > 1 else ("end",)
     found = {"start": 0, "step": 1} | dict(zip(places, given, strict=False)) | named
     numbers = [found[key] for key in ("start", "end", "step")]
-    has_float = any(isinstance(each, float) for each in numbers)
+    is_dynamic = is_symbolic(numbers) or any(isinstance(each, Quotient) for each in numbers)
+    has_float = any(isinstance(each, (float, Quotient)) for each in numbers)
     wanted = _dtype(dtype, DEFAULT if has_float else np.int64)
-    if is_symbolic(numbers):
+    if is_dynamic:
         whole = [int(each) if isinstance(each, float) and each.is_integer() else each for each in numbers]
+        if any(isinstance(each, (float, Quotient)) for each in whole):
+            return _dynamic_floats(g, numbers, wanted)
         return cast(g, g.call("aten::arange", *whole), wanted)
     if kind_of(wanted) < 2:  # torch rounds before it counts
         numbers, has_float = [int(each) for each in numbers], False
@@ -213,6 +222,20 @@ def arange(g: Emitter, *bounds: AdapterValue, dtype: AdapterValue = None, **opti
     _check_count(count)
     numbers = start + np.arange(count, dtype=np.float64 if has_float else np.int64) * step
     return g.constant(numbers.astype(wanted))
+
+
+def _dynamic_floats(g: Emitter, numbers: list[Any], dtype: np.dtype) -> Any:
+    """``start + i * step`` below ``end``, where the number of elements depends on dynamic sizes."""
+    start, end, step = map(as_quotient, numbers)
+    if is_symbolic(step.numerator) or kind_of(dtype) != 2:
+        raise Refusal("a range of a dynamic number of fractions, in steps of a dynamic size or to integers")
+    size = end.numerator * start.denominator - start.numerator * end.denominator
+    size, unit = size * step.denominator, start.denominator * end.denominator * step.numerator
+    if unit < 0:
+        size, unit = -size, -unit
+    places = Term(g, g.call("aten::arange", 0, maximum((size + unit - 1) // unit, 0))).to(dtype)
+    first = Term(g, quotient_tensor(g, start)).to(dtype)
+    return (places * (step.numerator / step.denominator) + first).value
 
 
 @ATEN.add("range")

@@ -279,10 +279,10 @@ polygamma
 
 COMPLEX = {
     "complex": """
-view_as_real real imag abs absolute __abs__ angle add __add__ __radd__ sub subtract __sub__ rsub __rsub__ mul
-multiply __mul__ __rmul__ div true_divide divide __truediv__ __rtruediv__ __rdiv__ reciprocal square pow
-__pow__ __rpow__ exp log sqrt conj conj_physical _conj sgn sin cos eq __eq__ ne __ne__ not_equal isnan isinf
-isfinite
+view_as_real real imag abs absolute __abs__ angle full_like ones_like add __add__ __radd__ sub subtract
+__sub__ rsub __rsub__ mul multiply __mul__ __rmul__ div true_divide divide __truediv__ __rtruediv__ __rdiv__
+reciprocal square pow __pow__ __rpow__ exp log sqrt conj conj_physical _conj sgn sin cos eq __eq__ ne __ne__
+not_equal isnan isinf isfinite
 """,
     "fourier": """
 fft_fft fft_ifft fft_irfft fft_hfft fft_fftn fft_ifftn fft_irfftn fft_hfftn fft_fft2 fft_ifft2 fft_irfft2

@@ -6,6 +6,8 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.ir.emitter import Emitter
@@ -25,7 +27,7 @@ EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
 class Quotient:
     """A symbolic size divided by a number: the value of a float until it is rounded to a size."""
 
-    def __init__(self, numerator: Dim, denominator: int) -> None:
+    def __init__(self, numerator: Dim | int, denominator: int) -> None:
         self.numerator, self.denominator = numerator, denominator
 
     def scaled(self, factor: Fraction) -> Quotient:
@@ -41,12 +43,33 @@ class Quotient:
     __int__ = __float__ = __index__ = _refused
 
 
+def as_quotient(number: Any) -> Quotient:
+    """Returns a size or a number as a quotient of integers."""
+    if isinstance(number, (Quotient, Dim)):
+        return number if isinstance(number, Quotient) else Quotient(number, 1)
+    from fractions import Fraction
+
+    exact = Fraction(number).limit_denominator(EXACT)
+    return Quotient(exact.numerator, exact.denominator)
+
+
+def quotient_tensor(g: Emitter, value: Quotient) -> Any:
+    """Returns the value of a quotient as a float32 tensor of rank 0."""
+    over = g.constant(value.numerator, np.float32)
+    return g.call("aten::div", over, g.constant(np.float32(value.denominator)))
+
+
 def _calculation(name: str) -> None:
     compute = getattr(operator, name)
 
     def adapter(g: Emitter, left: AdapterValue, right: AdapterValue) -> Any:
         if name in ("mul", "truediv") and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
             return _product(left, right, is_quotient=name == "truediv")
+        is_float = any(isinstance(x, (float, Quotient)) for x in (left, right))
+        if name in ("add", "sub") and is_float and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
+            first, second = as_quotient(left), as_quotient(right)
+            numerators = first.numerator * second.denominator, second.numerator * first.denominator
+            return Quotient(compute(*numerators), first.denominator * second.denominator)
         return compute(left, right)
 
     FUNCTIONS.add(f"operator.{name}")(adapter)
