@@ -259,9 +259,12 @@ def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
 
 def _first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source]:
     """Returns the first difference in words, and the user's line."""
-    numbering: tuple[dict[Value, int], dict[Value, int]] = ({}, {})
+    numbering = _Numbering(), _Numbering()
     of_data = when != "at another size"
-    steps = [list(_steps(tape.top)) if of_data else _with_effect(tape) for tape in (first, second)]
+    steps = [
+        numbers.without_layouts(list(_steps(tape.top)) if of_data else _with_effect(tape))
+        for tape, numbers in zip((first, second), numbering, strict=True)
+    ]
     previous: Record | Scope | None = None
     for one, two in zip(*steps, strict=False):
         keys = [_key(step, numbers) for step, numbers in zip((one, two), numbering, strict=True)]
@@ -298,6 +301,40 @@ def _with_effect(tape: Tape) -> list[Record | Scope]:
     return kept[::-1]
 
 
+_LAYOUTS = frozenset(("contiguous", "torch.ops.aten.contiguous.default"))
+
+
+class _Numbering:
+    """Numbers of the Values of a tape, in the order of their first use.
+
+    A change of layout keeps the number: whether a tensor is contiguous depends on its sizes, and one that is
+    gets no call on the tape.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Value, int] = {}
+        self._sources: dict[Value, Value] = {}
+
+    def without_layouts(self, steps: Sequence[Record | Scope]) -> list[Record | Scope]:
+        """Returns the steps that are no change of layout, and keeps what the others are of."""
+        kept = []
+        for step in steps:
+            source = step.args[0] if isinstance(step, Record) and step.name in _LAYOUTS else None
+            if isinstance(source, Value) and source.captured is None and isinstance(step.result, Value):
+                self._sources[step.result] = self._sources.get(source, source)
+            else:
+                kept.append(step)
+        return kept
+
+    def number(self, value: Value) -> int:
+        """Returns the number of the Value; a new one gets the next."""
+        return self._numbers.setdefault(self._sources.get(value, value), len(self._numbers))
+
+    def known(self, value: Value) -> int | None:
+        """Returns the number of the Value, if it has one."""
+        return self._numbers.get(self._sources.get(value, value))
+
+
 def _values(tree: object) -> set[Value]:
     return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
 
@@ -306,8 +343,8 @@ def _unmatched_guards(first: Tape, second: Tape) -> set[Record]:
     """Returns the guards of ``first`` that ``second`` decides differently, or does not have."""
     shown: list[dict[Any, Record]] = []
     for tape in (first, second):
-        numbers: dict[Value, int] = {}
-        for step in _with_effect(tape):
+        numbers = _Numbering()
+        for step in numbers.without_layouts(_with_effect(tape)):
             _key(step, numbers)
         shown.append(
             {repr(_calculated(step, numbers, calculations)): step for step, calculations in _guards(tape)}
@@ -328,13 +365,13 @@ def _guards(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
                 calculations[value] = step
 
 
-def _calculated(step: Record, numbers: dict[Value, int], calculations: Mapping[Value, Record]) -> Any:
+def _calculated(step: Record, numbers: _Numbering, calculations: Mapping[Value, Record]) -> Any:
     """Returns a comparison or computation with its operands expanded."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Value) and value in calculations:
             return _calculated(calculations[value], numbers, calculations)
-        return ("value", numbers.get(value)) if isinstance(value, Value) else (type(value).__name__, value)
+        return ("value", numbers.known(value)) if isinstance(value, Value) else (type(value).__name__, value)
 
     return (step.name, *map_leaves(leaf, step.args))
 
@@ -350,14 +387,14 @@ def _steps(scope: Scope) -> Iterator[Record | Scope]:
             yield from _steps(inner)
 
 
-def _key(step: Record | Scope, numbers: dict[Value, int]) -> Any:
+def _key(step: Record | Scope, numbers: _Numbering) -> Any:
     """Returns the step without data that is specific to one run."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, Value):
             if value.captured is not None:
                 return _Data(value.captured)
-            return numbers.setdefault(value, len(numbers))
+            return numbers.number(value)
         if isinstance(value, Scope):
             return value.path
         if isinstance(value, float) and math.isnan(value):
