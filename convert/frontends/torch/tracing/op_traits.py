@@ -68,7 +68,8 @@ def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object]) -> 
     if own == "tensor_split":
         return any(value.depends for value in values[1:])
     if own == "repeat_interleave":
-        return any(value.depends for value in (values[1:] or values))  # of repeats alone, too
+        repeats = kwargs.get("repeats", (*args, None)[min(len(args), 2) - 1])
+        return isinstance(repeats, Value) and repeats.depends
     return False
 
 

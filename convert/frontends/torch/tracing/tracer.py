@@ -112,16 +112,16 @@ def trace_module(
         rerun.remember(found.example(), difference)
         return found.tape
 
-    checks = _size_checks(first, inputs, symbols, resized)
-    traced = first.traced()
-
     def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
         return run({name: change(tensor) for name, tensor in inputs.items()})
 
+    has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)
+    decided = agreement.decided_by_data(first.tape, lambda change: changed(change).tape) if has_data else ""
+    checks = _size_checks(first, inputs, symbols, resized)
+    traced = first.traced()
     if first.recorder.follows_gradients:
         _check_gradients(traced, changed(agreement.moved))
-    if first.recorder.has_open_sizes or first.tape.data_texts:
-        _check_decisions(traced, first, lambda change: changed(change).tape, freeze_control_flow)
+    _check_decisions(traced, decided, freeze_control_flow)
     _leave_open(traced, wanted, symbols, checks)
     if any((traced.dynamic_shapes or {}).values()):
         traced.notes += [_text_note(place) for place in first.tape.texts]
@@ -254,9 +254,8 @@ def _check_gradients(traced: TracedModule, other: _Run) -> None:
         )
 
 
-def _check_decisions(traced: TracedModule, run: _Run, rerun: Any, freeze_control_flow: bool) -> None:
-    """Rejects, or notes, a conversion of a data-dependent size to a plain Python number."""
-    found = agreement.decided_by_data(run.tape, rerun)
+def _check_decisions(traced: TracedModule, found: str, freeze_control_flow: bool) -> None:
+    """Rejects, or notes, a conversion of a data-dependent size to a plain Python number, found at a line."""
     if found and not freeze_control_flow:
         raise UnsupportedError(
             "TM2011",
