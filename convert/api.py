@@ -134,6 +134,7 @@ def to_onnx(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    names: str | None = None,
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,
@@ -153,7 +154,8 @@ def to_onnx(
     ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes say which had to be fixed, and where.
     Where the model does the same in a range only, TM2030 is raised unless ``accept_range``, with which the
     file and ``report.ranges`` have the range. ``inputs`` and ``outputs`` are nodes between which the model
-    is cut; ``rename`` gives inputs and outputs other names. ``qparams`` is a file for parameters in
+    is cut; ``rename`` gives inputs and outputs other names, ``names="optimum"`` those that runtimes of
+    decoders expect for caches (docs/how-to/decoders.md). ``qparams`` is a file for parameters in
     ``qparams_format`` (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their
     grids. ``input_grids`` are for inputs without a stub. ``calibration`` is data of ``calibrate`` for a
     float model, ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on.
@@ -193,6 +195,7 @@ def to_tflite(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    names: str | None = None,
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,
@@ -235,6 +238,7 @@ def to_caffe(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    names: str | None = None,
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,

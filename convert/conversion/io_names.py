@@ -25,8 +25,8 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
 
     ``result`` is that of the source: its nodes have their names also where a call passes on what it got.
     """
-    named = list(_output_names(graph.result, ()))
-    sources = [node for _, node in _output_names(result, ())]
+    named = list(_output_names(graph.result))
+    sources = [node for _, node in _output_names(result)]
     if len(sources) != len(named):  # a node that was recorded as one tensor and is several
         sources = [node for _, node in named]
     outputs = [name or source.name for (name, _), source in zip(named, sources, strict=True)]
@@ -54,24 +54,30 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
 
 def written_outputs(graph: InternalGraph) -> dict[str, Node]:
     """Returns the outputs of a flat graph by their names in the written file."""
-    named = list(_output_names(graph.result, ()))
+    named = list(_output_names(graph.result))
     names = [name or node.name for name, node in named]
     _unique(names, [node.name for node in graph.inputs])
     return dict(zip(names, (node for _, node in named), strict=True))
 
 
-def _output_names(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, Node]]:
-    """Returns (name, or an empty one if only positions identify it; node) of each output, in order."""
+def output_paths(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Node]]:
+    """Yields the keys and positions that lead to each output, and the output, in order."""
     if isinstance(tree, dict):
         for key, child in tree.items():
-            yield from _output_names(child, (*path, str(key)))
+            yield from output_paths(child, (*path, str(key)))
     elif isinstance(tree, (list, tuple)):
         for index, child in enumerate(tree):
-            yield from _output_names(child, (*path, index))
+            yield from output_paths(child, (*path, index))
     elif isinstance(tree, Node):
+        yield path, tree
+
+
+def _output_names(tree: Any) -> Iterator[tuple[str, Node]]:
+    """Returns (name, or an empty one if only positions identify it; node) of each output, in order."""
+    for path, node in output_paths(tree):
         parts = ["out", *path] if path and isinstance(path[0], int) else list(path)
         is_telling = any(isinstance(part, str) for part in path)
-        yield re.sub(r"[^A-Za-z_0-9.]", "_", "_".join(map(str, parts))) if is_telling else "", tree
+        yield re.sub(r"[^A-Za-z_0-9.]", "_", "_".join(map(str, parts))) if is_telling else "", node
 
 
 def _unique(outputs: list[str], inputs: list[str]) -> None:

@@ -106,6 +106,12 @@ KEEP_INT64 = switch(
 RENAME = Option(
     "rename", "output", "Rename an input or output of the written model.", "entries", metavar="OLD=NEW"
 )
+NAMES = Option(
+    "names",
+    "output",
+    "Name caches among inputs and outputs as optimum does: past_key_values.0.key, present.0.key.",
+    choices=("optimum",),
+)
 VERIFY = switch("verify", "output", "Do not run the written file to compare it with MODEL.", default=True)
 JSON = switch("json", "output", "Print the result as one JSON document.", only="command line")
 
@@ -388,6 +394,7 @@ CONVERSION_OPTIONS = (
     WEIGHTS,
     KEEP_INT64,
     RENAME,
+    NAMES,
     VERIFY,
     PASSES,
     JSON,

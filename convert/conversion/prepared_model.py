@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.load import is_traced, load_model
+from tmconvert.conversion.optimum_names import with_names
 from tmconvert.conversion.request import ConversionRequest, Model
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
@@ -37,6 +38,7 @@ class PreparedModel(NamedTuple):
         """Loads, traces and calibrates the source of a conversion. Raises LoadError, UsageError."""
         module, inputs, dynamic = model_of(request.model, request.tracing)
         overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
+        overrides = with_names(module, overrides, request.names)
         options, requested = request.options, request.calibration
         if requested.data is None:
             if options.integers is not None or options.parameters is not None:

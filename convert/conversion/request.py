@@ -49,6 +49,7 @@ class ConversionRequest:
     pass_options: PassOptions = field(default_factory=PassOptions)
     inputs: Sequence[np.ndarray] | None = None
     stored: Mapping[str, Any] = field(default_factory=dict)
+    names: str | None = None
 
     @property
     def target(self) -> Target:
@@ -84,6 +85,7 @@ class ConversionRequest:
             ),
             given["verify"],
             (given["pass_options"] or PassOptions())._replace(requested=tuple(given["passes"] or ())),
+            names=given["names"],
         )
         request._check()
         return request

@@ -202,7 +202,7 @@ def test_caches_are_inputs_and_outputs(tmp_path):
     path = tmp_path / "decoder.onnx"
     report = tmconvert.to_onnx(model, path, example_inputs=(x, past))
     assert all(layer.keys is keys for layer, keys in zip(past.layers, before, strict=True))
-    assert [each["name"] for each in report.inputs] == ["x", "past_0_keys", "past_1_keys"]
+    assert [each["name"] for each in report.inputs] == ["x", "past_0_key", "past_1_key"]
     assert [each["shape"] for each in report.outputs] == [[1, 2, 3], [1, 4, 3], [1, 4, 3]]
     other = [torch.randn(1, 2, 3) for _ in range(3)]
     for layer, keys in zip(past.layers, other[1:], strict=True):
@@ -232,7 +232,7 @@ def test_caches_in_caches_have_names_that_show_it():
     past.cross_attention_cache.layers[0].keys = torch.ones(3)
     traced = tmconvert.trace(function, past)
     inputs = [node.name for node in traced.graph.inputs[1:]]
-    assert inputs == ["past_self_attention_cache_1_keys", "past_cross_attention_cache_0_keys"]
+    assert inputs == ["past_self_attention_cache_1_key", "past_cross_attention_cache_0_key"]
     assert [array.tolist() for array in traced.example.outputs] == [[1, 1], [2, 2, 2]]
 
 

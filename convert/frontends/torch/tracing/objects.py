@@ -21,6 +21,7 @@ from tmconvert.errors import UnsupportedError
 
 # Tensors in caches that are settings: they are the same in every call.
 _SETTINGS = frozenset(("_sliding_window_tensor",))
+_NAMES = {"keys": "key", "values": "value"}
 _NO_DATA = (types.ModuleType, torch.nn.Module)
 _LIBRARIES = frozenset(("builtins", "torch", "numpy", "abc", "enum", "typing"))  # classes of theirs hold none
 _VIEWS = (KeysView, ValuesView, ItemsView)
@@ -80,11 +81,11 @@ def cloned_object(value: object, clone: Callable[[torch.Tensor], torch.Tensor]) 
 
 
 def _content(cache: object) -> Any:
-    """Returns the tensors of a cache as a tree with its attribute names; a list of layers replaces the
-    cache.
+    """Returns the tensors of a cache as a tree with its attribute names, ``key`` and ``value`` for those of a
+    layer; a list of layers replaces the cache.
     """
     parts = {
-        name: _opened_within(value)
+        _NAMES.get(name, name): _opened_within(value)
         for name, value in vars(cache).items()
         if name not in _SETTINGS and next(_tensors(value), None) is not None
     }
