@@ -20,6 +20,7 @@ TINY = {
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": None,
+    "tie_word_embeddings": False,
 }
 HEADS = {"head_dim": 8}
 WINDOWS = {"sliding_window": 8, "layer_types": ["sliding_attention", "full_attention"]}
