@@ -114,6 +114,21 @@ def test_a_crash_of_onnx_runtime_is_an_error_of_the_file(
     assert caught.value.notes[0] == ("it wrote", "first\nlast")
 
 
+def test_a_runtime_that_ends_in_calibration_is_an_error_of_the_sample(
+    own_worker: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxruntime")
+    traced = api.trace(torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU()).eval(), torch.zeros(1, 4))
+    (tmp_path / "onnxruntime.py").write_text(ONNX_RUNTIME)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        api.calibrate(traced, [np.zeros((1, 4), np.float32)])
+    assert caught.value.code == "TM6033"
+    ended = "the process of ONNX Runtime ended while it ran the file (SIGABRT)"
+    assert caught.value.message == f"the model cannot be run on sample 1: {ended}"
+
+
 def test_what_a_runtime_wrote_for_earlier_files_is_not_quoted(
     own_worker: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from tmconvert.output.atomic import temporary_folder
 from tmconvert.targets.onnx.runtime import OnnxRuntime, onnx_runtime
 from tmconvert.verification.runtime import THREADS, refusals
 
-_sessions: dict[tuple[str, bool], Any] = {}  # of the process that runs them, until they are forgotten
+_sessions: dict[tuple[str, bool, bool], Any] = {}  # of the process that runs them, until they are forgotten
 
 
 class Session(OnnxRuntime):
@@ -22,14 +22,15 @@ class Session(OnnxRuntime):
 
     As users run it, with default options, it fuses operators to integer kernels, some of which saturate on
     some processors. With ``fuses`` off each operator is computed by itself, in float between the roundings.
+    With ``keeps_memory`` off it frees the memory of a run after it.
     """
 
-    def __init__(self, *, fuses: bool = True) -> None:
-        self.fuses = fuses
+    def __init__(self, *, fuses: bool = True, keeps_memory: bool = True) -> None:
+        self.fuses, self.keeps_memory = fuses, keeps_memory
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"fuses": self.fuses}
+        return {"fuses": self.fuses, "keeps_memory": self.keeps_memory}
 
     def run_here(
         self,
@@ -39,7 +40,7 @@ class Session(OnnxRuntime):
         shapes: Sequence[Sequence[int]] | None,
     ) -> list[np.ndarray]:
         with refusals(self.name):
-            key = os.fspath(paths[0]), self.fuses
+            key = os.fspath(paths[0]), self.fuses, self.keeps_memory
             if key not in _sessions:
                 _sessions[key] = self._session(paths[0])
             session = _sessions[key]
@@ -54,6 +55,7 @@ class Session(OnnxRuntime):
         onnxruntime = onnx_runtime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level, options.intra_op_num_threads = 3, THREADS
+        options.enable_cpu_mem_arena = self.keeps_memory
         if not self.fuses:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
