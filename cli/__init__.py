@@ -1,7 +1,7 @@
 """The command line: click commands, one per file, and rich rendering.
 
-Importing this package, and showing any help, loads neither NumPy nor a format's library: a command
-imports what it needs when it runs.
+Importing this package, and showing any help, loads neither NumPy nor the library of a file format: each
+command imports what it needs when it runs.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def conversion_command(
 ) -> click.Command:
     """Returns the command that converts MODEL to a target.
 
-    ``outputs`` are arguments for the paths of files, by name, with what help calls them; those that are
-    ``optional`` may be left out.
+    ``outputs`` are the arguments for paths of files: their names, and what help texts call them; ``optional``
+    ones may be omitted.
     """
 
     @click.command(target, cls=GroupedCommand, help=text, example=example)
@@ -126,9 +126,9 @@ def _write_times(seconds: list[tuple[str, float]]) -> None:
 
 
 def version_of(target: str, given: Mapping[str, Any]) -> int | str:
-    """Returns the name of the version in reports, from the options of all targets.
+    """Returns the requested version as reports write it.
 
-    Raises UsageError where one of another target was given.
+    Raises UsageError for the version option of another target.
     """
     own = None
     for option in VERSIONS:

@@ -63,7 +63,7 @@ def report_failure(error: BaseException, *, as_json: bool, with_traceback: bool)
 
 
 def as_tmconvert_error(error: BaseException) -> TmconvertError:
-    """Converts the error to one of ours, with a code."""
+    """Converts any exception to a TmconvertError, which has a code."""
     if isinstance(error, TmconvertError):
         return error
     if isinstance(error, click.ClickException):

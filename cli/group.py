@@ -16,7 +16,7 @@ from tmconvert.symbolics.target_names import installed_targets
 
 
 def help_without_command(ctx: click.Context) -> None:
-    """Shows the help of a group without a command, which is wrong usage."""
+    """Shows the help of a group that was called without a command, and exits as for wrong usage."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(2)

@@ -54,7 +54,7 @@ def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def counting(what: str, then: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Shows how many of how many are done, then the next step, on a terminal only; None elsewhere."""
+    """Returns a function that shows the number of samples done and of all on a terminal; None elsewhere."""
     if not is_terminal(sys.stderr):
         yield None
         return

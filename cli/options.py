@@ -21,7 +21,7 @@ model_argument = click.argument("model", metavar="MODEL", type=click.Path())
 
 
 class TargetChoice(click.Choice):  # type: ignore[type-arg]
-    """The built-in targets, which help shows, and those of other packages."""
+    """A choice of targets: help shows the built-in ones, and those of other packages are accepted, too."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if value in known_targets() else super().convert(value, param, ctx)
@@ -65,7 +65,7 @@ def _heading(parameter: click.Parameter) -> str:
 
 
 def declared_options(command: str) -> Callable[[Decorated], Decorated]:
-    """Adds the declared options of a command; each arrives under its declared name."""
+    """Adds the declared options to a command, which receives each under its declared name."""
     made = [click_option(option) for option in options_of(command) if option.is_flag]
 
     def decorated(function: Decorated) -> Decorated:
@@ -77,7 +77,7 @@ def declared_options(command: str) -> Callable[[Decorated], Decorated]:
 
 
 def click_option(option: Option, **others: Any) -> GroupedOption:
-    """The click option of a declared one."""
+    """Returns the click option for a declared option."""
     flags = [flag for flag in (option.short_flag, option.spelling) if flag]
     if option.suggestions:
         others["shell_complete"] = _completing(option.suggestions)

@@ -1,7 +1,7 @@
 """Output of the command line: text and JSON on stdout, messages on stderr.
 
-On a terminal rich adds colour and fits the text to the width; anywhere else the same text is plain.
-Text that comes from a model file may hold control characters; they are shown, never sent.
+On a terminal rich adds colour and fits the text to the width; anywhere else the same text is plain. Control
+characters in text from a model file are escaped, never sent to the terminal.
 """
 
 from __future__ import annotations

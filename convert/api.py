@@ -61,14 +61,14 @@ def load(
     allow_code: bool = False,
     check: bool = True,
 ) -> TracedModule:
-    """Loads the model in a file, whose kind is detected from its content. Raises LoadError.
+    """Loads a model file of any supported kind, which is detected from its content. Raises LoadError.
 
-    The weights of a file of ``tmconvert save`` are read once for that, to compare them with their checksum;
-    not without ``check``.
+    With ``check`` the weights of a file of ``tmconvert save`` are read once and compared with their
+    checksums.
 
-    Files of PyTorch (``torch.export.save``, ``torch.jit.save``), and what a text such as
-    ``package.module:factory`` names, are traced: the other parameters are for these, as in ``trace``, and
-    inputs may be arrays. ``allow_code`` is needed for files of TorchScript, which run code.
+    Files of PyTorch (``torch.export.save``, ``torch.jit.save``), and the module that a text such as
+    ``package.module:factory`` names, are traced. The other parameters are those of ``trace``; inputs may be
+    arrays. ``allow_code`` is needed for files of TorchScript, which run code.
     """
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     return _with_names(load_model(path, tracing, check))
@@ -86,12 +86,13 @@ def trace(
 ) -> TracedModule:
     """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns it as a TracedModule.
 
-    An ``ExportedProgram`` brings inputs and open sizes of its own. ``dynamic_shapes``, such as
-    ``{"x": {0: "batch"}}``, are sizes to leave open. A module that looks into its tensors is refused, or goes
-    the example's way with ``freeze_control_flow``, and the model's notes say where. Tracing changes nothing
-    in the module. ``leaf_modules``, classes, modules or paths, are recorded as one call each, as are the
-    classes of ``register_as_builtin`` and the functions of ``wrap``; see ``Tracer``. Raises UnsupportedError;
-    LoadError TM1021 without torch; and what the module itself raises.
+    An ``ExportedProgram`` already has inputs and dynamic sizes. ``dynamic_shapes``, such as ``{"x": {0:
+    "batch"}}``, names the sizes that stay dynamic. A module whose Python code reads the data of its tensors
+    is an error; with ``freeze_control_flow`` the branches that the example takes are recorded, and the
+    model's notes list their locations. Tracing changes nothing in the module. ``leaf_modules``, classes,
+    modules or paths, are recorded as one call each, as are the classes of ``register_as_builtin`` and the
+    functions of ``wrap``; see ``Tracer``. Raises UnsupportedError; LoadError TM1021 without torch; and what
+    the module itself raises.
     """
     return Tracer(leaf_modules).trace(
         module,
@@ -205,14 +206,14 @@ def to_tflite(
 ) -> Report:
     """Converts a model to a TFLite file.
 
-    ``runtime`` is the oldest that is to run the file, "2.0" to "2.23" (default "2.18"), as TensorFlow counts.
-    ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
-    channels-last, "source" as the source has them, a dict such as ``{"x": "source", "*": "nhwc"}`` single
-    ones. ``weights`` "float16" or "int8" stores large weights so; with int8 layers also round what they take
-    (docs/tflite.md). ``keep_int64`` makes no int32 of int64. ``quantized`` writes integers
-    (docs/quantization.md): ``activations`` "int8" or "int16", inputs and outputs of ``io_type``: that,
-    "uint8" or "float32"; ``allow_float`` leaves operators without such kernels, ``wide_weights`` weights of
-    -128. The rest is as in ``to_onnx``; open sizes are the example's.
+    ``runtime`` is the oldest TensorFlow Lite release that has to run the file, "2.0" to "2.23" (default
+    "2.18"). ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
+    channels-last, "source" keeps the layout of the source, a dict such as ``{"x": "source", "*": "nhwc"}``
+    single ones. ``weights`` "float16" or "int8" stores large weights in that type; layers with int8 weights
+    also round their activations (docs/tflite.md). ``keep_int64`` keeps int64 tensors, which become int32
+    otherwise. ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs
+    and outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` keeps operators without integer
+    kernels in float, ``wide_weights`` keeps weights of -128. The other parameters are those of ``to_onnx``.
     """
     return convert(ConversionRequest.of("tflite", model, [path], locals()), catalogue())
 
@@ -249,8 +250,8 @@ def to_caffe(
     """Converts a model to a Caffe prototxt and caffemodel (by default next to it) in a dialect, "bvlc" by
     default.
 
-    All else is as in ``to_onnx``, but for ``dynamic_shapes``,
-    which Caffe has not; the runtime is OpenCV's dnn, or the definitions of the layers where that lacks one.
+    The other parameters are those of ``to_onnx``, without ``dynamic_shapes``, which Caffe does not have. The
+    file is verified in OpenCV's dnn, or by the definitions of the layers where OpenCV lacks one.
     """
     return convert(ConversionRequest.of("caffe", model, [prototxt, caffemodel], locals()), catalogue())
 
@@ -263,8 +264,9 @@ def to_target(
     """Converts a model to a target by name, such as one that another package adds, and verifies the file.
 
     ``options`` are the keywords that all ``to_*`` functions have (``verify``, ``input_shapes``, ``inputs``,
-    ``rename``, ...), and those of this target. Most targets write one file; ``more_paths`` are for others.
-    Raises UsageError TM6001 for an unknown target, TM6002 for an unknown option, and what ``to_onnx`` raises.
+    ``rename``, ...), and those of this target. Most targets write one file; ``more_paths`` are the paths of
+    further files. Raises UsageError TM6001 for an unknown target, TM6002 for an unknown option, and what
+    ``to_onnx`` raises.
 
     >>> to_target(model, "json", "model.json", verify=False)
     """
@@ -288,7 +290,7 @@ def save(
 ) -> TracedModule:
     """Writes any readable model as a container, and returns it. Raises LoadError, WriteError, UsageError.
 
-    ``format`` "megengine" writes a pickle that MegEngine 1.13 loads, of a model in MegEngine's words.
+    ``format`` "megengine" writes a pickle that MegEngine 1.13 loads, of a model whose calls are MegEngine's.
     The other parameters are for models that are traced; see ``load``.
     """
     check_names("tm", CONTAINER_SUFFIXES, [Path(path)])
@@ -386,10 +388,10 @@ def verify(
 ) -> Verification:
     """Compares the outputs of a written file (for Caffe, its prototxt) with those of its source.
 
-    ``inputs`` are in the source's order, random by default. A file that was cut, or has other names or
-    shapes than the model, needs what it was converted with; ``input_nodes`` is then what ``inputs`` is to
-    ``to_onnx``. A file in integers, or with weights of fewer bits, is held beside ``model`` converted again,
-    as the file says that it was; where that began with a calibration, on the same data. Raises
+    ``inputs`` are in the source's order, random by default. A file of a subgraph, or with other names or
+    shapes than the model, needs the arguments of its conversion; ``input_nodes`` is the argument ``inputs``
+    of ``to_onnx``. An integer file, or one with weights of fewer bits, is compared with ``model`` converted
+    again with the options that the file records; if it was calibrated, the same data is needed. Raises
     VerificationError TM4001 with the error of the worst output, TM4002 when the runtime refuses the file,
     TM4003 when it is not installed.
     """
@@ -424,12 +426,12 @@ def calibrate(
     """Returns the float ``model`` with QParams measured on ``data``, for conversions with ``quantized``.
 
     ``data`` is a path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input, or a sequence
-    of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` say "int8", "int16x8" or
-    "float" by patterns of module paths. ``bias_correction`` has biases make up for what rounding moves on
-    average; without it the float model stays as it is. ``equalization`` scales channels between layers, so
-    that channels use one range alike. ``mean``, ``std`` and ``layout`` are for images. ``progress`` gets the
-    number of samples done, and of all. ``output`` is a file for the model; the others are as in ``to_onnx``.
-    Raises UsageError TM6032, TM6033, and what ``load`` raises.
+    of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` map patterns of module
+    paths to "int8", "int16x8" or "float". ``bias_correction`` compensates the mean error of rounding in the
+    biases. ``equalization`` scales channels between layers, so that all channels use the integer range
+    equally. ``mean``, ``std`` and ``layout`` are for images. ``progress`` is called with the number of
+    samples done and of all. ``output`` is a file to save the model to; the other parameters are those of
+    ``to_onnx``. Raises UsageError TM6032, TM6033, and what ``load`` raises.
     """
     from tmconvert.calibration.calibrate import calibrate as calibrated
 
@@ -479,17 +481,17 @@ def register_symbolic(
     """Registers a symbolic of an op for ``target`` from version ``since`` on: ``function(g, ...)``. Also a
     decorator.
 
-    ``name`` is that of a ``torch.library`` op (``mylib::swish``), of another call as `tmconvert check`
-    prints it, or of an op of ours (``aten::gelu``). Without a target the function says the op in ops of
-    ours, by ``g.call``, for every target. Its parameters behind ``g`` are those of the op: tensors arrive as
-    values, all else as it was given.
+    ``name`` is that of a ``torch.library`` op (``mylib::swish``), of another call as `tmconvert check` prints
+    it, or of an op of the catalogue (``aten::gelu``). Without a target the function decomposes the op into
+    ops of the catalogue by ``g.call``, for every target. Its parameters after ``g`` are those of the op:
+    tensors are passed as values, other arguments unchanged.
 
     ``result`` computes the TensorType of the result (a list for several) from the arguments, given as
     TensorTypes, or names the argument whose type it has; without it the types that the tracer recorded are
-    taken. ``reference`` computes the result from NumPy arrays; without it the outputs of the example are
-    the only truth. docs/custom-ops.md has examples.
+    used. ``reference`` computes the result from NumPy arrays; without it the file is compared only with the
+    recorded outputs of the example. docs/custom-ops.md has examples.
 
-    Raises UsageError TM6021 for what cannot be registered.
+    Raises UsageError TM6021 for an invalid name, target, version or function.
     """
 
     def registers(function: Callable[..., Any]) -> Callable[..., Any]:

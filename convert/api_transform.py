@@ -24,9 +24,10 @@ def run(model: Model, inputs: Inputs, *, watch: Sequence[str] = ()) -> dict[str,
     """Runs a model by the reference kernels; returns its outputs by their names in written files.
 
     ``inputs`` are arrays by the names of inputs, or in order, or the path of an .npz file with such names or
-    one array for each input. ``watch`` are names of tensors to return, too, or patterns of names, such as
-    "layer1.*.relu_out": tensors in submodules have the path of these before their names; of several calls the
-    last counts. Arrays have the element types that the model records.
+    one array for each input. ``watch`` are names of further tensors to return, or patterns such as
+    "layer1.*.relu_out": the names of tensors in submodules begin with the submodule's path. If a submodule is
+    called several times, the tensors of its last call are returned. Arrays have the element types that the
+    model records.
 
     >>> tmconvert.run("net.tm", {"x": x}, watch=["layer1.*"])  # doctest: +SKIP
 
@@ -39,9 +40,10 @@ def run(model: Model, inputs: Inputs, *, watch: Sequence[str] = ()) -> dict[str,
 
 @entry_point
 def normalize(model: Model) -> TracedModule:
-    """Returns the model as a flat graph of ATen-style ops, such as ``aten::conv2d``, as passes see it.
+    """Returns the model as a flat graph of ATen-style ops, such as ``aten::conv2d``, the form on which passes
+    work.
 
-    It runs, saves and converts as the source does; its text form can be printed and read back. Raises
+    It can be run, saved and converted like the source; its text form can be printed and read back. Raises
     LoadError, UnsupportedError TM2003.
 
     >>> print(tmconvert.normalize(tm).graph.to_text())  # doctest: +SKIP
@@ -100,9 +102,9 @@ def parse_graph(
 ) -> InternalGraph | TracedModule:
     """Reads the text form of a graph of ATen-style ops, as ``normalize(model).graph.to_text()`` prints it.
 
-    Weights are named by their digests: ``weights`` is a model that has them, then the result is a
-    TracedModule; or arrays by digest, then it is a graph. Raises LoadError TM1101 with line and column for
-    malformed text and unknown weights.
+    The text names weights by their digests. With a model as ``weights``, which has them, the result is a
+    TracedModule; with a dict of arrays by digest it is a graph. Raises LoadError TM1101 with line and column
+    for malformed text and unknown weights.
 
     >>> text = tmconvert.normalize(tm).graph.to_text()  # doctest: +SKIP
     >>> changed = tmconvert.parse_graph(text.replace("aten::relu(", "aten::silu("), tm)  # doctest: +SKIP
@@ -131,8 +133,8 @@ def replace_pattern(
     parameter stands for any value or constant; ``g.any`` and ``...`` for attributes. A pattern of ``aten::``
     ops makes the model a flat graph of these; others are found in each graph of the source.
 
-    Where matches overlap, the first in order of execution counts. A match of which an inner value is used
-    elsewhere is left alone, as is one for which a filter, ``f(match, graph, pattern)``, is false. A
+    Of overlapping matches the first in order of execution is replaced. A match is skipped if a call outside
+    of it uses one of its intermediate values, or if a filter ``f(match, graph, pattern)`` returns false. A
     replacement has the types of what it replaces; a parameter ``match`` gets the Match, with ``anchor``,
     ``nodes_map`` and the matched calls, ``exprs``.
 
@@ -171,9 +173,9 @@ def decompose(model: Model, table: Mapping[str, Callable[..., Any]]) -> TracedMo
 def split_module(model: Model, by: Callable[[Node], Any]) -> TracedModule:
     """Returns a flat copy of a model whose calls are divided into submodules, as torch.fx.passes does.
 
-    ``by`` gives for the first result of each call the key of its part, a number or text: the part is the
-    submodule ``submod_KEY``. Weights are shared with the model. Raises LoadError; UsageError TM6052 where
-    ``by`` fails, TM6055 where parts need each other's results.
+    ``by`` is called with the first result of each call and returns the key of its part, a number or text; the
+    part becomes the submodule ``submod_KEY``. Weights are shared with the model. Raises LoadError; UsageError
+    TM6052 where ``by`` fails, TM6055 where parts need each other's results.
 
     >>> halves = tmconvert.split_module(tm, lambda node: node.name.startswith("head"))  # doctest: +SKIP
     >>> halves.submod_False, halves.submod_True  # doctest: +SKIP

@@ -29,8 +29,8 @@ _VERSIONS = tuple(option.name for option in VERSIONS)
 def command(ctx: click.Context, /, model: str, target: str, json: bool, **given: Any) -> None:
     """List every op of MODEL that would stop a conversion.
 
-    For Caffe also where the net would be beyond the limits of the dialect, by rule. The exit status is 1
-    when there is anything.
+    For Caffe the list also has the limits of the dialect that the net would exceed, by rule. The exit status
+    is 1 unless the list is empty.
     """
     version = version_of(target, given)
     others = {name: value for name, value in given.items() if name not in _VERSIONS}

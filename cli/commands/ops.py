@@ -40,8 +40,9 @@ Made by `tmconvert ops --markdown > docs/ops.md`; do not edit.
 def command(target: str | None, search: str | None, json: bool, markdown: bool, **given: Any) -> None:
     """List the ops that each target supports, and how.
 
-    "native" means by an operator or a few, "decomposed" by way of other ops, "from 9" not yet at this
-    version. With --target the table shows all versions, element types, ranks and the reasons.
+    "native" ops are written as one or a few operators, "decomposed" ones by other ops, and those "from 9" are
+    supported from version 9 on. With --target the table shows all versions, element types, ranks and the
+    reasons.
     """
     if json and markdown:
         raise click.UsageError("--json and --markdown exclude each other")

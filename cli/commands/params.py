@@ -80,7 +80,7 @@ def convert(
 ) -> None:
     """Write FILE in another format to OUT.
 
-    What the format cannot say of a tensor ends it, with the name of the tensor: nothing is lost in silence.
+    If the format cannot store the parameters of a tensor, the command fails with the name of that tensor.
     """
     from tmconvert.conversion.qparams_files import convert_parameters
 
@@ -101,8 +101,8 @@ def check(
 ) -> None:
     """Check FILE against MODEL.
 
-    MODEL is a written .onnx, .tflite or .prototxt, or a model to convert: that knows all tensors which
-    should be there, and their scales. The exit status is 1 when anything is wrong.
+    MODEL is a written .onnx, .tflite or .prototxt, or a model to convert, of which all tensors to be
+    quantized and their scales are known. The exit status is 1 when anything is wrong.
     """
     from tmconvert.conversion.qparams_files import check_parameters
 

@@ -22,8 +22,8 @@ from tmconvert.conversion.output_paths import check_names, keep_model
 def command(model: str, inputs: str, output: str, json: bool, **given: Any) -> None:
     """Run MODEL on the arrays of IN.npz by the reference kernels, and write its outputs to OUT.npz.
 
-    Arrays in OUT.npz are named as the outputs in written files, and as the watched tensors: a tensor in a
-    submodule has the path of that before its name.
+    Arrays in OUT.npz have the names of the outputs in written files, and of the watched tensors; the name of
+    a tensor in a submodule begins with the path of the submodule.
     """
     tracing, keywords = tracing_of("run", {"inputs": inputs, "output": output, **given})
     from tmconvert import api

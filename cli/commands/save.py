@@ -21,7 +21,7 @@ from tmconvert.conversion.wording import counted, quantity, size
 def command(model: str, output: str, json: bool, **given: Any) -> None:
     """Convert MODEL to the safe .tm format: no pickle, no code, weights mapped from the file.
 
-    Every command takes OUT.tm in the place of MODEL. MODEL need not be convertible.
+    Every command accepts OUT.tm as MODEL. MODEL need not be convertible.
     """
     save(model, output, json, f"saving {model}", keywords_of("save", given))
 

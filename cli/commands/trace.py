@@ -21,9 +21,9 @@ from tmconvert.cli.options import GroupedCommand, declared_options
 def command(model: str, output: str, json: bool, **given: Any) -> None:
     """Run a PyTorch model once, and write its graph to MODEL.tm, which does not need PyTorch.
 
-    FACTORY is a function without arguments that returns the module, or (module, inputs); a class of
-    modules; or a module. It is imported as Python would in the current folder, and random weights are the
-    same each time. A .pt2 file of torch.export.save may stand in its place. The inputs, and what PyTorch
-    computed for them, go into the file: conversions of it are verified against that.
+    FACTORY is a function without arguments that returns the module, or (module, inputs); a class of modules;
+    or a module. It is imported as Python would in the current folder, and random weights are the same each
+    time. It may also be a .pt2 file of torch.export.save. The file stores the inputs and the outputs that
+    PyTorch computed for them; conversions of it are verified against these outputs.
     """
     save(model, output, json, f"tracing {model}", keywords_of("trace", given))

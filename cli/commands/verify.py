@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def command(model: str, out: str, json: bool, **given: Any) -> None:
     """Compare the written file OUT with its source MODEL.
 
-    OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1
-    when OUT computes something else than MODEL.
+    OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1 when the
+    outputs of OUT differ from those of MODEL.
     """
     tracing, keywords = tracing_of("verify", given)
     inputs = keywords.pop("inputs", None)

@@ -1,10 +1,10 @@
 """Bias correction: compensates the mean error of quantized weights and activations.
 
-A layer with constant weights is linear: what it gives on average for rounded operands is what it gives for
-their average. The mean of each operand is measured twice in one pass, as it is and with its QParams; what the
-rounded weights make of the one and the exact weights of the other differ by an error for each channel of the
-result, which the bias takes. Source: Nagel et al., "Data-Free Quantization Through Weight Equalization and
-Bias Correction", 2019, section 4.2, with means that are measured.
+A layer with constant weights is linear: the mean of its results is its result for the mean of its operands.
+The mean of each operand is measured twice in one pass, in float and rounded with its QParams. The result of
+the rounded weights for the rounded mean differs from that of the float weights for the float mean by an error
+per output channel, which is subtracted from the bias. Source: Nagel et al., "Data-Free Quantization Through
+Weight Equalization and Bias Correction", 2019, section 4.2; here the means are measured.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Layer:
 def correct_biases(
     graph: InternalGraph, catalogue: Mapping[str, Op], samples: Iterable[Sequence[np.ndarray]], count: int
 ) -> None:
-    """Corrects the biases of quantized ``graph`` by the means of ``count`` samples."""
+    """Corrects the biases of the quantized ``graph`` with means measured on ``count`` samples."""
     layers: dict[str, list[_Layer]] = {}
     for layer in _layers(graph):
         layers.setdefault(layer.operand.name, []).append(layer)

@@ -73,9 +73,9 @@ def calibrate(
 ) -> TracedModule:
     """Returns a model of ATen ops with QParams measured on ``data``.
 
-    It is the model within ``overrides``, measured at the sizes of the example; those from which nothing
-    follows stay open. ``data`` is that of ``Samples``.
-    Raises UsageError TM6032 for settings that fit nothing, TM6033 for data that cannot be used.
+    The model is cut and reshaped by ``overrides``, and measured at the sizes of the example. Dynamic sizes on
+    which no constant of the graph depends stay dynamic. ``data`` is that of ``Samples``. Raises UsageError
+    TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
     """
     work = _prepared(module, overrides, catalogue, settings)
     samples = Samples(data, inputs_of(work.graph), settings)

@@ -1,10 +1,10 @@
 """Channel groups for cross-layer equalization.
 
-Every channel of a tensor has a number; channels of one number are scaled by one factor. A layer with
-constant weights makes channels of its own, and its weights take up the factors of what it is given: one
-factor ends in front of it, another begins behind it. Between layers a factor goes through what is
-homogeneous, f(s x) = s f(x) for s > 0, and keeps channels apart; through a clamp, whose bound becomes one
-for each channel. All else holds its channels at 1, and so do inputs and outputs.
+Every channel of a tensor belongs to a numbered group; the channels of a group are scaled by one factor. The
+results of a layer with constant weights begin new groups, and its weights absorb the factors of its operand.
+Between layers a factor passes through calls that are homogeneous, f(s x) = s f(x) for s > 0, and compute each
+channel by itself, and through clamps, whose bound becomes one per channel. The factors of all other channels
+are 1, as are those of inputs and outputs.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Labels:
 
 @dataclass
 class Channels:
-    """``labels`` of tensors; ``held`` is whether the factor of a group is fixed to 1.
+    """``labels`` of tensors; ``held`` states whether the factor of a group is fixed to 1.
 
-    ``layers`` are the calls with weights, those of ``after`` are given labelled channels; ``clamps`` are
-    those with an upper bound. The results of all have labels.
+    ``layers`` are the calls with weights, ``after`` those whose operands have labels; ``clamps`` are the
+    calls with an upper bound. The results of all of them have labels.
     """
 
     labels: dict[TensorNode, Labels] = field(default_factory=dict)
@@ -136,7 +136,9 @@ class _Walk:
 
 
 def components(count: int, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Connected components: for each of ``count`` numbers the lowest one that ``pairs`` connect it to."""
+    """Returns for each of ``count`` numbers the lowest number of its connected component; ``pairs`` are the
+    edges.
+    """
     lowest = np.arange(count)
     if not pairs:
         return lowest

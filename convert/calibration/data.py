@@ -44,7 +44,7 @@ def report_samples(
 ) -> tuple[Iterable[list[np.ndarray]], str]:
     """Returns the samples for layer statistics, as inputs of a normalized graph, and their description.
 
-    All that was given for the report, or the first samples of a calibration.
+    They are the data for the report, or else the first samples of the calibration data.
     """
     given = measuring.data if measuring.report_data is None else measuring.report_data
     samples = Samples(given, inputs_of(graph), measuring.settings)
@@ -61,8 +61,8 @@ class Samples:
 
     ``data`` is a path, or a mapping from names to arrays, an array for a model of one input, or a sequence of
     samples. Arrays are of one sample, of one without the batch of 1, or of many along the first axis; those
-    of uint8 are scaled as images are. It can be gone through several times. Raises UsageError TM6033 for what
-    does not fit, with the name of the file.
+    of uint8 are scaled as images are. It can be iterated several times. Raises UsageError TM6033 for data
+    that does not fit the inputs, with the name of the file.
     """
 
     def __init__(

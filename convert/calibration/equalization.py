@@ -1,12 +1,12 @@
 """Cross-layer equalization: scales channels between layers so that all use the integer range equally.
 
-A layer gives its results divided by a factor for each channel, the layers behind it multiply their weights
-by it: the same function in real numbers (``channels.py`` says where). Source: Nagel et al., "Data-Free
-Quantization Through Weight Equalization and Bias Correction", 2019, section 4.1. Here it is for chains,
-branches and sums of any length, and factors are chosen by what is measured. With reaches r of the channels
-and largest weights w of the layers behind them the candidates are r^a / w^b. Each is judged by the noise
-that it makes, as a share of what the layers give: of the steps of tensors, times the weights behind them,
-and of the steps of weights, times what is multiplied by them.
+The results of a layer are divided by a factor for each channel, and the weights of the layers after it are
+multiplied by it: the same function in real numbers. ``channels.py`` finds these layers. Source: Nagel et al.,
+"Data-Free Quantization Through Weight Equalization and Bias Correction", 2019, section 4.1. Here it applies
+to chains, branches and sums of any length, and factors are chosen by measured ranges. With the ranges r of
+the channels and the largest weights w of the layers after them, the candidates are r^a / w^b. The candidate
+with the least quantization noise, relative to the results of the layers, is used: the noise of tensors times
+the weights after them, plus the noise of weights times their operands.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def equalize(
     *,
     is_per_channel: bool,
 ) -> int:
-    """Scales channels of ``graph`` in place; returns how many. ``nodes`` are the tensors to be quantized.
+    """Scales channels of ``graph`` in place; returns their number. ``nodes`` are the tensors to be quantized.
 
     ``is_per_channel`` says whether weights have a scale for each channel.
     """

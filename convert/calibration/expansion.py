@@ -1,8 +1,9 @@
-"""Decomposes ops without an integer kernel in TFLite before calibration, so that the steps are measured.
+"""Decomposes ops without an integer kernel in TFLite before calibration, so that the tensors of the
+decomposition are measured.
 
-A call stays as it is beside its steps (``tm::in_steps``): ONNX takes it whole. What is computed within the
-steps is in int16, where variances and exponentials keep their digits; functions of one number are looked up
-in tables of 4096 entries.
+The graph keeps the fused op next to its decomposition (``tm::in_steps``), since ONNX has an operator for it.
+Tensors of the decomposition are int16, in which variances and exponentials keep their precision; elementwise
+functions become lookup tables of 4096 entries.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _insert_select(
 
 
 def measured_name(node: TensorNode) -> str:
-    """Returns the name of a tensor where all decompositions were selected."""
+    """Returns the name that a tensor has once all decompositions are selected."""
     for user in node.users:
         if isinstance(user, CallFunction) and user.function == IN_STEPS and user.args[1] is node:
             return user.output.name
@@ -110,14 +111,14 @@ class _Kinds:
         return self.known[node] if node in self.known else self.rule(expr)
 
     def of(self, node: TensorNode) -> Kind | None:
-        """Returns the type in the form of ``IntegerForms``."""
+        """Returns the integer type as ``IntegerForms`` names it."""
         assert node.expr is not None
         kind = self.known.get(node) or (self(node.expr) if isinstance(node.expr, CallFunction) else "int8")
         return {"narrow": "int8", "float": "int8" if node not in self.known else None}.get(kind, kind)
 
 
 class Steps:
-    """An emitter whose calls have integer kernels; other ops are decomposed further."""
+    """Emits calls that have integer kernels; other ops are decomposed further."""
 
     def __init__(
         self,

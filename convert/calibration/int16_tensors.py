@@ -17,7 +17,7 @@ from tmconvert.symbolics.traits import (
 
 
 def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
-    """Returns the integer types of the results of such calls.
+    """Returns the integer types of the results that need int16.
 
     - Scores of an attention, from the product of query and key to the softmax: an error of them is one of
       exponents. The weights that come out of it have a range of their own in int8.

@@ -36,7 +36,7 @@ KindOfNode = Callable[[Any], Kind | None]
 
 
 class IntegerForms:
-    """Caches the answer for each kind of call."""
+    """Tests calls, and caches the result for each op, attributes and types."""
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
@@ -45,7 +45,7 @@ class IntegerForms:
     def has(self, call: CallFunction, kind_of: KindOfNode, most: int = 1 << 16) -> bool:
         """Whether ``call`` lowers to integer operators only, for tensors of these types.
 
-        No table is to have more than ``most`` entries.
+        Lookup tables may have at most ``most`` entries.
         """
         floats = [node for node in (*call.inputs, *call.outputs) if _is_float(node)]
         if not any(not isinstance(node.expr, Constant) for node in floats):

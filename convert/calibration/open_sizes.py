@@ -1,4 +1,4 @@
-"""Dynamic sizes of a calibrated model, which is built for the sizes of the example."""
+"""Dynamic sizes of a calibrated model, whose graph is built for the sizes of the example."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Work = Callable[[InternalGraph], None]
 class OpenSizes:
     """Dynamic sizes: ``axes`` by input and axis; and the dynamic axis of each reshape, by result.
 
-    ``notes`` tell of the sizes that are not open.
+    ``notes`` list the sizes that became static.
     """
 
     axes: dict[str, dict[int, str]]
@@ -29,7 +29,7 @@ class OpenSizes:
     notes: list[str]
 
     def leave(self, made: TracedModule) -> None:
-        """Makes the sizes dynamic in ``made``, a graph for those of the example."""
+        """Makes the sizes dynamic in ``made``, a graph for the sizes of the example."""
         assert made.graph is not None
         made.dynamic_shapes = self.axes
         made.notes += self.notes
@@ -41,11 +41,11 @@ class OpenSizes:
 
 
 def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> OpenSizes:
-    """Returns the sizes for which the graph at another value is the same, so that no constant depends on
-    them.
+    """Returns the sizes on which no constant of the graph depends: the graph at another value of them is the
+    same.
 
-    That a shape has it in one place is no hindrance: -1 can take that. ``work`` is what is done to graphs
-    before they are measured.
+    A shape may contain such a size once, as it can be -1. ``work`` transforms graphs before they are
+    measured.
     """
     sizes = opened.example()
     free, places = list[str](), dict[str, int]()

@@ -20,9 +20,10 @@ KindOf = Callable[[Expr], Kind]
 
 
 def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "int8") -> KindOf:
-    """Returns the type by the last rule whose pattern matches a module of the call, or its result's name.
+    """Returns the type of each call by the last rule whose pattern matches one of its modules or the name of
+    its result.
 
-    A clamp is part of the call in front of it: what is said of that is said of the clamp.
+    A clamp is part of the call before it, whose type it gets.
     """
 
     def kind(expr: Expr) -> Kind:
@@ -65,8 +66,8 @@ def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
 
 
 def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[tuple[str, Expr]]:
-    """Returns patterns that match only calls whose results keep their operands' scales, each with one of
-    these.
+    """Returns the patterns that match only calls whose results keep their operands' scales, each with one of
+    these calls.
     """
     found = []
     for pattern, _ in rules:
@@ -152,7 +153,7 @@ def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[Tens
 def weights(graph: InternalGraph, kind_of: KindOf) -> Iterator[tuple[Constant, int | None]]:
     """Returns constant weights of calls to be quantized, with the channel axis, if any.
 
-    What others use, too, as a recurrent layer beside its steps, has no QParams.
+    Weights with other users, such as a recurrent layer next to its decomposition, have no QParams.
     """
     for expr in graph:
         trait = integer_weights(expr)

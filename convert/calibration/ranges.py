@@ -15,7 +15,7 @@ _HIDDEN = -1e9  # what masks put in the place of scores that softmax is not to s
 class Histogram:
     """A histogram of equal bins, whose range doubles for values outside of it.
 
-    Without ``has_tails`` nothing is expected to come beyond what is seen.
+    Without ``has_tails`` no values are expected outside of the observed range.
     """
 
     def __init__(self, *, has_tails: bool = True) -> None:
@@ -68,7 +68,7 @@ class Histogram:
 
 
 def below(low: float, high: float) -> float:
-    """Returns a value that is negligible in a softmax with others between ``low`` and ``high``."""
+    """Returns a value that is negligible in a softmax together with values between ``low`` and ``high``."""
     return low - (high - low) - 16 if high > low else -256
 
 
@@ -100,8 +100,8 @@ def percentile(share: float = 99.99) -> Method:
 def least_squares(seen: Histogram) -> tuple[float, float]:
     """Returns the range with the least mean squared error of rounding and clipping.
 
-    Beyond the largest numbers that were seen others are expected to come, where there is not an end that
-    several arrays reach: that is a clamp's.
+    Larger values than the observed ones are expected, unless several samples have the same extreme, which is
+    then the bound of a clamp.
     """
     centres, counts = seen.centres(), seen.counts.astype(np.float64)
     above = _clipped_off(centres, counts, seen.has_tails and seen.reached_high == 1)

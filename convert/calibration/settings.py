@@ -35,11 +35,11 @@ class Settings(NamedTuple):
     """``method`` is one of "minmax", "percentile", "mse" and "entropy".
 
     ``per_channel`` gives weights a scale for each channel. ``rules`` are patterns of module paths or tensor
-    names, as of fnmatch, with "int8", "int16x8" or "float"; the last that fits counts. ``bias_correction``
-    moves biases by what rounding does on average; without it the model stays as it is. ``equalization``
-    scales channels between layers, which is the same model in real numbers. ``mean``, ``std`` and ``layout``
-    ("nchw" or "nhwc", of the model's input) are for images and arrays of uint8: (value / 255 - mean) / std
-    for each channel; the value if neither is given.
+    names, as of fnmatch, with "int8", "int16x8" or "float"; the last match applies. ``bias_correction``
+    compensates the mean error of rounding in the biases. ``equalization`` scales channels between layers,
+    which keeps the function of the float model. ``mean``, ``std`` and ``layout`` ("nchw" or "nhwc", of the
+    model's input) are for images and arrays of uint8: (value / 255 - mean) / std for each channel; the value
+    if neither is given.
     """
 
     method: Literal["minmax", "percentile", "mse", "entropy"] = "mse"
@@ -102,7 +102,7 @@ def _one_of(message: str, value: object, choices: Any) -> None:
 
 
 class CalibrationRequest(NamedTuple):
-    """Data of a conversion: for calibration, and for the report; None for neither."""
+    """The data for the calibration of a conversion and for its report; None for no data."""
 
     data: Any = None
     settings: Settings = Settings()
@@ -117,7 +117,9 @@ class CalibrationRequest(NamedTuple):
     def of(
         cls, data: object, chosen: Mapping[str, object] | None, report_data: object = None
     ) -> CalibrationRequest:
-        """``chosen`` are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032."""
+        """Returns the request for data and settings; ``chosen`` are keywords of ``tmconvert.calibrate``.
+        Raises UsageError TM6002, TM6032.
+        """
         given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
         progress = given.pop("progress", None) if isinstance(given, dict) else None
         if progress is not None and not callable(progress):

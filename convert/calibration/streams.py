@@ -18,7 +18,8 @@ PICKLED = "it holds Python objects, which would have to be unpickled"
 class Member:
     """An array of a .npz file, read from the zip as a stream, compressed or not.
 
-    Raises ValueError for what holds objects, which only pickle reads, or is no array.
+    Raises ValueError for arrays of Python objects, which only pickle can read, and for members that are not
+    arrays.
     """
 
     def __init__(self, archive: Path, name: str) -> None:

@@ -1,7 +1,7 @@
 """Reads the ZIP archive of a container: offsets and sizes of its members.
 
-Members follow each other from the first byte of the file on, the directory follows the last one, and
-the end record ends the file: there is no room for anything else, nor for two members in one place.
+Members follow each other from the first byte of the file on, the directory follows the last one, and the end
+record ends the file. Gaps, other data and overlapping members are errors.
 """
 
 from __future__ import annotations

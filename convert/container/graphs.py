@@ -55,7 +55,9 @@ def number(value: object, what: str) -> int:
 
 
 class GraphDecoder:
-    """Decodes one graph. Nodes are numbered in the order of definition, so none is used before that."""
+    """Decodes one graph. Nodes are numbered in the order of their definitions, so that no node can be used
+    before it is defined.
+    """
 
     def __init__(self, path: str, values: ValueDecoder) -> None:
         self.path = path

@@ -38,7 +38,8 @@ def load_container(path: str, check: bool = True) -> TracedModule:
 
     ``check`` compares tensors with their checksums, which reads them once.
 
-    Raises LoadError: TM1001 as any reader; TM1006 and TM1010 to TM1015 for what is wrong with the file.
+    Raises LoadError: TM1001 for a file that cannot be read; TM1006 and TM1010 to TM1015 for an invalid
+    container.
     """
     data = map_file(path)
     try:

@@ -58,7 +58,7 @@ from tmconvert.output.metadata import source_sha256
 def save_container(module: TracedModule, path: str | os.PathLike[str]) -> None:
     """Writes ``module`` to ``path``, atomically; the same module gives the same bytes.
 
-    Raises: WriteError TM5001; TM5004 for what a container cannot hold.
+    Raises: WriteError TM5001; TM5004 for values that a container cannot store.
     """
     weights = _Weights()
     text = _text(_ModuleEncoder(module, weights).document())
@@ -114,7 +114,7 @@ class _Weights:
         self._suffixes: dict[str, int] = {}
 
     def name(self, array: np.ndarray, wanted: str) -> str:
-        """Returns the name of ``array`` in the file, which is ``wanted`` if that is unused."""
+        """Returns the name of ``array`` in the file: ``wanted``, if no other tensor has that name."""
         if id(array) in self._names:
             return self._names[id(array)]
         dtype = encode_dtype(array.dtype, wanted)

@@ -1,7 +1,7 @@
 """Encodes Python values for containers: constants of calls, attributes of modules, trees of nodes.
 
-JSON has lists, text, numbers, true, false and null; each stands for itself. Everything else is an
-object of one entry, whose key is the kind of value.
+Lists, text, numbers, true, false and null are written as in JSON. Every other value is an object with one
+entry, whose key is the kind of value.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ValueEncoder:
     def encode(self, value: object, place: str, nodes: dict[Node, int] | None = None, depth: int = 0) -> Any:
         """Encodes ``value`` as JSON. ``place`` is for messages and names; ``nodes`` numbers a graph's nodes.
 
-        Raises: WriteError TM5004 for what a container cannot hold.
+        Raises: WriteError TM5004 for values that a container cannot store.
         """
         if value is None or isinstance(value, (bool, str)):
             return value

@@ -24,7 +24,9 @@ R = TypeVar("R")
 
 
 class Kind(NamedTuple):
-    """A kind of argument: ``expected`` describes it, ``fits`` recognizes it, ``code`` that of its error."""
+    """A kind of argument: ``expected`` describes valid values, ``fits`` tests a value, ``code`` is the error
+    code for others.
+    """
 
     expected: str
     fits: Callable[[Any], bool]
@@ -210,7 +212,9 @@ _KINDS_OF_OPTIONS = {
 
 
 def check_options(target: str, options: Mapping[str, Any]) -> None:
-    """Raises UsageError for a keyword that conversions to ``target`` lack, and for one of another kind."""
+    """Raises UsageError for a keyword that conversions to ``target`` do not have, and for a value of another
+    kind.
+    """
     declared = {option.name: option for option in conversion_options(target) if option.is_keyword}
     for name, value in options.items():
         if name not in declared:
@@ -228,7 +232,7 @@ def check_options(target: str, options: Mapping[str, Any]) -> None:
 def check_arguments(name_of_function: str, bound: inspect.BoundArguments) -> None:
     """Raises UsageError for an argument of another kind than the table has for its name.
 
-    None is right where it is the default.
+    None is valid where it is the default.
     """
     parameters = bound.signature.parameters
     for name, value in bound.arguments.items():
@@ -240,11 +244,10 @@ def check_arguments(name_of_function: str, bound: inspect.BoundArguments) -> Non
 
 
 def entry_point(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes a public function: its arguments are checked, and its errors have the caller's traceback.
+    """Decorates a public function: its arguments are checked, and tracebacks of its errors end at the caller.
 
-    Arguments that Python itself refuses, unknown keywords and too many or too few arguments, are a
-    TypeError as for any function. Raises WriteError TM5001 where the system fails: a full disk, or no working
-    folder any more.
+    Unknown keywords, and too many or too few arguments, are a TypeError as for any function. Raises
+    WriteError TM5001 for failures of the system, such as a full disk or a removed working folder.
     """
 
     @functools.wraps(function)

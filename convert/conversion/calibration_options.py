@@ -1,4 +1,4 @@
-"""The options of calibration, declared once; ``options.py`` has those of conversions."""
+"""Declarations of the calibration options; ``options.py`` has those of conversions."""
 
 from __future__ import annotations
 

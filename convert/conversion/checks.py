@@ -21,8 +21,8 @@ class Findings(NamedTuple):
     """``unsupported`` are the ops that would stop a conversion; the others are computed only without any.
 
     ``sufficient_version`` is the lowest version of the target that supports all ops. ``violations`` are
-    limits of the target that the file would exceed; ``missing_kernels`` are operators that a release of its
-    runtime lacks, in words.
+    limits of the target that the file would exceed; ``missing_kernels`` describes operators for which a
+    release of its runtime has no kernel.
     """
 
     unsupported: Sequence[UnsupportedGroup]

@@ -150,9 +150,9 @@ _OPS = (
 
 
 def conversion_options(target: str) -> tuple[Option, ...]:
-    """The options of conversions to ``target``, in the order of its help.
+    """Returns the options of conversions to ``target``, in the order of its help.
 
-    A target of another package is loaded for the options that it declares itself.
+    A target of another package is imported to read the options that it declares.
     """
     shared = tuple(option for option in CONVERSION_OPTIONS if option.applies_to(target))
     if target in TARGETS:
@@ -189,5 +189,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
 
 
 def options_of(command: str) -> tuple[Option, ...]:
-    """The options of a command, in the order of its help; also of a conversion to a target of a package."""
+    """Returns the options of a command, in the order of its help, also of a conversion to a target of another
+    package.
+    """
     return COMMAND_OPTIONS.get(command) or conversion_options(command)

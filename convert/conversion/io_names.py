@@ -1,7 +1,7 @@
 """Names of a model's inputs and outputs in the written file.
 
-An input is called as the argument of ``forward``. An output is called as the node that computes it, or,
-where the model returns dicts, by the keys that lead to it: ``{"lst": [a, b], "pool": {"avg": c}}`` gives
+An input has the name of the argument of ``forward``. An output has the name of the node that computes it, or,
+where the model returns dicts, the keys that lead to it: ``{"lst": [a, b], "pool": {"avg": c}}`` gives
 ``lst_0``, ``lst_1`` and ``pool_avg``.
 """
 
@@ -23,7 +23,8 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+")
 def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) -> None:
     """Names outputs by their position in ``result``, then applies ``rename``. Raises UsageError TM6014.
 
-    ``result`` is that of the source: its nodes have their names also where a call passes on what it got.
+    ``result`` is the result of the source graph, whose nodes keep their names where a call returns its
+    operand.
     """
     named = list(_output_names(graph.result))
     sources = [node for _, node in _output_names(result)]

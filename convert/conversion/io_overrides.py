@@ -35,11 +35,11 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class IoOverrides(NamedTuple):
     """Requested changes of a model's inputs and outputs; inputs are identified by argument names.
 
-    ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input
-    and axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from
-    a written input's or output's name to another. ``input_grids`` are type, scale and zero point of quantized
-    inputs of which the model itself says nothing, ``*`` those of all others. ``accept_range`` leaves sizes
-    open of which the model does the same in a range only.
+    ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input and
+    axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from a
+    written input's or output's name to another. ``input_grids`` are type, scale and zero point of quantized
+    inputs for which the model has none; ``*`` applies to all others. ``accept_range`` keeps sizes dynamic for
+    which the graph is right only in a range.
     """
 
     input_shapes: Mapping[str, Sequence[int]] = _NONE
@@ -112,9 +112,7 @@ NO_OVERRIDES = IoOverrides()
 
 
 def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES) -> IoOverrides:
-    """Returns the names that a written file gave to inputs and outputs of a whole model, without other
-    overrides.
-    """
+    """Returns overrides with the names that a written file has for the inputs and outputs of the whole model."""
     if given != NO_OVERRIDES:
         return given
     chosen = IoOverrides.from_json(options)
@@ -124,7 +122,7 @@ def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES)
 class BoundModel(NamedTuple):
     """A flat model with its overrides applied, ready to be normalized at any sizes.
 
-    ``shapes`` are those of the inputs, with Dims; ``remarks`` what became of sizes that were to be dynamic.
+    ``shapes`` are those of the inputs, with Dims; ``remarks`` notes on requested dynamic sizes.
     ``bakes_weights`` rounds quantized weights to their QParams.
     """
 
@@ -161,7 +159,7 @@ class BoundModel(NamedTuple):
         return result
 
     def specialized(self, journal: SizeJournal) -> BoundModel:
-        """Returns the model with the sizes that an attempt has specialized."""
+        """Returns the model with the sizes that an earlier lowering has specialized."""
         shapes = {name: substituted(shape, journal.specialized) for name, shape in self.shapes.items()}
         return self._replace(shapes=shapes, remarks={**self.remarks, **journal.reasons})
 
@@ -170,7 +168,7 @@ class BoundModel(NamedTuple):
         return {name: symbol.example * symbol.unit for name, symbol in self.symbols.items()}
 
     def other(self) -> dict[str, int]:
-        """Sizes that differ from those of the example, and from each other."""
+        """Returns sizes that differ from those of the example and from each other."""
         return {
             name: (max(symbol.example, 1) + number) * symbol.unit
             for number, (name, symbol) in enumerate(self.symbols.items(), start=1)
@@ -185,7 +183,7 @@ class BoundModel(NamedTuple):
         return found
 
     def ones(self, guard: Guard) -> dict[str, int]:
-        """Returns sizes at which a guard of minimum sizes does not hold."""
+        """Returns sizes of 1, at which a guard of minimum sizes does not hold."""
         return {name: self.symbols[name].unit for name in guard.difference.symbols}
 
 
@@ -194,8 +192,8 @@ def bind_model(
 ) -> BoundModel:
     """Flattens and cuts ``module``.
 
-    Raises UsageError TM6014 for overrides that do not fit it, UnsupportedError TM2010 for a model without
-    outputs.
+    Raises UsageError TM6014 for overrides that do not match the model, UnsupportedError TM2010 for a model
+    without outputs.
     """
     flat = module.flatten()
     graph = flat.graph

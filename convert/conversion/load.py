@@ -30,15 +30,15 @@ KNOWN = (
 
 
 def is_traced(model: str | PathLike[str]) -> bool:
-    """Whether the model already has a graph, so that PyTorch need not run it."""
+    """Whether the model already has a graph, so that it is not run in PyTorch."""
     return not is_factory(model) and _kind(fspath(model), _head(fspath(model))) is None
 
 
 def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check: bool = True) -> TracedModule:
     """Loads a file, or calls a factory. Raises LoadError TM1001 or TM1002, or the loader's errors.
 
-    ``tracing`` is for models that PyTorch has to run, and refused with others: UsageError TM6016. Without
-    ``check`` the weights of a container are not compared with their checksums.
+    ``tracing`` is for models that are traced; for others it raises UsageError TM6016. Without ``check`` the
+    weights of a container are not compared with their checksums.
     """
     name = fspath(path)
     if is_factory(name):

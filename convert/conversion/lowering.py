@@ -1,6 +1,6 @@
 """The first half of a conversion: from a model to the operators of its target.
 
-With dynamic shapes this is tried again whenever a symbolic size turns out to be bound, or needed as a number.
+With dynamic shapes it is repeated whenever a symbolic size is bound to another or specialized.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MAX_ATTEMPTS = 100
 class LoweredModel:
     """The lowered graph, with normalized graphs of its source as references.
 
-    The first is for the sizes of the example, others for other sizes where some are dynamic. ``lowered``
-    is what the passes made of it. ``truths`` are what the source framework computes at these sizes, where it
-    could be asked; ``ranges`` are the guards of the sizes in words.
+    The first reference is for the sizes of the example, the others for other values of dynamic sizes.
+    ``lowered`` is the graph after the passes. ``truths`` are the outputs of the source framework at these
+    sizes, where it is available; ``ranges`` describes the guards of the sizes.
     """
 
     references: list[InternalGraph]
@@ -60,7 +60,7 @@ def survey(
     catalogue: Mapping[str, Op],
     overrides: IoOverrides = NO_OVERRIDES,
 ) -> list[Unsupported]:
-    """Returns every expression that would stop this conversion; empty when it would succeed."""
+    """Returns every expression that would stop this conversion; an empty list when it would succeed."""
     bound = bind_model(module, overrides, catalogue)
     with SizeJournal():
         normalized = bound.normalized(catalogue, bound.example())
@@ -135,7 +135,7 @@ def lowered(
 ) -> LoweredModel:
     """Runs passes and lowering. Raises UnsupportedError with all unsupported calls.
 
-    Where symbolic sizes turn out to be bound or needed as numbers, all starts again with these.
+    When symbolic sizes are bound or specialized, it is repeated with these sizes.
     """
     bound = bind_model(module, overrides, catalogue)._replace(bakes_weights=options.bakes_weights)
     target = target_named(options.target)

@@ -1,4 +1,4 @@
-"""Every option of the functions and commands, declared once.
+"""Declarations of all options of the functions and commands.
 
 The click options, their help and completion, the checks of keywords and docs/reference/options.md are made
 from these records; a test compares them with the signatures in ``tmconvert.api``.

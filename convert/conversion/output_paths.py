@@ -19,7 +19,7 @@ MODEL_SUFFIXES = frozenset(
 
 
 def check_names(kind: str, suffixes: Sequence[str], outputs: Sequence[Path]) -> None:
-    """Raises UsageError TM6002 for names that are known for other files than ``suffixes``, and for ``-``."""
+    """Raises UsageError TM6002 for suffixes of other file formats than ``suffixes``, and for ``-``."""
     for path in outputs:
         if str(path) == "-":
             what, help = "not a file, and nothing is written to stdout", "pass the name of a file"
@@ -32,7 +32,7 @@ def check_names(kind: str, suffixes: Sequence[str], outputs: Sequence[Path]) -> 
 
 
 def keep_model(model: Any, *outputs: Path) -> None:
-    """Refuses to write over the model that is read, and two outputs to one file."""
+    """Raises UsageError for an output that is the model itself, and for two outputs with one path."""
     if len({os.path.realpath(path) for path in outputs}) < len(outputs):
         names = ", ".join(map(str, outputs))
         raise UsageError("TM6007", f"two outputs would be the same file: {names}")

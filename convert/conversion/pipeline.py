@@ -1,4 +1,4 @@
-"""The stages of a conversion: passes, lowering, encoding, writing, verification, and only then the file."""
+"""The stages of a conversion: passes, lowering, encoding, writing, verification, renaming to the final file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
-    """Writes the files of a request, verified, whole or not at all.
+    """Writes and verifies the files of a request. On failure no file is left.
 
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
@@ -97,10 +97,11 @@ def _staged_parameters(
 
 
 def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Verification:
-    """The comparison of a written file with its source; the request is that of ``ConversionRequest.of_file``.
+    """Compares a written file with its source; the request is that of ``ConversionRequest.of_file``.
 
     A file whose weights have fewer bits or are rounded, or in integers, is compared with the source converted
-    again. Raises VerificationError as ``Encoding.verify``; TM4005 where there is nothing to compare with.
+    again. Raises VerificationError as ``Encoding.verify``; TM4005 for a file without a source to compare
+    with.
     """
     request.target.start_runtime()
     source, options, path = PreparedModel.of_file(request, catalogue), request.options, request.paths[0]

@@ -24,8 +24,8 @@ from tmconvert.symbolics.op import Op
 class PreparedModel(NamedTuple):
     """The source of a request, loaded or traced, and calibrated where that was requested.
 
-    ``inputs`` are those to verify with, if there are some. ``overrides`` are those that are left to apply;
-    ``calibration`` is what metadata say of the calibration.
+    ``inputs`` are those to verify with, if any. ``overrides`` are those that still have to be applied;
+    ``calibration`` describes the calibration in the metadata of the file.
     """
 
     module: TracedModule
@@ -55,7 +55,7 @@ class PreparedModel(NamedTuple):
 
     @classmethod
     def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
-        """Loads the source of a file to verify, and calibrates it as that of the file was."""
+        """Loads the source of a file to verify, and calibrates it with the settings that the file records."""
         stored, data = request.stored.get("calibration"), request.calibration.data
         module = _calibrated_as(loaded(request.model), stored, data, catalogue)
         return cls(module, request.inputs, request.overrides)
@@ -98,9 +98,9 @@ def loaded(model: Model) -> TracedModule:
 
 
 def graph_of(model: Model, tracing: Tracing, overrides: IoOverrides) -> tuple[TracedModule, IoOverrides]:
-    """Returns the model, and its overrides with dynamic dimensions; inputs are for models that are traced.
+    """Returns the model, and its overrides with dynamic dimensions.
 
-    Raises UsageError TM6016 for inputs of others.
+    Raises UsageError TM6016 for example inputs of models that are not traced.
     """
     module, inputs, dynamic = model_of(model, tracing)
     if inputs is not None:

@@ -28,9 +28,9 @@ def convert_parameters(
 ) -> str:
     """Writes the records of a file in the format called ``to``; returns notes.
 
-    ``model`` is a written model, for what the file does not say: roles, shapes, layers. Raises UsageError
-    TM6041 for a tensor that the format cannot carry; where it has no place for one, only without
-    ``partial``.
+    ``model`` is a written model, from which roles, shapes and layers are taken that the file does not state.
+    Raises UsageError TM6041 for a tensor whose parameters the format cannot store; with ``partial`` it is
+    omitted.
     """
     format = format_called(to)
     records = read_parameters(path, given)[0]
@@ -49,7 +49,7 @@ def check_parameters(
 ) -> tuple[list[Record], list[Finding]]:
     """Returns the records of a file, and findings from a comparison with a model.
 
-    ``model`` is a file that was written, or a source, as it would be converted for ``target`` (ONNX).
+    ``model`` is a written file, or a source model, which is converted for ``target`` (ONNX by default).
     """
     records, format = read_parameters(path, given)
     if is_source(model):
@@ -64,7 +64,7 @@ def check_parameters(
 
 
 def is_source(model: str) -> bool:
-    """Whether it is a source model, not a written file."""
+    """Whether a path is that of a source model, not of a written file."""
     if is_factory(model):
         return True
     try:

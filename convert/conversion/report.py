@@ -1,4 +1,4 @@
-"""The report of a conversion, for people and for programs."""
+"""The report of a conversion: its fields, text and JSON."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 class Report:
     """The result of a conversion.
 
-    ``max_error`` is the largest max|a - b| / max|b| over the outputs, or None when no runtime for
-    the target is installed or verification was switched off (``verified`` is then False).
-    ``seconds`` are (pass, time) pairs; ``passes`` has what each pass did (``done``) and what it refused to do
-    (``refused``), as events with the name of a node, a text and a source. ``stopped`` says that
-    ``stop_after`` ended before anything was written. ``inputs`` and ``outputs`` describe those of the file:
-    name, dtype, and shape, in which a dynamic size is a text. ``ranges`` says in which ranges of dynamic
-    sizes the file is right: ``n <= 512``.
+    ``max_error`` is the largest max|a - b| / max|b| over the outputs, or None when no runtime for the target
+    is installed or verification was switched off (``verified`` is then False). ``seconds`` are (pass, time)
+    pairs; ``passes`` has what each pass did (``done``) and what it refused to do (``refused``), as events
+    with the name of a node, a text and a source. ``stopped`` is true if ``stop_after`` ended the conversion
+    before the file was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, and
+    shape, in which a dynamic size is a text. ``ranges`` lists the ranges of dynamic sizes in which the file
+    is right: ``n <= 512``.
     """
 
     target: str
@@ -61,8 +61,7 @@ class Report:
     def write_layers(self, path: str | PathLike[str]) -> None:
         """Writes the quantization error of each layer of an integer file, as .html, .json or .txt.
 
-        Raises UsageError TM6002 for another suffix, and where there are no layers in integers that were
-        verified.
+        Raises UsageError TM6002 for another suffix, and for a report without verified integer layers.
         """
         from tmconvert.verification.quantization_report.report_file import check_suffix, report_text
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def remarks(report: Report, reason: str) -> Iterator[str]:
-    """Returns the verification result and the notes. ``reason`` is why none was run; empty if one was."""
+    """Returns the verification result and the notes. ``reason`` states why the file was not verified; it is
+    empty if it was.
+    """
     if report.stopped:
         yield f"stopped after {report.seconds[-1][0]}: no model was written"
         return

@@ -35,8 +35,8 @@ class ConversionRequest:
     """A validated conversion request: source, files to write, and all options.
 
     ``model`` is the source, not loaded yet; ``paths`` are the files that are always written, the structure
-    first. ``inputs`` are those to verify with, random ones or those of ``tracing`` without any. Of a file to
-    verify, ``stored`` are the options of the conversion that wrote it, by name.
+    first. ``inputs`` are those to verify with; without any, those of ``tracing`` or random ones are used. For
+    a file to verify, ``stored`` are the options of the conversion that wrote it, by name.
     """
 
     model: Model
@@ -63,10 +63,10 @@ class ConversionRequest:
         paths: Sequence[str | PathLike[str] | None],
         arguments: Mapping[str, Any],
     ) -> ConversionRequest:
-        """The request for a call of ``to_TARGET``, of whose ``arguments`` only the options are read.
+        """Returns the request for a call of ``to_TARGET``; of ``arguments`` only the options are read.
 
-        ``paths`` are the arguments for files, None for those that are not given. Raises UsageError for values
-        that an option does not have, options that exclude each other, and files that would be written over.
+        ``paths`` are the arguments for files, None for missing ones. Raises UsageError for invalid values,
+        options that exclude each other, and outputs that would replace the model.
         """
         chosen = target_named(target)
         given = {
@@ -99,9 +99,9 @@ class ConversionRequest:
         overrides: IoOverrides,
         calibration: Any,
     ) -> ConversionRequest:
-        """The request that wrote the file at ``path``, as far as the file records it.
+        """Returns the request that wrote the file at ``path``, as far as the file records it.
 
-        Raises LoadError for a file of no target, UsageError TM6002 for options that there are not.
+        Raises LoadError for a file of an unknown format, UsageError TM6002 for unknown options.
         """
         target = target_of_file(path)
         stored = target.stored_options(path)
@@ -141,15 +141,15 @@ def io_overrides_of(
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
 ) -> IoOverrides:
-    """The overrides of inputs and outputs, None for those that are not given."""
+    """Returns the overrides of inputs and outputs from arguments, of which missing ones are None."""
     return IoOverrides(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
 
 
 def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions:
-    """The options that ``target`` reads, of all options by name.
+    """Returns the options that ``target`` reads, from all options by name.
 
-    Raises UsageError TM6001 for a version, TM6002 for other values that an option does not have, and for
-    options that do not go together.
+    Raises UsageError TM6001 for an unknown version, TM6002 for other invalid values and for options that
+    exclude each other.
     """
     for option in conversion_options(target.name):
         value = given.get(option.name)
@@ -175,9 +175,9 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
 
 
 def stored_options(target: Target, stored: Mapping[str, Any]) -> TargetOptions | None:
-    """The options of the conversion that wrote a file, of what the file records; None for a plain float file.
+    """Returns the options of the conversion that wrote a file from its metadata; None for a plain float file.
 
-    Raises UsageError TM6001, TM6002 for options that there are not.
+    Raises UsageError TM6001, TM6002 for unknown options.
     """
     integers = stored.get("integers") or {}
     own = [stored.get(option.name) for option in target.options]

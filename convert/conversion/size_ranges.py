@@ -1,8 +1,9 @@
 """Selects sizes for the verification of dynamic dimensions, and checks the ranges in which they are valid.
 
-A guard is a comparison of sizes that came out as in the example. Where the source itself fails beyond it,
-such as an index beyond a table, nothing is lost. Where the source does something else there, a file
-that leaves the size open would compute wrongly: that is an error unless the caller accepts the range.
+A guard is a comparison of sizes whose outcome for the example the graph relies on. If the source itself fails
+where the guard does not hold, as for an index beyond a table, the file need not support these sizes. If the
+source computes something else there, the file would be wrong: this is an error unless the caller accepts the
+range.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class SizeChecks:
         """Returns the source at the example's sizes; None, with specialized sizes in ``journal``, where they
         differ.
 
-        A size of 1 is fixed where the source computes something else at 1 than at others.
+        A size of 1 is specialized if the source computes something else at 1 than at other sizes.
         """
         sizes = self.opened.example()
         trial = self._trial(sizes)
@@ -135,8 +136,8 @@ class SizeChecks:
                         yield sizes
 
     def broken(self, guard: Guard) -> Sizes | None:
-        """Returns sizes beyond the guard at which the source runs; None where it fails at all that were
-        tried.
+        """Returns sizes outside of the guard at which the source runs; None if it fails at all sizes that
+        were tried.
         """
         return next(
             (sizes for sizes in self._beyond(guard) if self._runs(sizes) and not self._is_same(guard, sizes)),
@@ -258,8 +259,8 @@ def checked_sizes(
 ) -> tuple[list[Trial], list[Guard]]:
     """Returns the references for the file, and all guards.
 
-    Raises SizesSettled where a pass made a guard that the source does not: its sizes are fixed. Raises
-    UnsupportedError TM2030 for a guard of the model beyond which it does something else.
+    Raises SizesSettled for a guard that only a pass made: its sizes have to be specialized. Raises
+    UnsupportedError TM2030 if the model computes something else where a guard does not hold.
     """
     guards = [*opened.bounds(), *journal.guards]
     others, broken = checks.others(guards)

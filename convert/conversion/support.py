@@ -23,9 +23,9 @@ _KINDS = {
 class OpSupport:
     """How one target supports one op: "native", "decomposed", or "no" with the reason.
 
-    ``since`` is the first version of the target with the op, whatever version was asked for; None
-    when there is none. ``versions`` are all changes as (first version, "native" or "decomposed"), the
-    oldest version first.
+    ``since`` is the first version of the target with the op, independent of the requested version; None if no
+    version has it. ``versions`` are all changes as (first version, "native" or "decomposed"), the oldest
+    version first.
     """
 
     op: str

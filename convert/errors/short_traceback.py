@@ -16,7 +16,8 @@ R = TypeVar("R")
 def one_frame(function: Callable[P, R]) -> Callable[P, R]:
     """Removes the frames of tmconvert from the traceback of an error that has its own message and location.
 
-    Those of a defect, and all with TMCONVERT_DEBUG=1, stay. An exception of the user's code stays the cause.
+    Tracebacks of internal errors stay whole, and all do with TMCONVERT_DEBUG=1. An exception of the user's
+    code stays the cause.
     """
 
     @functools.wraps(function)

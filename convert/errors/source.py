@@ -10,19 +10,19 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """Escapes control characters of a text as ``\\x1b``: names in a file may be crafted to deceive."""
+    """Escapes control characters of a text as ``\\x1b``: names in a model file may contain terminal commands."""
     return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 class Source(NamedTuple):
     """A location in the user's model.
 
-    ``file`` is the user's Python file, or the model file for formats that keep no Python lines. It is what
-    Python calls the code that is in no file (``<stdin>``), and empty where no line of the user's ran, as
-    for the modules of an ``nn.Sequential``: the module is all that is known then.
-    ``line`` is the 1-based line there; for a model file it is the id of the expression, the
-    ``%7`` that ``tmconvert inspect --graph`` prints. ``scope`` is the dotted module path
-    (``layer1.0.conv``, empty at the top) and ``class_name`` the class of that module.
+    ``file`` is the user's Python file, or the model file for formats that keep no Python lines. For code that
+    is not in a file it is Python's name of it (``<stdin>``). It is empty where no line of the user's code
+    ran, as for the modules of an ``nn.Sequential``; only the module is known then. ``line`` is the 1-based
+    line there; for a model file it is the id of the expression, the ``%7`` that ``tmconvert inspect --graph``
+    prints. ``scope`` is the dotted module path (``layer1.0.conv``, empty at the top) and ``class_name`` the
+    class of that module.
     """
 
     file: str

@@ -1,4 +1,5 @@
-"""The vocabulary of models whose calls are ops of the catalogue: each becomes itself, with its QParams."""
+"""The vocabulary of models whose calls are ops of the catalogue: each call stays unchanged and keeps its
+QParams."""
 
 from __future__ import annotations
 
