@@ -31,10 +31,8 @@ def no_collections() -> Iterator[None]:
 def full_collections_wait() -> Iterator[None]:
     """Postpones full collections, and collects young objects less often, until the conversion is done.
 
-    With PyTorch and torchvision loaded a full collection takes 0.2 s, most of a small conversion, which makes
-    enough objects to start one. Python would put it off until a quarter of all objects is new, which the
-    garbage of some hundred conversions is not: one follows when conversions have taken long enough to pay for
-    it.
+    With PyTorch and torchvision loaded a full collection takes 0.2 s, longer than the rest of a small
+    conversion. One is run when conversions have taken long enough in total that its cost is small.
     """
     young, middle, old = gc.get_threshold()
     if old == NEVER:  # another thread's conversion has seen to it

@@ -1,4 +1,6 @@
-"""Runs a float graph on samples and returns its tensors: in ONNX Runtime if it is installed, else in NumPy."""
+"""Runs a float graph on samples and returns its tensors: in ONNX Runtime if it is installed, else in
+NumPy.
+"""
 
 from __future__ import annotations
 

@@ -204,5 +204,5 @@ class _Modules:
         graph = GraphDecoder(self.path, values).graph(fields(value, "a subgraph", SUBGRAPH))
         nodes = [*graph.inputs, *(node for expr in graph for node in expr.outputs)]
         if not all(isinstance(node, TensorNode) for node in nodes):
-            raise nonsense("a subgraph has nodes that are no tensors")
+            raise nonsense("a subgraph has nodes that are not tensors")
         return graph

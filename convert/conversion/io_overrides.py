@@ -112,7 +112,9 @@ NO_OVERRIDES = IoOverrides()
 
 
 def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES) -> IoOverrides:
-    """Returns overrides with the names that a written file has for the inputs and outputs of the whole model."""
+    """Returns overrides with the names that a written file has for the inputs and outputs of the whole
+    model.
+    """
     if given != NO_OVERRIDES:
         return given
     chosen = IoOverrides.from_json(options)

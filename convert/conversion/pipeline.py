@@ -1,4 +1,6 @@
-"""The stages of a conversion: passes, lowering, encoding, writing, verification, renaming to the final file."""
+"""The stages of a conversion: passes, lowering, encoding, writing, verification, renaming to the final
+file.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ _NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.
 
 
 def environment_error(error: OSError) -> WriteError | None:
-    """Returns TM5001 for an error of the system, such as a full disk or a removed working folder; else None."""
+    """Returns TM5001 for an error of the system, such as a full disk or a removed working folder; else
+    None.
+    """
     if error.errno in _NUMBERS:
         where = f" {error.filename}" if isinstance(error.filename, str) else ""
         return WriteError("TM5001", f"the system fails to serve{where}: {os.strerror(error.errno or 0)}")

@@ -1,7 +1,7 @@
 """Limits the memory and time that loading a file may use.
 
-A pickle refers to one value from many places, so ``t = (t, t)`` sixty times over is a file of a few
-hundred bytes and a tree of 2**60 leaves. Whatever the loader walks is paid for here.
+A pickle refers to one value from many places, so ``t = (t, t)`` sixty times over is a file of a few hundred
+bytes and a tree of 2**60 leaves. All values that the loader visits are counted here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_SHOWN = 1000
 
 
 class Budget:
-    """The remaining steps for one file: a fixed number plus some per byte."""
+    """The number of values that may still be visited for one file: a fixed number plus some per byte."""
 
     def __init__(self, file_size: int) -> None:
         self._left = FREE_STEPS + STEPS_PER_BYTE * file_size
@@ -37,7 +37,9 @@ class Budget:
         self._numbers = itertools.count(1)
 
     def spend(self, steps: int) -> None:
-        """Uses up steps. Raises LoadError TM1006 when a file needs more than a valid one of its size."""
+        """Counts visited values. Raises LoadError TM1006 when a file has more than a valid one of its
+        size.
+        """
         self._left -= steps
         if self._left < 0:
             raise LoadError(OVER_LIMIT, "the file repeats the same values again and again")

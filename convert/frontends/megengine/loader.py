@@ -47,8 +47,8 @@ GRAPH_FIELDS = frozenset(
 def load_megengine(path: str) -> TracedModule:
     """Loads a ``.tm`` file that MegEngine 1.6 or later wrote.
 
-    Raises LoadError: TM1001 to TM1006 as the unpickler says; TM1007 when the pickle is sound but
-    its content is no graph.
+    Raises LoadError: TM1001 to TM1006 as in ``unpickler.py``; TM1007 when the pickle is valid but its content
+    is not a graph.
     """
     root = read_file(path)
     try:

@@ -1,6 +1,6 @@
 """The pickle machine: a bounds-checked view of the file, with stack, marks and memo.
 
-No length is believed before it is compared with what is left of the file. Stack and memo grow by at
+Every length is compared with the remaining bytes of the file before it is used. Stack and memo grow by at
 most one entry per byte.
 """
 
@@ -21,8 +21,8 @@ UNFINISHED = frozenset({UnfinishedArray, UnfinishedDtype})
 class Machine:
     """The state of reading one pickle.
 
-    ``start`` is the offset of the opcode at work, for messages; ``unfinished`` has the memo entries
-    of each array and dtype that still waits for its content.
+    ``start`` is the offset of the current opcode, for messages; ``unfinished`` has the memo entries of each
+    array and dtype that still waits for its content.
     """
 
     def __init__(self, data: memoryview) -> None:
@@ -121,7 +121,7 @@ class Machine:
         self.stack.append(value)
 
     def pay_for(self, cost: int) -> None:
-        """Counts a new object: one of many spends ``cost`` of the memory."""
+        """Counts a new object against the memory limit: its size is ``cost``."""
         self.objects += 1
         if self.objects > FREE_OBJECTS:
             self.memory.spend(cost)

@@ -1,7 +1,7 @@
 """Functions with other parameters, defaults or results in earlier MegEngine releases.
 
-A file keeps a call as its release recorded it, 1.6 even as the user wrote it. Each function here has the
-signature of its time and says the call with ``now``, the adapter of the newest release.
+A file keeps a call as its release recorded it, and 1.6 even as the user wrote it. Each function here has the
+signature of an earlier release and calls ``now``, the adapter of the newest release.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The opcodes of pickle protocols 2 to 5: a table with one small function each.
 
-What a protocol-2 writer can no longer produce (text opcodes, old-style classes), what calls back
-into the reader's program (persistent ids, the extension registry) and what lies outside the file
-(buffers) is refused by name. No function calls itself, however deep the file nests.
+What a protocol-2 writer can no longer produce (text opcodes, old-style classes), what calls back into the
+reader's program (persistent ids, the extension registry) and what lies outside the file (buffers) is refused
+by name. No function is recursive, so that nesting depth does not matter.
 """
 
 from __future__ import annotations

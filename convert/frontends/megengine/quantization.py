@@ -59,7 +59,7 @@ def qparams_of_record(record: object) -> QParams | None:
 def real(tensor: Tensor) -> np.ndarray:
     """Returns a tensor's real values; a quantized one is dequantized.
 
-    Parameters that no verifier lets pass stay with the array, for whoever uses it to refuse.
+    Invalid parameters stay attached to the array; the verifier reports them where it is used.
     """
     qparams = qparams_of_dtype(tensor.dtype)
     if qparams is None:

@@ -27,7 +27,7 @@ stack. ``Instance`` and ``Tensor`` compare and hash by identity, so ``argdef_gra
 whose keys are TreeDef Instances: go over ``items()``, compare by structure
 (``arguments.py``, ``ir.traced_module.call_structure``).
 
-The types of the values inside a state are those that the file says: check before use.
+The types of the values in a state are those of the file: check them before use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exceptions of NumPy and ``zipfile`` for damaged or hostile .npy and .npz files."""
+"""Lists the exceptions of NumPy and ``zipfile`` for damaged or malicious .npy and .npz files."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """``x[...]`` and ``x[...] = value``.
 
-An index is first split, axis by axis: a slice is a cut, a number takes one element and with it the axis,
-tensors of numbers choose together. What is chosen is then cut, or put back, axis by axis.
-
-To NumPy, whose rules MegEngine follows, numbers beside tensors are tensors, too: that tells where the axes
-of what they choose lie. To torch they are not, and a tensor without axes is a number (``numbers_first``).
+An index is first split by axis: a slice selects a range, an integer selects one element and removes the axis,
+index tensors are broadcast together. The elements are then read or written axis by axis. In NumPy, whose
+rules MegEngine follows, integers next to index tensors count as index tensors, which decides the position of
+the resulting axes. In torch they do not, and a tensor of rank 0 counts as an integer (``numbers_first``).
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ class Index:
     """A normalized index, with one entry per axis, of a tensor that already has the new axes.
 
     ``cuts`` are (start, stop, step) with a positive step, within the axis; ``backwards`` the axes that are
-    read from the end; ``numbers`` ints, Dims and tensors without axes, ``picks`` tensors of numbers, None
-    where there are none.
+    read from the end; ``numbers`` are ints, Dims and tensors of rank 0, ``picks`` the index tensors, None for
+    axes without one.
     """
 
     shape: list[int]
@@ -90,8 +89,8 @@ def written(
 ) -> Any:
     """Returns ``x`` after ``x[index] = value``, with the axes that None in the index inserts.
 
-    The value takes the tensor's element type. Where ``adds``, it is added to what is there, as often as an
-    element is named.
+    The value takes the tensor's element type. With ``adds`` the value is added to the elements, repeatedly
+    for repeated indices.
     """
     value = cast(g, value, g.type(x).dtype)
     mask = _computed_mask(g, x, index)
@@ -224,7 +223,7 @@ def _item(g: Emitter, item: AdapterValue) -> Any:
 
 
 def belongs(g: Emitter, item: AdapterValue) -> bool:
-    """Whether a tensor is one of ``g``'s values, not a constant array of the call."""
+    """Whether a tensor is a value of ``g``, not a constant array of the call."""
     return isinstance(item, TensorNode) or g.known(item) is not None
 
 

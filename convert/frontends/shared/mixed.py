@@ -1,4 +1,4 @@
-"""Models that have calls of several vocabularies: edited ones."""
+"""Edited models, which may have calls of several vocabularies."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def vocabulary_of_call(own: AdapterVocabulary, expr: Expr, args: tuple[object, ...]) -> Vocabulary | None:
     """Returns the vocabulary that converts a call in a graph of ``own``; None for ``own`` itself.
 
-    That is, in this order, the one that the expression declares; that of the module that is called; that of
-    the catalogue for its ops; that of the framework which the name of a function begins with.
+    It is the first of these: the vocabulary that the expression declares; that of the called module; that of
+    the catalogue for its ops; that of the framework with which the function's name begins.
     """
     if expr.vocabulary is not None and expr.vocabulary is not own:
         return expr.vocabulary

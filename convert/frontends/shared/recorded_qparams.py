@@ -34,8 +34,8 @@ def with_recorded_qparams(
 ) -> Any:
     """Attaches QParams to results of a call that the source stores as integers.
 
-    The QParams are those of the operand where the source recorded the same one for both, as it does for
-    pooling and the like: a module may be called again with operands on another.
+    The result has the QParams of the operand if the source recorded equal ones for both, as for pooling: a
+    module may be called again with an operand of other QParams.
     """
     if not any(isinstance(node, TensorNode) and node.holds_integers for node in expr.outputs):
         return result

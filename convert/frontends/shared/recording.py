@@ -1,4 +1,4 @@
-"""How calls that a user makes on nodes are recorded: names of functions, methods and constants."""
+"""Records calls that a user makes on nodes: names of functions and methods, and constants."""
 
 from __future__ import annotations
 

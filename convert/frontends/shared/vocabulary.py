@@ -23,7 +23,7 @@ _registered: dict[str, AdapterVocabulary] = {}
 
 
 def register_vocabulary(vocabulary: AdapterVocabulary) -> None:
-    """Makes containers of ``tmconvert save`` with models of another package's frontend readable.
+    """Registers the vocabulary of another package's frontend, so that containers with its models can be read.
 
     Raises UsageError TM6021 for an identifier that is registered.
 
@@ -74,9 +74,8 @@ class AdapterVocabulary:
     ) -> Any:
         """Converts one call to ATen-style ops on ``g``. Raises Refusal.
 
-        ``args`` and ``kwargs`` are those of the expression, with ``g``'s values at the leaves and
-        TracedModules in place of module nodes. Calls in the words of another vocabulary are converted by
-        that one.
+        ``args`` and ``kwargs`` are those of the expression, with values of ``g`` at the leaves and
+        TracedModules in place of module nodes. A call of another vocabulary is converted by that vocabulary.
         """
         from tmconvert.frontends.shared.mixed import vocabulary_of_call
 

@@ -1,4 +1,5 @@
-"""Calls that tracing records whole, and classes whose content it opens; this module does not need torch."""
+"""Registers functions and modules whose calls tracing records as one call, and container classes of arguments
+and results. This module does not need torch."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _builtin_classes: list[type] = []
 
 
 class SupportedType(NamedTuple):
-    """How objects of a class are opened and made again."""
+    """Functions that flatten objects of a class to their parts and rebuild them."""
 
     flatten: Callable[[Any], tuple[Sequence[Any], Any]]
     unflatten: Callable[[Sequence[Any], Any], Any]
@@ -55,11 +56,11 @@ def recording_calls(record: RecordCall) -> Iterator[None]:
 def wrap(function: Callable[P, R]) -> Callable[P, R]:
     """Makes tracing record each call of ``function`` as one call, instead of the calls inside. A decorator.
 
-    The call has the qualified name of the function, ``package.module.function``; its meaning for conversions
-    is registered under this name with ``register_symbolic``. Tensors may be nested in the arguments and in
-    the result; their types are those that the traced run had. Outside of tracing the function runs as it is.
-    Raises UsageError TM6021 for an object that is not a function; tracing raises UnsupportedError TM2021 for
-    a function that writes to its arguments.
+    The call has the qualified name of the function, ``package.module.function``; register its conversion
+    under this name with ``register_symbolic``. Tensors may be nested in the arguments and in the result;
+    their types are those of the traced run. Outside of tracing the function runs unchanged. Raises UsageError
+    TM6021 for an object that is not a function; tracing raises UnsupportedError TM2021 for a function that
+    writes to its arguments.
 
     >>> @tmconvert.wrap
     ... def swish(x, beta=1.0):
@@ -89,10 +90,10 @@ def wrap(function: Callable[P, R]) -> Callable[P, R]:
 def register_as_builtin(cls: type) -> type:
     """Makes tracing record each call of a module of class ``cls`` as one call. Also a decorator of classes.
 
-    The meaning is registered with ``register_symbolic`` under the qualified name of the class; the function
-    gets the module first, whose parameters and buffers are in ``module.tensors`` and settings in
-    ``module.attributes``. Subclasses are not included. Raises UsageError TM6021 for an object that is not a
-    class.
+    Register its conversion with ``register_symbolic`` under the qualified name of the class; the first
+    argument of that function is the module, whose parameters and buffers are in ``module.tensors`` and
+    settings in ``module.attributes``. Subclasses are not included. Raises UsageError TM6021 for an object
+    that is not a class.
 
     >>> tmconvert.register_as_builtin(MyAttention)  # doctest: +SKIP
     """
@@ -110,9 +111,9 @@ def register_supported_type(
 ) -> None:
     """Lets arguments and results of traced models be objects of ``cls``.
 
-    ``flatten(object)`` returns its parts, a list with tensors or other containers, and anything else that
-    ``unflatten(parts, context)`` needs to make the object again. In the graph such an object is the list of
-    its parts. Raises UsageError TM6021 for a class that is registered already, or is not a class.
+    ``flatten(object)`` returns its parts, a list with tensors or other containers, and a context with which
+    ``unflatten(parts, context)`` rebuilds the object. In the graph such an object is the list of its parts.
+    Raises UsageError TM6021 for a class that is registered already, or is not a class.
 
     >>> tmconvert.register_supported_type(
     ...     Boxes, lambda boxes: ([boxes.tensor], None), lambda parts, _: Boxes(parts[0])
@@ -128,7 +129,8 @@ def register_supported_type(
 
 
 class Tracer:
-    """Traces PyTorch modules; subclasses override ``is_leaf_module`` to choose what is one call.
+    """Traces PyTorch modules; subclasses override ``is_leaf_module`` to select modules that are recorded as
+    one call.
 
     ``leaf_modules`` are classes, modules, or paths of modules that are not traced through.
 

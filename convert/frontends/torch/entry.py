@@ -127,8 +127,8 @@ def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
 
 
 def inputs_needed(signature: str = "") -> UsageError:
-    """Error for missing example inputs; ``signature``, such as ``forward(x, mask=None)``, is shown if
-    known.
+    """Returns the error for missing example inputs. It shows ``signature``, such as ``forward(x,
+    mask=None)``, if that is known.
     """
     return UsageError(
         "TM6008",

@@ -18,10 +18,10 @@ DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None]
 class Tracing(NamedTuple):
     """Arguments of tracing: example inputs, dynamic sizes and permissions.
 
-    ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those that come with the
-    model are taken. ``dynamic_shapes`` and ``freeze_control_flow`` are those of ``tmconvert.trace``;
-    ``allow_code`` says that the code in a file may run. ``is_leaf(module, path)`` selects the modules whose
-    calls are recorded whole; None selects those of ``register_as_builtin``.
+    ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those of the model are
+    used. ``dynamic_shapes`` and ``freeze_control_flow`` are those of ``tmconvert.trace``; ``allow_code``
+    permits running code from a file. ``is_leaf(module, path)`` selects the modules that are recorded as one
+    call; None selects those of ``register_as_builtin``.
     """
 
     args: tuple[Any, ...] = ()
@@ -64,7 +64,7 @@ def open_sizes(dynamic_shapes: object) -> dict[str, dict[int, str]]:
 
     The axes of an input are a dict by axis, or a list with an entry for each axis. A size is a name, a
     ``torch.export.Dim``, an expression of such (``"past+sequence"``, ``2*dim``), ``Dim.AUTO`` or
-    ``Dim.DYNAMIC`` (which get a name), or None, a number or ``Dim.STATIC`` for one that is not open. Raises
+    ``Dim.DYNAMIC`` (which get a name), or None, a number or ``Dim.STATIC`` for a static one. Raises
     UsageError TM6014.
     """
     if not isinstance(dynamic_shapes, Mapping):

@@ -22,8 +22,8 @@ IDENTIFIER = "torch"
 class TorchVocabulary(AdapterVocabulary):
     """Converts the calls of torch: functions, tensor methods and ATen ops.
 
-    A name is looked up as it is, then by that of its ATen op, then among the ops of the catalogue; a name
-    that says that its operand is written to (``add_``) means what the plain one does.
+    A name is looked up as recorded, then as the name of an ATen op, then in the catalogue; an in-place name
+    (``add_``) has the adapter of the functional one.
     """
 
     identifier = IDENTIFIER

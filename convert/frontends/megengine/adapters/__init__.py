@@ -1,7 +1,7 @@
 """Adapters: MegEngine's functions, tensor methods and builtin modules in aten-style ops.
 
-An adapter is ``name(g, *arguments)`` with MegEngine's parameter names and defaults, so that a call
-recorded in any release binds to it. ``g`` is an Emitter; tensors are its values, all else is a constant.
+An adapter is ``name(g, *arguments)`` with MegEngine's parameter names and defaults, so that a call recorded
+in any release binds to it. ``g`` is an Emitter; tensors are its values, other arguments are constants.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def local_conv2d(
 ) -> Any:
     """Convolution with separate weights per position: (groups, H', W', I / groups, kH, kW, O / groups).
 
-    The windows become channels of one element each, so that each place is a group of a convolution.
+    The windows become channels of one element each, so that each position is a group of a convolution.
     """
     cross_correlation(conv_mode)
     groups, height, width, depth, kernel_h, kernel_w, out_channels = g.type(weight).shape

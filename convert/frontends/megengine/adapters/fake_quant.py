@@ -79,7 +79,7 @@ class Quantizer(NamedTuple):
 
 
 def applied(g: Emitter, value: AdapterValue, fake_quant: AdapterValue, observer: AdapterValue) -> Any:
-    """The result of ``QATModule._apply_fakequant_with_observer`` for a value."""
+    """Returns the result of ``QATModule._apply_fakequant_with_observer`` for a value."""
     quantizer = quantizer_of(fake_quant, observer, g.known(value))
     return value if quantizer is None else quantizer.apply(g, value)
 

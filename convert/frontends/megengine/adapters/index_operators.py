@@ -1,7 +1,7 @@
 """Raw operators (``Apply`` in MegEngine) that read or write indexed elements.
 
-``items`` are rows of (axis, has a start, has a stop, has a step, has a number): the numbers are tensors
-behind the operands, in this order, or in ``slice_items``, a row of (start, stop, step, number) for each.
+``items`` are rows of (axis, has a start, has a stop, has a step, has a number): the values are tensors after
+the operands, in this order, or rows of (start, stop, step, number) in ``slice_items``.
 """
 
 from __future__ import annotations

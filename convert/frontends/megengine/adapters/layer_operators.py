@@ -1,7 +1,7 @@
 """Raw operators (``Apply`` in MegEngine) of layers: normalization and recurrent networks.
 
-Behind the result they give what only training needs: statistics, which are computed all the same, and
-memory whose content nothing says, for which None stands.
+After the result they return values that only training needs: statistics, which are computed, too, and
+workspace with undefined content, for which the adapters return None.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def lstm_cell(
     bias_hh: AdapterValue,
     cx: AdapterValue,
 ) -> list[Any]:
-    """The new hidden and cell states, and memory."""
+    """Returns the new hidden and cell states, and the workspace."""
     gates = recurrent.gates(g, inp, hx, weight_ih, weight_hh, bias_ih, bias_hh)
     return [*recurrent.lstm_step(g, gates, cx), None]
 

@@ -81,7 +81,7 @@ def nms(
 
 @FUNCTIONS.add("tensor.cond_take")
 def cond_take(g: Emitter, mask: AdapterValue, x: AdapterValue) -> list[Any]:
-    """The elements that the mask lets through, and where they are among all."""
+    """Returns the elements where the mask is true, and their flat indices."""
     if g.type(mask).dtype.kind != "b" or g.type(mask).shape != g.type(x).shape:
         raise Refusal(f"{g.type(mask)} is not a valid mask for {g.type(x)}")
     places = places_of(g, reshaped(g, mask, [-1]))[0]

@@ -1,8 +1,8 @@
 """Scales and zero points of MegEngine's observers, computed in float32 like there.
 
-Each function takes the module and the tensor that it watches, where that is known, and returns (scale,
-zero point or None), as arrays. An observer that was saved while it was enabled goes on observing when
-the model runs: what it says then includes what it sees. SyncMinMaxObserver and HistogramObserver always do.
+Each function takes the module and the observed tensor, if that is known, and returns (scale, zero point or
+None), as arrays. An observer that was saved while it was enabled keeps observing when the model runs, so that
+its parameters include the current tensor. SyncMinMaxObserver and HistogramObserver always do.
 """
 
 from __future__ import annotations

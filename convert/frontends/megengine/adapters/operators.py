@@ -1,7 +1,7 @@
 """Raw operators (``Apply`` in MegEngine), converted by the adapters of their functions.
 
-The state of an operator are the keywords of its adapter; its tensors are positional. An operator with
-several results gives a list; None stands for one that inference has no use for.
+The state of an operator becomes the keywords of its adapter; its tensors are positional. For an operator with
+several results the adapter returns a list, with None for results that are used in training only.
 """
 
 from __future__ import annotations

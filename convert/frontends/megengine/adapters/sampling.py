@@ -1,7 +1,7 @@
 """megengine.functional.vision: remap, warps, roi_align and colour conversion.
 
-Images in NHWC are processed by OpenCV's methods, which round places to 1/32 of a pixel, where they have one
-to three channels.
+Images in NHWC with one to three channels are processed by OpenCV's methods, which round positions to 1/32 of
+a pixel.
 """
 
 from __future__ import annotations

@@ -170,7 +170,9 @@ def new_tensor(
 
 @METHODS.add("astype")
 def astype(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
-    """Casts to a quantized dtype (quantizing real values), or from one (values stay)."""
+    """Casts a tensor. A cast to a quantized dtype quantizes the values; a cast from one keeps the real
+    values.
+    """
     return g.quantized(x, dtype) if isinstance(dtype, QParams) else cast(g, x, dtype)
 
 

@@ -50,9 +50,9 @@ def per_axis(g: Emitter, value: AdapterValue, axes: int) -> list[int]:
 def promoted(g: Emitter, *values: AdapterValue, to_float: bool = False) -> list[Any]:
     """Returns operands as tensors of one dtype, by MegEngine's promotion rules.
 
-    A Python scalar takes the tensors' dtype (and wraps around in it), but a float makes an integer
-    tensor float32; tensors of different dtypes meet at the wider one, of different kinds at float32.
-    NumPy's scalars count as tensors. ``to_float`` makes integers float32 (true division).
+    A Python scalar takes the tensors' dtype (and wraps around in it), but a float makes an integer tensor
+    float32; tensors of different dtypes become the wider one, those of different categories float32. NumPy's
+    scalars count as tensors. ``to_float`` makes integers float32 (true division).
     """
     values = tuple(g.constant(value) if isinstance(value, np.generic) else value for value in values)
     dtypes = [g.type(value).dtype for value in values if is_tensor(value)]

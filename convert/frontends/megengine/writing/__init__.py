@@ -1,1 +1,1 @@
-"""Writes a model in MegEngine's words as a file that MegEngine loads."""
+"""Writes a model of MegEngine's calls as a file that MegEngine loads."""

@@ -1,4 +1,4 @@
-"""Calls of catalogued ops and of torch as the functions of MegEngine that mean exactly the same.
+"""Converts calls of catalogued ops and of torch to functions of MegEngine that compute exactly the same.
 
 An edit inserts ``aten::relu``, or ``torch.relu``; MegEngine's file needs ``megengine.functional.nn.relu``.
 Each entry holds for float32 tensors, with which both promote types alike.
@@ -82,9 +82,10 @@ WORDS: dict[str, tuple[str, Translate]] = {
 
 
 def in_words(expr: CallFunction) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """Returns the function, args and kwargs of a call in MegEngine's words.
+    """Returns MegEngine's function, args and kwargs for a call.
 
-    Raises WriteError TM5005 for a call of a catalogued op, or of torch, that no function of MegEngine equals.
+    Raises WriteError TM5005 for a call of a catalogued op, or of torch, without an equivalent function in
+    MegEngine.
     """
     is_of_torch = expr.function.startswith("torch.")
     if not is_of_torch and "::" not in expr.function:

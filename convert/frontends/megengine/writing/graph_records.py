@@ -38,8 +38,8 @@ _OPERATORS = "megengine.core._imperative_rt.ops"
 class GraphRecords:
     """Makes the record of one graph.
 
-    ``version`` is the release in whose words the calls are, None for 1.6, which did not store it.
-    ``held`` makes the record of a module or tensor in a Constant, ``constant`` that of a constant argument,
+    ``version`` is the release that recorded the calls, None for 1.6, which did not store it. ``held`` returns
+    the record of a module or tensor in a Constant, ``constant`` that of a constant argument,
     ``recorded_qparams`` that of the fake quantization of a tensor.
     """
 

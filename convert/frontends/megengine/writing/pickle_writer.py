@@ -1,8 +1,8 @@
 """Writes records as a pickle of protocol 4, opcode by opcode.
 
 Python's ``pickle`` would need MegEngine's classes, and its bytes depend on the identity of equal texts. This
-writer knows only the few types of ``_STEPS``. It walks with a stack of its own, since a graph is as deep as
-it is long.
+writer knows only the few types of ``_STEPS``. It uses an explicit stack instead of recursion, since a graph
+is nested as deeply as it has expressions.
 """
 
 from __future__ import annotations

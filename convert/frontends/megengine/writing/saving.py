@@ -11,9 +11,10 @@ from tmconvert.output.atomic import atomic_output
 
 
 def save_megengine(module: TracedModule, path: str | PathLike[str]) -> None:
-    """Writes a model in MegEngine's words to a pickle that MegEngine 1.13 loads, atomically.
+    """Writes a model of MegEngine's calls to a pickle that MegEngine 1.13 loads, atomically.
 
-    The same model gives the same bytes. Raises: WriteError TM5001; TM5005 for what MegEngine has no word for.
+    The same model gives the same bytes. Raises: WriteError TM5001; TM5005 for calls and values that MegEngine
+    does not have.
     """
     record = ModuleRecords(module).record()
     with atomic_output(path) as file:

@@ -44,7 +44,7 @@ def device() -> Record:
 
 
 def stored_dtype(dtype: np.dtype, qparams: QParams | None) -> np.dtype:
-    """Returns the element type that MegEngine has for a tensor; that of a quantized one has its scale."""
+    """Returns MegEngine's element type for a tensor; that of a quantized tensor includes the scale."""
     dtype = np.dtype(dtype.newbyteorder("="))
     if qparams is None or dtype.kind not in "iu" or dtype.metadata:
         return dtype
@@ -98,7 +98,7 @@ class Values:
         return self._record(value, self.constant)
 
     def recorded_qparams(self, node: TensorNode) -> Record | None:
-        """Returns the record that a float tensor has of its fake quantization; None where it has none."""
+        """Returns the record of a float tensor's fake quantization; None for a tensor without one."""
         qparams = node.qparams
         name = "" if qparams is None else f"q{qparams.dtype}"
         if qparams is None or node.holds_integers or name not in _QUANTIZED_NAMES or len(qparams.scale) > 1:

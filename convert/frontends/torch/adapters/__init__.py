@@ -1,10 +1,10 @@
 """Adapters: torch's functions, tensor methods and ATen ops in aten-style ops.
 
 An adapter is ``name(g, *arguments)`` with ATen's parameter names and defaults. ``ATEN`` has them by the name
-of the op, for the function and the method alike; ``FUNCTIONS`` (by qualified name) and ``METHODS`` have what
-differs: functions that torch itself writes in Python, methods that take their sizes one by one. ``COMPLEX``
-has those of calls that are given complex numbers. Each family is a file with its own tables of these names;
-``index.py`` says which family has what.
+of the op, for the function and the method alike; ``FUNCTIONS`` (by qualified name) and ``METHODS`` have the
+exceptions: functions that torch implements in Python, and methods that take sizes as separate arguments.
+``COMPLEX`` has the adapters of calls with complex operands. Each family is a file with its own tables of
+these names; ``index.py`` maps names to families.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Complex tensors inside a model, as pairs of real tensors that adapters exchange.
 
-No target has them, so a model neither takes nor returns them; torch.view_as_complex, torch.polar, Fourier
-transforms and captured tensors make them, torch.view_as_real, abs() and the like unmake them. ``COMPLEX`` has
-the adapters of calls that are given some; what only moves elements, or is linear in each operand, is made of
-the adapter for real numbers.
+No target has complex tensors, so inputs and outputs of a model cannot be complex. torch.view_as_complex,
+torch.polar, Fourier transforms and captured tensors create them; torch.view_as_real, abs() and others convert
+them to real tensors. ``COMPLEX`` has the adapters of calls with complex operands; those of calls that only
+move elements, or are linear in each operand, are built from the adapters for real tensors.
 """
 
 from __future__ import annotations

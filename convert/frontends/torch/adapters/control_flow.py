@@ -1,7 +1,7 @@
 """Calls with function arguments: torch.cond, torch.while_loop, autograd.Functions with a symbolic.
 
-The functions arrive as modules that were traced. ``captured`` has, for each of them, what it takes from the
-code around it.
+The functions are passed as traced modules. ``captured`` has, for each of them, the values that it captures
+from the surrounding code.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def nonzero_static(
 ) -> Any:
     """Returns the first ``size`` rows of ``nonzero``, padded with ``fill_value``.
 
-    Each element that is not zero is written to the row that is its number, all others to one row more.
+    The n-th non-zero element is written to row n, and all zeros to an additional row.
     """
     shape, count = g.type(input).shape, static_int(g, size)
     total = g.type(input).size

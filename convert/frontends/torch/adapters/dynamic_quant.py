@@ -1,6 +1,7 @@
 """Dynamic quantization, expressed in plain ops: scales are computed from the data at run time.
 
-Weights keep their integers; what is measured is no parameter that a file could name.
+Weights keep their integers. Scales of activations are computed by the model, so that they are not QParams of
+a tensor.
 """
 
 from __future__ import annotations

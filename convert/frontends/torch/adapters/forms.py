@@ -50,8 +50,8 @@ DROPPED = frozenset({"out", "_stacklevel"})  # what has no part in what is compu
 def generic(op: Op) -> Adapter:
     """Returns the adapter of an op of the catalogue that has the same arguments as the call.
 
-    Numbers in a tensor's place become constants of the first tensor's type. A ``dtype`` that the op does
-    not know is what its operand is cast to. A tensor without axes counts as one of a single axis.
+    Numbers in place of a tensor become constants of the first tensor's type. If the op has no parameter
+    ``dtype``, its operand is cast to that type. A tensor of rank 0 counts as one of rank 1.
     """
     arguments = list(op.args)
     names = [argument.name for argument in arguments]

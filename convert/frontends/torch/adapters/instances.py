@@ -68,8 +68,9 @@ def _shares(low: Term, high: Term, size: Size, taps: int, growth: float) -> Term
 def heatmaps_to_keypoints(g: Emitter, maps: Any, rois: Any) -> Any:
     """Returns coordinates [N, K, 3] and values [N, K] of the maxima of heatmaps [N, K, H, W] in boxes [N, 4].
 
-    Each map is enlarged (bicubic) to the whole pixels of its box. One box after the other, since
-    all at once would be N K images; in the frame of the largest box, without what lies beyond each.
+    Each map is enlarged (bicubic) to the whole pixels of its box. Boxes are processed one at a time, since
+    all at once would need N K images; each is computed in the size of the largest box, and positions outside
+    of it are masked.
     """
     count = g.type(maps).shape[0]
     # a box more, since ONNX Runtime 1.31 fails at a Scan of none

@@ -24,8 +24,8 @@ def lstsq(
 ) -> Any:
     """Returns the minimum-norm X that minimizes |A X - B|; residuals, rank and singular values.
 
-    ``gels`` takes A to be of full rank, ``gelsy`` finds the rank. Of the other results torch gives those of
-    the driver, and empty tensors else. Source: gels and gelsy of LAPACK.
+    ``gels`` assumes that A has full rank, ``gelsy`` determines the rank. Results that the driver does not
+    compute are empty tensors, as in torch. Source: gels and gelsy of LAPACK.
     """
     if driver not in (None, "gels", "gelsy"):
         raise Refusal(

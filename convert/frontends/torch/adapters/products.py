@@ -101,8 +101,9 @@ def grouped_mm(
 ) -> Any:
     """Multiplies row ``i`` of ``mat_a`` (rows, n) by the matrix of its group in ``mat_b`` (groups, n, m).
 
-    Group ``j`` ends before row ``offs[j]``; rows behind the last group give 0. Each group's product is of
-    all rows, those of others being 0: so no shape depends on data. Source: torch.nn.functional.grouped_mm.
+    Group ``j`` ends before row ``offs[j]``; rows after the last group give 0. The product of each group is
+    computed for all rows, with the rows of other groups set to 0, so that no shape depends on data. Source:
+    torch.nn.functional.grouped_mm.
     """
     if rank(g, mat_a) != 2 or rank(g, mat_b) != 3 or offs is None or bias is not None:
         raise Refusal("grouped_mm is supported only for rows times a batch of matrices")

@@ -1,7 +1,7 @@
 """``torch.ops.quantized``: the ops of a model converted by torch.ao.quantization.
 
-An adapter says what is computed in real numbers; the result is then put on the grid that the run recorded
-for it. ``packed`` is a dict of weight, bias and what a convolution is called with.
+An adapter computes in real numbers; the result is then quantized with the QParams that the run recorded for
+it. ``packed`` is a dict of weight, bias and, for a convolution, its other arguments.
 """
 
 from __future__ import annotations

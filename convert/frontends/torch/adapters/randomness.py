@@ -1,4 +1,4 @@
-"""Random functions, which no converted model has."""
+"""Random functions, which converted models cannot have."""
 
 from __future__ import annotations
 

@@ -133,8 +133,9 @@ def segment_reduce(
 ) -> Any:
     """Reduces each segment along an axis to one element, starting from ``initial``.
 
-    Shapes: data [B, n, ...], lengths [B, S] or offsets [B, S + 1] -> [B, S, ...]. The mean of nothing is NaN
-    where there is no ``initial``. What lies in no segment goes to one more, which is cut off.
+    Shapes: data [B, n, ...], lengths [B, S] or offsets [B, S + 1] -> [B, S, ...]. The mean of an empty
+    segment without ``initial`` is NaN. Elements outside of all segments are added to an extra segment, which
+    is removed.
     """
     axis, type_ = axis_of(g, data, axis), g.type(data)
     before, extent, after = type_.shape[:axis], type_.shape[axis], type_.shape[axis + 1 :]

@@ -142,11 +142,10 @@ def _note_unequal(name: str, left: Any, right: Any, outcome: bool) -> None:
 
 @FUNCTIONS.add("tm.assume")
 def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
-    """A guard: a comparison of sizes that the trace depends on. Raises Refusal for sizes with another
-    outcome.
+    """A guard: a comparison of sizes that the trace depends on.
 
-    Where it is of sizes that depend on data, the way of the example is taken, and reported, unless they
-    differ by a number whatever the data.
+    Raises Refusal for sizes with another outcome. A comparison of data-dependent sizes takes the outcome of
+    the example, which is reported, unless the sizes differ by a constant.
     """
     is_quotient = isinstance(left, Quotient) or isinstance(right, Quotient)
     if data_symbols((left, right)) and not is_quotient:

@@ -86,8 +86,8 @@ def kind_of(dtype: np.dtype) -> int:
 def common_type(g: Emitter, *values: AdapterValue) -> np.dtype:
     """Returns the element type of an operation on these operands: torch's ``result_type``.
 
-    Tensors with axes decide, tensors without where they are of a higher category, then numbers.
-    https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
+    Tensors of rank 1 or more decide the type; tensors of rank 0, then Python numbers, do only if they have a
+    higher category. https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
     """
     groups: list[list[np.dtype]] = [[], [], []]
     for value in values:
@@ -154,7 +154,7 @@ def _wrapped(value: AdapterValue, dtype: np.dtype) -> np.ndarray:
 
 
 def typed(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
-    """Casts ``x`` to the element type that a call requests, if any."""
+    """Casts ``x`` to the argument ``dtype`` of a call, if any."""
     return x if dtype is None else cast(g, x, dtype_called(dtype))
 
 

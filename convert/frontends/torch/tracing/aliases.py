@@ -1,8 +1,8 @@
 """Alias analysis: tracks tensors that share storage, and the current Value of each after in-place writes.
 
-A tensor is the root of its memory or a view of another. A write to a view becomes a call that makes a new
-Value of the tensor it views, and so on to the root; the other views are made anew from there
-when they are next read. So the tape has no writes, whatever the module did.
+A tensor is either the base of its storage or a view of another tensor. A write to a view becomes a call that
+computes a new Value of its base, up to the outermost base; the other views are recomputed from it when they
+are next read. So the tape is functional: it has no writes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Memory:
 
 
 class View(NamedTuple):
-    """How a tensor became a view: it is result ``place`` of ``call``, of the tensor whose Value was
-    ``viewed``.
+    """The call that made a tensor a view: it is the result number ``place`` of ``call`` on the tensor whose
+    Value was ``viewed``.
     """
 
     base: Tracked
@@ -78,9 +78,9 @@ class Tracked:
 class Aliases:
     """The tensors that are alive during the run, and their Values.
 
-    ``repeat`` makes the call of a View again, for another Value of its base; ``write_back`` makes the
-    Value of a view's base from that of the view: (view, Value of the base, Value of the view). What ``keeps``
-    tensors finds those again that autograd made of them.
+    ``repeat`` repeats the call of a View for another Value of its base; ``write_back`` computes the Value of
+    a view's base from (view, Value of the base, Value of the view). ``keeps`` keeps tensors alive, so that
+    the tensors which autograd derives from them can be identified.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
 class Arrays:
     """Caches the array of each tensor; an array shares its tensor's memory.
 
-    Of the tensors that the module writes to, by their ids, there are copies: its next run changes them.
+    Tensors that the module writes to, given by their ids, are copied, since the next run changes them.
     """
 
     def __init__(self, written: Container[int]) -> None:

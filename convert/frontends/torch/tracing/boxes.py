@@ -1,7 +1,7 @@
 """Records functions of torchvision that loop over data-dependent counts of boxes as one call each.
 
-``batched_nms`` asks how many boxes there are, and loops over the classes that it finds; masks and keypoints
-are resized box by box, each to a size of its own.
+``batched_nms`` reads the number of boxes and loops over their classes; masks and keypoints are resized box by
+box, each to its own size.
 """
 
 from __future__ import annotations

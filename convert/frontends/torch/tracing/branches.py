@@ -1,6 +1,7 @@
 """Calls with function arguments: torch.cond, torch.while_loop, autograd.Functions with a symbolic.
 
-Each function becomes a scope of its own, a body, which the record of the call has among its arguments.
+Each function is traced as a scope of its own, and becomes a subgraph among the arguments of the recorded
+call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds in byte code whether a function may do something else because of a plain number."""
+"""Analyses byte code: whether the behaviour of a function may depend on a plain number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PLAIN_MODULES = sys.stdlib_module_names - {"__future__", "typing", "collections
 def decides(code: CodeType) -> bool:
     """Whether the code has a comparison, a jump, a computed index, or a call of a function of Python.
 
-    What asks for None, or uses numbers only as arguments of tensor functions, decides nothing.
+    Tests for None, and numbers that are only arguments of tensor functions, do not count.
     """
     if not _DECIDING.isdisjoint(code.co_names):
         return True
@@ -46,7 +46,7 @@ def decides(code: CodeType) -> bool:
         operation = instruction.opname
         if operation in _OPERATIONS or (operation == "IS_OP" and not _is_none(previous)):
             return True
-        if "JUMP_IF" in operation and "NONE" not in operation and not _asks_for_none(previous):
+        if "JUMP_IF" in operation and "NONE" not in operation and not _tests_for_none(previous):
             return True
         if "SUBSCR" in operation and previous is not None and previous.opname != "LOAD_CONST":
             return True
@@ -58,13 +58,13 @@ def _is_none(instruction: dis.Instruction | None) -> bool:
     return instruction is not None and instruction.opname == "LOAD_CONST" and instruction.argval is None
 
 
-def _asks_for_none(instruction: dis.Instruction | None) -> bool:
+def _tests_for_none(instruction: dis.Instruction | None) -> bool:
     return instruction is not None and instruction.opname == "IS_OP"  # others are noticed before
 
 
 @lru_cache(maxsize=1024)
 def tells_types(code: CodeType) -> bool:
-    """Whether the code looks at types or identities, by which a traced size differs from an int."""
+    """Whether the code tests types or identities, which differ between a traced size and an int."""
     if not _TYPES.isdisjoint(code.co_names):
         return True
     previous = None

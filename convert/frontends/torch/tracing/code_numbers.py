@@ -1,10 +1,10 @@
 """Finds sizes at which a module may compute something else, from the numbers in its code.
 
-Python turns a size into text, a hash or a plain integer without a word, and what that is compared with is not
-on the tape. But the number it is compared with is in the code that reads the size, or in a function that this
-code calls. So these numbers are collected where sizes are read, and the module is run at the sizes at which a
-dimension, or the number of elements or bytes of a tensor, is one of them. Where no number tells, as for
-``TABLE[n]`` or ``chr(n)``, runs at all small sizes do.
+Python can convert a size to text, a hash or a plain integer, whose comparisons are not recorded on the tape.
+The number that it is compared with is in the code that reads the size, or in a function that this code calls.
+So these numbers are collected where sizes are read, and the module is run at sizes at which a dimension, or
+the number of elements or bytes of a tensor, equals one of them. Code without such a number, as ``TABLE[n]``
+or ``chr(n)``, is tested at all small sizes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ Shape = tuple[int, ...]
 
 
 class SizeReads:
-    """The sizes that the user's code reads in a run, and the numbers in that code, the nearest first.
+    """The sizes that the user's code reads in a run, and the numbers in that code, those closest to the
+    reading line first.
 
     ``shapes`` has the shape of each tensor whose sizes were read, in order, with the bytes of an element.
     """
@@ -50,7 +51,7 @@ class SizeReads:
         self._seen: set[CodeType] = set()
 
     def add(self, shape: Shape, itemsize: int) -> None:
-        """Notes that the sizes of a tensor are read by the code that runs now."""
+        """Records that the code that is running reads the sizes of a tensor."""
         self.shapes.append((shape, itemsize))
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and not is_bottom(frame):
@@ -148,12 +149,12 @@ def _places(table: Any) -> Iterator[int]:
 
 
 def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) -> list[int]:
-    """Returns sizes of a dimension to try, the most telling first.
+    """Returns sizes of a dimension to test, the most likely to differ first.
 
-    At the first ones something that is read equals a number of the code; then come all small sizes, and those
-    at which it equals what Python can compute from numbers of the code. ``reads`` are those of a run at
-    ``size``, ``others`` those at ``other``: what is read is taken to change steadily between and beyond. The
-    numbers include sizes that do not change.
+    At the first ones a size that the code reads equals a number in the code; then follow all small sizes, and
+    those at which it equals a number that Python can compute from numbers in the code. ``reads`` are the
+    sizes read in a run at ``size``, ``others`` those at ``other``; they are assumed to be linear in the
+    dimension. The numbers include sizes that do not change.
 
     >>> reads, others = SizeReads(), SizeReads()
     >>> reads.numbers = others.numbers = {28: None}

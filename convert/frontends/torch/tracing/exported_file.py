@@ -1,8 +1,8 @@
 """Reads files of ``torch.export.save`` without executing code from them.
 
-``torch.export.load`` unpickles what a file says, and evaluates its texts. Here a file is data: JSON, the
-bytes of tensors, and example inputs that torch reads with ``weights_only``. Its program is a list of calls,
-each of which must be of an operator of PyTorch, or of one that was registered by the calling program.
+``torch.export.load`` unpickles objects of the file, and evaluates its texts. Here a file is only data: JSON,
+the bytes of tensors, and example inputs that torch reads with ``weights_only``. Its program is a list of
+calls of operators that PyTorch or the running program has registered; others are errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reproduces torch's fast paths for evaluation mode on the ordinary path, which is the one that is traced.
+"""Makes the regular code path, which is traced, return the results of torch's fast paths for evaluation mode.
 
-Without gradients ``nn.TransformerEncoder`` packs padded sequences, if the padding is at the end of each: what
-it gives at the padding is then zero.
+Without gradients ``nn.TransformerEncoder`` packs sequences whose padding is at the end; its results at padded
+positions are then zero.
 """
 
 from __future__ import annotations

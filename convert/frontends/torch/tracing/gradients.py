@@ -1,8 +1,8 @@
 """Records the backward passes of gradients that a module computes in forward.
 
-Autograd runs in C++, where no TorchFunctionMode sees it, so a gradient would be a constant of the example.
-When one is taken of what depends on the inputs, the run is made again: all that autograd follows is then
-recorded as ATen ops, on which backward passes are built, and so is the backward pass itself.
+Autograd runs in C++, where a TorchFunctionMode does not see it, so a gradient would be recorded as a
+constant. When a module computes a gradient of an input-dependent value, it is run again: all calls that
+autograd differentiates are then recorded as ATen ops, as is the backward pass itself.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def refused(what: str) -> UnsupportedError:
 
 @contextmanager
 def calls_of_autograd(recorder: Recorder) -> Iterator[None]:
-    """Makes the recorder see backward passes, and rejects other ways to differentiate, in this thread."""
+    """Records backward passes of this thread, and raises an error for other ways to differentiate."""
     variable: Any = torch.autograd.Variable
     original = variable._execution_engine
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Calls that are recorded whole: of wrapped functions, leaf modules, TracedModules inside of modules."""
+"""Records calls of wrapped functions, leaf modules, and TracedModules inside of modules as one call each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRITES = "TM2021"
 
 @contextmanager
 def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[None]:
-    """Makes the recorder see calls of wrapped functions, and of the TracedModules at the paths ``held``."""
+    """Records calls of wrapped functions, and of the TracedModules at the paths ``held``."""
     owner: Any = TracedModule
     original = owner.__call__
     thread = threading.get_ident()
@@ -86,10 +86,11 @@ def leaf_call(
     kwargs: dict[str, Any],
     module: CalledModule | None = None,
 ) -> Any:
-    """Runs ``function`` unrecorded, and puts one call of it on the tape; the results are new tensors.
+    """Runs ``function`` without recording its calls, and puts one call on the tape; the results are new
+    tensors.
 
-    ``module`` is what is called, else it is a call of the function ``name``. Raises UnsupportedError TM2021
-    where the function writes to one of its arguments.
+    It is a call of ``module``, or of the function ``name``. Raises UnsupportedError TM2021 where the function
+    writes to one of its arguments.
     """
     what = name or (module.path or module.module.class_name if module is not None else "")
     if recorder.follows_gradients and op_traits.autograd_follows(args, kwargs):
@@ -146,7 +147,7 @@ def _version(tensor: torch.Tensor) -> int:
 
 
 def register_types() -> None:
-    """Makes torch's pytree open the classes of ``register_supported_type``."""
+    """Registers the classes of ``register_supported_type`` with torch's pytree."""
     for cls, (flatten, unflatten) in SUPPORTED_TYPES.items():
         if cls not in _pytree.SUPPORTED_NODES:
             _pytree.register_pytree_node(cls, _as_list(flatten), unflatten)  # type: ignore[arg-type]
@@ -161,9 +162,10 @@ def _as_list(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple
 
 
 def unheeded_symbolics(class_names: Mapping[str, bool]) -> list[str]:
-    """Returns notes on registered names that this trace cannot have recorded.
+    """Returns notes on symbolics that are registered for functions or classes of which this trace cannot
+    contain a call.
 
-    ``class_names`` are those of the modules of the model, and whether they are leaves.
+    ``class_names`` maps the classes of the model's modules to whether they are leaves.
     """
     notes = []
     for name, op in catalogue().items():

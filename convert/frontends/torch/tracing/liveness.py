@@ -1,7 +1,7 @@
 """Captured inputs and escaping outputs of a module call.
 
-A module may read a tensor that it was not given, and leave one behind that it does not return: in an
-attribute, a list, a closure. Its graph gets inputs and outputs for them.
+A module may read a tensor that is not an argument, and store one that it does not return, in an attribute, a
+list or a closure. Its graph gets additional inputs and outputs for them.
 """
 
 from __future__ import annotations

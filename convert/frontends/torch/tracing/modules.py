@@ -1,4 +1,4 @@
-"""Modules of a run: their calls, their paths, and what they hold."""
+"""Modules of a run: their calls, paths and tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Module = Callable[..., Any]
 
 @contextmanager
 def module_calls(recorder: Recorder, paths: Mapping[int, str], leaf_ids: Collection[int]) -> Iterator[None]:
-    """Makes the recorder see calls of modules, in this thread; those of leaves are recorded whole."""
+    """Records calls of modules in this thread; those of leaves as one call."""
     original = torch.nn.Module.__call__
     thread = threading.get_ident()
 

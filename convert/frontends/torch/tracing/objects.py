@@ -1,8 +1,8 @@
 """Objects that hold tensors, among the arguments and results of a model.
 
-What torch's pytree has no entry for is no container: its tensors would become constants, or vanish from the
-outputs. The key-value caches of transformers, which registers none, are opened here; other classes with
-tensors are refused by name.
+Classes that are not registered with torch's pytree are not containers: their tensors would become constants,
+or be missing from the outputs. The key-value caches of transformers, which are not registered, are flattened
+here; other classes with tensors are an error that names the class.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def is_cache(value: object) -> bool:
 
 
 def opener(what: str) -> Callable[[Any], Any]:
-    """Returns the function that unpacks leaves with tensors (caches), or None; ``what`` is "takes" or
-    "returns".
+    """Returns the function that flattens objects with tensors (caches), or None; ``what`` is "takes" or
+    "returns", for messages.
 
     It raises UnsupportedError TM2015 for other objects with tensors.
     """

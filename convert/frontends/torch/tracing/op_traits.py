@@ -25,8 +25,8 @@ def forgets_data(name: Name) -> bool:
 def is_constant(name: Name, arguments: object) -> bool:
     """Whether the function creates a tensor from Python numbers; the tensor is captured as a constant.
 
-    Of rows of floats, too, the last bits are torch's own: it computes them in blocks as long as the registers
-    of the processor, and rounds integers at the start of each.
+    This includes functions such as ``linspace``, whose last bits depend on the vector registers of the
+    processor.
     """
     own = aten_name(name.text, name.is_method)
     return own in CONSTANTS or (
@@ -94,7 +94,7 @@ def _parameters(function: Any) -> tuple[str, ...]:
 
 
 def lays_out(name: Name) -> bool:
-    """Whether the function changes the axes of its operand in place, without changing its elements."""
+    """Whether the function changes the axes of its operand in place, but not the elements."""
     return aten_name(name.text, name.is_method) in LAYING_OUT
 
 
@@ -123,7 +123,7 @@ def written_by_name(name: Name, args: tuple[object, ...], kwargs: dict[str, obje
 
 
 def looks_at_memory(name: Name) -> bool:
-    """Whether the function addresses elements by their memory offsets."""
+    """Whether the function reads elements by their memory offsets."""
     return aten_name(name.text, name.is_method) == "as_strided"
 
 

@@ -1,8 +1,8 @@
 """Packed sequences: batches of sequences of different lengths without padding.
 
-On the tape they keep their padding, and the recurrent layers get the lengths, so that a file serves
-sequences of other lengths. The batch sizes, by which torch tells how it packed, say that all are as long
-as can be, and carry the lengths.
+On the tape they keep their padding, and the recurrent layers receive the lengths, so that a file works for
+sequences of other lengths. ``batch_sizes`` has the values for sequences of full length, and refers to the
+lengths.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs torch's own Python functions so that the recorder sees the calls inside.
 
-Such a function first asks whether anybody wants to handle it, hands itself over if so, and never comes to its
-body. Here it gets names in which nobody ever wants to; with it the functions of its module that it calls and
-that have no meaning of their own.
+Such a function first tests for overrides (``has_torch_function``) and hands itself to them, so that its body
+does not run. A copy of it with other globals has no overrides; functions of its module that it calls, and
+that have no adapter, are copied, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ QUESTIONS = ("has_torch_function", "has_torch_function_unary", "has_torch_functi
 
 
 class FunctionCopies:
-    """Copies of Python functions, made once. ``has_meaning`` selects functions that are kept as they are."""
+    """Copies of Python functions, made once. Functions for which ``has_meaning`` is true are not copied."""
 
     def __init__(self, has_meaning: Callable[[Any], bool]) -> None:
         self._has_meaning = has_meaning

@@ -78,7 +78,7 @@ class PackedWeights:
     def parts(self, packed: object) -> dict[str, Any]:
         """``weight`` and ``bias``, and for convolutions their parameters.
 
-        Of other objects, such as a recurrent layer's, which keep their tensors to themselves, nothing.
+        It is empty for other objects, such as those of recurrent layers, whose tensors cannot be read.
         """
         if not hasattr(packed, "unpack"):
             return {}
@@ -161,8 +161,8 @@ def without_observer(recorder: Recorder, function: Any, args: tuple[Any, ...], k
 def observers_at_rest(module: object) -> Iterator[None]:
     """Makes observers identities, and keeps the scales of fake quants unchanged.
 
-    Torch goes on observing in evaluation, where nobody has told it to stop: the result would depend on what
-    the model was fed before.
+    In torch observers keep observing in evaluation mode unless they are disabled; results would depend on
+    earlier inputs.
     """
     each: list[Any] = list(module.modules()) if isinstance(module, torch.nn.Module) else []
     watching = [one.observer_enabled for one in each if _is_fake_quant(one) and bool(one.observer_enabled[0])]

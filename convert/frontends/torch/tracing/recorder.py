@@ -112,7 +112,7 @@ class Recorder(TorchFunctionMode):
     def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function that has no adapter, and records its inner calls.
 
-        What is made of plain numbers alone is a constant.
+        A result that is computed from plain numbers alone is a constant.
         """
         if not any(isinstance(leaf, (torch.Tensor, *TRACED)) for leaf in leaves((args, kwargs))):
             return self.run(function, *args, **kwargs)

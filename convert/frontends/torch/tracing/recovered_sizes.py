@@ -1,9 +1,10 @@
 """Recovers sizes that autograd passes on in C++ as plain numbers.
 
-The backward pass of ``x.sum()`` is ``expand(gradient, [4, 3])``: the numbers are sizes of ``x``, and nothing
-in Python says so. Runs at other sizes do: a number that is 8 where the dimension ``n`` of the input is 8, and
-12 where it is 12, is ``n``. Such numbers become computations of sizes on the tapes of all runs, and then the
-tapes are compared as usual. A number that follows no rule stays, and specializes its dimension.
+The backward pass of ``x.sum()`` is ``expand(gradient, [4, 3])``: the numbers are sizes of ``x``, but plain
+integers in Python. Runs at other sizes identify them: a number that is 8 where the dimension ``n`` of the
+input is 8, and 12 where it is 12, is ``n``. Such numbers are replaced by computations of sizes on the tapes
+of all runs, which are then compared as usual. A number without such a rule stays constant, and specializes
+its dimension.
 """
 
 from __future__ import annotations
@@ -47,10 +48,9 @@ class SizeRule(NamedTuple):
 
 
 class SizeRecovery:
-    """Runs of a module at other sizes, on whose tapes numbers that follow a rule are computed from sizes.
+    """Runs a module at other sizes, and replaces numbers on the tapes by computations of sizes.
 
-    ``run`` gives the tape of a run in which a symbol has so many elements. There are no rules before
-    ``learn``.
+    ``run(symbol, size)`` returns the tape of a run. ``learn`` finds the rules.
     """
 
     def __init__(self, symbols: Sequence[Symbol], run: Callable[[Symbol, int], Tape]) -> None:
@@ -126,7 +126,7 @@ def _rule(place: Place, example: Mapping[Place, int], observations: Sequence[Obs
 
 
 def recover(tape: Tape, rules: Mapping[Place, SizeRule], symbols: Sequence[Symbol]) -> None:
-    """Puts computations of sizes in the place of numbers that follow a rule on this tape, too."""
+    """Replaces numbers that follow a rule by computations of sizes on this tape, too."""
     inputs = dict(tape.top.formal_inputs())
     axes = {symbol.name: symbol.place for symbol in symbols}
     places = {name: (inputs[axis.input], axis.axis) for name, axis in axes.items() if axis is not None}

@@ -18,8 +18,8 @@ Run = Callable[[Mapping[str, torch.Tensor]], tuple[Example, str]]
 class Rerun:
     """Runs a module at sizes other than the example's, once for each set of shapes.
 
-    ``first`` is what the run of the trace gave. A module that no longer gives that, such as one that was
-    trained further, is not asked again.
+    ``first`` has the outputs of the traced run. If the module no longer returns these, as after further
+    training, it is not run at other sizes.
     """
 
     def __init__(self, run: Run, inputs: Mapping[str, torch.Tensor], first: Example) -> None:
@@ -38,7 +38,7 @@ class Rerun:
         """Returns inputs of these shapes, in order, and outputs; or the error that the module raises for
         them.
 
-        None where nothing can be told: the inputs have other ranks, or the module has changed.
+        None if the inputs have other ranks, or the module has changed.
         """
         tensors = list(self._inputs.values())
         if [len(shape) for shape in shapes] != [tensor.dim() for tensor in tensors]:

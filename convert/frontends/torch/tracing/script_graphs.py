@@ -1,7 +1,7 @@
 """Runs the graph of a script op by op where its control flow depends on data.
 
 TorchScript itself takes one branch. Here both branches of such an ``If`` are traced, as those of torch.cond,
-and such a ``Loop`` like torch.while_loop. A number that data decides is a tensor of no axes from then on.
+and such a ``Loop`` like torch.while_loop. A number that depends on data is represented by a tensor of rank 0.
 """
 
 from __future__ import annotations

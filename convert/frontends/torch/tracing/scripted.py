@@ -34,7 +34,7 @@ _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 @contextmanager
 def script_calls(recorder: Recorder) -> Iterator[None]:
-    """Makes the recorder see the calls inside of scripts, in this thread."""
+    """Records the calls inside of scripts in this thread."""
     originals = [vars(kind)["__call__"] for kind in CALLED]
     for kind in CALLED:
         kind.__call__ = _seen(recorder, kind.__call__, threading.get_ident())

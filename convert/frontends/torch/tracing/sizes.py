@@ -1,10 +1,9 @@
 """Integers with provenance: sizes of tensors, and integers that Python computes from them.
 
-A run is at plain sizes, so a TracedInt is an int, with the number of this run; it also says how it came
-about, so that a call which gets it as an argument can be repeated at other sizes. Python turns an int into
-one that forgets (``int(n)``, ``range(n)``, ``f"{n}"``) without a word; what that fixes shows when the run is
-repeated at other sizes (``validate_dynamic_shapes.py``), those included that the code names
-(``code_numbers.py``).
+A TracedInt is an int with the size of this run; it also records how it was computed, so that a call with it
+as an argument can be repeated at other sizes. Python can convert it to a plain int or text (``int(n)``,
+``range(n)``, ``f"{n}"``) without a trace; such specializations are found by runs at other sizes
+(``validate_dynamic_shapes.py``), including those that the code mentions (``code_numbers.py``).
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ import torch
 class TracedInt(int):
     """A size: ``origin`` is ("size", Value, axis), ("numel", Value) or (operator's name, left, right).
 
-    ``note`` is told of comparisons: (name, left, right, outcome), and by a name of ``TO_TEXT`` where a size
-    becomes text or a hash.
+    ``note`` is called for each comparison with (name, left, right, outcome), and with a name of ``TO_TEXT``
+    where a size becomes text or a hash.
     """
 
     origin: tuple[Any, ...]
@@ -186,7 +185,7 @@ def sizes_of_builtins(module: object) -> Iterator[None]:
     """Makes ``len``, ``min`` and ``max`` return traced sizes in the files of the module's classes and
     torchvision.
 
-    Not in all files: what torch imports while it runs keeps Python's own functions.
+    Modules that torch imports during the run keep Python's own functions.
     """
     parts = module.modules() if isinstance(module, torch.nn.Module) else ()
     names = {type(part).__module__ for part in parts} | {getattr(module, "__module__", "")}

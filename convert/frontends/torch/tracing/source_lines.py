@@ -42,8 +42,8 @@ def user_place() -> Source:
 
 
 def calling_place(depth: int) -> Source:
-    """Returns file and line of the code that called the caller, ``depth`` frames up; empty where that is not
-    the user's.
+    """Returns file and line of the code ``depth`` frames above the caller; empty if that is not the user's
+    code.
     """
     frame = sys._getframe(depth + 1)
     code = frame.f_code
@@ -73,8 +73,8 @@ def is_users(file: str, function: str = "", names: Mapping[str, object] | None =
     """Whether a line in ``function`` of this file is the user's; ``names`` are its globals.
 
     Code without a file has a name such as ``<stdin>``, ``<string>`` (``python -c``), ``<ipython-input-1>`` or
-    ``<eval_with_key>.0`` (a GraphModule). So have modules of Python itself, and methods that Python and
-    torch make, as ``__init__`` of a dataclass.
+    ``<eval_with_key>.0`` (a GraphModule). Built-in modules of Python, and methods that Python and torch
+    generate, such as ``__init__`` of a dataclass, have such names, too.
     """
     if not file.startswith("<"):
         return _is_users_file(file)

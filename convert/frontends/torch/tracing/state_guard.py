@@ -36,7 +36,7 @@ class StateGuard:
     def add_module(self, module: Any) -> None:
         """Saves the attributes of a module and its submodules, and the contents of their containers.
 
-        That is followed through lists, dicts, sets and objects of the user's, such as a cache.
+        Lists, dicts, sets and objects of the user's classes, such as caches, are saved recursively.
         """
         waiting: list[Any] = [each.__dict__ for each in module.modules()]
         self._parameters = list(module.parameters())
@@ -151,7 +151,7 @@ def same_randomness() -> Iterator[None]:
 
 @contextmanager
 def marked_as_exported(said: bool = True, is_traced: bool = False) -> Iterator[None]:
-    """Makes modules that test for export take the code path of an export, which serves all data.
+    """Makes modules that test for ``torch.export`` take that code path, which does not depend on data.
 
     ``torch.export`` sets the same flags. With ``is_traced``, ``torch.jit.is_tracing`` is true, too, but not
     for torch: libraries then take a path that serves all sizes.

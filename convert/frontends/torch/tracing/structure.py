@@ -18,8 +18,8 @@ def _leaf(value: object) -> Any:
 def plain_structure(tree: object, content: Callable[[Any], Any] = _leaf) -> Any:
     """Returns the tree with dataclasses and mappings as dicts; dataclass fields that are None are omitted.
 
-    What torch's pytree knows to open is opened; anything else is a leaf, but for what ``content`` gives the
-    content of.
+    Containers that are registered with torch's pytree are flattened, as are objects for which ``content``
+    returns their content; all else is a leaf.
     """
     if isinstance(tree, LEAVES):
         return tree

@@ -107,8 +107,8 @@ class SymbolicGraph:
 
 
 def said_by(cls: Any, args: tuple[Any, ...]) -> Said:
-    """Returns the operators that the symbolic of ``cls`` creates for a call. Raises UnsupportedError
-    TM2017.
+    """Returns the operators that the method ``symbolic`` of ``cls`` creates for a call. Raises
+    UnsupportedError TM2017.
     """
     g = SymbolicGraph()
     given = [g._value(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]

@@ -15,10 +15,10 @@ from tmconvert.ir.tree import Tree, leaves
 class Value:
     """A tensor or size at one point of the run; a call that writes to a tensor creates a new Value.
 
-    ``scope`` is the module call that made it. ``depends`` says whether the data of the model's inputs
-    goes into it, ``is_open`` whether its shape depends on data, too. ``captured`` is the tensor itself where
-    it was there before the run: a parameter, a buffer, a constant. ``shape`` and ``dtype`` (a name) are None
-    for a size. A quantized tensor has the type of its integers, and ``qparams``.
+    ``scope`` is the module call that made it. ``depends`` states whether it depends on the data of the
+    model's inputs, ``is_open`` whether its shape does. ``captured`` is the tensor itself if it existed before
+    the run: a parameter, a buffer, a constant. ``shape`` and ``dtype`` (a name) are None for a size. A
+    quantized tensor has the type of its integers, and ``qparams``.
     """
 
     __slots__ = ("captured", "depends", "dtype", "hint", "is_open", "qparams", "scope", "shape")
@@ -64,8 +64,8 @@ class CalledModule:
 class Record:
     """One call. ``is_method`` distinguishes tensor methods from functions; Values are leaves of the trees.
 
-    ``function`` is what was called, for as long as the run lasts. ``subgraphs`` are the functions among the
-    arguments, which were run, too; see ``branches.py``.
+    ``function`` is the called function, until the run ends. ``subgraphs`` are the traced functions among the
+    arguments; see ``branches.py``.
     """
 
     name: str
@@ -133,12 +133,12 @@ class Scope:
 class Tape:
     """The record of a whole run.
 
-    ``decisions`` are places where data decided (``freeze_control_flow``), ``written`` the names of parameters
-    and buffers that the run wrote to, ``notes`` what else a report should say. ``reads`` are the sizes that
-    the module reads, ``texts`` the places where it turns one into text or a hash. ``unlike_plain`` says that
-    the module computes something else where sizes are plain integers; it is empty where it does not.
-    ``checks`` are the places where it checks its data, and ``data_texts`` those where it turns an element
-    into text.
+    ``decisions`` are the locations where Python code read data (``freeze_control_flow``), ``written`` the
+    names of parameters and buffers that the run wrote to, ``notes`` are for the report. ``reads`` are the
+    sizes that the module reads, ``texts`` the locations where it converts one to text or a hash.
+    ``unlike_plain`` describes how the module differs when sizes are plain integers; it is empty if it does
+    not. ``checks`` are the places where it checks its data, and ``data_texts`` those where it turns an
+    element into text.
     """
 
     top: Scope

@@ -145,7 +145,7 @@ def _like_plain(run: Callable[[bool], _Run], follow_sizes: bool) -> _Run:
     ):
         return found
     plain.tape.unlike_plain = (
-        "the module asks for the type or the identity of a size, and computes something else"
+        "the module tests the type or the identity of a size, and computes something else"
     )
     return plain
 
@@ -267,7 +267,7 @@ def _check_decisions(traced: TracedModule, found: str, freeze_control_flow: bool
 
 
 class Answers(NamedTuple):
-    """What a module is told when it asks whether it is exported, and whether ``torch.jit`` traces it."""
+    """The results of ``torch.compiler.is_exporting`` and ``torch.jit.is_tracing`` during the run."""
 
     is_exported: bool
     is_traced: bool
@@ -396,7 +396,7 @@ class _Run:
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
         if not self.answers.is_exported:
-            notes.append("the module fails where it is told that it is exported, so it was not told")
+            notes.append("the module fails on its code path for torch.export, so its other path was traced")
         notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
         notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
         modules = self.module.modules() if isinstance(self.module, torch.nn.Module) else ()

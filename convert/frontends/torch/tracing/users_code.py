@@ -1,4 +1,4 @@
-"""Runs user code while a model is opened; exceptions are reported with the user's line."""
+"""Runs the user's code while a model is loaded; exceptions are reported with the user's line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def raise_users_own(
 
 
 def failure(error: BaseException, seen: BaseException) -> UnsupportedError:
-    """UnsupportedError TM2014 for a model that raises ``error``, with the user's line in ``seen``."""
+    """Returns UnsupportedError TM2014 for a model that raises ``error``, with the user's line in ``seen``."""
     return UnsupportedError(
         "TM2014", f"the model fails with the example inputs: {shown(error)}", **_where(seen)
     )

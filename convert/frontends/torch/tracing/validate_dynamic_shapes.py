@@ -1,7 +1,7 @@
 """Validates dynamic shapes by re-tracing: the module is run again at other sizes, and the tapes are compared.
 
-A size that Python made a plain number (``int(n)``, ``range(n)``, a list of so many layers) shows as a
-difference between the two tapes; so does a way that the module took for one size and not for another.
+A size that Python converted to a plain number (``int(n)``, ``range(n)``, a list of ``n`` layers) causes a
+difference between the two tapes, as does a branch that the module takes at one size and not at another.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Symbol:
         return next((axis for axis in self.axes if axis.size == self.name), None)
 
     def others(self) -> list[int]:
-        """Returns other sizes to try, none of them 1; multiples first, since a model may need those."""
+        """Returns other sizes to test, without 1; multiples come first, since a model may require them."""
         if self.number < 2:
             return [3, 4, 2, 5]
         return list(dict.fromkeys((2 * self.number, 3 * self.number, self.number + 1, self.number + 2)))
@@ -81,7 +81,7 @@ def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
     """Returns the tensor with more or fewer slices along ``axis``, repeated; floats are scaled down each
     time.
 
-    Slices that were all equal would hide that some were exchanged.
+    Equal slices would hide exchanged ones.
     """
     count = tensor.shape[axis]
     if not count:
@@ -97,10 +97,10 @@ def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 class Agreement:
     """The result of validating one symbol by runs at other sizes.
 
-    ``reason`` is why the size cannot stay open; empty when it can. ``other_at_one`` is the place from which
-    on the module does something else at 1; None where it does the same, or does not run.
-    ``without_effect`` are comparisons on the first tape that came out otherwise, and changed nothing;
-    ``needed`` those after which, at another size, the module did something else.
+    ``reason`` states why the size cannot stay dynamic; it is empty if it can. ``other_at_one`` is the
+    location where the calls at size 1 start to differ; None if they do not, or the module does not run at 1.
+    ``without_effect`` are comparisons with another outcome but equal calls; ``needed`` those after which, at
+    another size, the calls differed.
     """
 
     def __init__(self) -> None:
@@ -111,10 +111,10 @@ class Agreement:
 
 
 def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], elements: int) -> Agreement:
-    """Runs the module by ``rerun`` at other sizes; the last differs much from the example if inputs are
+    """Runs the module by ``rerun`` at other sizes; the last one is much larger than the example if inputs are
     small.
 
-    ``elements`` is how many these have in the example.
+    ``elements`` is the number of input elements in the example.
     """
     result, agreed, failure, agreeing = Agreement(), 0, "", dict[int, Tape]()
     if tape.unlike_plain:
@@ -217,8 +217,8 @@ def not_at_one(tape: Tape, tensor: Value, axis: int, source: Source) -> None:
 def decided_by_data(tape: Tape, rerun: Callable[[Callable[[torch.Tensor], torch.Tensor]], Tape]) -> str:
     """Returns where Python converts a data-dependent size to a number; empty if nowhere.
 
-    ``rerun`` runs the module on inputs of other data. A comparison that comes out otherwise is no fault: it
-    is on the tape, and reported.
+    ``rerun`` runs the module on inputs of other data. A comparison with another outcome is not a failure: it
+    is recorded on the tape, and reported.
     """
     for other in (_negated, _halved):
         try:
@@ -242,7 +242,9 @@ def _halved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def moved(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns other data of the same signs: each float scaled by another factor, integers permuted."""
+    """Returns other data with the same signs: each float is scaled by another factor, integers are
+    permuted.
+    """
     if not tensor.is_floating_point():
         return tensor.flip(list(range(tensor.dim())))
     factors = torch.linspace(0.5, 0.9, max(tensor.numel(), 1))[: tensor.numel()]
@@ -252,7 +254,7 @@ def moved(tensor: torch.Tensor) -> torch.Tensor:
 def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
     """Returns the first difference between two runs; empty if there is none.
 
-    A comparison of sizes after which both go on alike is no difference; of data it is.
+    Another outcome of a comparison of sizes is a difference only if later calls differ; of data it always is.
     """
     return _first_difference(first, second, when)[0]
 
