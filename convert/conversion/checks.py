@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class Findings(NamedTuple):
-    """``unsupported`` are the ops that would stop a conversion; the others are computed only without any.
+    """``unsupported`` are the ops that would stop a conversion; the other fields are computed only for a
+    model without any.
 
     ``sufficient_version`` is the lowest version of the target that supports all ops. ``violations`` are
     limits of the target that the file would exceed; ``missing_kernels`` describes operators for which a

@@ -1,4 +1,4 @@
-"""Writes the bodies of functions: one ``forward`` for each module that has calls of its own."""
+"""Writes one function ``forward`` for each module that has calls of its own."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class FunctionWriter:
             return ""
         place = self.classes.tree.within(path, self.base)
         if place is None:
-            raise Refusal("the module is no part of the one that calls it")
+            raise Refusal("the module is not a part of the one that calls it")
         operand = FORMS[expr.function].operand if expr.function in FORMS else "x"
         return f"{self.classes.tree.text(place, self.base)}({call.text(operand)})"
 

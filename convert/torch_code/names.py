@@ -56,7 +56,7 @@ def identifier(name: str, fallback: str = "x") -> str:
 
 
 def name_in(name: str, prefix: str, other: str) -> str:
-    """Returns the name that a value has in a module whose values have ``prefix`` in front of their names.
+    """Returns the name that a value has in a module whose values have names that begin with ``prefix``.
 
     Values that have not are named by a caller, as results are; in the module they are called ``other``.
 
