@@ -117,8 +117,8 @@ class CalibrationRequest(NamedTuple):
     def of(
         cls, data: object, chosen: Mapping[str, object] | None, report_data: object = None
     ) -> CalibrationRequest:
-        """Returns the request for data and settings; Returns the request for data and settings; ``chosen``
-        are keywords of ``tmconvert.calibrate``. Raises UsageError TM6002, TM6032.
+        """Returns the request for data and settings; ``chosen`` are keywords of ``tmconvert.calibrate``.
+        Raises UsageError TM6002, TM6032.
         """
         given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
         progress = given.pop("progress", None) if isinstance(given, dict) else None

@@ -57,9 +57,7 @@ def raise_users_own(
 
 
 def failure(error: BaseException, seen: BaseException) -> UnsupportedError:
-    """Returns Returns UnsupportedError TM2014 for a model that raises ``error``, with the user's line in
-    ``seen``.
-    """
+    """Returns UnsupportedError TM2014 for a model that raises ``error``, with the user's line in ``seen``."""
     return UnsupportedError(
         "TM2014", f"the model fails with the example inputs: {shown(error)}", **_where(seen)
     )
