@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import tmconvert
-from tmconvert.errors import UnsupportedError, VerificationError
+from tmconvert.errors import VerificationError
 from tmconvert.ir.tree import leaves
 
-from .harness import arrays, check
+from .harness import arrays, check, run_onnx
 
 HALVES = 4e-3  # torch rounds sums to halves at other places than ONNX Runtime
 
@@ -95,10 +96,52 @@ def test_a_runtime_without_doubles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_bfloat16_is_refused_by_name(name: str, tmp_path: Path) -> None:
+def test_bfloat16_becomes_float32(name: str, tmp_path: Path) -> None:
     module, x = made(name, torch.bfloat16)
-    with pytest.raises(UnsupportedError, match=r"bfloat16[\s\S]*module\.float\(\)"):
-        tmconvert.to_onnx(module, tmp_path / "out.onnx", example_inputs=[x])
+    report = tmconvert.to_onnx(module, tmp_path / "out.onnx", example_inputs=[x])
+    assert any("bfloat16 becomes float32" in note for note in report.notes)
+    assert {parameter.dtype for parameter in module.parameters()} == {torch.bfloat16}
+    with torch.no_grad():
+        wanted = arrays(copy.deepcopy(module).float()(x.float()))
+    for one, two in zip(run_onnx(tmp_path / "out.onnx", [x.float().numpy()]), wanted, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
+
+
+class Narrow(nn.Module):
+    """Makes bfloat16 of float32 in every way, and has weights in float8."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.randn(4, 4).to(torch.float8_e4m3fn))
+        self.scale = torch.full((4,), 0.5, dtype=torch.bfloat16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made = torch.ones(4, dtype=torch.bfloat16) + x.bfloat16() + x.to(torch.bfloat16)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            mixed = x @ torch.eye(4)
+        return (made * self.scale).float() + mixed.type(torch.bfloat16) @ self.table.to(torch.bfloat16)
+
+
+def test_bfloat16_and_float8_inside_of_a_module(tmp_path: Path) -> None:
+    module, x = Narrow(), torch.randn(3, 4)
+    traced = tmconvert.trace(module, x, dynamic_shapes={"x": {0: "n"}})
+    assert sum("float32" in note for note in traced.notes) == 2
+    assert (module.table.dtype, module.scale.dtype) == (torch.float8_e4m3fn, torch.bfloat16)
+    tmconvert.to_onnx(traced, tmp_path / "out.onnx")
+    x = torch.randn(5, 4)
+    (result,) = run_onnx(tmp_path / "out.onnx", [x.numpy()])
+    wanted = (1 + 2 * x) * 0.5 + x @ module.table.float()
+    np.testing.assert_allclose(result, wanted.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_exported_programs_of_bfloat16(tmp_path: Path) -> None:
+    module, x = made("attending", torch.bfloat16)
+    torch.export.save(torch.export.export(module, (x,)), tmp_path / "model.pt2")
+    tmconvert.to_onnx(tmp_path / "model.pt2", tmp_path / "out.onnx")
+    with torch.no_grad():
+        wanted = arrays(module.float()(x.float()))
+    for one, two in zip(run_onnx(tmp_path / "out.onnx", [x.float().numpy()]), wanted, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("format", [torch.channels_last, torch.contiguous_format, torch.preserve_format])

@@ -32,6 +32,7 @@ from tmconvert.frontends.torch.tracing.users_code import (
     shown,
     signature_of,
 )
+from tmconvert.frontends.torch.tracing.widening import wide_state
 from tmconvert.ir import TracedModule
 
 
@@ -137,15 +138,18 @@ def _trace_of_user(
 
 
 def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing) -> TracedModule:
-    with _uncompiled():
-        return trace_module(
-            getattr(module, "_orig_mod", module),  # of torch.compile
+    module = getattr(module, "_orig_mod", module)  # of torch.compile
+    with _uncompiled(), wide_state(module) as notes:
+        traced = trace_module(
+            module,
             args,
             kwargs,
             dynamic_shapes=tracing.dynamic_shapes,
             freeze_control_flow=tracing.freeze_control_flow,
             is_leaf=tracing.is_leaf,
         )
+        traced.notes += [note for note in notes if note not in traced.notes]
+        return traced
 
 
 def _uncompiled() -> AbstractContextManager[Any]:

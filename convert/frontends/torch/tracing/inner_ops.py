@@ -11,6 +11,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
+from tmconvert.frontends.torch.tracing.widening import NOTE, is_narrow_call, wide_call
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -31,6 +32,9 @@ class Inside(TorchDispatchMode):
         recorder, kwargs = self.recorder, kwargs or {}
         if recorder.is_busy:
             return func(*args, **kwargs)
+        if is_narrow_call(func, args, kwargs):
+            func, args, kwargs = wide_call(func, args, kwargs)
+            recorder.tape.notes[:] = [NOTE]
         name = recorder._name(func)
         special = flow.special(name)
         if special is not None:

@@ -29,6 +29,7 @@ from tmconvert.frontends.torch.tracing.source_lines import calling_place, user_p
 from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.view_writes import written_back
+from tmconvert.frontends.torch.tracing.widening import NOTE, is_narrow_call, wide_call
 from tmconvert.ir.tree import leaves, map_leaves
 
 Function = Callable[..., Any]
@@ -84,6 +85,9 @@ class Recorder(TorchFunctionMode):
         """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
+        if is_narrow_call(function, args, kwargs):
+            function, args, kwargs = wide_call(function, args, kwargs)
+            self.tape.notes[:] = [NOTE]
         name = self._name(function)
         special = flow.special(name)
         if special is not None:

@@ -53,6 +53,7 @@ from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.widening import wide, wide_state
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import adopt, share_ids
 from tmconvert.ir.extract import input_called
@@ -74,6 +75,7 @@ def trace_module(
     is_leaf: Callable[[Any, str], bool] | None = None,
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
+    args, kwargs = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
     wanted = _by_input(dynamic_shapes or {}, inputs)
     symbols = agreement.symbols_of(wanted, inputs)
@@ -127,6 +129,14 @@ def trace_module(
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.rerun = rerun if symbols else None
     return traced
+
+
+def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the arguments with float32 in place of bfloat16."""
+    inputs = named_tensors(module, args, kwargs).values()
+    if not any(tensor.dtype == torch.bfloat16 for tensor in inputs):
+        return args, kwargs
+    return _cloned((args, kwargs), {id(tensor): wide(tensor) for tensor in inputs})
 
 
 def _like_plain(run: Callable[[bool], _Run], follow_sizes: bool) -> _Run:
@@ -319,6 +329,7 @@ class _Run:
             same_folder(),
             same_randomness(),
             marked_as_exported(*self.answers),
+            wide_state(self.module),
         ):
             self._bind_inputs(args, kwargs)
             if self.is_module:
@@ -395,6 +406,7 @@ class _Run:
 
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
+        notes += self.tape.notes
         if not self.answers.is_exported:
             notes.append("the module fails on its code path for torch.export, so its other path was traced")
         notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
