@@ -55,15 +55,15 @@ def wide_state(module: Any) -> Iterator[list[str]]:
     """
     narrow = _narrow_tensors(module) if isinstance(module, torch.nn.Module) else []
     before = [tensor.data for tensor in narrow]
-    enter, leave = torch.autocast.__enter__, torch.autocast.__exit__
-    torch.autocast.__enter__ = _unless_bfloat16(enter)
-    torch.autocast.__exit__ = _unless_bfloat16(leave)
+    autocast: Any = torch.autocast
+    enter, leave = autocast.__enter__, autocast.__exit__
+    autocast.__enter__, autocast.__exit__ = _unless_bfloat16(enter), _unless_bfloat16(leave)
     try:
         for tensor in narrow:
             tensor.data = tensor.data.float()
         yield [_note(dtype) for dtype in dict.fromkeys(data.dtype for data in before)]
     finally:
-        torch.autocast.__enter__, torch.autocast.__exit__ = enter, leave
+        autocast.__enter__, autocast.__exit__ = enter, leave
         for tensor, data in zip(narrow, before, strict=True):
             tensor.data = data
 
@@ -76,7 +76,7 @@ def _narrow_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
     found: dict[int, torch.Tensor] = {}
     for each in module.modules():
         for tensors in (each._parameters, each._buffers, vars(each)):
-            for tensor in tensors.values():
+            for tensor in list[Any](tensors.values()):
                 if type(tensor) in _PLAIN and tensor.dtype in _TYPES:
                     found[id(tensor)] = tensor
     return list(found.values())
