@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"convert": "tmconvert", "symbolics": "tmconvert.symbolics", "cli": "tmconvert.cli"}
@@ -43,14 +44,7 @@ MODULES = frozenset(map(module_name, FILES))
 
 
 def imports(path: Path) -> Iterator[Import]:
-    tree = parsed(path)
-    guarded = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
-    for node in ast.walk(tree):
+    for node, for_types_only in _statements(parsed(path).body, False):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -58,7 +52,19 @@ def imports(path: Path) -> Iterator[Import]:
         else:
             continue
         for name in names:
-            yield Import(path, node.lineno, name, id(node) in guarded)
+            yield Import(path, node.lineno, name, for_types_only)
+
+
+def _statements(block: list[Any], for_types_only: bool) -> Iterator[tuple[ast.stmt, bool]]:
+    """All statements of a block, inner ones too, and whether only type checkers read them.
+
+    ``ast.walk`` would visit their expressions, too, which are ten times as many.
+    """
+    for node in block:
+        yield node, for_types_only
+        is_guard = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from _statements(getattr(node, field, []), for_types_only or is_guard)
 
 
 def _from(path: Path, node: ast.ImportFrom) -> list[str]:
@@ -74,4 +80,7 @@ def _from(path: Path, node: ast.ImportFrom) -> list[str]:
     return [name if name in MODULES else base for name in inner]
 
 
-ALL = [item for path in FILES for item in imports(path)]
+@cache
+def all_imports() -> list[Import]:
+    """Every import of the source; not at the import of this module, which each test process collects."""
+    return [item for path in FILES for item in imports(path)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.source_tree import ALL, FILES, Import, module_name
+from tests.source_tree import FILES, Import, all_imports, module_name
 
 # From the bottom to the top. A module is of the layer with the longest prefix, and may import its own layer
 # and those above it in this list. Modules of one target may not import those of another.
@@ -88,7 +88,7 @@ def layer(module: str) -> int | None:
 
 
 def ours() -> Iterator[tuple[str, Import]]:
-    for item in ALL:
+    for item in all_imports():
         if item.is_of("tmconvert") and module_name(item.path) != "tmconvert":
             yield module_name(item.path), item
 
