@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,23 @@ from tmconvert.errors import UnsupportedError
 
 from .harness import check
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-torchvision: Any
-try:
-    from torchvision_ops import declare
+torchvision: Any = None
+with_torchvision = pytest.mark.skipif(find_spec("torchvision") is None, reason="needs torchvision")
 
+
+@pytest.fixture(autouse=True, scope="module")
+def imported_torchvision() -> None:
+    """Imports torchvision for the tests that run; collecting all others should not take seconds for it."""
+    global torchvision
+    if find_spec("torchvision") is None:
+        return
+    sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+    try:
+        from torchvision_ops import declare
+    finally:
+        del sys.path[0]
     declare()
     import torchvision
-except ImportError:
-    torchvision = None
-finally:
-    del sys.path[0]
-
-with_torchvision = pytest.mark.skipif(torchvision is None, reason="needs torchvision")
 
 
 def boxes(count: int, seed: int = 0, size: float = 40) -> torch.Tensor:
