@@ -168,7 +168,7 @@ class Counting(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    "function", [branching, handled, kept, handled_by_the_caller, suppressed, Counting()], ids=str
+    "function", [branching, handled, kept, handled_by_the_caller, suppressed, Counting()]
 )
 def test_branches_on_data_are_no_checks(function: Any) -> None:
     with pytest.raises(UnsupportedError) as caught:
