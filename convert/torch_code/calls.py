@@ -70,7 +70,7 @@ class Call:
             and self.op.name in TAKE_INT64
             and (name != "x" or self.op.name == "aten::one_hot")
         )
-        return f"{text}.long()" if is_short and getattr(node, "dtype", None) == np.int32 else text
+        return f"{text}.to(torch.int64)" if is_short and getattr(node, "dtype", None) == np.int32 else text
 
     def may_be_number(self, name: str, node: Node) -> bool:
         """Whether PyTorch takes a number of this type here: the other operand is a tensor of it."""

@@ -1,27 +1,51 @@
-"""A text of a model's graph in which differences of spelling do not show."""
+"""Texts of a model's graph, to compare graphs that were traced at different places."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, Node, TensorNode, TracedModule
-from tmconvert.ir.text import digest
+from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode, TracedModule
+from tmconvert.ir.text import digest, expr_to_text
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.normalize import normalize
+from tmconvert.passes.rewriting import emitter_before
 from tmconvert.symbolics.registry import catalogue
 
+_NODE = re.compile(r"%([\w.]+)")
 DIMS = {"dim", "dims", "dim1", "dim2"}
 
 
-def canonical(module: TracedModule) -> str:
-    """The calls of the normalized graph: values are numbered, constants stand where they are used.
+def exact(module: TracedModule) -> str:
+    """The text form of the normalized graph without places, with values and constants by what they are.
 
-    Negative axes count from the front, and what is cast to int64 and back, as PyTorch's indices are in a
-    graph of int32, is not cast.
+    Results are numbered in the order of the calls; a constant stands as its digest and type where it is used.
     """
     graph = normalize(module.flatten(), catalogue()).graph
+    EliminateDeadCode().run(graph)
+    names = {node.name: f"input {place}" for place, node in enumerate(graph.inputs)}
+    lines: list[str] = []
+    for expr in graph:
+        if isinstance(expr, Constant):
+            names[expr.output.name] = f"<{digest(np.asarray(expr.value))} {expr.output.type}>"
+            continue
+        text = expr_to_text(expr).partition("   loc(")[0].partition(" = ")[2]
+        lines.append(_NODE.sub(lambda match: names.get(match[1], match[0]), text))
+        names.update((node.name, f"%{len(lines)}.{place}") for place, node in enumerate(expr.outputs))
+    return "\n".join([*lines, f"return {[names[node.name] for node in graph.outputs]}"])
+
+
+def canonical(module: TracedModule) -> str:
+    """Like ``exact``, for graphs in the words of two frameworks.
+
+    Negative axes count from the front, numbers are floats, what is cast to int64 and back, as PyTorch's
+    indices are in a graph of int32, is not cast, and what has no function in PyTorch is the operations of its
+    helper.
+    """
+    graph = normalize(module.flatten(), catalogue()).graph
+    _expand(graph)
     EliminateDeadCode().run(graph)
     texts: dict[Node, str] = {node: f"input {place}" for place, node in enumerate(graph.inputs)}
     lines: list[str] = []
@@ -41,6 +65,20 @@ def canonical(module: TracedModule) -> str:
         for number, node in enumerate(expr.outputs):
             texts[node] = f"%{len(lines)}.{number}"
     return "\n".join([*lines, f"return {[_text(node, texts) for node in graph.outputs]}"])
+
+
+def _expand(graph: InternalGraph) -> None:
+    """Replaces rounding halves away from zero by what ``_round_half_away`` of generated code does."""
+    for expr in list(graph):
+        if isinstance(expr, CallFunction) and expr.function == "tm::round_half_away":
+            g = emitter_before(expr, catalogue(), "test")
+            (x,) = expr.args
+            whole, sign = g.call("aten::trunc", x), g.call("aten::sign", x)
+            rest = g.call("aten::abs", g.call("aten::sub", x, whole))
+            half = g.constant(0.5, x.dtype)
+            is_far = g.call("aten::to", g.call("aten::ge", rest, half), dtype=x.dtype.name)
+            graph.replace_uses(expr.output, g.call("aten::add", whole, g.call("aten::mul", sign, is_far)))
+            graph.remove(expr)
 
 
 def _is_detour(expr: CallFunction) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,30 +10,67 @@ import pytest
 import tmconvert
 from tests.cli.runner import run
 from tests.models import corpus
-from tests.torch_code.canonical import canonical
 from tmconvert.errors import UnsupportedError, UsageError, WriteError
+from tmconvert.ir.tree import leaves
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+from tests.torch_code.folders import WithoutTmconvert, differences  # noqa: E402
 
-RUN = """
-import sys
-sys.meta_path = [finder for finder in sys.meta_path if "tmconvert" not in getattr(finder, "__module__", "")]
-import numpy, torch
-from net import Net
-with torch.no_grad():
-    result = Net()(torch.from_numpy(numpy.load("x.npy")))
-numpy.save("y.npy", result.numpy())
-assert not [name for name in sys.modules if name.split(".")[0] == "tmconvert"]
-"""
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.tm"
 
 
-def test_the_package_needs_torch_only(tmp_path: Path) -> None:
-    tmconvert.load(corpus.model("mobilenet_v1")).to_folder(tmp_path / "net", "Net")
-    inputs, expected = corpus.golden("mobilenet_v1")
-    np.save(tmp_path / "x.npy", inputs[0])
-    subprocess.run([sys.executable, "-c", RUN], cwd=tmp_path, check=True, timeout=120)
-    assert corpus.relative_error(np.load(tmp_path / "y.npy"), expected[0]) < 1e-5
+SAMPLE = (
+    "mobilenet_v1",
+    "resnet18",
+    "vit_tiny",
+    "unet",
+    "text_lstm",
+    "op_multi_io",
+    "op_trig_compare",
+    "digits",
+)
+
+
+def test_packages_need_torch_only(tmp_path: Path) -> None:
+    """They compute the same in a Python without tmconvert, and their graph is that of the model.
+
+    The package of the package is the same text, and has the same graph, names included.
+    """
+    with WithoutTmconvert() as process:
+        for name in SAMPLE:
+            path = DIGITS if name == "digits" else corpus.model(name)
+            model = tmconvert.load(path)
+            inputs = [torch.from_numpy(np.array(each)) for each in example_of(path)]
+            (tmp_path / name).mkdir()
+            model.to_folder(tmp_path / name / "net", "Net")
+            with torch.no_grad():
+                expected = leaves(model.to_torch()(*inputs))
+            results = process.run(tmp_path / name, inputs)
+            assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
+            assert differences(model, inputs, tmp_path / name, is_exact=False) == "", name
+
+
+def test_packages_of_modules(tmp_path: Path) -> None:
+    """The graph of a package of a PyTorch module is the module's, text for text."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+            self.head = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.GELU(), torch.nn.Linear(4, 3))
+
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            y = self.encoder(x)
+            return {"logits": self.head(y.mean(1)).log_softmax(-1), "hidden": y}
+
+    x = torch.randn(2, 5, 8)
+    model = tmconvert.trace(Net().eval(), x)
+    model.to_folder(tmp_path / "net", "Net")
+    assert differences(model, [x], tmp_path, is_exact=True) == ""
+    with WithoutTmconvert() as process:
+        results = process.run(tmp_path, [x])
+    assert all(torch.equal(*pair) for pair in zip(results, leaves(model.to_torch()(x)), strict=True))
     assert sorted(path.name for path in (tmp_path / "net").iterdir() if path.is_file()) == [
         "__init__.py",
         "module.py",
@@ -43,15 +78,10 @@ def test_the_package_needs_torch_only(tmp_path: Path) -> None:
     ]
 
 
-def test_the_package_traces_to_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = tmconvert.load(DIGITS)
-    module.to_folder(tmp_path / "digits_net")
-    monkeypatch.syspath_prepend(tmp_path)
-    import torch
-    from digits_net import DigitsNet
-
-    again = tmconvert.trace(DigitsNet(), torch.zeros(1, 1, 8, 8))
-    assert canonical(again) == canonical(module)
+def example_of(path: Path) -> list[np.ndarray]:
+    if path == DIGITS:
+        return [np.ones((1, 1, 8, 8), np.float32)]
+    return corpus.golden(path.stem)[0]
 
 
 def test_command(tmp_path: Path) -> None:
