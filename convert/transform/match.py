@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import UsageError
-from tmconvert.ir import CallFunction, CallMethod, Constant, Expr, Input, InternalGraph, ModuleNode, Node
+from tmconvert.ir import (
+    CallFunction,
+    CallMethod,
+    Constant,
+    Expr,
+    GetAttr,
+    Input,
+    InternalGraph,
+    ModuleNode,
+    Node,
+    TensorNode,
+)
 from tmconvert.ir.tree import Tree
 
 
@@ -100,7 +111,9 @@ def _anchors(pattern: InternalGraph) -> list[Expr]:
     Raises UsageError TM6054 for a pattern without calls, or in unconnected parts.
     """
     producers = [node.expr for node in pattern.outputs]
-    results = [expr for expr in producers if expr is not None and not isinstance(expr, (Input, Constant))]
+    results = [
+        expr for expr in producers if expr is not None and not isinstance(expr, (Input, Constant, GetAttr))
+    ]
     if not results or len(results) < len(producers):
         raise UsageError("TM6054", "a pattern must compute each of its results")
     before = {expr: _before(expr) for expr in results}
@@ -129,7 +142,7 @@ def _before(expr: Expr) -> set[Expr]:
     stack = [expr]
     while stack:
         current = stack.pop()
-        if current not in found and not isinstance(current, (Input, Constant)):
+        if current not in found and not isinstance(current, (Input, Constant, GetAttr)):
             found.add(current)
             stack += [node.expr for node in current.inputs if node.expr is not None]
     return found
@@ -246,6 +259,9 @@ class _Comparison:
         producer = tree.expr if isinstance(tree, Node) else None
         if producer is None or pattern.expr is None:
             return False
+        if isinstance(pattern.expr, GetAttr):  # any parameter or buffer, as in torch.fx
+            self.match.nodes_map[pattern] = tree
+            return isinstance(producer, GetAttr) and isinstance(tree, TensorNode)
         if isinstance(pattern.expr, Constant):
             self.match.nodes_map[pattern] = tree
             return isinstance(producer, Constant) and _is_constant(pattern.expr.value, producer.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tmconvert.ir import CallFunction, CallMethod, Constant, InternalGraph, ModuleNode, Node
+from tmconvert.ir import CallFunction, CallMethod, Constant, GetAttr, InternalGraph, ModuleNode, Node
 from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.transform.match import value_inputs
@@ -22,9 +22,19 @@ def copied(g: Insertion, replacement: InternalGraph, values: Sequence[object]) -
         if isinstance(expr, Constant):
             mapped[expr.outputs[0]] = g.constant(expr.value)
             continue
+        if isinstance(expr, GetAttr) and not expr.outputs[0].is_module:
+            mapped[expr.outputs[0]] = _parameter(g, expr)
+            continue
         args, kwargs = map_leaves(value_of, (expr.args, expr.kwargs))
         mapped.update(zip(expr.outputs, leaves(_called(g, expr, args, kwargs)), strict=True))
     return [mapped[node] for node in replacement.outputs]
+
+
+def _parameter(g: Insertion, expr: GetAttr) -> Any:
+    """Adds what the replacement reads to the module of the graph, and returns its node."""
+    holder: Any = expr.args[0]
+    owner: Any = g.graph.inputs[0]
+    return g.parameter(holder.owner.get(expr.name), owner.owner.free_attribute(expr.name))
 
 
 def _called(g: Insertion, expr: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:

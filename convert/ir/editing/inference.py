@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ MOST_SIZES = 64
 # Sizes that are computed by longer chains are taken as tensors.
 MAX_CHAIN = 50
 MAX_CALL_DEPTH = 100
+# Constants that are computed by longer chains are taken as tensors.
+MOST_FOLDED = 8
 
 
 class Unknown:
@@ -67,7 +70,7 @@ class TypeInference:
         is_typed = isinstance(node, TensorNode) and node.shape is not None and node.dtype is not None
         if expr is None or isinstance(expr, Input) or chain > MAX_CHAIN:
             return self.placeholder(node) if is_typed else UNKNOWN
-        if is_typed and not _may_be_sizes(node):
+        if is_typed and not _may_be_sizes(node) and not is_small_constant(node):
             return self.placeholder(node)
         try:
             self.bind(expr.result, self.call(expr, chain + 1))
@@ -198,6 +201,25 @@ def _may_be_sizes(node: Node) -> bool:
     return len(node.shape or ()) < 2 and (not node.shape or node.shape[0] <= MOST_SIZES)
 
 
+def is_small_constant(node: Node) -> bool:
+    """Whether a node has few elements, and is computed from parameters and constants alone: calls may look at
+    its value, as at the scale of a quantization.
+    """
+    shape = getattr(node, "shape", None)
+    return shape is not None and math.prod(shape) <= MOST_SIZES and _is_constant(node, 0)
+
+
+def _is_constant(node: Node, chain: int) -> bool:
+    expr = node.expr
+    if expr is None or chain > MOST_FOLDED:
+        return False
+    if isinstance(expr, (Constant, GetAttr)):
+        return True
+    if isinstance(expr, Input) or not expr.inputs:
+        return False
+    return all(_is_constant(each, chain + 1) for each in expr.inputs)
+
+
 def _has_unknown(tree: Tree) -> bool:
     found: list[bool] = []
     map_leaves(lambda leaf: found.append(leaf is UNKNOWN), tree)
@@ -247,7 +269,7 @@ def retyped(edit: Transaction, node: Node, type_: TensorType | None) -> bool:
     shape = static_shape(type_.shape, node.shape)
     dtype = node.dtype if node.holds_integers or _same_dtype(node, type_) else type_.dtype
     if node.shape == shape and node.dtype is dtype:
-        return _may_be_sizes(node)
+        return _may_be_sizes(node) or is_small_constant(node)
     edit.set_type(node, shape, dtype)
     return True
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import GraphError
-from tmconvert.ir.editing.inference import infer_changed
+from tmconvert.ir.editing.inference import infer_changed, is_small_constant
 from tmconvert.ir.editing.order import made_since, precedes
 from tmconvert.ir.editing.transaction import Transaction
 from tmconvert.ir.expr import Expr, Input
@@ -53,11 +53,14 @@ def replace_in(
 
 
 def _may_retype(old: Node, new: Node) -> bool:
-    """Whether results of users may get other types: another type, or integers that may be sizes."""
+    """Whether users may get results of other types, or not take the new node: it has another type, or a value
+    that they may look at, as sizes and scales of quantizations are.
+    """
     if not isinstance(old, TensorNode) or not isinstance(new, TensorNode):
         return True
     same = old.shape == new.shape and old.dtype == new.dtype and new.dtype is not None
-    return not same or new.dtype is None or new.dtype.kind in "iu"
+    is_read = new.dtype is None or new.dtype.kind in "iu" or is_small_constant(old) or is_small_constant(new)
+    return not same or is_read
 
 
 def _hoist(edit: Transaction, new: Node, users: list[Expr], made_of: set[Expr]) -> None:

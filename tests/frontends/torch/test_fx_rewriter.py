@@ -353,6 +353,40 @@ def test_the_matched_nodes_are_known() -> None:
     assert len(match.nodes_map) == 3
 
 
+def test_an_input_of_the_pattern_matches_a_list() -> None:
+    tm, _ = traced(lambda x: torch.flip(x, [0, 1]).permute([1, 0]))
+    matches = tmconvert.replace_pattern(
+        tm, lambda x, dims, order: torch.flip(x, dims).permute(order), lambda x, dims, order: x.permute(order)
+    )
+    assert len(matches) == 1
+    check(tm, X.T)
+
+
+class Sum(torch.nn.Module):
+    """A sum with an attribute."""
+
+    def __init__(self, name: str, sign: int) -> None:
+        super().__init__()
+        self.name, self.sign = name, sign
+        self.register_buffer(name, torch.tensor([3.0]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + getattr(self, self.name) if self.sign > 0 else x - getattr(self, self.name)
+
+
+class Both(Sum):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * 2
+
+
+def test_patterns_and_replacements_have_attributes() -> None:
+    tm, _ = traced(Both("a", 1))
+    pattern, _ = traced(Sum("a", 1))
+    replacement, _ = traced(Sum("c", -1))
+    assert len(tmconvert.replace_pattern(tm, pattern, replacement)) == 1
+    check(tm, (X - 3) * 2)
+
+
 # ---- dead code
 
 

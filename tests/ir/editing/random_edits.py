@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
+import torch
 
+import tmconvert
 from tmconvert.errors import TmconvertError
 from tmconvert.ir import Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
 
 FUNCTIONS = ("aten::relu", "aten::neg", "torch.sigmoid", "torch.abs", "aten::tanh")
 
 
+class Scale(torch.nn.Module):
+    """A module that keeps the shape of what it takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.tensor(0.75))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) * self.factor - 0.1
+
+
+def traced_scale(shape: tuple[int, ...]) -> TracedModule:
+    return tmconvert.trace(Scale(), torch.zeros(shape))
+
+
 class Edits:
     """Edits one model at random. ``done`` and ``refused`` count.
 
-    ``is_sound`` is False once an edit of a submodule has made ``lint`` of the model raise.
+    An edit of a submodule after which its callers do not fit, as ``lint`` of the model says, is taken back,
+    and counts as ``undone``.
     """
 
     def __init__(self, module: TracedModule, seed: int) -> None:
         self.module = module
         self.rng = random.Random(seed)
-        self.done = self.refused = 0
-        self.is_sound = True
+        self.done = self.refused = self.undone = 0
 
     def step(self) -> str:
         """Does one edit, checks what it leaves, and returns its kind."""
-        graphs = [graph for _, each in self.module.modules() for graph in each.graphs.values()]
-        graph = self.rng.choice(graphs)
-        kinds: list[Callable[[InternalGraph], None]] = [
-            *[self.insert, self.insert, self.replace, self.replace, self.delete, self.rename],
-            *[self.other_function, self.arguments, self.erase, self.move, self.call_again],
-        ]
-        if graph is self.module.graph:
-            kinds += [self.add_input, self.outputs]
-        kind = self.rng.choice(kinds)
+        graphs = self.graphs()
+        number = self.rng.randrange(len(graphs))
+        graph = graphs[number]
+        kind = self.rng.choice(self.kinds(graph))
+        kept = None if graph is self.module.graph else copy.deepcopy(self.module)
         before, edits = [str(each) for each in graphs], [each.edits for each in graphs]
         try:
             kind(graph)
@@ -49,14 +63,28 @@ class Edits:
             return kind.__name__
         self.done += 1
         graph.lint()
-        assert self.module.graph is not None
-        try:
-            self.module.graph.lint()
-        except TmconvertError:
-            # what a submodule takes and returns may not fit its callers any more, which only they can tell
-            assert graph is not self.module.graph
-            self.is_sound = False
+        if kept is not None:
+            try:
+                self.module.recompile()
+            except TmconvertError:
+                # what a submodule takes and returns may not fit its callers, which only they can tell
+                self.module = kept
+                self.undone += 1
         return kind.__name__
+
+    def graphs(self) -> list[InternalGraph]:
+        return [graph for _, each in self.module.modules() for graph in each.graphs.values()]
+
+    def kinds(self, graph: InternalGraph) -> list[Callable[[InternalGraph], None]]:
+        """Returns the edits for a graph; frequent ones several times."""
+        kinds: list[Callable[[InternalGraph], None]] = [
+            *[self.insert, self.insert, self.replace, self.replace, self.delete, self.rename],
+            *[self.other_function, self.arguments, self.erase, self.move, self.call_again],
+            *[self.copy_node, self.some_uses, self.weights, self.add_module],
+        ]
+        if graph is self.module.graph:
+            kinds += [self.add_input, self.outputs]
+        return kinds
 
     # ---- edits
 
@@ -136,6 +164,37 @@ class Edits:
             graph.add_output_node(node)
         else:
             graph.reset_outputs([graph.outputs[0], {"more": node}])
+
+    def copy_node(self, graph: InternalGraph) -> None:
+        old = self.node(graph)
+        with graph.inserting_after(old):
+            new = graph.node_copy(old)
+        if isinstance(new, TensorNode):
+            with suppress(TmconvertError):  # the copy stays
+                old.replace_all_uses_with(new)
+
+    def some_uses(self, graph: InternalGraph) -> None:
+        old, new = self.node(graph), self.node(graph)
+        old.replace_all_uses_with(new, delete_user_cb=lambda user: self.rng.random() < 0.5)
+
+    def weights(self, graph: InternalGraph) -> None:
+        owners = [each for _, each in self.module.modules() if each.tensors]
+        if owners:
+            owner = self.rng.choice(owners)
+            name = self.rng.choice(list(owner.tensors))
+            array = owner.tensors[name]
+            if array.dtype.kind == "f":
+                owner.add_tensor(name, array * np.float32(0.75))
+
+    def add_module(self, graph: InternalGraph) -> None:
+        """Calls a new module in place of a value: one of PyTorch, or a part of the model itself."""
+        old = self.node(graph)
+        if old.dtype != np.float32 or old.shape is None:
+            return
+        with graph.insert_exprs() as g:
+            new = g.call_module(traced_scale(old.shape), old)
+        with suppress(TmconvertError):  # the call stays
+            graph.replace_node({old: new})
 
     # ---- choices
 

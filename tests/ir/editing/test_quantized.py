@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 import tmconvert
 from tests.ir.editing.models import loaded
+from tmconvert.errors import GraphError
 from tmconvert.ir import InternalGraph, TensorNode
 
 
@@ -46,3 +48,40 @@ def test_an_edited_model_is_converted_to_integers(edit: object, target: str, tmp
     convert = getattr(tmconvert, f"to_{target}")
     report = convert(module, tmp_path / f"m.{target}", quantized=True, example_inputs=[x])
     assert report.verification is not None
+
+
+def test_float_values_are_rounded_as_in_the_source_before_a_concatenation(tmp_path: Path) -> None:
+    """Without its stub a model computes its first layers in float, whose results have scales of their own."""
+    module, graph, x = loaded("qat_concat_elemwise")
+    graph.replace_node({node(graph, "quant_out"): node(graph, "x")})
+    graph.compile()
+    report = tmconvert.to_tflite(module, tmp_path / "m.tflite", quantized=True, example_inputs=[x])
+    assert report.verification is not None
+
+
+def test_a_scale_stays_positive() -> None:
+    """Values that a quantization looks at are looked at after an edit, too."""
+
+    def quantized(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return torch.fake_quantize_per_tensor_affine(x, scale, torch.tensor(0, dtype=torch.int32), 0, 255)
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.tensor(0.1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return quantized(x, self.scale.detach())
+
+    module = tmconvert.trace(Net(), torch.rand(2, 3))
+    graph = module.graph
+    assert graph is not None
+    scale = next(each for each in graph.nodes if each.op == "get_attr" and each.target == "scale")
+    with graph.insert_exprs() as g:
+        negative = g.call("aten::neg", scale)
+    before = str(graph)
+    with pytest.raises(GraphError) as error:
+        graph.replace_node({scale: negative})
+    assert error.value.code == "TM3015"
+    assert str(graph) == before
+    graph.lint()

@@ -1,73 +1,77 @@
-"""Models after random edits run, are saved, and convert to files that compute the same."""
+"""Models after random edits run, are saved, and convert to files that compute the same.
+
+``benchmarks/edits.py --random 5000`` does this for 60 models.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import tmconvert
-from tests.ir.editing.models import DATA, Block, graph_of
+from tests.frontends.torch.quantized_models import IMAGES, Eager
+from tests.ir.editing.edited import RIGHT, arrays_of, inputs_of, outcomes
+from tests.ir.editing.models import DATA
+from tests.ir.editing.pytorch_nets import NETS, net
 from tests.ir.editing.random_edits import Edits
-from tmconvert.errors import TmconvertError, UnsupportedError
+from tests.ir.editing.torch_edits import as_array, judged
 from tmconvert.ir import TracedModule
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import map_leaves
 
 EDITS = 25
+RECORDED = (
+    *["op_nested_reuse", "sr_espcn", "op_multi_io", "op_mha_rnncell", "surgery_inner_graph", "text_lstm"],
+    *["qat_small_ema", "qat_concat_elemwise"],
+)
 
 
-class Net(torch.nn.Module):
-    """A module that is called twice, and values that two calls take."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.block = Block(3)
-        self.norm = torch.nn.BatchNorm2d(3)
-
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        first = self.block(x) + y
-        second = self.block(first.relu()) * self.norm(y)
-        return torch.cat([first, second], dim=1).mean(dim=(2, 3))
+def examples(name: str) -> list[np.ndarray]:
+    with np.load(DATA / f"{name}.npz") as arrays:
+        return [arrays[key] for key in sorted(arrays.files) if key.startswith("in")]
 
 
-def model(name: str) -> TracedModule:
-    if name == "traced":
-        torch.manual_seed(0)
-        return tmconvert.trace(Net().eval(), torch.rand(1, 3, 8, 8), torch.rand(1, 3, 8, 8))
-    return tmconvert.load(DATA / f"{name}.tm")
-
-
-def flat(tree: object) -> list[np.ndarray]:
-    return [leaf for leaf in leaves(tree) if isinstance(leaf, np.ndarray)]
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", ["traced", "op_nested_reuse", "sr_espcn", "op_multi_io"])
-def test_random_edits(name: str, seed: int, tmp_path: Path) -> None:
-    module = model(name)
+def edited(module: TracedModule, given: list[np.ndarray], seed: int, folder: Path, quantized: bool) -> None:
+    """Edits a model at random, and checks all its uses."""
     edits = Edits(module, seed)
-    while edits.is_sound and edits.done + edits.refused < EDITS:
+    while edits.done + edits.refused < EDITS:
         edits.step()
-    if not edits.is_sound:
-        with pytest.raises(TmconvertError):
-            graph_of(module).lint()
-        return
     assert edits.done > EDITS // 4
-    rng = np.random.default_rng(seed)
-    inputs = [
-        rng.random(node.shape, np.float32).astype(node.dtype)  # type: ignore[attr-defined]
-        for node in graph_of(module).inputs[1:]
-    ]
-    expected = flat(module(*inputs))
-    module.save(tmp_path / "m.tm")
-    for other in (tmconvert.load(tmp_path / "m.tm"), module.flatten()):
-        for found, wanted in zip(flat(other(*inputs)), expected, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
-    for convert, suffix in ((tmconvert.to_onnx, "onnx"), (tmconvert.to_tflite, "tflite")):
-        try:
-            report = convert(module, tmp_path / f"m.{suffix}", example_inputs=inputs)
-        except UnsupportedError:  # such as a result that is an input
-            continue
-        assert report.verification is not None
+    inputs = inputs_of(edits.module, given, seed)
+    found = outcomes(edits.module, inputs, folder, quantized=quantized)
+    assert found["run"] == found["save"] == found["flatten"] == RIGHT, found
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_models(name: str, seed: int, tmp_path: Path) -> None:
+    module = tmconvert.load(DATA / f"{name}.tm")
+    edited(module, examples(name), seed, tmp_path, quantized="qat" in name)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", NETS)
+def test_models_of_pytorch(name: str, seed: int, tmp_path: Path) -> None:
+    source, inputs = net(name)
+    edited(tmconvert.trace(source, *inputs), arrays(inputs), seed, tmp_path, quantized=False)
+
+
+@pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated", "ignore:Please use quant_min")
+def test_a_model_with_fake_quantization(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    source = Eager().prepared(torch.ao.quantization.get_default_qat_qconfig("qnnpack"))
+    x = torch.randn(1, *IMAGES)
+    edited(tmconvert.trace(source, x), [x.numpy()], 0, tmp_path, quantized=True)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_pytorch_does_the_same_edits(name: str) -> None:
+    source, inputs = net(name)
+    assert judged(tmconvert.trace(source, *inputs), source, inputs, 0, 4) >= 2
+
+
+def arrays(tree: Any) -> list[np.ndarray]:
+    return arrays_of(map_leaves(as_array, tree))

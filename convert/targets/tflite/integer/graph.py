@@ -400,6 +400,9 @@ class _Integers(Parts):
         if key in self.whole:
             return self.whole[key]
         own = self.all_qparams[id(value)]
+        is_other = own.dtype == qparams.dtype and not _is_equal(own, qparams)
+        if is_other and not own.inferred and (id(value), own) not in self.whole:
+            self._quantized_with(value, own)  # a tensor in float is rounded as in the source first
         if (id(value), own) in self.whole:
             if _is_equal(own, qparams):
                 return self.whole[id(value), own]
@@ -408,7 +411,7 @@ class _Integers(Parts):
             name = self._name(value, role)
             made = self._requantized(self.whole[id(value), own], qparams, name)
         else:
-            role = Role.QUANTIZED
+            role = Role.REQUANTIZED if is_other else Role.QUANTIZED
             name = self._name(value, role)
             made = Value(name, np.dtype(qparams.dtype), value.shape, None, quantization(qparams))
             self._append("QUANTIZE", [self.plain[id(value)]], [made], made.name)
