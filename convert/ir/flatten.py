@@ -259,9 +259,10 @@ def _is_at(top: TracedModule, path: str, value: object) -> bool:
 
 def _copied(node: Node, name: str) -> Node:
     if isinstance(node, ModuleNode):
-        return ModuleNode(name, node.class_name, owner=node.owner, id=node.id)
+        return ModuleNode(name, node.class_name, owner=node.owner, id=node.id).with_notes_of(node)
     assert isinstance(node, TensorNode)
-    return TensorNode(name, node.shape, node.dtype, qparams=node.qparams, id=node.id)
+    made = TensorNode(name, node.shape, node.dtype, qparams=node.qparams, id=node.id)
+    return made.with_notes_of(node)
 
 
 def _renamed(

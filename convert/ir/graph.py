@@ -420,8 +420,8 @@ def _copy_node(node: Node) -> Node:
     for cls in type(node).__mro__:
         for slot in getattr(cls, "__slots__", ()):
             setattr(clone, slot, getattr(node, slot))
-    clone.expr, clone.uses = None, {}
-    return clone
+    clone.expr, clone.uses, clone._meta = None, {}, None
+    return clone.with_notes_of(node)
 
 
 def _no_text_form(graph: InternalGraph) -> InternalGraph | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 # the layout of a rank-4 tensor of a target plan; None: that of the source
 Layout = Literal["nhwc"]
+
+
+AnyNode = TypeVar("AnyNode", bound="Node")
 
 
 class Node(FxNode):
@@ -76,6 +79,12 @@ class Node(FxNode):
         if self._meta is None:
             self._meta = {}
         return self._meta
+
+    def with_notes_of(self: AnyNode, node: Node) -> AnyNode:
+        """Adds the notes of another node to its own, see ``meta``, and returns this node."""
+        if node._meta:
+            self.meta.update(node._meta)
+        return self
 
     def __format__(self, spec: str) -> str:
         """Formats the name; ``i`` adds the id (``%7_relu_out``), ``p`` the graph's name (``Net_relu_out``).

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from typing import Any
 
-from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors import GraphError, TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.ir import Expr, InternalGraph, Node, TensorNode, TracedModule
+from tmconvert.ir.editing.inference import infer_changed
 from tmconvert.ir.editing.insertion import Insertion
+from tmconvert.ir.editing.transaction import Transaction
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import inlined
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import leaves, replaced
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.match import Match, MatchFilter, find_matches, value_inputs
@@ -22,6 +25,16 @@ from tmconvert.transform.source_calls import copied
 
 # (match, the call before which to insert) -> the new values
 Emit = Callable[[Match, Expr], list[Any]]
+
+
+class Retypes(Enum):
+    """Whether a replacement may have another type than the pattern: not in ATen-style ops; in a submodule as
+    far as its own results keep their types; anywhere in the graph of the model.
+    """
+
+    NEVER = 0
+    INSIDE = 1
+    ANYWHERE = 2
 
 
 def replace_in_model(
@@ -64,30 +77,68 @@ def replace_in_model(
     for _, each in module.modules():
         for graph in each.graphs.values():
             emit = _source_emitter(graph, replacement)
-            found += replace_in_graph(graph, wanted, emit, match_filters)
+            retypes = Retypes.ANYWHERE if graph is module.graph else Retypes.INSIDE
+            found += replace_in_graph(graph, wanted, emit, match_filters, retypes)
     return found
 
 
 def replace_in_graph(
-    graph: InternalGraph, pattern: InternalGraph, emit: Emit, match_filters: Sequence[MatchFilter]
+    graph: InternalGraph,
+    pattern: InternalGraph,
+    emit: Emit,
+    match_filters: Sequence[MatchFilter],
+    retypes: Retypes = Retypes.NEVER,
 ) -> list[Match]:
-    """Replaces the matches in a graph, all or none. Raises UsageError TM6054 for results of other types."""
+    """Replaces the matches in a graph, all or none. Raises UsageError TM6054 for results of other types that
+    their users cannot take, or where ``retypes`` does not allow them.
+    """
     matches = find_matches(graph, pattern, match_filters)
     before = set(graph)
     plans = list(_plans(graph, matches))
     try:
         for match, expr in plans:
-            match.replacements = _checked(match, emit(match, expr))
+            match.replacements = _checked(match, emit(match, expr), retypes)
+        with Transaction(graph) as edit:
+            for match, _ in plans:
+                for old, new in zip(match.returning_nodes, match.replacements, strict=True):
+                    _replace_uses(edit, old, new)
+            for match, _ in plans:
+                _remove(edit, match)
+            _infer(edit, retypes)
     except TmconvertError:
         for expr in reversed([each for each in graph if each not in before]):
             graph.remove(expr)
         raise
     for match, _ in plans:
-        for old, new in zip(match.returning_nodes, match.replacements, strict=True):
-            graph.replace_uses(old, new)
-    for match, _ in plans:
-        _remove(graph, match, before)
+        _take_names(graph, match, before)
     return [match for match, _ in plans]
+
+
+def _replace_uses(edit: Transaction, old: Node, new: Node) -> None:
+    users = old.users
+    for user in users:
+        edit.set_arguments(user, replaced(user.args, old, new), replaced(user.kwargs, old, new))
+    if edit.graph.is_output(old):
+        edit.set_result(replaced(edit.graph.result, old, new))
+    if _is_retyped(old, new):
+        edit.changed.update(dict.fromkeys(users))
+
+
+def _infer(edit: Transaction, retypes: Retypes) -> None:
+    """Infers types that follow from those of replacements. Raises UsageError TM6054."""
+    graph = edit.graph
+    results = [_type(node) for node in graph.outputs if isinstance(node, TensorNode)]
+    try:
+        infer_changed(edit)
+    except GraphError as error:
+        raise UsageError(
+            "TM6054",
+            f"a replacement has another type than the pattern, which a call cannot take: {error.message}",
+            source=error.source,
+        ) from error
+    now = [_type(node) for node in graph.outputs if isinstance(node, TensorNode)]
+    if retypes is Retypes.INSIDE and now != results:
+        raise UsageError("TM6054", f"the replacement changes the types of the results of {graph.name}")
 
 
 def _plans(graph: InternalGraph, matches: Sequence[Match]) -> list[tuple[Match, Expr]]:
@@ -114,14 +165,14 @@ def _plans(graph: InternalGraph, matches: Sequence[Match]) -> list[tuple[Match, 
     return plans
 
 
-def _checked(match: Match, made: list[Any]) -> list[Node]:
+def _checked(match: Match, made: list[Any], retypes: Retypes) -> list[Node]:
     old = match.returning_nodes
     if len(made) != len(old):
         raise UsageError("TM6054", f"the replacement has {len(made)} results, the pattern {len(old)}")
     for was, new in zip(old, made, strict=True):
         if not isinstance(new, Node):
             raise UsageError("TM6054", f"a replacement must return values, got {type_and_value(new)}")
-        if isinstance(was, TensorNode) and isinstance(new, TensorNode) and _type(was) != _type(new):
+        if retypes is Retypes.NEVER and _is_retyped(was, new):
             raise UsageError(
                 "TM6054",
                 f"the replacement of {was.name} is {new.type}, not {was.type}",
@@ -130,23 +181,29 @@ def _checked(match: Match, made: list[Any]) -> list[Node]:
     return made
 
 
+def _is_retyped(old: Node, new: Node) -> bool:
+    return isinstance(old, TensorNode) and isinstance(new, TensorNode) and _type(old) != _type(new)
+
+
 def _type(node: TensorNode) -> Any:
     return None if node.shape is None or node.dtype is None else node.real_type
 
 
-def _remove(graph: InternalGraph, match: Match, before: set[Expr]) -> None:
-    """Removes the calls of a match; the new values take the names of the old ones."""
-    names = [node.name for node in match.returning_nodes]
-    qparams = [getattr(node, "qparams", None) for node in match.returning_nodes]
+def _remove(edit: Transaction, match: Match) -> None:
+    """Removes the calls of a match."""
     for expr in _in_order(match):
-        if not any(map(graph.is_used, expr.outputs)):
-            graph.remove(expr)
-    for node, name, params in zip(match.replacements, names, qparams, strict=True):
-        if node.expr in before or not name or graph.node_called(name) is not None:
+        if not any(map(edit.graph.is_used, expr.outputs)):
+            edit.remove(expr)
+
+
+def _take_names(graph: InternalGraph, match: Match, before: set[Expr]) -> None:
+    """Gives the new values the names and quantization of the old ones."""
+    for old, node in zip(match.returning_nodes, match.replacements, strict=True):
+        if node.expr in before or not old.name or graph.node_called(old.name) is not None:
             continue  # a value that was there already
-        graph.rename(node, name)
-        if isinstance(node, TensorNode) and node.qparams is None and graph.takes_qparams(node):
-            node.qparams = params
+        graph.rename(node, old.name)
+        if isinstance(node, TensorNode) and node.qparams is None and not _is_retyped(old, node):
+            node._qparams = getattr(old, "qparams", None)
 
 
 def _in_order(match: Match) -> list[Expr]:

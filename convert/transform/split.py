@@ -201,4 +201,4 @@ def _copied(graph: InternalGraph, node: Node) -> Node:
     if isinstance(node, ModuleNode):
         return ModuleNode(name, node.class_name, owner=node.owner)
     assert isinstance(node, TensorNode)
-    return TensorNode(name, node.shape, node.dtype, qparams=node.qparams)
+    return TensorNode(name, node.shape, node.dtype, qparams=node.qparams).with_notes_of(node)

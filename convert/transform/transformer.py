@@ -170,9 +170,8 @@ class Transformer(Interpreter):
         )
 
     def _copied(self, node: Node) -> Node:
-        made = self._node(node, node.owner if isinstance(node, ModuleNode) else None)
-        made.meta.update(node.meta)
-        return made
+        owner = node.owner if isinstance(node, ModuleNode) else None
+        return self._node(node, owner).with_notes_of(node)
 
     def _node(self, like: Node, value: Any) -> Node:
         """Returns a new node of the type of another one, or of an array or module."""

@@ -195,13 +195,43 @@ def test_what_cannot_be_is_named_and_nothing_changes(pattern: Any, replacement: 
     assert str(tm.graph) == before and tm.vocabulary.identifier == "torch"
 
 
-def test_a_replacement_of_another_type_leaves_a_source_graph_as_it_was() -> None:
+def test_types_that_follow_from_a_replacement_are_inferred() -> None:
     tm = traced(lambda x: torch.relu(torch.relu(x) + 1))
-    before = str(tm.graph)
+    assert len(tmconvert.replace_pattern(tm, lambda x: torch.relu(x), lambda x: torch.relu(x).sum(0))) == 2
+    tm.graph.lint()
+    assert [node.shape for node in tm.graph.outputs] == [()]
+    np.testing.assert_allclose(tm(X), np.maximum(np.maximum(X, 0).sum(0) + 1, 0).sum(0), rtol=1e-6)
+
+
+def torch_relu(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x)
+
+
+def functional_relu(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.relu(x, inplace=False)
+
+
+@pytest.mark.parametrize(
+    ("function", "pattern", "replacement"),
+    [
+        (lambda x: torch.relu(x).reshape(8), torch_relu, lambda x: torch.relu(x).sum(0)),
+        (
+            torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Flatten()),
+            functional_relu,
+            lambda x: torch.relu(x).sum(0),
+        ),
+    ],
+    ids=["no call takes it", "a result of a submodule"],
+)
+def test_a_replacement_whose_type_does_not_fit_changes_nothing(
+    function: Any, pattern: Any, replacement: Any
+) -> None:
+    tm = traced(function)
+    before, expected = [str(each.graph) for _, each in tm.modules()], tm(X)
     with pytest.raises(UsageError, match="TM6054"):
-        tmconvert.replace_pattern(tm, lambda x: torch.relu(x), lambda x: torch.relu(x).sum())
-    assert str(tm.graph) == before
-    np.testing.assert_allclose(tm(X), np.maximum(np.maximum(X, 0) + 1, 0))
+        tmconvert.replace_pattern(tm, pattern, replacement)
+    assert [str(each.graph) for _, each in tm.modules()] == before
+    np.testing.assert_array_equal(tm(X), expected)
 
 
 def test_the_time_is_linear() -> None:

@@ -123,7 +123,7 @@ class FxEditing:
         for made, copied in zip(leaves(result), expr.outputs, strict=False):
             if isinstance(made, Node) and made.expr is not None:
                 made.expr.source = expr.source
-                made.meta.update(copied.meta)
+                made.with_notes_of(copied)
         return result
 
     def graph_copy(
