@@ -99,3 +99,12 @@ def test_a_convolution_makes_its_channels_in_order() -> None:
     net = Net()
     made = net.conv(net.input(1, 3, 4, 4), 6)  # which is given as it is, too
     assert "tm::view" in routed(net.give(net("aten::add", shuffled(net, made), made)))
+
+
+def test_a_shuffle_after_a_concatenation_and_an_activation() -> None:
+    """The concatenation has several operands, none of which computes all channels."""
+    net = Net()
+    x = net.input(1, 6, 4, 4)
+    joined = net("aten::cat", [net.conv(x, 4), net.conv(x, 4)], 1)
+    result = net("aten::relu", shuffled(net, net("aten::tanh", joined)))
+    assert routed(net.give(result)).count("tm::view") == 1

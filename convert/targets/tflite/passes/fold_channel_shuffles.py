@@ -164,7 +164,7 @@ class FoldChannelShuffles:
         if not _is_of_images(expr):
             return False
         x, result = expr.args[0], expr.output
-        if x.type.shape[1] != result.type.shape[1]:
+        if not isinstance(x, TensorNode) or x.type.shape[1] != result.type.shape[1]:
             return False
         if _is_convolution(expr):
             return expr.kwargs["groups"] == x.type.shape[1] and _has_constants(expr)
