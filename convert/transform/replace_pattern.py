@@ -173,9 +173,10 @@ def _checked(match: Match, made: list[Any], retypes: Retypes) -> list[Node]:
         if not isinstance(new, Node):
             raise UsageError("TM6054", f"a replacement must return values, got {type_and_value(new)}")
         if retypes is Retypes.NEVER and _is_retyped(was, new):
+            types = [getattr(each, "type", None) for each in (new, was)]
             raise UsageError(
                 "TM6054",
-                f"the replacement of {was.name} is {new.type}, not {was.type}",
+                f"the replacement of {was.name} is {types[0]}, not {types[1]}",
                 source=was.expr.source if was.expr is not None else None,
             )
     return made
