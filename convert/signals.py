@@ -1,10 +1,8 @@
 """Ends the process cleanly on SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT, and removes temporary files.
 
-The first signal is raised as an exception, so that all that is under way is undone; then the hidden files
-that are left are removed. While a module is imported the process ends at once: what an extension module makes
-of an exception at its import ranges from an ImportError to a crash. So it does at a second signal.
-
-This module is imported first, and imports little.
+The first signal is raised as an exception, so that context managers clean up; then the remaining hidden files
+are removed. The process ends at once while a module is imported, since extension modules may crash on an
+exception during import, and on a second signal. This module is imported first, and imports little.
 """
 
 from __future__ import annotations

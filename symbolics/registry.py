@@ -69,7 +69,7 @@ class _Registry:
             try:
                 load_installed()
             except UsageError:
-                self.shipped = None  # the next one to ask is told, too
+                self.shipped = None  # the next access reports the error, too
                 raise
         if self.catalogue is None:
             self.catalogue = Catalogue(self.registered.values(), self.shipped)

@@ -64,7 +64,7 @@ class PreparedModel(NamedTuple):
 def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapping[str, Op]) -> TracedModule:
     """Calibrates a model on ``data`` with the settings stored in a file; a model with scales is unchanged.
 
-    Raises UsageError TM6030 where there is no data to do so, TM6002 for data that nothing is told to do with.
+    Raises UsageError TM6030 where there is no data to do so, TM6002 for data without an option that uses it.
     """
     from tmconvert.qparams.survey import quantization_of
 

@@ -1,4 +1,4 @@
-"""Arrays that a caller gives to a model."""
+"""Converts arguments of a caller to arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tmconvert.errors.values import type_and_value
 
 
 def as_array(value: Any, name: str) -> np.ndarray:
-    """An array, a tensor or nested lists as an array of numbers. Raises UsageError TM6003 with ``name``."""
+    """Converts an array, a tensor or nested lists to an array of numbers. Raises UsageError TM6003 with
+    ``name``.
+    """
     try:
         array = np.asarray(value.detach() if hasattr(value, "detach") else value)
     except Exception as error:  # of whatever class the value is

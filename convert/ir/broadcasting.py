@@ -10,7 +10,7 @@ from tmconvert.ir.symbolic.dims import Size, is_symbolic
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
-    """The shape to which all of ``shapes`` broadcast, as in NumPy. Raises ValueError."""
+    """Returns the shape to which all of ``shapes`` broadcast, as in NumPy. Raises ValueError."""
     if not is_symbolic(shapes):
         return np.broadcast_shapes(*shapes)
     rank = max(map(len, shapes))

@@ -1,4 +1,4 @@
-"""Arguments of a call of a model, as its source took them: nested, by keyword, with constants."""
+"""Maps the arguments of a call of a model (nested, by keyword, with constants) to its inputs."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ NOT_COPIED = frozenset({"watch_points", "watch_node_value", "end_points"})
 def copied_module(module: TracedModule, memo: dict[int, Any]) -> TracedModule:
     """Returns an independent copy of a module and all that it contains.
 
-    Modules and tensors that are there several times are so in the copy. Tensors of files, which cannot be
-    written to, are shared. ``memo`` is that of ``copy.deepcopy``.
+    Modules and tensors that are shared stay shared in the copy. Tensors mapped from files, which are
+    read-only, are not copied. ``memo`` is that of ``copy.deepcopy``.
     """
     known = memo.get(id(module))
     if known is not None:

@@ -1,7 +1,7 @@
 """Emitters: the interface to which adapters and decompositions write ATen-style ops.
 
-An adapter is written once and serves twice: with a GraphEmitter it adds expressions to a graph,
-with an EagerEmitter it computes on arrays.
+One adapter serves both emitters: with a GraphEmitter it adds expressions to a graph, with an EagerEmitter it
+computes on arrays.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Emitter(Protocol):
         """Returns a constant that is a parameter of the model, named by its path."""
 
     def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
-        """Builds the subgraph of a call of ``module`` with ``given``; its inputs replace the tensors
-        ``around``.
+        """Builds the subgraph of a call of ``module`` with the arguments ``given``; its inputs replace the
+        captured tensors ``around``.
         """
 
     def type(self, value: Any) -> TensorType: ...
@@ -91,8 +91,8 @@ class Emitter(Protocol):
     def quantized(self, value: Any, qparams: QParams, rounded: Rounding | None = fake_quantize) -> Any:
         """Quantizes the value with ``qparams``, which the result carries as ``value.qparams``.
 
-        ``rounded`` brings an array there, None only annotates. Raises GraphError TM3004 for parameters that
-        do not fit.
+        ``rounded`` quantizes and dequantizes an array; None only annotates. Raises GraphError TM3004 for
+        parameters that do not match the tensor.
         """
 
 
@@ -134,7 +134,8 @@ class EagerEmitter:
 class GraphEmitter:
     """Appends typed expressions to a graph, or inserts them before ``before``.
 
-    ``source`` and ``made_by`` mark what is emitted; ``name`` is the base for the names of nodes.
+    ``source`` and ``made_by`` are recorded in the emitted expressions; ``name`` is the base for the names of
+    nodes.
     """
 
     def __init__(

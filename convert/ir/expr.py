@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 class Expr:
     """One step of a graph.
 
-    ``args`` and ``kwargs`` are trees with Nodes and constants at the leaves; ``result`` is the tree
-    of output nodes. ``source`` is the user's place, ``made_by`` the pass that made the expression;
-    ``vocabulary`` converts the call where it is another than that of the graph's module.
-    Links to nodes change only through InternalGraph, which keeps ``Node.uses`` right; trees do not change,
-    others take their place.
+    ``args`` and ``kwargs`` are trees with Nodes and constants at the leaves; ``result`` is the tree of output
+    nodes. ``source`` is the location in the user's code, ``made_by`` the pass that made the expression;
+    ``vocabulary`` converts the call if it is not that of the graph's module. Links to nodes change only
+    through InternalGraph, which updates ``Node.uses``; trees are never modified, only replaced.
     """
 
     __slots__ = (
@@ -206,7 +205,7 @@ class Input(Expr):
 class Constant(Expr):
     """A captured value: an ``np.ndarray``, or a TracedModule.
 
-    ``name`` is where the value came from in the source (``layer1.0.conv.weight``), if anywhere. ``stored`` is
+    ``name`` is the path of the value in the source (``layer1.0.conv.weight``), if it has one. ``stored`` is
     the value, or a product that is not computed yet (``Scaled``).
     """
 
@@ -296,18 +295,18 @@ class CallMethod(Expr):
 
     @method.setter
     def method(self, method: str) -> None:
-        """Calls another method with these arguments. Raises GraphError TM3015 where they do not fit."""
+        """Calls another method with these arguments. Raises GraphError TM3015 where they do not match."""
         _set_target(self, _method=method)
 
 
 class CallFunction(Expr):
     """``function(*args, **kwargs)``.
 
-    ``function`` is the qualified name in the source's words (``megengine.functional.nn.relu``), or
-    an op of the catalogue (``aten::relu``). For the latter ``args`` holds the tensor arguments in
-    the order of the signature (None for one left out) and ``kwargs`` all its attributes. ``label``
-    is the short form that MegEngine prints (``nn.relu``). ``inferred`` are the args and kwargs that the types
-    of the results were computed from, where that is known.
+    ``function`` is the qualified name in the source framework (``megengine.functional.nn.relu``), or an op of
+    the catalogue (``aten::relu``). For the latter ``args`` holds the tensor arguments in the order of the
+    signature (None for one left out) and ``kwargs`` all its attributes. ``label`` is the short form that
+    MegEngine prints (``nn.relu``). ``inferred`` are the args and kwargs that the types of the results were
+    computed from, where that is known.
     """
 
     __slots__ = ("_function", "inferred", "label")

@@ -26,8 +26,8 @@ def cut_graph(
 
     ``written`` are other names for outputs, those of the written file, which they keep.
 
-    A node that becomes an input is of the type that ``types`` has, or that the source recorded. Inputs
-    that no output needs go, unless ``inputs`` names them. Raises UsageError TM6014.
+    A node that becomes an input has the type in ``types``, or the recorded one. Inputs that no output needs
+    are removed, unless ``inputs`` names them. Raises UsageError TM6014.
     """
     nodes = _named(graph)
     if outputs is not None:

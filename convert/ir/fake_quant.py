@@ -17,7 +17,7 @@ PYTORCH = "PyTorch"
 class QuantizedArray(np.ndarray):
     """An array with the QParams of its tensor.
 
-    What is computed from it, a view of it included, remembers nothing.
+    Arrays computed from it, including views, have no QParams.
     """
 
     qparams: QParams | None
@@ -52,7 +52,7 @@ def quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
 def fake_quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
     """scale * (clip(round(x * (1 / scale)) + zero_point) - zero_point) in float32, halves to even.
 
-    So do torch.fake_quantize_per_tensor_affine and its like, bit for bit.
+    The result equals that of torch.fake_quantize_per_tensor_affine and similar functions, bit for bit.
     """
     scale, zero_point = _columns(array, qparams)
     with np.errstate(all="ignore"):
@@ -105,8 +105,8 @@ def _columns(array: np.ndarray, qparams: QParams) -> tuple[np.ndarray, np.ndarra
 def with_clear_ties(array: np.ndarray, qparams: QParams) -> np.ndarray:
     """Moves values that are almost halfway between two integers, up to rounding errors, to the halfway value.
 
-    A mean of numbers on the grid is often in the middle. Integers then round away from zero, and those
-    with a zero point upwards; in float32 it would be a matter of chance.
+    A mean of quantized values is often halfway between two integers. Integer kernels round it away from zero,
+    and those with a zero point upwards; in float32 rounding errors would decide.
     """
     hair = np.float32(min(qparams.scale) * TIE)
     return np.asarray(array + (hair * np.sign(array) if qparams.symmetric else hair))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
-from tmconvert.ir.editing.lint import ensure_sound
+from tmconvert.ir.editing.lint import ensure_valid_links
 from tmconvert.ir.expr import CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
@@ -137,7 +137,7 @@ class _Flattener:
             expr = expr.previous
 
     def _inline(self, call: _Call) -> None:
-        ensure_sound(call.graph)
+        ensure_valid_links(call.graph)
         for expr in call.graph:
             callee = self._callee(expr, call)
             if callee is None:

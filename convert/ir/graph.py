@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class InternalGraph(Surgery, FxEditing, FxGraph):
     """The graph of a module's ``forward``.
 
-    ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the
-    first is ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order;
-    ``output_names`` are their names in a written file, those of the nodes where it is empty.
-    Expressions form a doubly linked list, so an insertion or removal costs constant time and an
-    iteration may edit around the expression it stands on. ``edits`` counts the edits so far;
-    ``ids`` gives new expressions their numbers, and is shared by the graphs of a model.
+    ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the first is
+    ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order; ``output_names`` are
+    their names in a written file, those of the nodes where it is empty. Expressions form a doubly linked
+    list, so an insertion or removal takes constant time, and the graph may be edited during an iteration.
+    ``edits`` counts the edits; ``ids`` assigns numbers to new expressions, and is shared by the graphs of a
+    model.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -41,7 +41,7 @@ class InternalGraph(Surgery, FxEditing, FxGraph):
         self._count = 0
         self.edits = 0
         self.ids: Ids | None = None
-        self.sound_at = -1  # the number of edits at which the links were checked
+        self.links_checked_at = -1  # the number of edits at which the links were checked
         self._next_suffix: dict[str, int] = {}
         self._names: dict[str, Node | None] = {}  # None: reserved by free_name
         self._output_uses: dict[Node, int] = {}
@@ -78,7 +78,9 @@ class InternalGraph(Surgery, FxEditing, FxGraph):
         return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
 
     def is_source(self) -> bool:
-        """Whether this is the graph of a module in the words of its source: its first input is ``self``."""
+        """Whether this is a source graph, whose calls are those of the source framework: its first input is
+        ``self``.
+        """
         return bool(self.inputs) and isinstance(self.inputs[0], ModuleNode)
 
     def takes_qparams(self, node: Node) -> bool:
@@ -100,8 +102,8 @@ class InternalGraph(Surgery, FxEditing, FxGraph):
     def interpret(self, *inputs: Any, evaluate: Evaluate | None = None) -> Any:
         """Computes the result for values of ``inputs``, which match ``self.inputs``.
 
-        ``evaluate`` computes calls. A source graph does without: its first input is the module, whose
-        vocabulary knows.
+        ``evaluate`` computes calls. A source graph does not need it: its first input is the module, whose
+        vocabulary computes them.
         """
         from tmconvert.ir.interpreter import interpret_graph
 
@@ -156,7 +158,7 @@ class InternalGraph(Surgery, FxEditing, FxGraph):
 
     @property
     def qualname(self) -> str:
-        """Returns the place of the module in the model, such as ``Net.block``."""
+        """Returns the qualified name of the module in the model, such as ``Net.block``."""
         owner = getattr(self.inputs[0], "owner", None) if self.inputs else None
         return self.name if owner is None else owner.qualname
 
@@ -281,8 +283,8 @@ class InternalGraph(Surgery, FxEditing, FxGraph):
     def set_arguments(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
         """Replaces the arguments of ``expr``.
 
-        In a source graph nodes have to be defined before, and types that follow are inferred again: raises
-        GraphError TM3002, TM3011, TM3014, TM3015, and the graph is as before.
+        In a source graph nodes have to be defined before, and types of later results are inferred again.
+        Raises GraphError TM3002, TM3011, TM3014, TM3015, and leaves the graph unchanged.
         """
         if self.is_source():
             from tmconvert.ir.editing.calls import set_arguments
@@ -292,7 +294,7 @@ class InternalGraph(Surgery, FxEditing, FxGraph):
             self.relink(expr, args, kwargs)
 
     def relink(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
-        """Replaces the arguments of ``expr``, whatever they are."""
+        """Replaces the arguments of ``expr`` without checks."""
         self._check_member(expr)
         self._unlink(expr)
         expr.args, expr.kwargs = args, kwargs

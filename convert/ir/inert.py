@@ -23,10 +23,10 @@ class GlobalRef:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opaque:
-    """An object of the user's own class, of which only the identity is kept.
+    """An object of the user's own class, of which only the identity is stored.
 
-    ``arguments`` are those that it was made with, as far as they are plain; objects made without any are
-    told from each other by ``number``.
+    ``arguments`` are those that it was made with, if they are plain values; objects without arguments differ
+    by ``number``.
     """
 
     reference: GlobalRef
@@ -42,7 +42,7 @@ class Opaque:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Instance:
-    """An object of a class that is known only by name, and its attributes."""
+    """The attributes of an object, and the name of its class, which is never imported."""
 
     reference: GlobalRef
     state: dict[str, Any]

@@ -31,9 +31,9 @@ class Interpreter:
     computes on arrays, by the reference kernels; subclasses may use values of any kind.
 
     Submodules that have a graph are run by the same object, so a subclass sees their expressions, too; one
-    that overrides ``call_module`` without calling it stops there. ``placeholder`` and ``output`` are for the
-    model alone. A value is dropped after its last use, unless ``garbage_collect_values`` is False: then
-    ``env``, the values by node, keeps those of the graph.
+    that overrides ``call_module`` without calling the base method does not. ``placeholder`` and ``output``
+    are for the model alone. A value is dropped after its last use, unless ``garbage_collect_values`` is
+    False: then ``env``, the values by node, keeps those of the graph.
 
     >>> class Counter(tmconvert.Interpreter):
     ...     def run_node(self, node):
@@ -415,7 +415,7 @@ def _name_of(node: Node) -> str:
 
 
 def bind(structure: Tree, result: Any, set_value: Callable[[Node, Any], None]) -> None:
-    """Calls ``set_value`` with each node of a tree and what ``result`` has in its place."""
+    """Calls ``set_value`` with each node of a tree and the value at its position in ``result``."""
     if isinstance(structure, Node):
         set_value(structure, result)
     elif isinstance(structure, dict):

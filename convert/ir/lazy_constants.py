@@ -1,6 +1,7 @@
 """Lazily scaled constants: computed when read, and in blocks of rows when written.
 
-Weights take in the scales around them. Of each a copy would be made, as large as the model, to be read once.
+Scales are folded into weights. Computed at once, the scaled weights would be a second copy of the model in
+memory, which is read only once.
 """
 
 from __future__ import annotations

@@ -26,10 +26,9 @@ AnyNode = TypeVar("AnyNode", bound="Node")
 class Node(FxNode):
     """A value with exactly one producer.
 
-    ``name`` is unique in its graph and meant for people; identity connects. ``id`` is the number
-    that MegEngine's printed form shows for a node without a name. ``expr`` produces the node.
-    ``uses`` counts, for each expression, how many of its argument leaves are this node; only
-    InternalGraph writes it.
+    ``name`` is unique in its graph, and for people only: expressions refer to the object. ``id`` is the
+    number that MegEngine's printed form shows for a node without a name. ``expr`` produces the node. ``uses``
+    counts, for each expression, how many of its argument leaves are this node; only InternalGraph writes it.
     """
 
     __slots__ = ("_meta", "_name", "expr", "id", "uses")
@@ -68,7 +67,7 @@ class Node(FxNode):
 
     @property
     def qualname(self) -> str:
-        """Returns the place of the node in the model.
+        """Returns the qualified name of the node in the model.
 
         It is ``Net.block.conv`` for a module, ``Net.block.conv.[out]`` for its result, and
         ``Net.block.[func_relu]`` for the result of a function.
@@ -107,8 +106,8 @@ class Node(FxNode):
 class TensorNode(TensorOperators, Node):
     """A tensor. ``shape`` and ``dtype`` are None where the source did not record them.
 
-    ``layout`` is "nhwc" where a target plan stores a rank-4 tensor channels-last; ``shape`` stays
-    the logical NCHW shape. None means the order of the source.
+    ``layout`` is "nhwc" where a target plan stores a rank-4 tensor channels-last; ``shape`` stays the logical
+    NCHW shape. None means the layout of the source.
     """
 
     __slots__ = ("_qparams", "dtype", "layout", "shape")
@@ -131,11 +130,11 @@ class TensorNode(TensorOperators, Node):
 
     @property
     def qparams(self) -> QParams | None:
-        """Returns the quantization parameters; of a model trained with fake quantization, what the file
-        recorded for the tensor.
+        """Returns the quantization parameters; for a model trained with fake quantization, those that the
+        file recorded for the tensor.
 
-        They can be set in graphs of ATen-style ops, see ``tmconvert.normalize``, and of inputs. Elsewhere
-        the fake quantization in the source decides: setting others raises UsageError TM6065.
+        They can be set in graphs of ATen-style ops, see ``tmconvert.normalize``, and of inputs. Elsewhere the
+        fake quantization of the source applies: setting others raises UsageError TM6065.
         """
         return self._qparams
 

@@ -17,7 +17,7 @@ _UNKNOWN = object()
 def assign_owners(graph: InternalGraph, module: TracedModule) -> None:
     """Sets ``owner`` of the module nodes in a graph of ``module``, whose children and tensors are there.
 
-    Raises GraphError TM3008 where an attribute is taken that does not exist or is no module.
+    Raises GraphError TM3008 for an attribute that does not exist or is not a module.
     """
     self_node = graph.inputs[0] if graph.inputs else None
     if not isinstance(self_node, ModuleNode):

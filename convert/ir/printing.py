@@ -133,8 +133,8 @@ def _cell(text: str) -> str:
 
 
 def format_tree(module: TracedModule) -> str:
-    """Returns a module with its settings and those in it, indented. One that is there several times has its
-    children only where it is first.
+    """Returns a module with its settings and those in it, indented. A shared module shows its children only
+    at its first position.
     """
     lines: list[str] = []
     _add_tree(module, "", "", lines, set())

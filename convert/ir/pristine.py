@@ -17,8 +17,8 @@ _BLOCK = 1 << 18  # bytes; of a larger tensor so much at its start, middle and e
 class State:
     """The parts of a model that its results depend on: modules, edit counts of graphs, and tensors.
 
-    Objects are compared by identity, and kept, so that none is taken for another one. Tensors that can be
-    written to are compared by a checksum, too: of large ones that is of parts.
+    Objects are compared by identity, and kept alive, so that identities stay unique. Writable tensors are
+    compared by a checksum, too; that of large tensors covers samples of their elements.
     """
 
     def __init__(self, module: TracedModule) -> None:

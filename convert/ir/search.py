@@ -32,11 +32,11 @@ class _Filter(Generic[Item]):
         return iter(self._walk())
 
     def as_list(self) -> list[Item]:
-        """Returns what was found, in execution order."""
+        """Returns the items found, in execution order."""
         return list(self)
 
     def as_dict(self) -> dict[int, Item]:
-        """Returns what was found by id."""
+        """Returns the items found, by id."""
         return {item.id: item for item in self}
 
     def as_count(self) -> int:
@@ -44,7 +44,7 @@ class _Filter(Generic[Item]):
         return sum(1 for _ in self)
 
     def as_unique(self) -> Item:
-        """Returns the only one that was found. Raises UsageError TM3020 where there are none or several."""
+        """Returns the only item found. Raises UsageError TM3020 unless exactly one was found."""
         found = self.as_list()
         if len(found) == 1:
             return found[0]
@@ -70,7 +70,7 @@ class ExprFilter(_Filter[Expr]):
 
         ``function`` is a name (``"nn.relu"``, ``"megengine.functional.nn.relu"``), the function itself
         (``torch.relu``), or an op of the catalogue (``"aten::relu"``), which finds the calls of functions,
-        methods and builtin modules that mean this op.
+        methods and builtin modules that are converted to this op.
         """
         if function is None:
             return self._that(lambda expr: isinstance(expr, CallFunction))

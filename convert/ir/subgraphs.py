@@ -1,6 +1,6 @@
 """Subgraphs of control-flow ops: branches of conditionals, steps of loops.
 
-Such a graph is an attribute of a call. It sees nothing of the graph around it: what it takes from there are
+Such a graph is an attribute of a call. It cannot access nodes of the surrounding graph: captured values are
 arguments of the call, in the order of its inputs.
 """
 
@@ -57,11 +57,11 @@ def body_of(
     around: Mapping[int, TensorType],
     catalogue: Mapping[str, OpDefinition],
 ) -> InternalGraph:
-    """Builds the subgraph of a call of ``module`` with ``given``, tensors and numbers, in ops of the
+    """Builds the subgraph of a call of ``module`` with the tensors and numbers ``given``, in ops of the
     catalogue.
 
-    ``around`` has the type of each input that the graph is to have, by the id of the tensor among ``given``
-    that it stands for. Raises Refusal.
+    ``around`` has the type of each input of the subgraph, by the id of the corresponding tensor in ``given``.
+    Raises Refusal.
     """
     flat = module.flatten()
     assert flat.graph is not None and flat.vocabulary is not None

@@ -5,9 +5,9 @@
       %y = aten::conv2d(%x, %w, none) {stride=[1,2], ...} : f32[2,10,5,4]   loc("net.py":57, "head", "Head")
     }
 
-Sizes that are symbolic print as their expressions; their symbols and the example's sizes stand behind the
-name, those of a size that is a multiple of a number with that: ``graph head{batch=2, height=64/32}(...)``.
-Constants of up to 16 elements print their values, larger ones a digest of their bytes.
+Symbolic sizes print as expressions; the name is followed by their symbols with the sizes of the example and,
+for a size that is a multiple of a number, that number: ``graph head{batch=2, height=64/32}(...)``. Constants
+of up to 16 elements print their values, larger ones a digest of their bytes.
 """
 
 from __future__ import annotations

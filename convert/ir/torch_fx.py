@@ -1,7 +1,7 @@
 """The names of ``torch.fx`` for reading nodes and expressions.
 
-An expression is what torch.fx calls a node; its results are nodes here. So all nodes answer with the names of
-the expression that computes them. ``docs/from-torch-fx.md`` compares all names.
+An expression is what torch.fx calls a node; its results are nodes here. So the properties of all nodes are
+those of the expression that computes them. ``docs/from-torch-fx.md`` compares all names.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class FxNode:
 
     @target.setter
     def target(self, target: object) -> None:
-        """Sets what is called or read. Raises GraphError, and nothing has changed."""
+        """Sets the called function or method, or the path that is read. Raises GraphError, and changes
+        nothing.
+        """
         self._edits().set_node_target(self, target)
 
     @property
@@ -96,7 +98,8 @@ class FxNode:
     def replace_all_uses_with(
         self, replace_with: Node, delete_user_cb: Callable[[Any], bool] = lambda user: True
     ) -> list[Expr]:
-        """Makes all users take another node, but what that is computed from; returns those changed.
+        """Makes all users use another node, except those from which it is computed; returns the changed
+        users.
 
         ``delete_user_cb`` returns whether a user is changed: an expression, or the output node. See
         ``graph.replace_node``.
@@ -105,7 +108,7 @@ class FxNode:
         return changed
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Makes this node take another input."""
+        """Replaces an input of this node."""
         self._edits().replace_input(self, old_input, new_input)
 
     def append(self, x: Node) -> None:
@@ -148,7 +151,7 @@ class FxNode:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Returns a dict for notes of one's own; it is not saved."""
+        """Returns a dict for the user's own notes; it is not saved."""
         return self._notes()
 
     def _notes(self) -> dict[str, Any]:
@@ -191,7 +194,7 @@ class FxNode:
 class OutputNode:
     """The end of a graph, as ``torch.fx`` has it: a node whose argument is the result.
 
-    ``graph.output_node()`` returns it; it is the last of ``graph.nodes``, and no expression.
+    ``graph.output_node()`` returns it; it is the last of ``graph.nodes``, and not an expression.
     """
 
     op = "output"
@@ -241,7 +244,7 @@ class OutputNode:
         return list(dict.fromkeys(self.top_graph.outputs))
 
     def is_impure(self) -> bool:
-        """Returns True: the result is what the graph is for."""
+        """Returns True, since the output node is never unused."""
         return True
 
     @property

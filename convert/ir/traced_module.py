@@ -31,8 +31,8 @@ Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
 class Vocabulary(Protocol):
     """Converts the calls of a source graph; each frontend has a vocabulary.
 
-    ``identifier`` is its name in files, such as "megengine". ``has_all_qparams`` says that what has no
-    quantization parameters in a model is meant to be in float, not only left unsaid.
+    ``identifier`` is its name in files, such as "megengine". ``has_all_qparams`` states that tensors without
+    quantization parameters in a model are meant to be float, not only unspecified.
     """
 
     identifier: str
@@ -68,7 +68,7 @@ class Vocabulary(Protocol):
 class Example(NamedTuple):
     """Flattened inputs of a model, and the outputs that the source framework computed for them.
 
-    ``outputs`` is None where the model was edited since: what it computes now, only its graph tells.
+    ``outputs`` is None if the model was edited since: the source framework did not compute its outputs.
     """
 
     inputs: tuple[np.ndarray, ...]
@@ -88,21 +88,19 @@ class Source(Protocol):
 class TracedModule(ModuleAccess, FxModule):
     """A module of the source model.
 
-    ``name`` is its attribute path, ``class_name`` the qualified name of its source class.
-    ``children``, ``tensors`` (parameters, buffers and constants; ``buffers`` has the names of those that are
-    not trained) and ``attributes`` (``stride``,
-    ``eps``, ...) are by attribute name. ``graphs`` holds one graph for each structure of call
-    arguments (see ``call_structure``) with which it was traced; a builtin leaf has none, an adapter of the
-    frontend knows its meaning. ``vocabulary`` knows what the calls mean.
+    ``name`` is its attribute path, ``class_name`` the qualified name of its source class. ``children``,
+    ``tensors`` (parameters, buffers and constants; ``buffers`` has the names of those that are not trained)
+    and ``attributes`` (``stride``, ``eps``, ...) are by attribute name. ``graphs`` holds one graph for each
+    structure of call arguments (see ``call_structure``) with which it was traced; a builtin leaf has none,
+    and is converted by an adapter of the frontend. ``vocabulary`` converts the calls.
 
-    The model itself also has ``source_file``, ``producer`` (the program that made it),
-    ``source_sha256`` (the digest of what it first came from, where that is not ``source_file``) and perhaps
-    an ``example``. ``dynamic_shapes`` names the sizes of inputs at which it was seen to do the same, by
-    input and axis; None where every size is followed by the graph itself.
-    ``rerun`` runs the source on inputs of other shapes, while it is loaded.
-    ``notes`` are what a report of a conversion should say of it.
-    ``watch_node_value`` has the values of ``watch_points`` in the last run; a run ends at ``end_points``.
-    ``meta`` is for notes of one's own, which are not saved.
+    The model itself also has ``source_file``, ``producer`` (the program that made it), ``source_sha256`` (the
+    digest of its original file, if that is not ``source_file``) and optionally an ``example``.
+    ``dynamic_shapes`` names the sizes of inputs for which the recorded graph was validated, by input and
+    axis; None if the graph is valid for every size. ``rerun`` runs the source on inputs of other shapes,
+    while it is loaded. ``notes`` are for the report of a conversion. ``watch_node_value`` has the values of
+    ``watch_points`` in the last run; a run ends at ``end_points``. ``meta`` is for the user's own notes,
+    which are not saved.
     """
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
@@ -185,7 +183,7 @@ class TracedModule(ModuleAccess, FxModule):
         return module
 
     def modules(self) -> Iterator[tuple[str, TracedModule]]:
-        """Yields this module and all below as (dotted path, module); a shared one once."""
+        """Yields this module and all submodules as (dotted path, module); a shared one once."""
         seen: set[int] = set()
         stack: list[tuple[str, TracedModule]] = [("", self)]
         while stack:
@@ -243,8 +241,9 @@ class TracedModule(ModuleAccess, FxModule):
     def set_watch_points(self, nodes: Node | Iterable[Node]) -> None:
         """Keeps the values of ``nodes`` in ``watch_node_value``, a dict by node, at each run from now on.
 
-        Nodes may be in the graphs of submodules; of several calls the value of the last is kept. A node that
-        a run does not compute has no value. Raises UsageError TM6050 for a node of another model.
+        Nodes may be in the graphs of submodules; for several calls of a submodule the value of the last one
+        is kept. A node that a run does not compute has no value. Raises UsageError TM6050 for a node of
+        another model.
 
         >>> tm.set_watch_points(tm.graph.get_node_by_name("relu_out").as_unique())  # doctest: +SKIP
         >>> tm(x); tm.watch_node_value  # doctest: +SKIP
@@ -283,8 +282,8 @@ class TracedModule(ModuleAccess, FxModule):
         """Writes the module to a file, which ``tmconvert.load`` reads.
 
         ``format`` is "tm" for the container of tmconvert, or "megengine" for a pickle that MegEngine 1.13
-        loads: only a model of MegEngine's own calls, edited or not, can be written so. The same model gives
-        the same bytes.
+        loads: only a model of MegEngine's own calls, edited or not, can be written in that format. The same
+        model gives the same bytes.
 
         Raises UsageError TM6009 for another format; WriteError TM5001, TM5004, TM5005.
 
@@ -305,7 +304,9 @@ class TracedModule(ModuleAccess, FxModule):
 
     @property
     def qualname(self) -> str:
-        """Returns the place of the module in the model, which begins with the model's name: ``Net.block``."""
+        """Returns the qualified name of the module in the model, which begins with the model's name:
+        ``Net.block``.
+        """
         return ".".join(filter(None, (self.model_name, self.name)))
 
     @property
@@ -314,7 +315,7 @@ class TracedModule(ModuleAccess, FxModule):
         return not self.model_name
 
     def name_modules(self) -> None:
-        """Tells the modules below this model its name, for their qualified names."""
+        """Sets the model's name in all submodules, for their qualified names."""
         for _, module in self.modules():
             if module is not self:
                 module.model_name = self.name
@@ -328,10 +329,11 @@ class TracedModule(ModuleAccess, FxModule):
     def to_torch(self, *, dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None) -> Any:
         """Returns the model as a ``torch.nn.Module``, in evaluation mode, to train it and to look at it.
 
-        Parameters and buffers have the paths of the source. ``forward`` takes the inputs in their order and
-        calls torch's functions, and modules of torch.nn where the source has such ones. Dynamic sizes of a
-        trace stay dynamic; of other models the first axes of inputs are. ``dynamic_shapes`` names others, as
-        in ``trace``. Raises UnsupportedError for calls that PyTorch lacks, LoadError TM1021 without torch.
+        Parameters and buffers have the paths of the source. ``forward`` has the inputs as parameters, in
+        their order, and calls functions of torch, and modules of torch.nn where the source has equivalent
+        ones. Dynamic sizes of a trace stay dynamic; in other models the first axes of inputs are dynamic.
+        ``dynamic_shapes`` names others, as in ``trace``. Raises UnsupportedError for calls that PyTorch
+        lacks, LoadError TM1021 without torch.
 
         >>> net = tmconvert.load("samples/digits.tm").to_torch()  # doctest: +SKIP
         >>> optimizer = torch.optim.SGD(net.train().parameters(), 0.01)  # doctest: +SKIP

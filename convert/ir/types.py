@@ -35,7 +35,7 @@ def name_of(dtype: np.dtype) -> str:
 class TensorType:
     """Element type and shape of a tensor; extents are non-negative integers, or Dims (``dims.py``).
 
-    A value, and no tuple: it is a leaf of trees. Every rule of every op makes some.
+    Types compare by value. The class is not a tuple, since types are leaves of trees.
     """
 
     __slots__ = ("dtype", "shape")
@@ -76,12 +76,12 @@ class TensorType:
 class QParams:
     """Quantization of a tensor: real = scale * (q - zero_point).
 
-    ``scale`` and ``zero_point`` have one entry, or one for each index of ``channel_axis``;
-    ``dtype`` is the name of the integer type ("int8", "int8_narrow", "uint8", "int4", "int32", ...),
-    ``quant_min`` and ``quant_max`` its range. ``symmetric`` says that the zero points are 0 by rule,
-    not by chance; ``source`` says where the numbers come from ("MinMaxObserver", "TQT", "PyTorch", ...): for
-    people, and for the rounding of that framework (``fake_quant.rounding_of``).
-    ``inferred`` parameters are no word of the source: the op that makes the tensor keeps its operand's.
+    ``scale`` and ``zero_point`` have one entry, or one for each index of ``channel_axis``; ``dtype`` is the
+    name of the integer type ("int8", "int8_narrow", "uint8", "int4", "int32", ...), ``quant_min`` and
+    ``quant_max`` its range. ``symmetric`` states that the zero points are 0 by definition; ``source`` names
+    the origin of the parameters ("MinMaxObserver", "TQT", "PyTorch", ...): for people, and for the rounding
+    of that framework (``fake_quant.rounding_of``). ``inferred`` parameters are not those of the source: the
+    op that makes the tensor keeps those of its operand.
     """
 
     dtype: str

@@ -81,8 +81,8 @@ def unsupported_error(
 ) -> UnsupportedError:
     """Returns one error for all: the first group in full, the others in a line each.
 
-    ``sufficient_opset`` is the ONNX opset from which on nothing stands in the way,
-    ``context`` what is special about this conversion.
+    ``sufficient_opset`` is the lowest ONNX opset that supports all of them, ``context`` a note on this
+    conversion.
     """
     first, *others = grouped(unsupported)
     notes = [("help", first.help)] if first.help and sufficient_opset is None else []

@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+")
 
 
 class Checked:
-    """A verified expression with the objects that it was verified with, so that its rule need not run
+    """A verified expression with the objects that it was verified with, so that its type rule is not run
     again.
     """
 
@@ -51,7 +51,7 @@ class Checked:
     def holds(self, expr: Expr) -> bool:
         """Whether arguments, results and their types are still the same objects.
 
-        Never where a graph is inside, on whose types the rule of the call depends.
+        Never for calls with subgraphs, on whose types the type rule depends.
         """
         for node, shape, dtype, qparams in self._types:
             if node.shape is not shape or node.dtype is not dtype or node.qparams is not qparams:
@@ -70,9 +70,9 @@ def verify_graph(
 ) -> None:
     """Raises GraphError with the code of the first broken invariant, the node and its neighbours.
 
-    ``checked`` remembers expressions from one time to the next. Of those that are as they were, on tensors
-    that are as they were, only the place in the graph is checked: definitions, names and uses. Nor do rules
-    run again that ran when a call was made.
+    ``checked`` has the expressions that were verified before. For unchanged ones with unchanged operands only
+    the links are checked: definitions, names and uses. Type rules that ran when a call was made are not run
+    again.
     """
     known = {} if checked is None else checked
     defined: dict[Node, bool] = {}  # whether its type is new

@@ -60,10 +60,10 @@ class Builder:
     ) -> Any:
         """Appends one operator and returns its output Value; a list of Values with ``shapes``.
 
-        ``type`` may be an operator that is none of the target's own, ``domain::type``.
-        An intermediate result has by default the dtype of the first input and the shape to which the
-        inputs broadcast; say ``shape`` (or ``shapes`` for several outputs) and ``dtype`` where that is
-        wrong. The final result of a symbolic takes the declared type of the expression.
+        ``type`` may be an operator of another domain, ``domain::type``. An intermediate result has by default
+        the dtype of the first input and the shape to which the inputs broadcast; pass ``shape`` (or
+        ``shapes`` for several outputs) and ``dtype`` where that is wrong. The final result of a symbolic
+        takes the declared type of the expression.
         """
         present = [value for value in inputs if value is not None]
         element = np.dtype(dtype) if dtype is not None else present[0].dtype
@@ -92,10 +92,9 @@ class Builder:
     ) -> Value:
         """Returns a constant. Python numbers get the dtype of the current result unless ``dtype`` is given.
 
-        With ``shape``, of as many elements, it has that one, and is not copied to have fewer axes.
-
-        Views of one array with equal strides become one constant, but for different ``qparams``. A view
-        of all of a constant that has some has them, too; say those of a copy.
+        With ``shape`` the array is reshaped, without a copy if it loses axes. Views of one array with equal
+        strides become one constant, unless their ``qparams`` differ. A view of a whole constant keeps its
+        QParams; pass ``qparams`` for a copy.
         """
         array = self._elements(value, dtype, is_quantized=qparams is not None)
         extents = array.shape if shape is None else tuple(shape)

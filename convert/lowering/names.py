@@ -17,12 +17,12 @@ _ENDINGS = {
 
 
 def name_of_form(name: str, role: Role) -> str:
-    """Returns the name of the tensor that holds the tensor ``name`` in another form."""
+    """Returns a name for the quantized, requantized or dequantized form of the tensor ``name``."""
     return f"{name}_{_ENDINGS[role]}"
 
 
 class Names:
-    """Returns each name once; ``taken`` are in use already."""
+    """Generates unique names; ``taken`` are names that are in use already."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -31,7 +31,7 @@ class Names:
     def free(self, base: str) -> str:
         """Returns ``base``, or ``base_1``, ``base_2``, ... where that is in use.
 
-        Control characters of a module's name are spelled out: readers of files print names.
+        Control characters are escaped, since tools print names.
         """
         name = base = printable(base)
         while name in self._taken:

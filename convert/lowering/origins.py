@@ -1,7 +1,8 @@
 """Provenance: the node of the lowered graph and the role of each tensor of a written file.
 
 One node may have several tensors in a file: quantized, requantized for some of its users, dequantized for
-operators in float. Lowering and each rewriting record what they make, so that nobody has to read names.
+operators in float. Lowering and each rewriting record it for the tensors that they make, so that it is never
+derived from names.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 def without_redundant_clamps(graph: TargetGraph, minimum: str) -> TargetGraph:
     """Returns a copy of ``graph`` without such operators ``minimum``; ``graph`` itself if it has none.
 
-    Rounding with QParams clamps at its ends. A bound that is rounded to the upper end, for all elements, does
-    the same.
+    Quantization clamps to the range of the QParams. A minimum with a bound that is quantized to the upper end
+    of that range has no effect.
     """
     uses = _uses(graph)
     moved: dict[int, Value] = {}  # what an operator in front of a minimum gives in its place

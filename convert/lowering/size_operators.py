@@ -29,9 +29,9 @@ class SizeVector(Value):
 class SizeOperators(ABC):
     """Writes the operators that compute sizes, each once. Each target has a subclass.
 
-    Sizes are vectors of one element inside. A symbol is read off the first tensor that has it as an extent.
-    ``operators`` are the target's names of what ONNX calls Add, Sub, Mul, Div, Max, Concat, Shape, Gather
-    and Reshape; its Div has to round down.
+    Sizes are vectors of one element. The value of a symbol is an extent of the first tensor that has it.
+    ``operators`` are the target's names of what ONNX calls Add, Sub, Mul, Div, Max, Concat, Shape, Gather and
+    Reshape; its Div has to round down.
     """
 
     operators: ClassVar[Mapping[str, str]]
@@ -168,7 +168,7 @@ class SizeOperators(ABC):
 def plain_attributes(options: dict[str, object], reason: Callable[[str], str]) -> dict[str, Any]:
     """Returns attributes of ``Builder.op`` with Dims specialized to numbers.
 
-    ``reason`` says by the name of an attribute why its sizes have to be static.
+    ``reason`` returns, for the name of an attribute, why its sizes have to be static.
     """
     attributes = {name: value for name, value in options.items() if name not in ("shape", "shapes", "dtype")}
     if not is_symbolic(attributes):

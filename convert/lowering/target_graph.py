@@ -1,8 +1,7 @@
 """The lowered graph: operators of one target, ready to be written.
 
-This is all that a serializer sees. It holds no layouts and no aten ops: shapes are those of the
-written file (NHWC where TFLite wants it), attributes are the target's own. For ONNX an extent may be
-symbolic; its text is the name to write.
+It has neither layouts nor aten ops: shapes are those of the written file (NHWC where TFLite wants it),
+attributes are the target's own. For ONNX an extent may be symbolic; its text is the name to write.
 """
 
 from __future__ import annotations
@@ -42,11 +41,10 @@ class Value:
     """One tensor of the written file: computed, an input, or (with ``stored``) a constant.
 
     ``stored`` has the elements, in the order of the file, in ``shape`` or in more axes. It may be a
-    non-contiguous view (a transposed weight, say) or a product that is not computed yet, of which a writer
-    makes a few rows at a time, so that memory does not grow with the model. ``qparams`` is what the source
-    says of the tensor's quantization, in the layout of the file; ``quantization`` is what the file
-    says, and then the elements are integers. ``is_typed`` is False where nobody knows ``dtype`` and
-    ``shape``: an intermediate result of operators that a user's own function names.
+    non-contiguous view, such as a transposed weight, or a lazy product, of which a writer computes a few rows
+    at a time. ``qparams`` are the QParams in the source, in the layout of the file; ``quantization`` are
+    those in the file, and then the elements are integers. ``is_typed`` is False if ``dtype`` and ``shape``
+    are not known, for intermediate results of the operators of a user's own function.
     """
 
     name: str
@@ -117,11 +115,11 @@ class Operator:
 class TargetGraph:
     """A whole model for ``target`` ("onnx", "tflite", "caffe").
 
-    ``version`` is the ONNX opset, the N of the TFLite runtime 2.N or the Caffe dialect.
-    ``operators`` are in execution order; names of values and operators are unique. An output may
-    be an input or a constant. ``input_names`` and ``output_names`` are the user's names, in the
-    source's order (TFLite's signature; ONNX and Caffe use them as the values' names). ``origins`` has what
-    each value stands for; graphs inside of operators share that of the whole graph.
+    ``version`` is the ONNX opset, the N of the TFLite runtime 2.N or the Caffe dialect. ``operators`` are in
+    execution order; names of values and operators are unique. An output may be an input or a constant.
+    ``input_names`` and ``output_names`` are the user's names, in the source's order (TFLite's signature; ONNX
+    and Caffe use them as the values' names). ``origins`` has the node that each value represents; subgraphs
+    share that of the whole graph.
     """
 
     target: str

@@ -1,9 +1,10 @@
 """Atomic output files: each appears complete or not at all.
 
-A file is written beside its target under a temporary name, flushed to the disk, and then renamed.
-Until the rename an older file under the target's name stays as it is, whatever happens: an exception,
-a full disk, ``kill -9``. The temporary name keeps the suffix, since runtimes look at it:
-``.out.tmconvert-6019814a27c1d3f0.onnx``. ``leftovers.py`` removes what a process that was ended leaves.
+A file is written in the folder of its target under a temporary name, flushed to the disk, and then renamed.
+Until the rename an older file under the target's name stays unchanged, even after an exception, a full disk
+or ``kill -9``. The temporary name keeps the suffix, which runtimes read:
+``.out.tmconvert-6019814a27c1d3f0.onnx``. ``leftovers.py`` removes the temporary files of processes that were
+ended.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class _ReportingFile(io.FileIO):
 def reserve(file: BinaryIO, size: int) -> None:
     """Allocates ``size`` bytes on the disk before they are written.
 
-    A full disk is found out at once, and the writes cost less. Does nothing for other files than those of a
-    StagedOutput, and where the file system cannot. Raises: WriteError TM5001.
+    A full disk is then an error before any work, and writes are faster. It does nothing for files other than
+    those of a StagedOutput, and on file systems without allocation. Raises: WriteError TM5001.
     """
     raw = getattr(file, "raw", None)
     if not isinstance(raw, _ReportingFile) or not hasattr(os, "posix_fallocate"):
@@ -87,10 +88,10 @@ def check_writable(*targets: str | os.PathLike[str]) -> None:
 class StagedOutput:
     """A file under a temporary name, to be renamed to ``target``.
 
-    ``file`` takes the bytes. After ``finish`` the whole file can be read at ``path``; ``commit`` gives
-    it its final name, ``discard`` removes it. A symbolic link at the target stays a link. In a
-    ``folder``, on the same disk, the file has its final name from the beginning.
-    Raises: WriteError TM5001 when the target cannot be written, at the first step that shows it.
+    ``file`` takes the bytes. After ``finish`` the whole file can be read at ``path``; ``commit`` gives it its
+    final name, ``discard`` removes it. A symbolic link at the target stays a link. In a ``folder``, on the
+    same disk, the file has its final name from the beginning. Raises: WriteError TM5001 when the target
+    cannot be written, at the first step that fails.
     """
 
     def __init__(self, target: str | os.PathLike[str], folder: Path | None = None) -> None:
@@ -213,8 +214,8 @@ def staged_outputs(
 ) -> Iterator[tuple[StagedOutput, ...]]:
     """Stages files for ``targets``; those not committed at the end of the block are removed.
 
-    ``named``: they refer to one another by name, so they are staged under their own names in a
-    folder beside the first.
+    ``named`` is for files that refer to one another by name: they are staged under their own names in a
+    folder next to the first.
     """
     with contextlib.ExitStack() as stack:
         outputs = []

@@ -22,8 +22,8 @@ class Sink(Protocol):
 class ElementWriter:
     """Writes the elements of constants to ``file``, in C order and little-endian.
 
-    What is so in memory is written as it is. All else is copied, cast or multiplied a few rows at a time, in
-    a buffer of 256 KiB.
+    Contiguous arrays of that type are written directly. Others are copied, cast or multiplied a few rows at a
+    time, in a buffer of 256 KiB.
     """
 
     def __init__(self, file: Sink) -> None:

@@ -1,9 +1,9 @@
 """Registers hidden temporary files and folders, and removes those left over.
 
-Who makes one registers it, so that a process that is told to end can remove all of them (``remove_all``),
-wherever it is. Nobody can do that after ``kill -9``: such files are removed by the next process that writes
-into their folder (``remove_abandoned``). A process holds a lock on each of its own, so those of living ones
-are left alone.
+Each is registered before it is made, so that a process that receives a signal can remove all of them
+(``remove_all``). Files that stay after ``kill -9`` are removed by the next process that writes to their
+folder (``remove_abandoned``). A process holds a lock on each of its files, so that files of running processes
+are kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def unregister(path: Path) -> None:
 
 
 def remove_all() -> None:
-    """Removes everything that this process registered; for its end, since later accesses fail."""
+    """Removes all registered files when the process ends; later accesses to them fail."""
     for path, process in list(_living.items()):
         if process == os.getpid():
             _remove(path)

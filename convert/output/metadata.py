@@ -1,4 +1,4 @@
-"""Metadata of written files about their source; it is the same in every run."""
+"""Metadata of written files about their source, which are equal in every run."""
 
 from __future__ import annotations
 

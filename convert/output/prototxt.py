@@ -1,6 +1,6 @@
 """Parses protobuf's text format to a tree with line numbers, for any field names.
 
-protobuf's own parser knows the messages, stops at the first fault, and forgets where things were.
+protobuf's own parser needs the messages, stops at the first error, and does not keep line numbers.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from tmconvert.ir.fake_quant import fake_quantize
 
 
 def bake_weights(graph: InternalGraph) -> int:
-    """Round each constant of a normalized graph that has QParams to these; returns how many there are.
+    """Fake-quantize each constant of a normalized graph that has QParams, and return their number.
 
-    The parameters stay: they hold for the rounded values, too.
+    The QParams stay: they apply to the rounded values, too.
     """
     count = 0
     for expr in graph:

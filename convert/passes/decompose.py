@@ -25,9 +25,9 @@ class Undecomposed(Exception):
 class Decompose:
     """Decompose calls of ops that have no symbolic for a target.
 
-    What a decomposition emits is decomposed in turn. A call of an op that the target refuses with a reason
-    stays: the lowering reports it. Results keep their names and types. Raises Undecomposed where a
-    decomposition refuses a call.
+    Calls that a decomposition emits are decomposed in turn. A call of an op that the target does not support
+    for a stated reason stays: the lowering reports it. Results keep their names and types. Raises
+    Undecomposed where a decomposition refuses a call.
     """
 
     name = "decompose"

@@ -10,7 +10,7 @@ from tmconvert.passes.rewriting import PassRecord
 class EliminateDeadCode:
     """Remove calls and constants whose results are not used.
 
-    The first tensor that has a data-dependent size is used where that size is.
+    The first tensor with a data-dependent size stays while the size is used.
     """
 
     name = "eliminate_dead_code"

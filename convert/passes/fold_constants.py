@@ -33,7 +33,7 @@ class FoldConstants(RewritePass[bool]):
     def match(self, graph: InternalGraph, call: CallFunction) -> bool | None:
         if _is_empty(call):
             return True
-        is_constant = all(isinstance(node.expr, Constant) or _has_nothing(node) for node in call.inputs)
+        is_constant = all(isinstance(node.expr, Constant) or _has_no_elements(node) for node in call.inputs)
         return False if is_constant and len(call.outputs) == 1 else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: bool) -> str | None:
@@ -85,10 +85,10 @@ def _results(expr: CallFunction) -> list[TensorNode]:
 
 def _is_empty(expr: CallFunction) -> bool:
     """Whether all results have a size of 0, so that they are constants; few runtimes run them."""
-    return bool(expr.outputs) and all(map(_has_nothing, expr.outputs))
+    return bool(expr.outputs) and all(map(_has_no_elements, expr.outputs))
 
 
-def _has_nothing(node: object) -> bool:
+def _has_no_elements(node: object) -> bool:
     return isinstance(node, TensorNode) and not is_symbolic(node.shape) and node.type.size == 0
 
 

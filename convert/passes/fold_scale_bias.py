@@ -250,8 +250,8 @@ class _Folding(NamedTuple):
     def planned(self, node: TensorNode, constant: np.ndarray) -> Plan | str | None:
         """Plans to fold ``constant`` into the layers that compute ``node``.
 
-        Returns the function that emits them; the reason where a layer cannot take the constant; None where no
-        layer computes the node.
+        Returns the function that emits them; the reason if the constant cannot be folded into a layer; None
+        if no layer computes the node.
         """
         expr = node.expr
         if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:

@@ -1,4 +1,4 @@
-"""The passes that every target begins with."""
+"""The first and the last passes of every target."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tmconvert.symbolics.op import Op
 def initial_passes(
     catalogue: Mapping[str, Op], *, keeps_qparams: bool, takes_decompositions: bool = False
 ) -> list[Pass]:
-    """Fresh passes on the normalized graph, before ops that the target lacks are decomposed.
+    """Returns the passes on the normalized graph that run before ops without symbolic are decomposed.
 
-    ``keeps_qparams`` leaves each tensor with quantization parameters of its own a tensor of the file;
-    ``takes_decompositions`` prefers the decomposition of calls that have no integer kernel.
+    ``keeps_qparams`` keeps each tensor with QParams as a tensor of the file; ``takes_decompositions`` prefers
+    the decomposition of calls that have no integer kernel.
     """
     return [
         SelectDecomposition(takes_steps=takes_decompositions),
@@ -32,6 +32,6 @@ def initial_passes(
     ]
 
 
-def cleanup_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
+def final_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
     """Returns the last passes of every target: constant folding and dead-code elimination."""
     return [FoldConstants(catalogue), EliminateDeadCode()]

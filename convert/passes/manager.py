@@ -20,9 +20,9 @@ from tmconvert.passes.rewriting import PassRecord
 class Pass(Protocol):
     """One pass. ``run`` records its changes; it has already run on the subgraphs of calls.
 
-    ``after`` names passes that must have run before. ``ensures(graph)``, where a pass has it,
-    raises GraphError when what comes out is not what the pass promises. ``inside``, where a pass has it,
-    is another for graphs inside of calls.
+    ``after`` names passes that must have run before. ``ensures(graph)``, if a pass has it, raises GraphError
+    when the result does not satisfy the postcondition of the pass. ``inside``, if a pass has it, is the pass
+    that runs on subgraphs of calls instead.
     """
 
     name: str
@@ -52,8 +52,8 @@ class PassOptions(NamedTuple):
 class PassManager:
     """Runs passes in order.
 
-    ``seconds`` holds (name, time) of each, ``records`` what each did and refused; ``stopped`` says whether
-    ``stop_after`` ended the run.
+    ``seconds`` holds (name, time) of each, ``records`` the changes and refusals of each; ``stopped`` states
+    whether ``stop_after`` ended the run.
     """
 
     passes: Sequence[Pass]
@@ -82,8 +82,7 @@ class PassManager:
     def run(self, graph: InternalGraph) -> None:
         """Runs all passes on ``graph``, in place.
 
-        After a pass that left the graph alone nothing is verified, after another what it touched, and
-        everything in the end.
+        After each pass the calls that it changed are verified, and the whole graph after the last one.
         """
         checked: dict[Expr, Checked] = {}
         for number, step in enumerate(self.passes, start=1):

@@ -19,7 +19,7 @@ VIEW = "tm::view"
 
 
 def is_call(expr: object, function: str) -> TypeGuard[CallFunction]:
-    """Whether ``expr`` is a call of an op; for what is known of ops see ``symbolics/traits.py``."""
+    """Whether ``expr`` is a call of an op; ``symbolics/traits.py`` has the properties of ops."""
     return isinstance(expr, CallFunction) and expr.function == function
 
 
@@ -53,7 +53,9 @@ def is_quotient(expr: object) -> TypeGuard[CallFunction]:
 
 
 def integer_weights(expr: Expr) -> Weights | None:
-    """The weights of a call that has integer kernels: those of three spatial axes work in float alone."""
+    """Returns the weights of a call that has integer kernels; calls with three spatial axes have float
+    kernels only.
+    """
     weights = trait_of(expr, Weights)
     return None if weights is None or weights.spatial > 2 else weights
 

@@ -1,4 +1,4 @@
-"""Differences and quotients with constants as sums and products."""
+"""Rewrite differences and quotients with constants as sums and products."""
 
 from __future__ import annotations
 

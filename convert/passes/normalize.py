@@ -33,10 +33,10 @@ from tmconvert.ir.unsupported import Unsupported
 class Normalized:
     """The graph, and the calls of the source that are not supported.
 
-    Where ``unsupported`` is not empty the graph still has all other calls; it serves for a report.
-    ``disagreements`` are results whose element type or rank is another than the source recorded when
-    it ran, as (place, recorded, computed): an edited model, or an adapter that is wrong. ``types`` has
-    the computed type of each tensor of the source.
+    If ``unsupported`` is not empty, the graph has all other calls, for a report. ``disagreements`` are
+    results whose element type or rank is another than the source recorded when it ran, as (place, recorded,
+    computed): an edited model, or an adapter that is wrong. ``types`` has the computed type of each tensor of
+    the source.
     """
 
     graph: InternalGraph
@@ -64,10 +64,10 @@ def normalize(
 ) -> Normalized:
     """Converts every call of a flattened module to ATen-style ops.
 
-    The inputs keep their names, without ``self``; results keep the names of the source's nodes.
-    ``shapes`` are those of inputs by name where they are other than the source recorded; their Dims go
-    through the graph as far as they can (see ``ir/symbolic/journal.py``). Raises SizesSettled where one
-    cannot. ``emitter`` is the class that emits the ops.
+    The inputs keep their names, without ``self``; results keep the names of the source's nodes. ``shapes``
+    are those of inputs by name where they are other than the source recorded; their Dims are propagated
+    through the graph (see ``ir/symbolic/journal.py``). Raises SizesSettled where one has to be specialized.
+    ``emitter`` is the class that emits the ops.
     """
     return _Normalizer(flat, catalogue, shapes or {}, emitter).run()
 

@@ -15,9 +15,9 @@ REQUANTIZE = "tm::requantize"
 class PropagateQparams:
     """Fold ``tm::requantize`` into producers; propagate QParams through ops that keep them.
 
-    Parameters of single channels go through no op but a reshape that leaves the channels together. With
-    ``dissolves`` no requantize is left: a float model has no use for it, unless a file of parameters goes
-    with it, where all QParams are those of tensors.
+    Per-channel parameters are propagated only through a reshape that keeps the channel axis. With
+    ``dissolves`` every requantize is removed: a float model does not need it, except with a file of
+    parameters, in which all QParams belong to tensors.
     """
 
     name = "propagate_qparams"

@@ -49,7 +49,7 @@ class PassEvent(NamedTuple):
 class PassRecord:
     """The changes and refusals of a pass on a graph; true if it changed anything.
 
-    ``notes`` are for everybody who converts the model, not only for those who ask about passes.
+    ``notes`` are part of every report, not only of the log of passes.
     """
 
     name: str
@@ -77,7 +77,7 @@ class PassRecord:
         self._refused.setdefault(event.node, {})[event] = None
 
     def add(self, other: PassRecord) -> None:
-        """Takes over what a run on another graph recorded."""
+        """Adds the records of a run on another graph."""
         self.done += other.done
         self.notes += other.notes
         for node, events in other._refused.items():
@@ -89,19 +89,21 @@ def _event(step: Step, text: str) -> PassEvent:
 
 
 class Rule(ABC, Generic[M]):
-    """One rewriting of calls. ``M`` is what ``match`` finds and the other two methods work with."""
+    """One rewriting of calls. ``M`` is the type of a match, which the other two methods receive."""
 
     @abstractmethod
     def match(self, graph: InternalGraph, call: CallFunction) -> M | None:
-        """The pattern that ends in ``call``; None where it is not there."""
+        """Returns the match of the pattern that ends in ``call``; None without one."""
 
     def check(self, graph: InternalGraph, call: CallFunction, match: M) -> str | None:
-        """Why the pattern must stay as it is: the end of a sentence, ``its input is used twice``; or None."""
+        """Returns why the pattern must not be rewritten, as the end of a sentence, ``its input is used
+        twice``; or None.
+        """
         return None
 
     @abstractmethod
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: M) -> str:
-        """Rewrites the pattern; what was done to ``call``: ``was folded into `conv```."""
+        """Rewrites the pattern; returns the change of ``call`` in words: ``was folded into `conv```."""
 
 
 class RewritePass(Rule[M]):
@@ -118,7 +120,7 @@ class RewritePass(Rule[M]):
 def apply_rules(
     record: PassRecord, graph: InternalGraph, rules: Sequence[Rule[Any]], *, backwards: bool = False
 ) -> None:
-    """Tries ``rules`` at each call of ``graph``, the first that applies; records changes and refusals.
+    """Applies the first of ``rules`` that matches at each call of ``graph``; records changes and refusals.
 
     Calls that a rule makes are not visited.
     """

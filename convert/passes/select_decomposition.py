@@ -9,10 +9,10 @@ IN_STEPS = "tm::in_steps"
 
 
 class SelectDecomposition(RewritePass[TensorNode]):
-    """Replace each ``tm::in_steps`` by its decomposition, or by the fused op that it was made of.
+    """Replace each ``tm::in_steps`` by its decomposition, or by the fused op.
 
-    The match is the operand that is taken. It gets the name of the result, and its quantization parameters
-    where it has none of its own.
+    The match is the selected operand. It gets the name of the result, and its quantization parameters where
+    it has none of its own.
     """
 
     name = "select_decomposition"

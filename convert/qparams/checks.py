@@ -64,7 +64,7 @@ def _is_weight(name: str, model: WrittenModel) -> bool:
 def differences(records: Sequence[Record], expected: Sequence[Record]) -> list[Finding]:
     """Compares a file with one written from the model itself.
 
-    Kinds of tensors that the file leaves out altogether are not missing.
+    Kinds of tensors of which the file has none are not reported as missing.
     """
     known = {record.name: record for record in expected}
     found = []

@@ -31,8 +31,8 @@ def staged_parameters(
 ) -> Iterator[tuple[StagedOutput, ...]]:
     """Stages the parameter file of ``graph`` for commit; returns none without a path.
 
-    Raises UsageError TM6040 where the model says nothing of quantization, TM6041 where the format cannot
-    carry it.
+    Raises UsageError TM6040 for a model without quantization parameters, TM6041 for parameters that the
+    format cannot store.
     """
     records = records_of(graph)
     if not records:
@@ -74,9 +74,9 @@ def parameters_of(records: Sequence[Record], target: str, request: Parameters) -
 
 
 def placed_in(format: Format, records: Sequence[Record], partial: bool) -> tuple[list[Record], list[Record]]:
-    """Returns the records that ``format`` can store, and those left out, if this is allowed.
+    """Returns the records that ``format`` can store, and those that are omitted.
 
-    Raises UsageError TM6041 where there are such, and ``partial`` was not asked for.
+    Raises UsageError TM6041 for omitted records without ``partial``.
     """
     placed = format.placed(records)
     kept = {record.name for record in placed}
@@ -103,9 +103,7 @@ def counted(records: Sequence[Record]) -> str:
 
 
 def encoded(records: Sequence[Record], format: Format) -> bytes:
-    """Encodes the records in a format that can store each. Raises UsageError TM6041, which names the
-    tensor.
-    """
+    """Encodes the records in the format. Raises UsageError TM6041, which names the tensor."""
     found = [(record, problem) for record in records if (problem := format.problem(record))]
     try:
         if found:

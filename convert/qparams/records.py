@@ -1,7 +1,7 @@
 """Format-independent records of quantization parameters, one per tensor of a lowered graph.
 
-A record speaks of a tensor under the name that the written model has for it. Blobs of a Caffe layer have no
-names of their own; they are called after their layer: ``conv1_weight``, ``conv1_bias``, ``conv1_blob_2``.
+A record has the name of the tensor in the written model. Blobs of a Caffe layer do not have names; they are
+named after their layer: ``conv1_weight``, ``conv1_bias``, ``conv1_blob_2``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ ROLES = (ACTIVATION, WEIGHT, BIAS)
 class Record:
     """Quantization of one tensor: real = scale * (q - zero_point), q from ``quant_min`` to ``quant_max``.
 
-    ``scales`` and ``zero_points`` have one entry, or one for each index of ``axis``, counted in the memory
-    order of the file; None where a file does not number the axis of its channels. ``symmetric`` says that
-    the zero points are in the middle by rule. ``shape`` is None where it is not known. ``producer`` and
-    ``consumers`` are names of layers, those of a weight the layers that have it; ``operator`` is the type of
-    the layer that makes the tensor, or has it as its weight. They are empty where they are not known.
+    ``scales`` and ``zero_points`` have one entry, or one for each index of ``axis``, an axis in the layout of
+    the file; None if a file does not state the channel axis. ``symmetric`` states that the zero points are in
+    the middle of the range by definition. ``shape`` is None where it is not known. ``producer`` and
+    ``consumers`` are names of layers; the consumers of a weight are the layers that have it. ``operator`` is
+    the type of the layer that computes the tensor, or has it as its weight. They are empty if they are not
+    known.
     """
 
     name: str

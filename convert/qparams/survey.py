@@ -33,8 +33,8 @@ class Quantization:
     """``kind`` is "fixed-point", "quantization-aware", "quantized" (quantize/dequantize pairs) or
     "calibrated".
 
-    ``tensors`` counts tensors by their integer type. A model that cannot be said in catalogued ops is counted
-    as far as that goes.
+    ``tensors`` counts tensors by their integer type. For a model with unsupported calls only the converted
+    part is counted.
     """
 
     kind: str

@@ -271,7 +271,9 @@ class _Comparison:
 
 
 def _is_constant(pattern: object, value: object) -> bool:
-    """Whether a constant has the elements of the pattern's, one of which stands for equal ones."""
+    """Whether a constant has the elements of the pattern's constant; one element there matches a constant of
+    equal elements.
+    """
     if not isinstance(pattern, np.ndarray) or not isinstance(value, np.ndarray):
         return pattern is value
     if pattern.size == 1:

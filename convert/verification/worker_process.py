@@ -84,7 +84,7 @@ def _answer(request: Message) -> Message:
 
 def _load(request: Message) -> None:
     """Imports the runtime's packages, while the other process still writes the file."""
-    with contextlib.suppress(Exception):  # it is told when a file is run
+    with contextlib.suppress(Exception):  # it is reported when a file is run
         _runtime(request).load()
 
 

@@ -18,7 +18,7 @@ from tmconvert.errors import UsageError
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.metadata import OPTIONS
 from tmconvert.passes.decompose import Decompose
-from tmconvert.passes.initial import cleanup_passes, initial_passes
+from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import Catalogue
@@ -91,7 +91,7 @@ class ToyTarget(Target):
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         first = initial_passes(catalogue, keeps_qparams=False)
-        return [*first, Decompose(catalogue, self.name, options.version), *cleanup_passes(catalogue)]
+        return [*first, Decompose(catalogue, self.name, options.version), *final_passes(catalogue)]
 
     def write(
         self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-_IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # which is told how to write it
+_IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # the message for it states the right form
 INSTALL = "pip install torch (the CPU build is enough: see pytorch.org for how to install it)"
 
 
@@ -53,7 +53,7 @@ def no_module(missing: str, name: str) -> LoadError:
     module = name.partition(":")[0]
     return LoadError(
         "TM1022",
-        f"there is no module {missing}",
+        f"the module {missing} was not found",
         notes=[
             ("looked in", f"the current folder ({Path.cwd()}) and the packages of this Python"),
             ("help", f"use a name with which `import {module}` works in the current folder"),

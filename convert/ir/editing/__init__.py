@@ -1,1 +1,1 @@
-"""Edits of graphs: each checks what it does before it is done, or undoes it."""
+"""Edits of graphs: each is checked before it changes the graph, or is undone when it fails."""

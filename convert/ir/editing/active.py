@@ -1,4 +1,4 @@
-"""The insertion that records calls on nodes: that of the innermost ``with graph.insert_exprs()``."""
+"""The active insertion, which records calls on nodes: that of the innermost ``with graph.insert_exprs()``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ACTIVE: ContextVar[tuple[Insertion, ...]] = ContextVar("insertions", default=()
 
 
 def push(insertion: Insertion) -> None:
-    """Makes an insertion the one that records."""
+    """Makes an insertion the active one."""
     _ACTIVE.set((*_ACTIVE.get(), insertion))
 
 
@@ -24,13 +24,13 @@ def pop() -> None:
 
 
 def current() -> Insertion | None:
-    """Returns the insertion that records; None outside of all."""
+    """Returns the active insertion; None outside of all ``with`` blocks."""
     active = _ACTIVE.get()
     return active[-1] if active else None
 
 
 def required(what: str) -> Insertion:
-    """Returns the insertion that records. Raises UsageError TM6060 outside of all."""
+    """Returns the active insertion. Raises UsageError TM6060 outside of all ``with`` blocks."""
     insertion = current()
     if insertion is None:
         raise UsageError(

@@ -30,7 +30,7 @@ def set_arguments(graph: InternalGraph, expr: Expr, args: tuple[Tree, ...], kwar
 def set_target(graph: InternalGraph, expr: Expr, **attributes: str) -> None:
     """Sets what an expression calls or reads: its function and label, its method, its attribute's name.
 
-    Raises GraphError TM3008, TM3014, TM3015 where that cannot take the arguments.
+    Raises GraphError TM3008, TM3014, TM3015 if the arguments do not match the new target.
     """
     if not graph.is_source():
         for name, value in attributes.items():

@@ -1,4 +1,4 @@
-"""Removal of what nothing uses, in source graphs and normalized ones."""
+"""Dead-code elimination, in source graphs and normalized ones."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def remove_dead_code(
 ) -> int:
     """Removes expressions whose results are not used, the last first, and returns their number.
 
-    Calls without results stay in a source graph: what they are made for is not seen. The first tensor that
-    has a data-dependent size is used where that size is. ``removed`` and ``kept`` are called with each
-    expression that goes, or that stays for its size alone; ``is_impure`` keeps others.
+    Calls without results stay in a source graph, since their effects are not known. The first tensor with a
+    data-dependent size stays while the size is used. ``removed`` and ``kept`` are called with each expression
+    that is removed, or that stays only for its size; expressions for which ``is_impure`` is true stay.
     """
     origins, needed, count = _origins(graph), set[str](), 0
     keeps_impure = graph.is_source()

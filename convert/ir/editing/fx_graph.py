@@ -23,14 +23,14 @@ class FxEditing:
 
     @contextmanager
     def inserting_before(self, node: object = None) -> Iterator[None]:
-        """Makes new calls go before a node; before all others for None."""
+        """Inserts new calls before a node; before all others for None."""
         graph = _graph(self)
         before = graph.first if node is None else _expr(node)
         yield from _at(graph, Insertion(graph, before=before))
 
     @contextmanager
     def inserting_after(self, node: object = None) -> Iterator[None]:
-        """Makes new calls go after a node, each after the one before it; at the end for None."""
+        """Inserts new calls after a node, in order; at the end for None."""
         graph = _graph(self)
         after = graph.last if node is None else _expr(node)
         yield from _at(graph, Insertion(graph, after=after))
@@ -113,8 +113,8 @@ class FxEditing:
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Any:
         """Inserts a copy of the expression of a node, which may be of another graph, and returns its result.
 
-        ``arg_transform`` returns the node of this graph for one of the other. The copy has the place in the
-        source and the notes of the node.
+        ``arg_transform`` returns the node of this graph for one of the other. The copy has the source
+        location and the ``meta`` of the node.
         """
         expr = node.expr
         if expr is None:

@@ -14,7 +14,7 @@ class FxModule:
     """Names of ``torch.fx.GraphModule``."""
 
     def recompile(self) -> None:
-        """Checks the graphs of all modules. Edits take effect at once, so nothing else is to be done.
+        """Checks the graphs of all modules. Edits take effect at once, so no code has to be generated.
 
         Raises GraphError, see ``InternalGraph.lint``.
         """
@@ -27,7 +27,7 @@ class FxModule:
         print(_module(self).code)
 
     def add_submodule(self, path: str, module: TracedModule) -> bool:
-        """Adds a module at a dotted path; returns False where the module that it goes into does not exist."""
+        """Adds a module at a dotted path; returns False if its parent module does not exist."""
         holder, _, name = path.rpartition(".")
         try:
             owner = _module(self).get(holder) if holder else _module(self)
@@ -51,7 +51,7 @@ class FxModule:
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Removes the submodules that no graph of the model reads, nor has a part of."""
+        """Removes the submodules that no graph of the model uses, in whole or in part."""
         top = _module(self)
         used = _used(top)
         for _, module in list(top.modules()):

@@ -22,7 +22,7 @@ class Ids:
         self.node = 0
 
     def reserve(self, graph: InternalGraph) -> None:
-        """Keeps the numbers of a graph from being given again."""
+        """Reserves the numbers of a graph, so that they are not used again."""
         for node in graph.inputs:
             self._see(node)
             if node.expr is not None:
@@ -51,7 +51,7 @@ def ids_of(graph: InternalGraph) -> Ids:
 
 
 def share_ids(module: TracedModule) -> None:
-    """Makes all graphs of a model take new numbers from one object."""
+    """Makes all graphs of a model share one object, from which they take new numbers."""
     ids = Ids()
     for _, each in module.modules():
         for graph in each.graphs.values():
@@ -60,7 +60,9 @@ def share_ids(module: TracedModule) -> None:
 
 
 def adopt(part: TracedModule, model: TracedModule) -> None:
-    """Gives the expressions of a model that became a part of another one numbers of that one."""
+    """Renumbers the expressions of a model that became a submodule of another one, with numbers of that
+    one.
+    """
     assert model.graph is not None
     for _, each in part.modules():
         for graph in each.graphs.values():

@@ -1,4 +1,4 @@
-"""Inference of the types in a source graph, by converting calls as a conversion would."""
+"""Infers the types in a source graph by converting its calls to ATen-style ops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_FOLDED = 8
 
 
 class Unknown:
-    """The value of what cannot be computed: a call that nothing converts."""
+    """The value of a result whose type cannot be computed, since its call cannot be converted."""
 
 
 UNKNOWN = Unknown()
@@ -39,7 +39,7 @@ UNKNOWN = Unknown()
 class TypeInference:
     """Computes the types of results in a source graph of a module, from recorded types of arguments.
 
-    Calls are converted into a graph that is thrown away. ``types`` holds what was computed.
+    Calls are converted in a temporary graph. ``types`` holds the computed types.
     """
 
     def __init__(self, graph: InternalGraph, vocabulary: Vocabulary) -> None:
@@ -54,7 +54,9 @@ class TypeInference:
     # ---- values
 
     def value(self, node: Node, chain: int = 0) -> Any:
-        """Returns the value of a node for an adapter: a tensor of the scratch graph, a module, a constant."""
+        """Returns the value of a node for an adapter: a tensor of the temporary graph, a module, a
+        constant.
+        """
         if node not in self.values:
             self.values[node] = self._found(node, chain)
         return self.values[node]
@@ -95,7 +97,7 @@ class TypeInference:
         return self.emitter.parameter(value, name) if name else self.emitter.constant(value)
 
     def placeholder(self, node: Node, type_: TensorType | None = None) -> TensorNode:
-        """Returns a tensor of the scratch graph of the recorded type, or of another one."""
+        """Returns a tensor of the temporary graph, of the recorded type or of another one."""
         assert isinstance(node, TensorNode)
         recorded = node.real_type if type_ is None else type_
         scratch = self.emitter.graph
@@ -111,9 +113,7 @@ class TypeInference:
     # ---- calls
 
     def call(self, expr: Expr, chain: int = 0) -> Any:
-        """Returns the tree of values that a call gives. Raises GraphError TM3015 for arguments that do not
-        fit.
-        """
+        """Returns the tree of results of a call. Raises GraphError TM3015 for arguments that do not match."""
         args, kwargs = map_leaves(
             lambda leaf: self.value(leaf, chain) if isinstance(leaf, Node) else leaf,
             (expr.args, expr.kwargs),
@@ -237,9 +237,9 @@ def vocabulary_of(graph: InternalGraph) -> Vocabulary | None:
 
 
 def infer_changed(edit: Transaction) -> None:
-    """Infers the types of changed expressions, and of all that follow from them as far as types change.
+    """Infers the types of changed expressions, and of the expressions that use them, as far as types change.
 
-    Raises GraphError TM3014, TM3015 where arguments do not fit any more.
+    Raises GraphError TM3014, TM3015 where arguments do not match any more.
     """
     graph = edit.graph
     vocabulary = vocabulary_of(graph)
@@ -263,7 +263,7 @@ def infer_changed(edit: Transaction) -> None:
 
 
 def retyped(edit: Transaction, node: Node, type_: TensorType | None) -> bool:
-    """Records the computed type of a node; returns whether what takes it has to be looked at again."""
+    """Records the computed type of a node; returns whether its users have to be inferred again."""
     if not isinstance(node, TensorNode) or type_ is None:
         return False
     shape = static_shape(type_.shape, node.shape)
@@ -279,7 +279,7 @@ def _same_dtype(node: TensorNode, type_: TensorType) -> bool:
 
 
 def static_shape(shape: tuple[object, ...], recorded: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """Returns a shape in numbers: recorded ones where the data decides."""
+    """Returns a shape of integers; data-dependent sizes are those that were recorded."""
     known = recorded if recorded is not None and len(recorded) == len(shape) else shape
     return tuple(
         (old if not isinstance(old, Dim) else example(size)) if isinstance(size, Dim) else size

@@ -32,8 +32,8 @@ PACKAGES = ("tmconvert", "torch")
 class Insertion:
     """Inserts calls into a graph while its ``with`` block runs; an exception undoes them all.
 
-    Calls go after ``after`` or, where they take something that is computed later, after that; by default
-    after what they take. With ``before`` they go there. Their types are inferred.
+    Calls are inserted after ``after``, or after their last argument if that is computed later; by default
+    after their arguments; with ``before`` before that expression. Their types are inferred.
 
     >>> with graph.insert_exprs() as g:  # doctest: +SKIP
     ...     y = g.call("aten::relu", x) * scale + g.constant(1.0)
@@ -65,9 +65,9 @@ class Insertion:
     def call(self, function: str | Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Inserts a call of a function, and returns its result: a node, or a list of several.
 
-        ``function`` is an op of the catalogue (``aten::relu``), a qualified name in the source's words, or
-        a function of torch. Arrays and tensors among the arguments become constants. Raises GraphError
-        TM3015 for arguments that do not fit, UnsupportedError TM2001 for an unknown function.
+        ``function`` is an op of the catalogue (``aten::relu``), a qualified name in the source's words, or a
+        function of torch. Arrays and tensors among the arguments become constants. Raises GraphError TM3015
+        for arguments that do not match, UnsupportedError TM2001 for an unknown function.
         """
         name, is_method = self.vocabulary.function_name(function)
         if is_method:
@@ -121,7 +121,7 @@ class Insertion:
     def get_attr(self, path: str, holder: Any = None) -> Any:
         """Inserts the read of a parameter, buffer or submodule of this graph's module, at a dotted path.
 
-        Returns its node; a constant of Python as it is. ``holder`` is the node of another module. Raises
+        Returns its node, or a Python constant unchanged. ``holder`` is the node of another module. Raises
         GraphError TM3008 where there is none.
         """
         holder = self.graph.inputs[0] if holder is None else holder

@@ -30,7 +30,7 @@ def lint(graph: InternalGraph) -> None:
             inference.run(expr)
             for node in expr.outputs:
                 retyped(edit, node, inference.type_of(node))
-    graph.sound_at = graph.edits
+    graph.links_checked_at = graph.edits
 
 
 class _Visits:
@@ -50,16 +50,16 @@ class _Visits:
                 retyped(self.edit, node, inner.type_of(node))
 
 
-def ensure_sound(graph: InternalGraph) -> None:
+def ensure_valid_links(graph: InternalGraph) -> None:
     """Checks the links of a graph that was edited since they were last checked. Raises GraphError."""
-    if graph.sound_at != graph.edits:
+    if graph.links_checked_at != graph.edits:
         check_links(graph)
-        graph.sound_at = graph.edits
+        graph.links_checked_at = graph.edits
 
 
 def check_links(graph: InternalGraph) -> None:
-    """Raises GraphError: TM3011 for what is used before it is defined, TM3012 for wrong links, TM3013 for
-    names that are used twice.
+    """Raises GraphError: TM3011 for a node that is used before it is defined, TM3012 for wrong links, TM3013
+    for names that are used twice.
     """
     defined: set[Node] = set()
     names: set[str] = set()

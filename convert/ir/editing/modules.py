@@ -1,4 +1,4 @@
-"""Modules as modules: their parts by attribute, state dicts, parts that are added."""
+"""Access to modules as in torch.nn.Module: attributes, state dicts, new parameters and submodules."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ModuleAccess:
     # ---- reading
 
     def named_modules(self) -> Iterator[tuple[str, TracedModule]]:
-        """Yields this module and all below with their dotted paths; a shared one once."""
+        """Yields this module and all submodules with their dotted paths; a shared one once."""
         return _module(self).modules()
 
     def named_children(self) -> Iterator[tuple[str, TracedModule]]:
@@ -156,7 +156,7 @@ class ModuleAccess:
     def add_tensor(self, name: str, value: object, *, buffer: bool = False) -> None:
         """Sets the tensor ``name`` to a copy of an array; a new one is a parameter, or else a buffer.
 
-        Raises UsageError TM6061 for a name that is taken by a module, and elements that do not fit.
+        Raises UsageError TM6061 for the name of a module, and for elements that are not numbers.
         """
         module = _module(self)
         _check_free(module, name, ("children", "attributes"))

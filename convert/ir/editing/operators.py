@@ -1,4 +1,4 @@
-"""Tensor nodes in expressions of Python and torch: each operator is recorded as a call."""
+"""Operators of Python and functions of torch on tensor nodes: each is recorded as a call."""
 
 from __future__ import annotations
 

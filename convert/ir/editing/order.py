@@ -1,4 +1,4 @@
-"""The order of expressions, and what depends on what."""
+"""The order of expressions, and dependencies between them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def made_since(new: Node, old: Node) -> set[Expr]:
 def precedes(first: Expr, second: Expr) -> bool:
     """Whether an expression of a graph comes before another one; formal inputs come first.
 
-    Searches in both directions at once, so near ones are found at once.
+    It searches in both directions, so that close expressions are found quickly.
     """
     if isinstance(first, Input) or isinstance(second, Input):
         return isinstance(first, Input) and not isinstance(second, Input)

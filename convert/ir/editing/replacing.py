@@ -36,7 +36,9 @@ def replace_in(
     chosen: Chosen = lambda expr: True,
     chooses_result: Callable[[], bool] = lambda: True,
 ) -> list[Expr]:
-    """Makes chosen users of ``old`` use ``new``, but what ``new`` is computed from; returns those changed."""
+    """Makes chosen users of ``old`` use ``new``, except those from which ``new`` is computed; returns the
+    changed ones.
+    """
     if old is new:
         return []
     graph = edit.graph

@@ -1,4 +1,4 @@
-"""The methods of InternalGraph that edit it for users; each raises before anything has changed."""
+"""The methods of InternalGraph with which users edit it; a method that raises an error changes nothing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ class Surgery:
     def replace_node(self, replacements: Mapping[Node, Node]) -> None:
         """Makes the users of each key use its value, the graph's result too.
 
-        Expressions that the new node is computed from keep the old one, so a new call may take the node
-        that it stands for, whether it is inserted before or after. What the new node is computed from is
-        moved before its first user where necessary. Of several pairs the last is done first. Types that
-        follow are inferred again.
-
-        Raises GraphError TM3002 for a node of another graph, TM3014 for a tensor and a module, TM3015 where
-        a call cannot take the new tensor; the graph is as before then.
+        Expressions from which the new node is computed keep the old one, so that a new call may have the node
+        that it replaces as an argument, whether it is inserted before or after. Expressions from which the
+        new node is computed are moved before its first user where necessary. Several pairs are replaced in
+        reverse order. Types of later results are inferred again. Raises GraphError TM3002 for a node of
+        another graph, TM3014 for a tensor and a module, TM3015 if a call cannot have the new tensor as an
+        argument; the graph is unchanged then.
 
         >>> relu = graph.get_function_by_type("nn.relu").as_unique()  # doctest: +SKIP
         >>> graph.replace_node({relu.outputs[0]: relu.inputs[0]})  # doctest: +SKIP
@@ -39,11 +38,12 @@ class Surgery:
         replace_nodes(_graph(self), replacements)
 
     def insert_exprs(self, expr: Expr | None = None) -> Insertion:
-        """Returns a context manager whose ``g`` inserts calls; its block raises, and nothing has changed.
+        """Returns a context manager whose ``g`` inserts calls; if its block raises an exception, the graph is
+        unchanged.
 
-        Calls go after ``expr`` or, where they take something that is computed later, after that; by
-        default after what they take. Inside of the block nodes have Python's operators, the methods of
-        tensors, and functions of torch record themselves.
+        Calls are inserted after ``expr``, or after their last argument if that is computed later; by default
+        after their arguments. Inside of the block Python's operators, methods of tensors and functions of
+        torch on nodes are recorded as calls.
 
         >>> with graph.insert_exprs() as g:  # doctest: +SKIP
         ...     y = g.call("aten::relu", x) * 2
@@ -57,7 +57,7 @@ class Surgery:
         return Insertion(graph, after=expr)
 
     def compile(self) -> bool:
-        """Removes all expressions that no result is computed from; returns whether there were any.
+        """Removes all expressions on which no result depends; returns whether there were any.
 
         Calls without results stay, as their effects are not known; so do graphs of submodules.
         """
@@ -66,7 +66,7 @@ class Surgery:
         return remove_dead_code(_graph(self)) > 0
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Expr], bool] | None = None) -> bool:
-        """Removes what is not used, as torch.fx calls it; see ``compile``.
+        """Removes unused expressions, under torch.fx's name; see ``compile``.
 
         ``is_impure_node`` returns whether an expression stays, even if it is unused.
         """
@@ -90,8 +90,8 @@ class Surgery:
     def lint(self) -> None:
         """Checks the graph, and infers all types again.
 
-        Raises GraphError: TM3008 for an attribute that does not exist, TM3011 for what is used before it is
-        defined, TM3012 for wrong links, TM3013 for names that are used twice, TM3014 and TM3015 for
+        Raises GraphError: TM3008 for an attribute that does not exist, TM3011 for a node that is used before
+        it is defined, TM3012 for wrong links, TM3013 for names that are used twice, TM3014 and TM3015 for
         arguments that do not fit a call. Conversions check an edited graph by themselves.
         """
         from tmconvert.ir.editing.lint import lint
@@ -117,7 +117,7 @@ class Surgery:
     ) -> TensorNode:
         """Adds an input after the positional ones, and returns its node; the name gets a suffix if taken.
 
-        Raises UsageError TM6063 for a shape or an element type that no tensor has.
+        Raises UsageError TM6063 for an invalid shape or element type.
         """
         from tmconvert.ir.editing.ends import add_input
 
@@ -130,8 +130,9 @@ class Surgery:
     def reset_inputs(self, *args: object, **kwargs: object) -> list[TensorNode]:
         """Gives the model inputs of the types and the structure of these tensors, and returns their nodes.
 
-        Each takes the uses and the name of the input in its position; types that follow are inferred again.
-        Raises GraphError TM3002 where fewer are given than are used, TM3015 where a call cannot take one.
+        Each replaces the input at its position, whose name it gets; types of later results are inferred
+        again. Raises GraphError TM3002 for fewer inputs than are used, TM3015 if a call cannot have one as an
+        argument.
 
         >>> graph.reset_inputs(np.zeros((1, 3, 96, 96), np.float32))  # doctest: +SKIP
         """

@@ -1,4 +1,4 @@
-"""Edits that are done as a whole, or not at all."""
+"""Atomic edits: done as a whole, or not at all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Transaction:
     """Edits one graph; an exception in the block undoes all that was done.
 
-    ``changed`` are expressions whose results may have other types than they had; ``written`` is the one that
-    calls something else, or something with other arguments, as the user wrote them.
+    ``changed`` are expressions whose results may have new types; ``written`` is the one whose target or
+    arguments the user set.
     """
 
     def __init__(self, graph: InternalGraph) -> None:

@@ -11,7 +11,7 @@ from tmconvert.ir.symbolic.signs import signs
 def positive(size: Size) -> Size:
     """Returns max(size, 0), in the same form for equal sizes.
 
-    What holds from a size of 2 on only is not taken for certain: a slice of a batch of 1 is clamped, too.
+    Relations that hold only from a size of 2 on are not used: a slice of a batch of 1 is clamped, too.
     """
     possible = signs(size)
     if not isinstance(size, Dim):
@@ -33,7 +33,7 @@ def positive(size: Size) -> Size:
 
 
 def may_be_empty(size: Size) -> bool:
-    """Whether 0 is a value of a symbolic size, as of a slice or of what was found, and not an error."""
+    """Whether a symbolic size may be 0 without an error, as that of a slice or a data-dependent one."""
     if not isinstance(size, Dim) or 0 not in signs(size):
         return False
     is_clamped = any(isinstance(atom, Positive) for monomial, _ in size.terms for atom in monomial)
@@ -55,7 +55,7 @@ def maximum(first: Size, second: Size) -> Size:
 def unclamped(size: Size, extent: Size) -> Size:
     """Simplifies a slice bound for targets that clamp it to the axis: ``b`` for min(extent, b).
 
-    max(extent - count, 0) is -count: as many from the end.
+    max(extent - count, 0) is -count, which counts from the end.
     """
     found = as_minimum(size) if isinstance(size, Dim) else None
     if found is not None and same_size(found[0], extent):

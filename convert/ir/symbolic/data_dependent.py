@@ -1,8 +1,8 @@
 """Data-dependent sizes, such as the number of true elements of a mask.
 
-A result rule gives such an extent as ``found(most)``. That is a stand-in: the emitter that makes the call
-gives each one a symbol of its own (``named``), which the verifier (``agree``) and a decomposition
-(``taken_over``) see as the same. No number can be given for these symbols, and they may be 0.
+A type rule returns such an extent as ``found(most)``, a placeholder: the emitter of the call replaces each
+one by a new symbol (``named``); the verifier (``agree``) and decompositions (``taken_over``) match them.
+These symbols cannot be specialized, and may be 0.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def taken_over(
 ) -> None:
     """Replaces data-dependent symbols of ``old`` by the sizes of ``new``, in the whole graph.
 
-    A call may then no longer have a size of its own: a slice of what turned out to have 15 rows has a number.
+    The types of later calls may become static: a slice of a tensor that is now known to have 15 rows has a
+    static size.
     """
     next_ones: tuple[list[TensorType], list[TensorType]] | None = (old, new)
     while next_ones is not None:

@@ -5,11 +5,11 @@ symbols cancel. Equal expressions have one form, so they compare and hash equal:
 
     (batch * 48) // 48 == batch          floor(floor((h + 1) / 2) / 2) == floor((h + 1) / 4)
 
-A symbol stands for a size of at least 2 (``LEAST``), so that broadcasting at 1 is never taken for the
-rule; only one of data (``data_sizes.py``) may be 0. A comparison that this decides for all sizes is an
-ordinary bool. Any other is decided by the sizes of the example and noted in the SizeJournal at work
-(``size_journal.py``). Where code needs a plain number (``int``, ``range``, an index), it gets that of
-the example, and the journal notes the symbol as frozen.
+A symbol stands for a size of at least 2 (``LEAST``), so that no graph relies on broadcasting at size 1; only
+data-dependent ones (``data_dependent.py``) may be 0. A comparison with one outcome for all sizes is an
+ordinary bool. Any other has the outcome of the example, and is recorded in the current SizeJournal
+(``journal.py``). Where code needs a plain number (``int``, ``range``, an index), it gets that of the example,
+and the journal records that the symbol was specialized.
 
 Canonical form: a polynomial over atoms. An atom is a Symbol, the Floor of a quotient that does
 not come out even, or the Positive part of a size. ``a % b`` is ``a - b * (a // b)``, the
@@ -36,9 +36,9 @@ LEAST = 2
 class Symbol:
     """A named size; with ``unit``, the size divided by a number of which it is a multiple.
 
-    ``example`` is the value with which the model was given: the size is ``example * unit``. A symbol that is
-    ``from_data`` stands for what only the data tells (``data_sizes.py``); its example is the most it can be.
-    It is known to be at least ``lowest`` and at most ``most``.
+    ``example`` is its value in the example: the size is ``example * unit``. A symbol that is ``from_data`` is
+    a data-dependent size (``data_dependent.py``); its example is its upper bound. It is known to be at least
+    ``lowest`` and at most ``most``.
     """
 
     name: str

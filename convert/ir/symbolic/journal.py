@@ -1,7 +1,7 @@
 """Journal of the guards on symbolic sizes that a conversion relies on.
 
-While a SizeJournal is open (``with journal:``), comparisons of sizes that only an example can decide,
-and the places that need a plain number, are noted in it. Nothing else decides them:
+While a SizeJournal is open (``with journal:``), comparisons of sizes whose outcome depends on the example,
+and locations that need a plain number, are recorded in it:
 
 - an inequality goes as in the example, and becomes an ``assumption``;
 - sizes that are equal in the example only count as different, since that may be chance. Where the
@@ -9,10 +9,10 @@ and the places that need a plain number, are noted in it. Nothing else decides t
   one symbol to another, or makes a symbol a multiple of a number, or else freezes both sides;
 - a number that is needed freezes the symbols in it.
 
-A size that only the data tells is never frozen or bound: where an inequality or a number is needed of it the
-call is refused; that it equals another where the operation needs that is an assumption.
+A data-dependent size is never specialized or bound: a call that needs an inequality or the number of one is
+an error; if an operation needs it to equal another size, that is a guard.
 
-Such symbols are no longer free: ``specialized`` gives their sizes, with which the conversion starts again.
+``specialized`` has the sizes of bound and specialized symbols, with which the conversion starts again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RELATIONS = {
 class Guard(NamedTuple):
     """A guard: the sign of ``difference`` is one of ``signs``; the call at ``place`` depends on it.
 
-    ``is_ours`` says that the model did not ask: a pass or the lowering did.
+    ``is_ours`` is true for a guard of a pass or of the lowering, not of the model.
     """
 
     difference: Dim
@@ -54,7 +54,7 @@ class Guard(NamedTuple):
 
     @property
     def is_of_equality(self) -> bool:
-        """Whether it is that two sizes, which the model compared, are not equal."""
+        """Whether the guard states that two sizes, which the model compared, are not equal."""
         return self.signs == {-1, 1} and not self.is_ours
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
@@ -94,10 +94,9 @@ class SizesSpecialized(Exception):
 class SizeJournal:
     """Records the guards and specialized symbols of one attempt at a conversion.
 
-    ``names`` are those of the symbols: of two that are bound to each other, the first one stays.
-    ``place`` is where the conversion is at: the expression for messages. ``reasons`` has, by symbol,
-    the sentence of a report. ``unequal`` are differences of sizes that were taken for unequal though they can
-    be equal, each with the source line.
+    ``names`` are those of the symbols; of two that are bound to each other, the first one stays. ``place`` is
+    the current expression, for messages. ``reasons`` has, by symbol, a sentence for the report. ``unequal``
+    are differences of sizes that were taken for unequal though they can be equal, each with the source line.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -196,7 +195,7 @@ class SizeJournal:
     def give_up(self, sizes: Iterable[Dim], reason: str) -> bool:
         """Specializes the last symbol of ``sizes``, so that the others may stay dynamic.
 
-        Whether there was one.
+        Returns whether there was one.
         """
         symbols = {
             name: symbol for size in sizes for name, symbol in size.symbols.items() if not symbol.from_data

@@ -1,7 +1,7 @@
 """Dynamic axes of a traced model's inputs.
 
-``traced`` is the ``dynamic_shapes`` of a TracedModule: the names of its open sizes, or expressions of names
-such as ``past+sequence``, by input and axis.
+``traced`` is the ``dynamic_shapes`` of a TracedModule: the names of its dynamic sizes, or expressions of
+names such as ``past+sequence``, by input and axis.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def sizes_by_name(
 
 
 def solved_sizes(axes: Iterable[NamedAxis], help: str = "") -> tuple[dict[str, int], list[NamedAxis]]:
-    """Returns the sizes by name, and the axes from which the size of a name does not follow.
+    """Returns the sizes by name, and the axes from which no size can be computed.
 
-    Of ``past+sequence`` one follows from the other. Raises UsageError TM6014 for contradictory sizes, with
-    this ``help``.
+    From ``past+sequence`` one size is computed if the other is known. Raises UsageError TM6014 for
+    contradictory sizes, with this ``help``.
     """
     found: dict[str, tuple[int, NamedAxis]] = {}
     waiting = sorted(axes, key=lambda each: not is_size_name(each.size))

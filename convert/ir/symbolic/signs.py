@@ -155,7 +155,7 @@ def least_size(difference: Dim, wanted: frozenset[int]) -> tuple[str, int] | Non
 def units_for_zero(value: Dim) -> dict[str, int] | None:
     """Returns the least units by symbol whose multiples make ``value`` zero; None if there are none.
 
-    Multiples of the denominators make floors come out even. The example must be among the multiples.
+    Multiples of the denominators make floor divisions exact. The example must be among the multiples.
     """
     found = {
         name: math.gcd(_denominators(value, symbol), symbol.example) for name, symbol in value.symbols.items()
@@ -242,7 +242,8 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
     """Returns (symbol, least, most) of the sizes where ``value``, of one symbol, is zero; None for no
     interval.
 
-    ``most`` None: from the least on, as far as was tried. The example, or the least size, is among them.
+    If ``most`` is None, the interval has no upper bound among the tested sizes. The example, or the least
+    size, is among them.
     """
     (symbol, *others) = value.symbols.values()
     if others or not any(isinstance(atom, Positive) for monomial, _ in value.terms for atom in monomial):

@@ -1,7 +1,8 @@
 """AIMET encodings, which Qualcomm's QNN and SNPE converters read: versions 0.6.1 and 1.0.0.
 
-real = (q + offset) * scale on 0 to 2^bits - 1. An integer that counts from -128 has 128 more as offset;
--127 to 127 around 0 is said as -128 to 127. Several encodings are those of the channels of the output.
+real = (q + offset) * scale on 0 to 2^bits - 1. The offset of integers that start at -128 is larger by 128; a
+range of -127 to 127 around 0 is written as -128 to 127. Several encodings of a tensor are those of its output
+channels.
 """
 
 from __future__ import annotations

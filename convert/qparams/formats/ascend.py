@@ -1,7 +1,7 @@
 """Ascend's AMCT record: protobuf text, with a record per layer that has a quantized weight.
 
-``scale_d`` and ``offset_d`` are those of what the layer takes, in int8; ``scale_w`` of its weight's
-channels, around 0. The flavour for Caffe has the extents of the input, too. Numbers are float32.
+``scale_d`` and ``offset_d`` are the int8 parameters of the layer's input, ``scale_w`` those of its weight's
+channels, with zero points of 0. The files for Caffe also have the extents of the input. Numbers are float32.
 """
 
 from __future__ import annotations

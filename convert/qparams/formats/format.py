@@ -18,7 +18,7 @@ class Unreadable(ValueError):
 
 
 class CannotCarry(Exception):
-    """The format cannot store a property of a record."""
+    """Raised for a record that the format cannot store."""
 
     def __init__(self, record: Record, reason: str) -> None:
         super().__init__(reason)
@@ -29,10 +29,10 @@ class CannotCarry(Exception):
 class Format:
     """A format that writes records as text.
 
-    ``roles`` are the kinds of tensors that it has a place for, ``selects`` which records of these find one
-    (all, unless the file is ``by_layer``), ``rules`` what it cannot say of them. ``recognises`` takes a text,
-    and the object that it is in JSON, for its own; ``read`` may still raise Unreadable. ``targets`` are the
-    models that such a file goes with.
+    ``roles`` are the kinds of tensors that it can store, ``selects`` returns the records that it stores (all,
+    unless the file is ``by_layer``), ``rules`` are restrictions on their parameters. ``recognises`` tests
+    whether a text, or its JSON object, is in this format; ``read`` may still raise Unreadable. ``targets``
+    are the model formats for which such a file is read.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """mgeconvert's JSON: tensor -> dtype, qmin, qmax, scale, zero_point, is_weight.
 
-It says neither the axis of channels (they are those of the output) nor which layers take a tensor. A zero
-point is null where the quantization is symmetric, 0 for a bias. Weights that the model has rounded already
-are left out.
+It has neither the axis of channels (they are output channels) nor the layers that use a tensor. A zero point
+is null where the quantization is symmetric, 0 for a bias. Weights that the model has rounded already are left
+out.
 """
 
 from __future__ import annotations

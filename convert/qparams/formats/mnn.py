@@ -1,7 +1,7 @@
 """MNN scales of layers' inputs and outputs, as PPQ writes them for convolutions, products and sums.
 
 ``<output> input_tensor_0`` and ``<output> output_tensor_0``, by the name of the layer's result, after the
-extents of the model's input. Activations only, in int8 around 0.
+extents of the model's input. It has activations only, in int8 with zero points of 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ncnn's calibration table: 127 / threshold for each weight channel and the input of each layer.
 
-Names are those of layers. int8 is -127 to 127 around 0; a weight has a number for each output channel, or
-for each group of a grouped convolution. Numbers are the reciprocals of float32 scales.
+Names are those of layers. Integers are -127 to 127 with zero points of 0; a weight has a value for each
+output channel, or for each group of a grouped convolution. Numbers are the reciprocals of float32 scales.
 """
 
 from __future__ import annotations

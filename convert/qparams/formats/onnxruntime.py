@@ -1,9 +1,9 @@
 """ONNX Runtime's TensorQuantOverrides, as a file for ``onnxruntime.quantization.static_quantize_runner``.
 
-The file has scales and zero points; the integers are options of the tool. These are for its defaults:
-activations in uint8, to which int8 is moved by 128, and weights in int8. A bias gets input * weight from
-the tool itself. What a tensor is only the model tells, so that a file read back has records of unknown
-role.
+The file has scales and zero points; the integers are options of the tool. The file is for its defaults:
+activations in uint8, to which int8 is shifted by 128, and weights in int8. The tool computes the scale of a
+bias as input * weight. The file does not state roles of tensors, so that records of a file that is read have
+an unknown role.
 """
 
 from __future__ import annotations

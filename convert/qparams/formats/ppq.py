@@ -1,7 +1,7 @@
 """PPQ's JSON for PPL: ``quant_info`` of each tensor of up to 8 bits.
 
-``hash`` and ``dominator`` are numbers by which PPQ tells its objects apart: here, the place in the file.
-The file does not say which tensors are weights, but for those with a scale for each channel.
+``hash`` and ``dominator`` are identifiers of PPQ's objects: here, the position in the file. The file does not
+say which tensors are weights, but for those with a scale for each channel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """TensorRT: calibration cache, and dynamic ranges as text and JSON; int8 activations with zero point 0 only.
 
-The cache has the bits of the float32 scale; ranges are 127 scales. What TensorRT quantizes weights by it
-finds itself. The first line of a cache has the version of TensorRT that it is for: another may ask to have
-it changed.
+The cache has the bits of the float32 scale; ranges are 127 scales. TensorRT computes the scales of weights
+itself. The first line of a cache has the version of TensorRT for which it is written; others may require
+another line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sophgo TPU-MLIR's calibration table: ``name threshold min max`` of each activation.
 
-int8 is read from it in two ways: around 0 with the step threshold / 127, or with the step (max - min) / 255
-and a zero point. What is symmetric comes out the same in both; of others the threshold is the larger end,
-and the step in symmetric mode a coarser one.
+The tool reads it in two modes: symmetric int8 with the scale threshold / 127, or asymmetric int8 with the
+scale (max - min) / 255 and a zero point. Symmetric parameters are equal in both; for others the threshold is
+the larger bound, and the scale in symmetric mode is larger.
 """
 
 from __future__ import annotations

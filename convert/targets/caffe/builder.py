@@ -32,7 +32,7 @@ class CaffeBuilder(Builder):
         return self._dialect().has(layer, parameter)
 
     def allows(self, layer: str, quantity: str, number: float) -> bool:
-        """Whether the dialect allows this value in such a layer; ``quantity`` is one of its rules'."""
+        """Whether the dialect allows this value in such a layer; ``quantity`` is the quantity of a rule."""
         return self._dialect().allows(layer, quantity, number)
 
     def _dialect(self) -> Dialect:
@@ -67,10 +67,10 @@ class CaffeBuilder(Builder):
     def finish(self) -> None:
         """Completes the net so that every runtime can return its outputs, and names the layers.
 
-        Each layer is called by its first top: users and runtimes look results up by either. OpenCV
-        finds only first tops by name and keeps only these from being overwritten, so an output that
-        is a later top is copied; and it fails on an input that nothing reads. Where the dialect takes all
-        blobs that no layer reads for the net's outputs, an output that a layer reads is copied, too.
+        Each layer has the name of its first top, since users and runtimes look up results by either. OpenCV
+        finds only first tops by name and keeps only these from being overwritten, so an output that is a
+        later top is copied; and it fails on an input that nothing reads. Where the dialect takes all blobs
+        that no layer reads for the net's outputs, an output that a layer reads is copied, too.
         """
         outputs = self.graph.outputs
         copied = {id(value) for operator in self.graph.operators for value in operator.outputs[1:]}

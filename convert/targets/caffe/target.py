@@ -22,7 +22,7 @@ from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.initial import cleanup_passes, initial_passes
+from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.op import Op
@@ -80,7 +80,7 @@ class CaffeTarget(Target):
             # a chain of views that was fused comes apart again into the fewest layers
             FuseViews(catalogue),
             Decompose(catalogue, self.name, options.version),
-            *cleanup_passes(catalogue),
+            *final_passes(catalogue),
         ]
 
     def lower(self, graph: InternalGraph, catalogue: Mapping[str, Op], options: TargetOptions) -> Lowering:

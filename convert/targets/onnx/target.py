@@ -15,7 +15,7 @@ from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
-from tmconvert.passes.initial import cleanup_passes, initial_passes
+from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
@@ -87,7 +87,7 @@ class OnnxTarget(Target):
             DropIdentities(),
             EliminateCommonSubexpressions(catalogue),
             FoldScaleBias(catalogue, roots=False),
-            *cleanup_passes(catalogue),
+            *final_passes(catalogue),
             *reduce,
         ]
 

@@ -20,7 +20,7 @@ from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSube
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.initial import cleanup_passes, initial_passes
+from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
@@ -108,7 +108,7 @@ class TfliteTarget(Target):
             Decompose(catalogue, self.name, options.version),
             AlignRanks(catalogue),
             *_fold_layout_changes(catalogue),
-            *cleanup_passes(catalogue),
+            *final_passes(catalogue),
             AssignLayout(catalogue, options.io_layout, dict(options.io_layouts)),
             EliminateDeadCode(),
             *narrow,

@@ -36,7 +36,7 @@ _RUNTIME_FIELD_BYTES = 16
 # Readers older than the 32-bit code look only at this 8-bit one, where 127 stands for a larger code.
 _LARGEST_SHORT_CODE = 127
 
-# Above this, weights are told by their place in the file: 2 GiB less what the tables may take.
+# Above this size, weights are identified by their offset in the file: 2 GiB minus the size of the tables.
 _MOST_WITHIN = (2 << 30) - (64 << 20)
 # Smaller constants stay in the flatbuffer all the same: runtimes look at shapes and axes early.
 _SMALL = 1 << 10

@@ -175,7 +175,7 @@ def _no_module(module: TracedModule) -> Record:
 
 
 def _only_a_name(place: str, value: Opaque) -> WriteError:
-    return WriteError(CANNOT_SAVE, f"{place} is the object {value!r}, of which only the name is known")
+    return WriteError(CANNOT_SAVE, f"{place} is the object {value!r}, whose class is known only by its name")
 
 
 def _is_quantization(value: dict[Any, Any]) -> bool:

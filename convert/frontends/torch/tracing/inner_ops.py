@@ -24,7 +24,7 @@ class Inside(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorder = recorder
         self.name = name
-        self._results: list[Any] = []  # C++ alone would hold them, and they could not be told apart
+        self._results: list[Any] = []  # kept alive, so that their identities stay unique
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -161,7 +161,7 @@ def _as_list(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple
     return flattened
 
 
-def unheeded_symbolics(class_names: Mapping[str, bool]) -> list[str]:
+def unused_symbolics(class_names: Mapping[str, bool]) -> list[str]:
     """Returns notes on symbolics that are registered for functions or classes of which this trace cannot
     contain a call.
 

@@ -27,7 +27,7 @@ from tmconvert.frontends.torch.tracing.gradients import GradientTaken, calls_of_
 from tmconvert.frontends.torch.tracing.leaf_calls import (
     calls_of_leaves,
     register_types,
-    unheeded_symbolics,
+    unused_symbolics,
 )
 from tmconvert.frontends.torch.tracing.modules import (
     class_name_of,
@@ -412,7 +412,7 @@ class _Run:
         notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
         notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
         modules = self.module.modules() if isinstance(self.module, torch.nn.Module) else ()
-        notes += unheeded_symbolics({class_name_of(each): id(each) in self.leaves for each in modules})
+        notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in modules})
         if written:
             notes.append(
                 f"the module writes to {', '.join(written)}; each run of the file starts from the "

@@ -318,7 +318,7 @@ class _Numbering:
         self._sources: dict[Value, Value] = {}
 
     def without_layouts(self, steps: Sequence[Record | Scope]) -> list[Record | Scope]:
-        """Returns the steps that are no change of layout, and keeps what the others are of."""
+        """Returns the calls that do not change the layout, and records the operands of the others."""
         kept = []
         for step in steps:
             source = step.args[0] if isinstance(step, Record) and step.name in _LAYOUTS else None

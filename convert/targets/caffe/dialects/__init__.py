@@ -1,4 +1,5 @@
-"""The dialects, by name. To add one: a file like ``ascend.py``, its line here and in ``targets.DIALECTS``."""
+"""The dialects, by name. To add one, write a file like ``ascend.py``, and list it here and in
+``symbolics/dialects.py``."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Source: Huawei's caffe.proto (the copy in Huawei-Ascend/tensorflow, inc/register/proto/caffe, commit ae1dbf0),
 which has every field below; the vendor's specification of Caffe operators (hiascend.com, CANN 8.0,
 operatorlist_00099 and following); and its parsers, which name the types that they take (OriginOpType, in
-relu6_plugin.cpp and the files beside it).
+relu6_plugin.cpp and the other files of its folder).
 """
 
 from __future__ import annotations

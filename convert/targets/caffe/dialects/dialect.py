@@ -64,7 +64,7 @@ def extended(
 ) -> Dialect:
     """BVLC's dialect with other layers; ``fields`` are added to its messages.
 
-    A field takes the place of one with its number or its name.
+    A field replaces one with the same number or the same name.
     """
     merged = {**bvlc.MESSAGES, **(messages or {})}
     for message, added in (fields or {}).items():

@@ -2,7 +2,7 @@
 
 An average of windows whose result has QParams of its own is a product of each channel with equal weights,
 which rounds once; the kernel of averages has one set of QParams, and another product would requantize to the
-other. An average over all places and the product with a matrix behind it are one product.
+other. An average over all positions and a following matrix product are one product.
 
 The source does not round the average, which in eight bits would cost more than all else. W mean(x) is
 [W W ... W] / places times x, whose integers are those of W: exact, for weights of moderate size.

@@ -6,7 +6,7 @@
 - Each tensor of the file is what its operands give in float, to two steps: one for rounding, one for the ways
   in which kernels round. Where the runtime has QParams of its own in between, half of its step comes on top.
 
-What integers cost in all is measured and told: the ratio of signal to noise at the outputs.
+The total error of the integer file is measured and reported: the signal-to-noise ratio of the outputs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Verifies a TFLite file with compressed weights against its source.
 
-What such a file may differ by is told by what was rounded, not by a number that would do for any model:
+The allowed difference of such a file is computed from the rounded weights, not a constant for all models:
 
 - The float32 file of the same conversion agrees with the source.
 - Each stored weight is within half a step of the float32 one: max|w| / 127 of its channel is a step of int8,
@@ -10,7 +10,7 @@ What such a file may differ by is told by what was rounded, not by a number that
   with its activations rounded likewise, to several numbers of steps. By how much its outputs move is what
   rounding does to this model; the file's may move ``_MARGIN`` times as much.
 
-What the fewer bits cost, which depends on the model, is measured and told.
+The error due to fewer bits, which depends on the model, is measured and reported.
 """
 
 from __future__ import annotations
