@@ -1,6 +1,7 @@
 """Greedy decoding with the cache of the file: tokens of ONNX Runtime beside those of PyTorch.
 
-    python benchmarks/decoding.py --only llama gemma3 --markdown
+    python benchmarks/decoding.py --markdown
+    python benchmarks/decoding.py --only llama gemma3 --litert
 
 Each decoder is converted once, with batch, past and sequence open and the names of optimum. Then prompts of
 different lengths (padded on the left in a batch) are decoded for 50 tokens: the first step has an empty cache
@@ -16,21 +17,23 @@ import time
 from pathlib import Path
 from typing import Any
 
+import decoding_speech
 import numpy as np
-import onnxruntime
 import torch
 from decoding_families import FAMILIES, VOCABULARY
+from decoding_runtimes import LiteRtFile, OrtFile
 
 import tmconvert
 from tmconvert.errors import TmconvertError
 
+SPEECH = "whisper"
 STEPS = 50
 PROMPTS = ((9,), (6, 3, 11))  # lengths, by batch
 BATCH, PAST, SEQUENCE = 2, 7, 5  # of the example
 
 
-def convert(model: torch.nn.Module, path: Path, **options: Any) -> Any:
-    """Converts a decoder with its cache; returns the report."""
+def convert(model: torch.nn.Module, path: Path) -> Any:
+    """Converts a decoder with its cache to ONNX, or by the suffix to TFLite; returns the report."""
     from transformers import DynamicCache
 
     tokens = torch.randint(1, VOCABULARY, (BATCH, PAST + SEQUENCE))
@@ -51,9 +54,10 @@ def convert(model: torch.nn.Module, path: Path, **options: Any) -> Any:
         "past_key_values": past,
         "use_cache": True,
     }
-    return tmconvert.to_onnx(
-        model, path, example_kwargs=example, dynamic_shapes=sizes, names="optimum", **options
-    )
+    options: dict[str, Any] = {"example_kwargs": example, "dynamic_shapes": sizes, "names": "optimum"}
+    if path.suffix == ".tflite":
+        return tmconvert.to_tflite(model, path, io_layout="source", **options)
+    return tmconvert.to_onnx(model, path, **options)
 
 
 def prompt(lengths: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -73,21 +77,20 @@ def expected(model: Any, tokens: torch.Tensor, mask: torch.Tensor, steps: int) -
     return made[:, tokens.shape[1] :].numpy()
 
 
-def decoded(path: Path, tokens: torch.Tensor, mask: torch.Tensor, steps: int) -> np.ndarray:
-    """Returns the tokens that the file decodes in ONNX Runtime."""
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    outputs = [each.name for each in session.get_outputs()]
+def decoded(file: OrtFile | LiteRtFile, tokens: torch.Tensor, mask: torch.Tensor, steps: int) -> np.ndarray:
+    """Returns the tokens that a file decodes with its own cache."""
+    sizes = {"batch": len(tokens), "past": file.empty}
     cache = {
-        each.name: np.zeros([_extent(each.shape, axis, len(tokens)) for axis in range(4)], np.float32)
-        for each in session.get_inputs()
-        if each.name.startswith("past_key_values.")
+        name: np.zeros([sizes.get(extent, extent) for extent in shape], np.float32)
+        for name, shape in file.shapes.items()
+        if name.startswith("past_key_values.")
     }
-    ids, seen = tokens.numpy(), mask.numpy()
+    ids, hidden = tokens.numpy(), np.zeros((len(tokens), file.empty), np.int64)
+    seen = np.concatenate([hidden, mask.numpy()], 1)
     found = []
     for _ in range(steps):
         places = np.maximum(np.cumsum(seen, 1) - 1, 0)[:, -ids.shape[1] :]
-        fed = {"input_ids": ids, "attention_mask": seen, "position_ids": places, **cache}
-        made = dict(zip(outputs, session.run(None, fed), strict=True))
+        made = file.run({"input_ids": ids, "attention_mask": seen, "position_ids": places, **cache})
         ids = made["logits"][:, -1].argmax(-1)[:, None]
         found.append(ids)
         seen = np.concatenate([seen, np.ones_like(ids)], 1)
@@ -95,18 +98,18 @@ def decoded(path: Path, tokens: torch.Tensor, mask: torch.Tensor, steps: int) ->
     return np.concatenate(found, 1)
 
 
-def _extent(shape: list[Any], axis: int, batch: int) -> int:
-    return {"batch": batch, "past": 0}.get(shape[axis], shape[axis])
-
-
-def compared(name: str, folder: Path, steps: int = STEPS) -> str:
+def compared(name: str, folder: Path, steps: int = STEPS, suffix: str = ".onnx") -> str:
     """Converts and decodes a family; returns what differs, empty if nothing."""
-    model, path = FAMILIES[name](), folder / f"{name}.onnx"
+    if name == SPEECH:
+        return "; ".join(decoding_speech.compared(folder, steps))
+    model, path = FAMILIES[name](), folder / f"{name}{suffix}"
     report = convert(model, path)
-    problems = list(report.notes) + [f"range: {each}" for each in report.ranges]
+    problems = [note for note in report.notes if "specialized" in note]
+    problems += [f"range: {each}" for each in report.ranges]
+    file = LiteRtFile(path) if suffix == ".tflite" else OrtFile(path)
     for lengths in PROMPTS:
         tokens, mask = prompt(lengths)
-        wanted, found = expected(model, tokens, mask, steps), decoded(path, tokens, mask, steps)
+        wanted, found = expected(model, tokens, mask, steps), decoded(file, tokens, mask, steps)
         if not np.array_equal(wanted, found):
             count = int((wanted != found).any(0).argmax())
             problems.append(f"prompts of {lengths}: other tokens from {count} on")
@@ -116,17 +119,18 @@ def compared(name: str, folder: Path, steps: int = STEPS) -> str:
 def main() -> None:
     """Prints a line a family; the exit status is 1 where one is not right."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--only", nargs="*", default=[*FAMILIES, SPEECH])
+    parser.add_argument("--litert", action="store_true", help="TFLite files, in LiteRT")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    failed = 0
+    failed, suffix = 0, ".tflite" if arguments.litert else ".onnx"
     for name in arguments.only:
         start = time.process_time()
         with tempfile.TemporaryDirectory() as folder:
             try:
-                problem = compared(name, Path(folder), arguments.steps)
+                problem = compared(name, Path(folder), arguments.steps, suffix)
             except TmconvertError as error:
                 problem = str(error).replace("\n", " / ")
         failed += bool(problem)
