@@ -157,3 +157,60 @@ def test_a_run_checks_sums() -> None:
     assert traced(np.ones((2, 3), "f4"), np.ones((2, 4), "f4"), np.ones((2, 7), "f4")).shape == (2, 7)
     with pytest.raises(UsageError, match="but p\\+s is 9 as axis 1 of bias"):
         traced(np.ones((2, 3), "f4"), np.ones((2, 4), "f4"), np.ones((2, 9), "f4"))
+
+
+def test_a_layout_that_depends_on_a_size_fixes_nothing(tmp_path: Path) -> None:
+    def heads(x: Any) -> Any:
+        y = x.unflatten(2, (2, -1)).transpose(1, 2)
+        return (y * 2).transpose(1, 2).contiguous().flatten(2) if x.shape[1] > 0 else x
+
+    traced = tmconvert.trace(heads, torch.randn(2, 5, 6), dynamic_shapes={"x": {0: "batch", 1: "tokens"}})
+    assert tmconvert.to_onnx(traced, tmp_path / "heads.onnx").ranges == []
+    x = torch.randn(3, 1, 6)
+    np.testing.assert_allclose(run_onnx(tmp_path / "heads.onnx", [x.numpy()])[0], heads(x).numpy())
+
+
+def test_repeating_by_a_number_is_no_look_into_data() -> None:
+    def repeated(x: Any) -> Any:
+        y = torch.repeat_interleave(x, 2, dim=1)
+        return y + 1 if y.shape[0] == 1 else y * 2 * torch.ones(y.shape[1])
+
+    traced = tmconvert.trace(repeated, torch.randn(3, 4), dynamic_shapes={"x": {1: "n"}})
+    assert traced.dynamic_shapes == {"x": {1: "n"}}
+    assert traced.notes == []
+
+
+class Pairs(torch.nn.Module):
+    def forward(self, x: Any, past: Any) -> Any:
+        return x + 1, [tuple(part * 2 for part in layer) for layer in past]
+
+
+@pytest.mark.parametrize(
+    ("parts", "names"),
+    [
+        (2, ["0.key", "0.value"]),
+        (4, ["0.decoder.key", "0.decoder.value", "0.encoder.key", "0.encoder.value"]),
+        (3, None),
+    ],
+)
+def test_caches_have_the_names_of_optimum_on_request(
+    parts: int, names: list[str] | None, tmp_path: Path
+) -> None:
+    past = [tuple(torch.randn(parts, 2, 3))]
+    traced = tmconvert.trace(Pairs(), torch.randn(2), past)
+    report = tmconvert.to_onnx(traced, tmp_path / "a.onnx", names="optimum", rename={"x": "tokens"})
+    inputs, outputs = ([each["name"] for each in side] for side in (report.inputs, report.outputs))
+    if names is None:
+        assert inputs == ["tokens", "past_0_0", "past_0_1", "past_0_2"]
+        return
+    assert inputs == ["tokens", *(f"past_key_values.{name}" for name in names)]
+    assert outputs[1:] == [f"present.{name}" for name in names]
+    assert tmconvert.verify(traced, tmp_path / "a.onnx").max_error < 1e-6
+
+
+def test_names_of_optimum_are_for_whole_models(tmp_path: Path) -> None:
+    traced = tmconvert.trace(Pairs(), torch.randn(2), [tuple(torch.randn(2, 2, 3))])
+    with pytest.raises(UsageError, match="whole models"):
+        tmconvert.to_onnx(traced, tmp_path / "a.onnx", names="optimum", inputs=["x"])
+    with pytest.raises(UsageError, match="optimum"):
+        tmconvert.to_onnx(traced, tmp_path / "a.onnx", names="other")
