@@ -63,11 +63,13 @@ def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Ca
     normal = example_inputs(types, 1)
     random, arrays = np.random.default_rng(1), drawn_inputs(graph, catalogue, 1)
     for number, (node, array) in enumerate(zip(graph.inputs, given, strict=True)):
-        if array.dtype.kind == "f" and (array == array.reshape(-1)[:1]).all():
+        if not array.size:
+            arrays[number] = array
+        elif array.dtype.kind == "f" and (array == array.reshape(-1)[:1]).all():
             arrays[number] = normal[number]
         elif array.dtype.kind == "f":
             arrays[number] = -np.abs(random.permutation(array.reshape(-1)).reshape(array.shape))
-        elif array.size and not any(_limits(node, catalogue)):
+        elif not any(_limits(node, catalogue)):
             arrays[number] = random.choice(array.reshape(-1), array.shape)
     return arrays
 

@@ -47,7 +47,7 @@ class Inside(TorchDispatchMode):
                 if result is not NotImplemented:
                     return result
             if recorder.is_constant(args, kwargs) and not func._schema.is_mutable:
-                self._results.append(recorder.run(func, *args, **kwargs))
+                self._results.append(recorder.origins.add(recorder.run(func, *args, **kwargs)))
                 return self._results[-1]  # captured when it is used
         with torch._C.DisableTorchFunction():
             result = recorder.record(name, func, args, kwargs)

@@ -27,6 +27,6 @@ def plain_constant(leaf: Any) -> Any:
         return leaf
     if isinstance(leaf, type):
         return GlobalRef(leaf.__module__, leaf.__qualname__)
-    if hasattr(leaf, "__index__") or hasattr(leaf, "item"):  # numbers of NumPy
+    if getattr(leaf, "size", 1) == 1 and (hasattr(leaf, "__index__") or hasattr(leaf, "item")):  # of NumPy
         return leaf.item() if hasattr(leaf, "item") else leaf.__index__()
     return GlobalRef(type(leaf).__module__, type(leaf).__qualname__)

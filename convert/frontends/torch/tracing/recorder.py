@@ -28,6 +28,7 @@ from tmconvert.frontends.torch.tracing.sizes import HOMES, TO_TEXT, TRACED, Trac
 from tmconvert.frontends.torch.tracing.source_lines import calling_place, user_place
 from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.unseen import Origins
 from tmconvert.frontends.torch.tracing.view_writes import written_back
 from tmconvert.frontends.torch.tracing.widening import NOTE, is_narrow_call, wide_call
 from tmconvert.ir.tree import leaves, map_leaves
@@ -55,6 +56,7 @@ class Recorder(TorchFunctionMode):
         self.freeze_control_flow = freeze_control_flow
         self.follows_gradients = follows_gradients  # what autograd follows is recorded as ATen ops
         self.guard = StateGuard()
+        self.origins = Origins()
         self.packed = PackedWeights()
         self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
@@ -119,7 +121,7 @@ class Recorder(TorchFunctionMode):
         A result that is computed from plain numbers alone is a constant.
         """
         if not any(isinstance(leaf, (torch.Tensor, *TRACED)) for leaf in leaves((args, kwargs))):
-            return self.run(function, *args, **kwargs)
+            return self.origins.add(self.run(function, *args, **kwargs))
         plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
         with Inside(self, name):
             return function(*plain_args, **plain_kwargs)
@@ -151,7 +153,7 @@ class Recorder(TorchFunctionMode):
             return result
         is_fixed = not any(isinstance(leaf, Value) for leaf in leaves(recorded))
         if is_fixed and knowledge.is_constant(name, plain):
-            return result  # captured when it is used
+            return self.origins.add(result)  # captured when it is used
         # of a statement such as x[0] = y the result is the new x
         bound = result if results else said if len(said) > 1 else written[0]
         self._bind(name, function, recorded, tensors, written, bound, results)
@@ -297,6 +299,7 @@ class Recorder(TorchFunctionMode):
     def capture(self, tensor: torch.Tensor) -> Value:
         """Returns the Value of a tensor that existed before the run, or that no recorded call computed."""
         self._kept.append(tensor)
+        self.origins.captured(tensor)
         return Value(
             self.tape.top,
             "const",

@@ -53,6 +53,7 @@ from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.unseen import differing
 from tmconvert.frontends.torch.tracing.widening import wide, wide_state
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import adopt, share_ids
@@ -117,6 +118,8 @@ def trace_module(
     def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
         return run({name: change(tensor) for name, tensor in inputs.items()})
 
+    if first.recorder.origins.unknown:
+        _check_unseen(first, changed, freeze_control_flow)
     has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)
     decided = agreement.decided_by_data(first.tape, lambda change: changed(change).tape) if has_data else ""
     checks = _size_checks(first, inputs, symbols, resized)
@@ -137,6 +140,29 @@ def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if not any(tensor.dtype == torch.bfloat16 for tensor in inputs):
         return args, kwargs
     return _cloned((args, kwargs), {id(tensor): wide(tensor) for tensor in inputs})
+
+
+def _check_unseen(
+    first: _Run,
+    changed: Callable[[Callable[[torch.Tensor], torch.Tensor]], _Run],
+    freeze_control_flow: bool,
+) -> None:
+    """Rejects a captured tensor that depends on the inputs: a file would have the example's data for all."""
+    if first.recorder.follows_gradients or freeze_control_flow:  # that is compared, or said, elsewhere
+        return
+    try:
+        second = changed(agreement.moved)
+    except (Exception, SystemExit):  # data that the module does not take says nothing
+        return
+    place = differing(first.recorder.origins, second.recorder.origins)
+    if place is not None:
+        raise UnsupportedError(
+            "TM2011",
+            "the module computes a tensor from its inputs where tracing cannot follow, such as in another "
+            "thread or in a subclass of Tensor",
+            source=place,
+            notes=[("help", "compute it in the thread that calls the module, with functions of torch")],
+        )
 
 
 def _like_plain(run: Callable[[bool], _Run], follow_sizes: bool) -> _Run:
@@ -325,7 +351,7 @@ class _Run:
         recorder, args, kwargs = self.recorder, self.args, self.kwargs
         with (
             _ONE_AT_A_TIME,
-            torch.no_grad(),
+            torch.set_grad_enabled(recorder.follows_gradients),
             same_folder(),
             same_randomness(),
             marked_as_exported(*self.answers),
@@ -334,6 +360,7 @@ class _Run:
             self._bind_inputs(args, kwargs)
             if self.is_module:
                 recorder.guard.add_module(self.module)
+                recorder.origins.add_module(self.module)
             try:
                 with self._watched():
                     result = self.module(*args, **kwargs)

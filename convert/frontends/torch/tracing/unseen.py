@@ -1,0 +1,63 @@
+"""Finds tensors that a run computes where no mode of torch sees it: in another thread, in a tensor subclass.
+
+To the tracer these are tensors that were there before the run, as is one in a global variable or a closure.
+So a module with captured tensors of unknown origin is run again on other data, and these are compared.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.ir.tree import leaves
+
+
+class Origins:
+    """Origins of the captured tensors of a run; ``unknown`` are those without, with the lines of use."""
+
+    def __init__(self) -> None:
+        self.unknown: list[tuple[torch.Tensor, Source]] = []
+        self._known: dict[int, weakref.ref[torch.Tensor]] = {}
+
+    def add(self, tree: Any) -> Any:
+        """Makes the tensors of a tree known, and returns the tree."""
+        for leaf in leaves(tree):
+            if isinstance(leaf, torch.Tensor):
+                self._known[id(leaf)] = weakref.ref(leaf)
+        return tree
+
+    def add_module(self, module: Any) -> None:
+        """Makes parameters, buffers and attributes of all submodules known."""
+        self.add([*module.parameters(), *module.buffers()])
+        for part in module.modules():
+            self.add([value for value in vars(part).values() if isinstance(value, torch.Tensor)])
+
+    def captured(self, tensor: torch.Tensor) -> None:
+        """Notes that the run uses a tensor that no recorded call made."""
+        known = self._known.get(id(tensor))
+        if known is None or known() is not tensor:
+            self.unknown.append((tensor, user_place()))
+
+
+def differing(first: Origins, second: Origins) -> Source | None:
+    """Returns the line that uses a tensor of unknown origin which has other data in the second run."""
+    for (one, place), (two, _) in zip(first.unknown, second.unknown, strict=False):
+        if one is not two and not _is_equal(one, two):
+            return place
+    longer: Iterator[tuple[torch.Tensor, Source]] = iter(
+        first.unknown[len(second.unknown) :] or second.unknown[len(first.unknown) :]
+    )
+    return next((place for _, place in longer), None)
+
+
+def _is_equal(one: torch.Tensor, two: torch.Tensor) -> bool:
+    if (one.shape, one.dtype) != (two.shape, two.dtype) or type(one) is not type(two):
+        return False
+    if one.is_quantized or one.layout != torch.strided:
+        return True  # what such a tensor has is compared where it is read
+    return torch.allclose(one, two, rtol=0, atol=0, equal_nan=one.is_floating_point() or one.is_complex())

@@ -1,0 +1,92 @@
+"""Tensors that a module computes where no mode of torch sees it: they are no constants."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
+
+Function = Callable[[torch.Tensor], torch.Tensor]
+OFFSET = torch.arange(4.0)
+POOL = ThreadPoolExecutor(1)
+
+
+class Wrapped(torch.Tensor):
+    """A subclass without a method of its own."""
+
+
+def in_a_thread(x: torch.Tensor) -> torch.Tensor:
+    results: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: results.append(x * 2))
+    thread.start()
+    thread.join()
+    return x + results[0]
+
+
+UNSEEN: dict[str, Function] = {
+    "thread": in_a_thread,
+    "pool": lambda x: x + POOL.submit(lambda: x * 3).result(),
+    "subclass": lambda x: x.as_subclass(Wrapped) * 2,
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_tensor_of_the_inputs_that_tracing_does_not_see_is_an_error(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="where tracing cannot follow") as caught:
+        tmconvert.to_onnx(UNSEEN[name], tmp_path / "m.onnx", example_inputs=(torch.randn(3, 4),))
+    assert caught.value.code == "TM2011"
+    assert caught.value.source is not None and "test_unseen.py" in str(caught.value.source)
+
+
+def test_constants_from_elsewhere_stay_constants(tmp_path: Path) -> None:
+    offsets = [torch.ones(4), POOL.submit(lambda: torch.arange(4.0)).result()]
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        made = POOL.submit(lambda: torch.arange(4.0) * 2).result()  # the same in each run
+        return x * OFFSET + sum(offsets) + made + torch.linspace(0, 1, 4)
+
+    x = torch.randn(3, 4)
+    tmconvert.to_onnx(function, tmp_path / "m.onnx", example_inputs=(x,))
+    (made,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": (x + 1).numpy()})
+    np.testing.assert_allclose(made, function(x + 1).numpy(), atol=1e-5)
+
+
+class Energy(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.requires_grad_()
+        return torch.autograd.grad((x**3).sum(), x)[0]
+
+
+class Backward(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor | None:
+        self.layer(x.requires_grad_()).tanh().sum().backward()
+        return x.grad
+
+
+@pytest.mark.parametrize("kind", [Energy, Backward])
+def test_gradients_need_no_enable_grad(kind: type[torch.nn.Module], tmp_path: Path) -> None:
+    """As where PyTorch calls a module: gradients are enabled unless somebody disables them."""
+    module, x = kind(), torch.randn(3, 4)
+    tmconvert.to_onnx(module, tmp_path / "m.onnx", example_inputs=(x,))
+    (made,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": (x * 2).numpy()})
+    np.testing.assert_allclose(made, module(x * 2).numpy(), atol=1e-5)
+
+
+def test_an_example_without_elements_and_a_returned_array(tmp_path: Path) -> None:
+    report = tmconvert.to_onnx(lambda x: x * 2, tmp_path / "m.onnx", example_inputs=(torch.zeros(0, 4),))
+    assert report.outputs[0]["shape"] == [0, 4]
+    with pytest.raises(UnsupportedError, match="returns no tensor"):
+        tmconvert.to_onnx(lambda x: np.ones(3), tmp_path / "m.onnx", example_inputs=(torch.zeros(2),))
