@@ -110,7 +110,7 @@ class _Walk:
         return isinstance(node.expr, Constant) and self.graph.use_count(node) == 1
 
     def hold(self, node: object) -> None:
-        if node in self.found.labels:
+        if isinstance(node, TensorNode) and node in self.found.labels:
             self.held.append(self.found.labels[node].numbers)
 
     def joined(self, first: Labels | None, second: Labels | None) -> Labels | None:

@@ -102,13 +102,17 @@ class _Kinds:
     """
 
     def __init__(self, graph: InternalGraph, rule: KindOf) -> None:
-        before = {expr: rule(expr) for expr in graph}  # names change
-        self.rule: KindOf = lambda expr: before[expr] if expr in before else rule(expr)
+        before: dict[Expr, Kind] = {expr: rule(expr) for expr in graph}  # names change
+
+        def known_rule(expr: Expr) -> Kind:
+            return before[expr] if expr in before else rule(expr)
+
+        self.rule: KindOf = known_rule
         self.known: dict[TensorNode, Kind] = {}
 
     def __call__(self, expr: Expr) -> Kind:
         node = expr.outputs[0]
-        return self.known[node] if node in self.known else self.rule(expr)
+        return self.known[node] if isinstance(node, TensorNode) and node in self.known else self.rule(expr)
 
     def of(self, node: TensorNode) -> Kind | None:
         """Returns the integer type as ``IntegerForms`` names it."""

@@ -28,7 +28,9 @@ def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "
 
     def kind(expr: Expr) -> Kind:
         names = [name for each in _fused(graph, expr) for name in called(each)]
-        found = [kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)]
+        found: list[Kind] = [
+            kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)
+        ]
         return found[-1] if found else default
 
     return kind
@@ -91,7 +93,8 @@ def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:
     nodes = [node for node in nodes if any(kind_of(user) != "float" for user in node.users)]
     for expr in graph:
         if isinstance(expr, CallFunction) and kind_of(expr) != "float":
-            nodes += [node for node in expr.outputs if _is_observed(graph, expr, node)]  # type: ignore[misc]
+            outputs = [node for node in expr.outputs if isinstance(node, TensorNode)]
+            nodes += [node for node in outputs if _is_observed(graph, expr, node)]
     return nodes
 
 

@@ -121,7 +121,7 @@ class CalibrationRequest(NamedTuple):
         Raises UsageError TM6002, TM6032.
         """
         given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
-        progress = given.pop("progress", None) if isinstance(given, dict) else None
+        progress: Any = given.pop("progress", None) if isinstance(given, dict) else None
         if progress is not None and not callable(progress):
             raise UsageError("TM6032", f"progress must be a function, got {type_and_value(progress)}")
         settings = Settings.of(given)

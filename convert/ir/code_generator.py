@@ -21,9 +21,11 @@ class CodeGenerator(Protocol):
 
     def text(self, module: TracedModule) -> str:
         """Returns the source text of the module's class."""
+        raise NotImplementedError
 
     def graph_text(self, graph: InternalGraph) -> str:
         """Returns the source text for a graph."""
+        raise NotImplementedError
 
     def write_folder(
         self,

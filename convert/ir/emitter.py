@@ -79,6 +79,7 @@ class Emitter(Protocol):
         """Builds the subgraph of a call of ``module`` with the arguments ``given``; its inputs replace the
         captured tensors ``around``.
         """
+        raise NotImplementedError
 
     def type(self, value: Any) -> TensorType: ...
 

@@ -193,7 +193,9 @@ class Input(Expr):
         super().__init__(**common)
         self.name = name
 
-    op = "placeholder"
+    @property
+    def op(self) -> str:
+        return "placeholder"
 
     def target_in(self, path: str) -> str:
         return self.name or str(self.outputs[0])
@@ -217,7 +219,9 @@ class Constant(Expr):
         self.stored = value
         self.name = name
 
-    op = "get_attr"
+    @property
+    def op(self) -> str:
+        return "get_attr"
 
     def target_in(self, path: str) -> str:
         return self.name or str(self.outputs[0])
@@ -246,7 +250,9 @@ class GetAttr(Expr):
         super().__init__((owner,), **common)
         self._name = name
 
-    op = "get_attr"
+    @property
+    def op(self) -> str:
+        return "get_attr"
 
     def target_in(self, path: str) -> str:
         holder = _module_path(self.args[0], path)
@@ -326,7 +332,9 @@ class CallFunction(Expr):
         self.inferred: tuple[Tree, Tree] | None = None
         self.label = label or function
 
-    op = "call_function"
+    @property
+    def op(self) -> str:
+        return "call_function"
 
     def target_in(self, path: str) -> str:
         """Returns the name of the function, which also equals the function itself."""

@@ -46,9 +46,11 @@ class Vocabulary(Protocol):
 
     def name(self, expr: Expr) -> str:
         """Returns the source's name of a call."""
+        raise NotImplementedError
 
     def function_name(self, function: object) -> tuple[str, bool]:
         """Returns the name of a function, and whether it is a method of tensors."""
+        raise NotImplementedError
 
     def vocabulary_of_method(self, method: str) -> Vocabulary | None:
         """Returns the vocabulary that converts a method of a tensor; None for an unknown one."""
@@ -58,6 +60,7 @@ class Vocabulary(Protocol):
 
     def emitter(self, graph: InternalGraph) -> GraphEmitter:
         """Returns an emitter that adds ops of the catalogue to a graph."""
+        raise NotImplementedError
 
     def result_op(self, expr: Expr) -> str | None:
         """Returns the op of the catalogue that computes the first result of a call; None where none does, or
@@ -83,6 +86,7 @@ class Source(Protocol):
 
     def is_same_at(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         """Whether the source runs at these shapes and makes the calls that were recorded."""
+        raise NotImplementedError
 
 
 class TracedModule(ModuleAccess, FxModule):

@@ -111,7 +111,7 @@ class Builder:
             self._constants[key] = Value(name, array.dtype, extents, array, qparams=qparams)
         return self._constants[key]
 
-    def _elements(self, value: Any, dtype: Any, is_quantized: bool) -> Array:
+    def _elements(self, value: Any, dtype: Any, is_quantized: bool) -> Any:
         if isinstance(value, Scaled) and dtype is None and not is_quantized:
             return value
         if dtype is None and not isinstance(value, (np.ndarray, np.generic, Scaled)):

@@ -79,8 +79,9 @@ class SizeOperators(ABC):
         """Returns a vector of sizes, or a scalar of one; its operators are written with the operator that
         uses it.
         """
-        shape = () if isinstance(sizes, Dim) else (len(sizes),)
-        return SizeVector("", self.g.index_dtype, shape, sizes=sizes if shape == () else list(sizes))
+        if isinstance(sizes, Dim):
+            return SizeVector("", self.g.index_dtype, (), sizes=sizes)
+        return SizeVector("", self.g.index_dtype, (len(sizes),), sizes=list(sizes))
 
     def resolved(self, type: str, inputs: Sequence[Value | None]) -> list[Value | None]:
         """Returns the inputs of an operator of this type, with SizeVectors computed."""

@@ -112,8 +112,9 @@ class PassManager:
                 verify_graph(graph, self.catalogue)
             elif has_changed or number == 1:
                 verify_graph(graph, self.catalogue, checked)
-            if hasattr(step, "ensures"):
-                step.ensures(graph)
+            ensures = getattr(step, "ensures", None)
+            if ensures is not None:
+                ensures(graph)
         except (TypeError, ValueError, IndexError):
             if journal.place == place:  # the pass itself has not said at which call it was
                 journal.at(f"the pass {step.name}")

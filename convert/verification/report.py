@@ -77,7 +77,11 @@ class Verification:
 
     def _output(self, each: Comparison) -> dict[str, object]:
         what = self.vacuous.get(each.output)
-        shown = {"name": each.output, "max_error": each.max_error, "shape": list(each.expected_shape)}
+        shown: dict[str, object] = {
+            "name": each.output,
+            "max_error": each.max_error,
+            "shape": list(each.expected_shape),
+        }
         return shown if what is None else shown | {"not_compared": what}
 
 

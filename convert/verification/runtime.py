@@ -83,6 +83,7 @@ class Runtime(Protocol):
         Raises: VerificationError TM4002 when the runtime does not load or run the file, and
         RuntimeTooOld TM4004 when the file is for a later version of it.
         """
+        raise NotImplementedError
 
 
 def installed_version(package: str) -> str:

@@ -48,8 +48,10 @@ def with_recorded_qparams(
     def resolved(structure: Any, value: AdapterValue) -> Any:
         if isinstance(structure, (tuple, list)) and isinstance(value, (tuple, list)):
             return [resolved(*pair) for pair in zip(structure, value, strict=True)]
-        qparams = structure.qparams if isinstance(structure, TensorNode) else None
-        if qparams is None or not structure.holds_integers:
+        if not isinstance(structure, TensorNode) or not structure.holds_integers:
+            return value
+        qparams = structure.qparams
+        if qparams is None:
             return value
         if getattr(value, "qparams", None) is not None:  # the adapter knew
             return value

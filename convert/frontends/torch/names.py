@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tmconvert.ir.function_names import register_namer
 
@@ -38,7 +38,7 @@ class Name(NamedTuple):
     is_python: bool = False
 
 
-def name_of(function: object) -> Name:
+def name_of(function: Any) -> Name:
     """Returns the name of a function that a TorchFunctionMode or TorchDispatchMode receives."""
     own = getattr(function, "__name__", "") or ""
     if own == "__get__" and hasattr(function, "__self__"):  # a property

@@ -108,7 +108,7 @@ def _type(shape: Sequence[int], dtype: object) -> TensorType:
     return type_
 
 
-def _type_of(leaf: object) -> TensorType:
+def _type_of(leaf: Any) -> TensorType:
     if isinstance(leaf, TensorType):
         return leaf
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):

@@ -134,7 +134,7 @@ def _set(parameters: Any, field: FieldDescriptor, value: Attribute) -> None:
     if field.message_type is not None:  # a BlobShape, the only message inside parameters
         getattr(parameters, field.name).dim.extend(_scalars(field, value, FieldDescriptor.CPPTYPE_INT64))
     elif field.enum_type is not None:
-        if value not in field.enum_type.values_by_name:
+        if not isinstance(value, str) or value not in field.enum_type.values_by_name:
             raise ValueError(f"{value!r} is not one of {', '.join(field.enum_type.values_by_name)}")
         setattr(parameters, field.name, field.enum_type.values_by_name[value].number)
     elif hasattr(getattr(parameters, field.name), "extend"):

@@ -41,7 +41,7 @@ def report_text(suffix: str, title: str, verification: Verification) -> str:
 
 
 def table(layers: tuple[Noise, ...]) -> str:
-    rows = [("layer", "op", "local dB", "accumulated dB", "clipped", "range used")]
+    rows: list[tuple[str, ...]] = [("layer", "op", "local dB", "accumulated dB", "clipped", "range used")]
     for layer in layers:
         shares = (f"{layer.clipped:.3%}", f"{layer.used:.1%}") if layer.step else ("float", "float")
         rows.append((layer.name, layer.function, f"{layer.local:.1f}", f"{layer.whole:.1f}", *shares))

@@ -127,7 +127,7 @@ def test_files_of_inputs_that_are_none() -> None:
     ("name", "code", "said"),
     [
         (f"{NETS}:nothing", "TM1022", "has no nothing"),
-        ("no_such_module:make", "TM1022", "there is no module no_such_module"),
+        ("no_such_module:make", "TM1022", "the module no_such_module was not found"),
         (
             f"{NETS}:needs",
             "TM1022",

@@ -100,7 +100,7 @@ def histogram(module: TracedModule, seen: np.ndarray | None) -> Scales:
 
 def _counted(
     counts: np.ndarray, low: Any, high: Any, seen: np.ndarray, rate: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, Any, Any]:
     """Returns (counts, low, high) of the histogram after the elements of ``seen`` were added.
 
     Where they lie outside its range, the range is stretched to a whole multiple of the bins cut in

@@ -108,7 +108,9 @@ def _check_parameters(found: Any, name: str) -> None:
 
 def _parts(made: object, name: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Splits ``module``, ``(module, inputs)`` or ``(module, args, kwargs)`` into three."""
-    module, inputs, keywords = made, (), {}  # type: Any, Any, Any
+    module: Any = made
+    inputs: Any = ()
+    keywords: Any = {}
     if isinstance(made, tuple) and 2 <= len(made) <= 3:
         module, inputs, *rest = made
         keywords = rest[0] if rest else {}

@@ -64,7 +64,7 @@ def run_script(
     Raises UnsupportedError TM2011.
     """
     graph = script.inlined_graph
-    given = [script.owner] if isinstance(script, torch._C.ScriptMethod) else []
+    given: list[Any] = [script.owner] if isinstance(script, torch._C.ScriptMethod) else []
     remaining = list(args)
     for argument in script.schema.arguments[len(given) :]:
         if remaining:

@@ -42,7 +42,7 @@ class AssignLayout:
         self, catalogue: Mapping[str, Op], io_layout: IoLayout, named: Mapping[str, IoLayout] | None = None
     ) -> None:
         self.catalogue = catalogue
-        self.io_layout = io_layout
+        self.io_layout: IoLayout = io_layout
         self.named = named or {}
 
     @property
