@@ -12,7 +12,7 @@ import numpy as np
 from tmconvert.errors import InternalError, UsageError
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.symbolic.dims import Dim
-from tmconvert.ir.symbolic.journal import retried
+from tmconvert.ir.symbolic.journal import retried, validated
 from tmconvert.ir.types import TensorType, name_of
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule
@@ -317,7 +317,7 @@ class Op:
         self.check_types(types)
         try:
             arguments = self.by_name(types, attributes)
-            result = retried(lambda: self.result(**arguments), *_MISFITS)
+            result = validated(lambda: retried(lambda: self.result(**arguments), *_MISFITS))
         except _MISFITS as error:
             raise SchemaError(self.name, str(error)) from error
         return result if isinstance(result, list) else [result]

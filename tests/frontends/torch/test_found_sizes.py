@@ -1,0 +1,45 @@
+"""Data-dependent sizes that go through convolutions, pooling and slices from the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tmconvert
+
+from .harness import check
+
+X = torch.randn(1, 2, 8, generator=torch.Generator().manual_seed(0))
+MASK = torch.tensor([True, True, False, True, True, False, True, True])
+CONV, BACK = nn.Conv1d(2, 3, 3, padding=1), nn.ConvTranspose1d(2, 3, 4, 2, 1)
+
+FOUND: dict[str, Callable[..., Any]] = {
+    "convolution": lambda x, mask: CONV(x[:, :, mask]),
+    "transposed convolution": lambda x, mask: BACK(x[:, :, mask]),
+    "pooling": lambda x, mask: F.max_pool1d(x[:, :, mask], 2),
+    "vocoder": lambda x, mask: BACK(F.leaky_relu(CONV(x[:, :, mask])[:, :2])),
+    "slices from the end": lambda x, mask: x[0, 0][mask][1:] - x[0, 0][mask][:-1],
+    "last ones": lambda x, mask: x[0, 0][mask][-2:],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_sizes_of_masks(name: str) -> None:
+    fewer = MASK & (torch.arange(8) > 1)
+    check(FOUND[name], X, MASK, second=(X * 2, fewer), tflite=name == "vocoder")
+
+
+def test_repeated_elements_are_convolved(tmp_path: Path) -> None:
+    def expanded(x: torch.Tensor, durations: torch.Tensor) -> torch.Tensor:
+        return CONV(x.repeat_interleave(durations, 2))
+
+    x = torch.randn(1, 2, 4)
+    traced = check(expanded, x, torch.tensor([1, 3, 2, 2]), second=(x, torch.tensor([2, 0, 5, 1])))
+    report = tmconvert.to_onnx(traced, tmp_path / "model.onnx")
+    assert any("found_1" in note for note in report.notes)
