@@ -101,10 +101,13 @@ def coefficients(text: str) -> tuple[float, ...]:
     return tuple(map(float, text.split()))
 
 
-def formula(op: Op, *, is_kernel: bool = False) -> Callable[[Callable[..., Term]], Callable[..., Term]]:
+def formula(
+    op: Op, *, is_kernel: bool = False, **since: int
+) -> Callable[[Callable[..., Term]], Callable[..., Term]]:
     """Declares the decorated function of Terms (and attributes) as the decomposition of ``op``.
 
-    With ``is_kernel`` the reference is the same formula, computed at once.
+    With ``is_kernel`` the reference is the same formula, computed at once. ``since`` are the versions of
+    targets from which on they have the ops of the formula, as for ``Op.decompose``.
     """
     attributes = {argument.name for argument in op.args if isinstance(argument, Attribute)}
 
@@ -116,7 +119,7 @@ def formula(op: Op, *, is_kernel: bool = False) -> Callable[[Callable[..., Term]
             }
             return function(**terms).value
 
-        op.decompose(decomposition)
+        op.decompose(decomposition, **since)
         if is_kernel:
 
             @op.reference

@@ -10,6 +10,7 @@ import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
+from tmconvert.symbolics.idioms.bits import MOST, bits, masked
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import INTEGERS, Op, Tensor
@@ -67,6 +68,36 @@ def right_shift(x: Term, other: Term) -> Term:
     for by in (first, (other - first).minimum(1)):
         x = x.floor_divide(by.to(np.float64).exp2().to(np.int64))
     return x
+
+
+# ---- by arithmetic, as in ONNX below opset 18: x mod 2 ** (i + 1) - x mod 2 ** i is bit i, at its value
+
+
+@formula(BITWISE["bitwise_and"], onnx=12)  # Min of integers
+def bitwise_and_sum(x: Term, other: Term) -> Term:
+    for value, mask in ((x, other), (other, x)):
+        known = x.g.known(mask.value)
+        if known is not None and known.size == 1 and -(1 << MOST) <= known.item() < 1 << MOST:
+            return masked(value.to(np.int64), known.item()).to(x.dtype)
+    count = min(8 * x.dtype.itemsize, MOST)
+    (low, top, sign), (others, other_top, other_sign) = (
+        bits(each.to(np.int64), count) for each in (x, other)
+    )
+    total = top.minimum(other_top) + sign.maximum(other_sign)
+    for part, other_part in zip(low, others, strict=True):
+        total = total + Term(x.g, x.g.call("aten::sum", part.minimum(other_part).value, [-1], False))
+    return total.to(x.dtype)
+
+
+@formula(BITWISE["bitwise_or"], onnx=12)  # Min of integers
+def bitwise_or_sum(x: Term, other: Term) -> Term:
+    return (x - x.bitwise_and(other)) + other
+
+
+@formula(BITWISE["bitwise_xor"], onnx=12)  # Min of integers
+def bitwise_xor_sum(x: Term, other: Term) -> Term:
+    both = x.bitwise_and(other)
+    return (x - both) + (other - both)
 
 
 # ---- TFLite knows exclusive or, and shifts to the right, of up to 32 bits

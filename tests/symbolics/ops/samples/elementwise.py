@@ -44,10 +44,10 @@ DIVIDED = [
     Sample([WHOLE, DIVISORS]),
 ]
 BITS = [
-    Sample([np.array(13, np.int64), Const(np.array(7, np.int64))], {}, NOT_CAFFE, onnx_since=18),
-    Sample([WHOLE, DIVISORS], onnx_since=18),
-    Sample([np.int64([[-4000000, -1], [0, 4000000]]), Const(np.int64([5, -3]))], onnx_since=18),
-    Sample([np.uint8([255, 170, 1]), np.uint8([[15], [0]])], onnx_since=18),
+    Sample([WHOLE, DIVISORS], onnx_since=12),
+    Sample([np.array(13, np.int64), Const(np.array(7, np.int64))], {}, NOT_CAFFE, onnx_since=12),
+    Sample([np.int64([[-4000000, -1], [0, 4000000]]), Const(np.int64([5, -3]))], onnx_since=12),
+    Sample([np.uint8([255, 170, 1]), np.uint8([[15], [0]])], onnx_since=12),
 ]
 SHIFTED = [
     Sample([WHOLE, np.array([0, 1, 3, 20], np.int32)]),
