@@ -98,16 +98,10 @@ class DataComparison(Refusal):
 class SizeJournal:
     """Records the guards and specialized symbols of one attempt at a conversion.
 
-<<<<<<< HEAD
     ``names`` are those of the symbols; of two that are bound to each other, the first one stays. ``place`` is
     the current expression, for messages. ``reasons`` has, by symbol, a sentence for the report. ``unequal``
     are differences of sizes that were taken for unequal though they can be equal, each with the source line.
-=======
-    ``names`` are those of the symbols: of two that are bound to each other, the first one stays.
-    ``place`` is where the conversion is at: the expression for messages. ``reasons`` has, by symbol,
-    the sentence of a report. ``unequal`` are differences of sizes that were taken for unequal though they can
-    be equal, each with the source line. With ``trusts_example`` data-dependent sizes are compared.
->>>>>>> 8b4253ab (Data-dependent sizes go through convolutions, pooling and slices from the end)
+    With ``trusts_example`` data-dependent sizes are compared.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
