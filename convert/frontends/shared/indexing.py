@@ -293,10 +293,11 @@ def _bounds(g: Emitter, item: slice, extent: int) -> tuple[tuple[Any, Any, int],
 
 def _bounds_of_unknown(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
     """Returns slice bounds that aten::slice compares with the extent at run time."""
-    start, stop, step = (
+    bounds: list[Any] = [
         maximum(part + extent, 0) if isinstance(part, int) and part < 0 and place < 2 else part
         for place, part in enumerate(parts)
-    )
+    ]
+    start, stop, step = bounds
     if isinstance(step, int) and step < 0:
         raise Refusal(f"a slice runs backwards along an axis of {extent} elements, a data-dependent size")
     return start or 0, extent if stop is None else stop, step or 1
