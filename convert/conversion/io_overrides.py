@@ -188,6 +188,11 @@ class BoundModel(NamedTuple):
         """Returns sizes of 1, at which a guard of minimum sizes does not hold."""
         return {name: self.symbols[name].unit for name in guard.difference.symbols}
 
+    def parts(self) -> list[Symbol]:
+        """Returns the symbols that are parts of sums, which may be 0: the past of a first step is empty."""
+        sums = [extent for shape in self.shapes.values() for extent in shape if len(symbols_of([extent])) > 1]
+        return list(symbols_of(sums).values())
+
 
 def bind_model(
     module: TracedModule, overrides: IoOverrides, catalogue: Mapping[str, OpDefinition]

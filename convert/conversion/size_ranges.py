@@ -107,7 +107,16 @@ class SizeChecks:
             elif self._runs(sizes):
                 guard = Guard(of(symbol) - 2, frozenset({0, 1}), source=self._place(sizes))
                 least.append((guard, {**self.opened.other(), **self.opened.ones(guard)}))
-        return found, least
+        known = {name for guard, _ in least for name in guard.difference.symbols}
+        parts = [symbol for symbol in self.opened.parts() if symbol.name not in known]
+        return found, [*least, *filter(None, map(self._not_empty, parts))]
+
+    def _not_empty(self, symbol: Symbol) -> tuple[Guard, Sizes] | None:
+        """Returns a guard that the size is not 0, with sizes where it is, if the trace is not valid there."""
+        empty = {**self.opened.other(), symbol.name: 0}
+        if not self._is_other_branch(empty) or not self._runs(empty):
+            return None
+        return Guard(of(symbol) - 1, frozenset({0, 1}), source=self._place(empty)), empty
 
     def equal(
         self, unequal: Mapping[Dim, Source | None], guards: Sequence[Guard]
@@ -217,6 +226,12 @@ class SizeChecks:
             return False
         pairs = zip(leaves(made), reference.outputs, strict=False)
         return not all(np.shape(one) == two.shape and _is_close(np.asarray(one), two) for one, two in pairs)
+
+    def _is_other_branch(self, sizes: Sizes) -> bool:
+        """Whether a guard of the trace does not hold at these sizes."""
+        with SizeJournal():
+            plain = self.opened.normalized(self.catalogue, sizes)
+        return any(each.op == "tm.assume" for each in plain.unsupported)
 
     def _place(self, sizes: Sizes) -> Source | None:
         """Returns the line of the first call that is unsupported or has other result types at these sizes."""

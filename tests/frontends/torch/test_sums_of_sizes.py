@@ -13,7 +13,7 @@ from torch.export import Dim
 
 import tmconvert
 from tmconvert.cli.option_values import dynamic_shapes
-from tmconvert.errors import UsageError
+from tmconvert.errors import UnsupportedError, UsageError
 
 from .harness import run_onnx
 
@@ -214,3 +214,20 @@ def test_names_of_optimum_are_for_whole_models(tmp_path: Path) -> None:
         tmconvert.to_onnx(traced, tmp_path / "a.onnx", names="optimum", inputs=["x"])
     with pytest.raises(UsageError, match="optimum"):
         tmconvert.to_onnx(traced, tmp_path / "a.onnx", names="other")
+
+
+class Branching(torch.nn.Module):
+    def forward(self, x: Any, past: Any, bias: Any) -> Any:
+        y = torch.cat([past, x], 1) + bias
+        return y * 2 if past.shape[1] > 0 else y
+
+
+def test_another_branch_without_a_past_needs_consent(tmp_path: Path) -> None:
+    inputs = torch.randn(2, 5), torch.randn(2, 7), torch.randn(2, 12)
+    shapes = {"x": {1: "s"}, "past": {1: "p"}, "bias": {1: "p+s"}}
+    traced = tmconvert.trace(Branching(), *inputs, dynamic_shapes=shapes)
+    with pytest.raises(UnsupportedError, match=r"valid for p >= 1 only.* something else at p = 0") as found:
+        tmconvert.to_onnx(traced, tmp_path / "a.onnx")
+    assert found.value.code == "TM2030"
+    report = tmconvert.to_onnx(traced, tmp_path / "a.onnx", accept_range=True)
+    assert report.ranges == ["p >= 1"]

@@ -230,12 +230,13 @@ def _note_checks(
         check = checks[symbol.name]
         if not check.reason:
             agreement.without(run.tape, check.without_effect)
-        if check.reason or check.other_at_one is None:
+        if check.reason or check.least is None:
             continue
-        if symbol.place is None:
-            check.reason = f"{check.other_at_one} does something else at a size of 1"
+        (least, line), axis = check.least, symbol.place
+        if axis is None:
+            check.reason = f"{line} does something else at a size of {least - 1}"
         else:
-            agreement.not_at_one(run.tape, values[symbol.place.input], symbol.place.axis, check.other_at_one)
+            agreement.at_least(run.tape, values[axis.input], axis.axis, least, line)
 
 
 def _leave_open(

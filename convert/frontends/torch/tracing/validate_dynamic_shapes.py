@@ -43,6 +43,11 @@ class Symbol:
         """Returns the first axis of just this size; None where there are only sums with others."""
         return next((axis for axis in self.axes if axis.size == self.name), None)
 
+    @property
+    def is_part(self) -> bool:
+        """Whether an axis has the sum of this size and others."""
+        return any(len(names_in(axis.size)) > 1 for axis in self.axes)
+
     def others(self) -> list[int]:
         """Returns other sizes to test, without 1; multiples come first, since a model may require them."""
         if self.number < 2:
@@ -97,15 +102,16 @@ def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 class Agreement:
     """The result of validating one symbol by runs at other sizes.
 
-    ``reason`` states why the size cannot stay dynamic; it is empty if it can. ``other_at_one`` is the
-    location where the calls at size 1 start to differ; None if they do not, or the module does not run at 1.
+    ``reason`` states why the size cannot stay dynamic; it is empty if it can. ``least`` is the
+    least size with the same calls, and the location where they start to differ below it; None if they do not
+    at any size that is tried, or the module does not run there.
     ``without_effect`` are comparisons with another outcome but equal calls; ``needed`` those after which, at
     another size, the calls differed.
     """
 
     def __init__(self) -> None:
         self.reason = ""
-        self.other_at_one: Source | None = None
+        self.least: tuple[int, Source] | None = None
         self.without_effect: set[Record] = set()
         self.needed: set[Record] = set()
 
@@ -136,12 +142,24 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
         result.reason = _compared(tape, far, result) if far is not None else ""
     if not result.reason:
         result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
-    if not result.reason and symbol.number != 1:
-        one, _ = _attempt(lambda: rerun(symbol, 1))
-        if one is not None and _compared(tape, one, result):
-            result.other_at_one = _first_difference(tape, one, "at another size")[1]
+    if not result.reason:
+        result.least = _least(symbol, tape, rerun, result)
     result.without_effect -= result.needed
     return result
+
+
+def _least(
+    symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], result: Agreement
+) -> tuple[int, Source] | None:
+    """Returns the least size at which the module does the same, and the line that does not below it.
+
+    None where that is so at 1, and for parts of sums at 0, too: the past of a first step is empty.
+    """
+    for number in (1, 0) if symbol.is_part else (1,):
+        other = None if symbol.number == number else _attempt(lambda size=number: rerun(symbol, size))[0]  # type: ignore[misc]
+        if other is not None and _compared(tape, other, result):
+            return number + 1, _first_difference(tape, other, "at another size")[1]
+    return None
 
 
 def _at_telling_sizes(
@@ -204,10 +222,12 @@ def without(tape: Tape, comparisons: set[Record]) -> None:
         scope.items[:] = [item for item in scope.items if item not in comparisons]
 
 
-def not_at_one(tape: Tape, tensor: Value, axis: int, source: Source) -> None:
-    """Adds a guard to the tape: the trace is valid for sizes of at least 2; ``source`` is the line."""
+def at_least(tape: Tape, tensor: Value, axis: int, least: int, source: Source) -> None:
+    """Adds a guard to the tape: the trace is valid for sizes of at least ``least``; ``source`` is the
+    line.
+    """
     size = Value(tape.top, "size_out")
-    taken = ("ge", size, 2, True)
+    taken = ("ge", size, least, True)
     tape.top.items += [
         Record("size", True, (tensor, axis), {}, size, source),
         Record("tm.assume", False, taken, {}, (), source),
