@@ -9,7 +9,7 @@ from typing import Any
 
 from tmconvert.errors import GraphError, TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
-from tmconvert.ir import Expr, InternalGraph, Node, TensorNode, TracedModule
+from tmconvert.ir import Expr, InternalGraph, ModuleNode, Node, TensorNode, TracedModule
 from tmconvert.ir.editing.inference import infer_changed
 from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.editing.transaction import Transaction
@@ -79,6 +79,9 @@ def replace_in_model(
             emit = _source_emitter(graph, replacement)
             retypes = Retypes.ANYWHERE if graph is module.graph else Retypes.INSIDE
             found += replace_in_graph(graph, wanted, emit, match_filters, retypes)
+    called = {id(node.owner) for match in found for node in _modules(match)}
+    for path in [path for path, each in module.modules() if id(each) in called]:
+        module.delete_submodule(path)  # unless something else uses it
     return found
 
 
@@ -111,6 +114,7 @@ def replace_in_graph(
         raise
     for match, _ in plans:
         _take_names(graph, match, before)
+        _remove_reads(graph, match)
     return [match for match, _ in plans]
 
 
@@ -195,6 +199,19 @@ def _remove(edit: Transaction, match: Match) -> None:
     for expr in _in_order(match):
         if not any(map(edit.graph.is_used, expr.outputs)):
             edit.remove(expr)
+
+
+def _remove_reads(graph: InternalGraph, match: Match) -> None:
+    """Removes the reads of modules that only the calls of a match took."""
+    for node in _modules(match):
+        if node.expr is not None and node.expr.graph is graph and not graph.is_used(node):
+            graph.remove(node.expr)
+
+
+def _modules(match: Match) -> list[ModuleNode]:
+    """Returns the nodes of the modules that a match calls."""
+    first = [expr.args[0] for expr in match.calls.values() if expr.args]
+    return list(dict.fromkeys(node for node in first if isinstance(node, ModuleNode)))
 
 
 def _take_names(graph: InternalGraph, match: Match, before: set[Expr]) -> None:

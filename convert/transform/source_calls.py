@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tmconvert.ir import CallFunction, CallMethod, Constant, GetAttr, InternalGraph, ModuleNode, Node
+from tmconvert.ir import (
+    CallFunction,
+    CallMethod,
+    Constant,
+    GetAttr,
+    InternalGraph,
+    ModuleNode,
+    Node,
+    TracedModule,
+)
 from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.transform.match import value_inputs
@@ -22,12 +31,23 @@ def copied(g: Insertion, replacement: InternalGraph, values: Sequence[object]) -
         if isinstance(expr, Constant):
             mapped[expr.outputs[0]] = g.constant(expr.value)
             continue
-        if isinstance(expr, GetAttr) and not expr.outputs[0].is_module:
-            mapped[expr.outputs[0]] = _parameter(g, expr)
+        if isinstance(expr, GetAttr):
+            mapped[expr.outputs[0]] = _module(g, expr) if expr.outputs[0].is_module else _parameter(g, expr)
             continue
         args, kwargs = map_leaves(value_of, (expr.args, expr.kwargs))
         mapped.update(zip(expr.outputs, leaves(_called(g, expr, args, kwargs)), strict=True))
     return [mapped[node] for node in replacement.outputs]
+
+
+def _module(g: Insertion, expr: GetAttr) -> TracedModule | str:
+    """Returns the path of the module of this name and class in the model, else that of the replacement, which
+    a call adds.
+    """
+    module: Any = expr.outputs[0]
+    owner: Any = g.graph.inputs[0]
+    own = owner.owner.children.get(expr.name)
+    is_same = own is not None and own.class_name == module.owner.class_name
+    return expr.name if is_same else module.owner
 
 
 def _parameter(g: Insertion, expr: GetAttr) -> Any:
@@ -41,6 +61,7 @@ def _called(g: Insertion, expr: object, args: tuple[object, ...], kwargs: dict[s
     if isinstance(expr, CallFunction):
         return g.call(expr.function, *args, **kwargs)
     assert isinstance(expr, CallMethod)
-    if isinstance(args[0], ModuleNode):
-        return g.call_module(args[0], *args[1:], **kwargs)
+    if isinstance(expr.args[0], ModuleNode):
+        module: Any = args[0]
+        return g.call_module(module, *args[1:], **kwargs)
     return g.call_method(expr.method, *args, **kwargs)

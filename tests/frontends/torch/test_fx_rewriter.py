@@ -202,6 +202,21 @@ def test_calls_of_modules_are_matched() -> None:
     check(tm, torch.relu(torch.tanh(X + 1)))
 
 
+def test_modules_of_a_replacement_are_added() -> None:
+    torch.manual_seed(0)
+    net = Activated(torch.nn.Sigmoid(), 1)
+    tm = tmconvert.trace(net, X)
+    own = tm.get_submodule("submod")
+    pattern = tmconvert.trace(Activated(torch.nn.Sigmoid()), X)
+    layer = torch.nn.Linear(4, 4)
+    replacement = tmconvert.trace(Activated(layer), X)
+    assert len(tmconvert.replace_pattern(tm, pattern, replacement)) == 1
+    check(tm, torch.relu(layer(X + 1)), rtol=1e-5)
+    assert tm.get_submodule("submod") is own
+    classes = {module.class_name.rpartition(".")[2] for _, module in tm.named_modules()}
+    assert "Linear" in classes and "Sigmoid" not in classes
+
+
 def test_matches_in_a_row() -> None:
     replaced(
         lambda x: torch.sigmoid(torch.sigmoid(torch.sigmoid(x))),
