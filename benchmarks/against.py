@@ -45,6 +45,8 @@ model = torchvision.models.resnet50(weights=None)
 inputs = (torch.randn(1, 3, 224, 224),)
 """,
     "bert": """
+import torchvision_ops
+torchvision_ops.declare()  # transformers imports torchvision
 import transformers
 class Tokens(torch.nn.Module):
     def __init__(self):

@@ -104,6 +104,12 @@ def registered(name: str) -> Op | None:
     return _registry.registered.get(name)
 
 
+def registered_ops() -> Mapping[str, Op]:
+    """Returns all ops that users have registered, by name; the files of tmconvert's are not loaded."""
+    catalogue()  # installed plugins register theirs
+    return _registry.registered
+
+
 def register(name: str, function: Callable[..., Any], **meaning: Any) -> None:
     """Adds a function to an op, or a new op; see ``tmconvert.register_symbolic``."""
     from tmconvert.symbolics.custom import extended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -196,6 +197,23 @@ def test_a_package_in_the_current_folder() -> None:
     path = list(sys.path)
     assert run("trace", "mine.made:make", "-o", "net.tm").status == 0
     assert sys.path == path
+
+
+# ---- what is loaded
+
+LOADED = """
+import json, sys
+import torch, tmconvert
+tmconvert.trace(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU()), torch.ones(1, 2))
+print(json.dumps([name for name in sys.modules if name.startswith("tmconvert.symbolics.ops.")]))
+"""
+
+
+def test_a_trace_loads_no_ops_but_those_of_its_calls(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=100, check=True)
+    loaded = {name.rpartition(".")[2] for name in json.loads(done.stdout)}
+    assert len(loaded) < 10 and "airy" not in loaded
 
 
 # ---- without torch

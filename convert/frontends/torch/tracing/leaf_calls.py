@@ -27,7 +27,7 @@ from tmconvert.frontends.torch.tracing.tape import CalledModule, Record, Value
 from tmconvert.ir import TracedModule
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.custom import CustomOp
-from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.registry import registered_ops
 
 WRITES = "TM2021"
 
@@ -168,7 +168,7 @@ def unused_symbolics(class_names: Mapping[str, bool]) -> list[str]:
     ``class_names`` maps the classes of the model's modules to whether they are leaves.
     """
     notes = []
-    for name, op in catalogue().items():
+    for name, op in registered_ops().items():
         if not isinstance(op, CustomOp) or "::" in name:
             continue
         if class_names.get(name) is False:
