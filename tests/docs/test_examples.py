@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.cli.runner import command_line, environment
 from tests.docs.pages import PAGES, ROOT, Example, examples
 
 WITH_EXAMPLES = [page for page in PAGES if any(examples(page))]
+MOST_PROGRAMS = 3  # of a page whose test is no slow one
 
 
 def programs(example: Example) -> list[list[str]]:
@@ -24,7 +26,15 @@ def programs(example: Example) -> list[list[str]]:
     return [command_line(*line[1:]) for line in words]
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+def _parameter(page: Path) -> ParameterSet:
+    """A page, marked slow where it has more programs than run in a few seconds."""
+    count = sum(len(programs(example)) for example in examples(page))
+    return pytest.param(page, marks=[pytest.mark.slow] if count > MOST_PROGRAMS else [])
+
+
+@pytest.mark.parametrize(
+    "page", [*map(_parameter, WITH_EXAMPLES)], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_the_examples_of_a_page(page: Path, tmp_path: Path) -> None:
     if "torch" in page.read_text(encoding="utf-8"):
         pytest.importorskip("torch")
