@@ -101,12 +101,12 @@ TORCH = {
     "TM2016": Explanation(
         "a gradient inside a PyTorch model cannot be recorded",
         "forward computes a gradient of a value that depends on its inputs. torch.autograd.grad and "
-        "Tensor.backward are recorded, operator by operator. torch.func.grad, jvp and similar "
-        "functions are not, and neither are backward passes that use tensors that no recorded "
-        "operator computed.",
-        "def forward(self, x): return torch.func.grad(self.energy)(x)",
-        "Use torch.autograd.grad under torch.enable_grad(), write the derivative in closed form, or "
-        "compute the gradient outside of the model.",
+        "Tensor.backward and the transforms of torch.func are recorded, operator by operator. "
+        "torch.autograd.forward_ad.dual_level is not, and neither are backward passes that use tensors "
+        "that no recorded operator computed.",
+        "def forward(self, x): return forward_ad.unpack_dual(self.net(forward_ad.make_dual(x, x))).tangent",
+        "Use torch.autograd.grad under torch.enable_grad(), or torch.func.grad, write the derivative in "
+        "closed form, or compute the gradient outside of the model.",
     ),
     "TM6015": Explanation(
         "an example input cannot be parsed",

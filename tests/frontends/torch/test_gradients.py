@@ -162,16 +162,31 @@ def test_a_gradient_that_depends_on_no_input_is_a_constant():
     check(function, torch.randn(3, 2))
 
 
-def test_transforms_of_functions_are_refused():
-    for function in (
-        torch.func.grad(lambda x: (x**2).sum()),
-        torch.func.jacrev(lambda x: x**2),
-        lambda x: torch.func.jvp(lambda x: x**2, (x,), (x,))[1],
-    ):
-        with pytest.raises(UnsupportedError, match="computes a gradient") as caught:
-            tmconvert.trace(lambda x, function=function: function(x) + 1, torch.randn(3))
-        assert caught.value.code == "TM2016"
-        assert caught.value.source is not None and caught.value.source.file == __file__
+LINEAR = torch.nn.Linear(4, 4)
+
+
+def energy(x: torch.Tensor) -> torch.Tensor:
+    return (torch.tanh(LINEAR(x)) * x).sum()
+
+
+TRANSFORMS = {
+    "grad": torch.func.grad(energy),
+    "grad and value": torch.func.grad_and_value(energy),
+    "gradients of samples": torch.vmap(torch.func.grad(energy)),
+    "auxiliary": torch.func.grad(lambda x: (energy(x), x * 2), has_aux=True),
+    "second derivative": torch.func.grad(lambda x: (torch.func.grad(energy)(x) ** 2).sum()),
+    "vjp": lambda x: torch.func.vjp(lambda y: torch.tanh(LINEAR(y)), x)[1](x * 2)[0],
+    "jvp": lambda x: torch.func.jvp(lambda y: torch.tanh(LINEAR(y)), (x,), (x * 2,)),
+    "jacrev": lambda x: torch.func.jacrev(lambda y: torch.tanh(LINEAR(y)))(x[0]),
+    "jacfwd": lambda x: torch.func.jacfwd(lambda y: torch.tanh(LINEAR(y)))(x[0]),
+    "hessian": lambda x: torch.func.hessian(energy)(x[0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # forward mode scripts functions of torch
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_functions(name: str) -> None:
+    check(lambda x: TRANSFORMS[name](x * 1.5), torch.randn(3, 4))
 
 
 def test_forward_mode_is_refused():

@@ -126,6 +126,13 @@ def new_full(
     return filled(g, size, fill_value, _dtype(dtype, g.type(self).dtype))
 
 
+@ATEN.add("_efficientzerotensor")
+def efficient_zeros(
+    g: Emitter, size: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue
+) -> Any:
+    return filled(g, size, 0, _dtype(dtype, DEFAULT))
+
+
 @ATEN.add("empty_strided", "empty_permuted")
 def empty_strided(
     g: Emitter,

@@ -37,8 +37,8 @@ unique_dim_consecutive
 """,
     "creation": """
 zeros zeros_like new_zeros ones ones_like new_ones empty empty_like new_empty full full_like new_full
-empty_strided empty_permuted new_empty_strided tensor as_tensor asarray scalar_tensor arange range linspace
-logspace eye tril_indices triu_indices
+_efficientzerotensor empty_strided empty_permuted new_empty_strided tensor as_tensor asarray scalar_tensor
+arange range linspace logspace eye tril_indices triu_indices
 """,
     "ctc": """
 ctc_loss _ctc_loss

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,13 @@ from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.ir.tree import leaves
 
 INSTEAD = (
-    "use torch.autograd.grad under torch.enable_grad(), write the derivative in closed form, or "
+    "use torch.autograd.grad under torch.enable_grad(), or torch.func.grad, write the derivative in closed form, or "
     "compute the gradient outside of the model"
 )
-# functions with which transforms of torch.func, and forward-mode differentiation, begin
-_TRANSFORMS = (
-    ("torch._functorch.eager_transforms", "grad_increment_nesting"),
-    ("torch._functorch.eager_transforms", "jvp_increment_nesting"),
-    ("torch.autograd.forward_ad", "enter_dual_level"),
-)
+_FUNCTORCH = "torch._functorch.eager_transforms"
+# what the transforms of torch.func come down to; the last one returns a function that is called later
+_TRANSFORMS = ("grad_and_value_impl", "_jvp_with_argnums", "_vjp_with_argnums")
+_DUAL = "torch.autograd.forward_ad"  # forward-mode differentiation without a transform
 
 
 class GradientTaken(Exception):
@@ -63,22 +62,47 @@ def calls_of_autograd(recorder: Recorder) -> Iterator[None]:
     with ExitStack() as stack:
         variable._execution_engine = _Engine(recorder, original)
         stack.callback(setattr, variable, "_execution_engine", original)
-        for home, name in _TRANSFORMS:
+        for home, name, wrapped in (
+            *((_FUNCTORCH, name, _recorded) for name in _TRANSFORMS),
+            (_DUAL, "enter_dual_level", _refusing),
+        ):
             module = sys.modules.get(home)
             if module is not None:
                 begin = getattr(module, name)
-                setattr(module, name, _refusing(recorder, begin))
+                setattr(module, name, wrapped(recorder, begin))
                 stack.callback(setattr, module, name, begin)
         yield
+
+
+def _recorded(recorder: Recorder, transform: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a transform of torch.func whose ATen ops are recorded, those of its backward pass as well."""
+    thread = threading.get_ident()
+
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
+            return transform(*args, **kwargs)
+        recorder.is_batched, recorder.tape.takes_gradients = True, True
+        try:
+            with Inside(recorder, Name("torch.func", False)):
+                result = transform(*args, **kwargs)
+        finally:
+            recorder.is_batched = False
+        if isinstance(result, tuple):
+            return tuple(
+                _recorded(recorder, each) if isinstance(each, FunctionType) else each for each in result
+            )
+        return result
+
+    return transformed
 
 
 def _refusing(recorder: Recorder, begin: Callable[..., Any]) -> Callable[..., Any]:
     thread = threading.get_ident()
 
     def begins(*args: Any, **kwargs: Any) -> Any:
-        if recorder.is_busy or threading.get_ident() != thread:
+        if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
             return begin(*args, **kwargs)
-        raise refused("the module computes a gradient by a transform of torch.func or in forward mode")
+        raise refused("the module differentiates in forward mode")
 
     return begins
 
@@ -95,7 +119,7 @@ class _Engine:
 
     def run_backward(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
         recorder, run = self._recorder, self._engine.run_backward
-        if recorder.is_busy or threading.get_ident() != self._thread:
+        if recorder.is_busy or recorder.is_batched or threading.get_ident() != self._thread:
             return run(outputs, *args, **kwargs)
         recorder.guard.about_to_differentiate()
         tensors = [leaf for leaf in leaves((tuple(outputs), args)) if isinstance(leaf, torch.Tensor)]

@@ -150,6 +150,7 @@ class Tape:
     unlike_plain: str = ""
     checks: dict[str, None] = field(default_factory=dict)
     data_texts: dict[str, None] = field(default_factory=dict)
+    takes_gradients: bool = False  # by a transform of torch.func
 
 
 def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:

@@ -124,7 +124,7 @@ def trace_module(
     decided = agreement.decided_by_data(first.tape, lambda change: changed(change).tape) if has_data else ""
     checks = _size_checks(first, inputs, symbols, resized)
     traced = first.traced()
-    if first.recorder.follows_gradients:
+    if first.recorder.follows_gradients or first.tape.takes_gradients:
         _check_gradients(traced, changed(agreement.moved))
     _check_decisions(traced, decided, freeze_control_flow)
     _leave_open(traced, wanted, symbols, checks)
