@@ -183,7 +183,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # forward mode scripts functions of torch
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by forward mode
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transforms_of_functions(name: str) -> None:
     check(lambda x: TRANSFORMS[name](x * 1.5), torch.randn(3, 4))

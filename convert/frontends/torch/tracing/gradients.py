@@ -26,8 +26,8 @@ from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.ir.tree import leaves
 
 INSTEAD = (
-    "use torch.autograd.grad under torch.enable_grad(), or torch.func.grad, write the derivative in closed form, or "
-    "compute the gradient outside of the model"
+    "use torch.autograd.grad under torch.enable_grad(), or torch.func.grad, write the derivative in "
+    "closed form, or compute the gradient outside of the model"
 )
 _FUNCTORCH = "torch._functorch.eager_transforms"
 # what the transforms of torch.func come down to; the last one returns a function that is called later
