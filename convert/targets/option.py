@@ -24,12 +24,12 @@ class Option(NamedTuple):
     """One option: a keyword of Python functions and a flag of the command line.
 
     ``name`` is the keyword. The flag is the same with hyphens, ``--no-NAME`` for a switch that is on by
-    default, or ``flag``. ``default`` is the keyword's; ``default_text`` says what None stands for.
-    ``choices`` are all valid values, ``suggestions`` some, for the completion in shells.
-    ``targets`` are those with the option, all when empty; ``needs`` is another option without which this one
-    has no meaning. ``part_of`` is the keyword that takes the value of this flag together with others.
-    ``only`` restricts an option to one of the two interfaces. ``is_version`` marks the option for the version
-    of the target; ``is_required`` a flag that must be given.
+    default, or ``flag``. ``default`` is the keyword's; ``default_text`` describes the meaning of None.
+    ``choices`` are all valid values, ``suggestions`` some, for the completion in shells. ``targets`` are
+    those with the option, all when empty; ``needs`` is another option that this one requires. ``part_of`` is
+    the keyword that takes the value of this flag together with others. ``only`` restricts an option to one of
+    the two interfaces. ``is_version`` marks the option for the version of the target; ``is_required`` a flag
+    that must be given.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Option(NamedTuple):
         return not self.targets or target in self.targets
 
     def help_text(self) -> str:
-        """The help with what holds of all options of the kind: repetition, the default."""
+        """Returns the help text, with notes on repetition and the default."""
         repeated = " May be repeated." if self.kind == "entries" else ""
         about = ["|".join(self.choices)] if self.choices else []
         about += [f"default: {self.default_text}"] if self.default_text else []

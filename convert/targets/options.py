@@ -35,10 +35,10 @@ class Integers(NamedTuple):
     """Options of integer files.
 
     ``activations`` is "int8" or "int16" for TFLite, "uint8", "int8", "uint16" or "int16" for ONNX;
-    ``io_type`` that of inputs and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` leaves
-    quantized operators without an integer kernel in float. ``wide_weights`` leaves weights of -128, which
-    TFLite does not allow. ``weight_type`` is "uint8" or "int8" for ONNX; "uint8" is for weights that kernels
-    of some processors would sum wrongly as int8. ``reduce_range`` has weights in seven bits.
+    ``io_type`` that of inputs and outputs: "int8", "uint8", "int16" or "float32". ``allow_float`` keeps
+    quantized operators without an integer kernel in float. ``wide_weights`` keeps weights of -128, which
+    TFLite does not allow. ``weight_type`` is "uint8" or "int8" for ONNX; "uint8" is for weights whose int8
+    sums would saturate on some processors. ``reduce_range`` quantizes weights to seven bits.
     """
 
     activations: IntegerType = "int8"
@@ -69,15 +69,14 @@ class Parameters(NamedTuple):
 class TargetOptions(NamedTuple):
     """The target, its version, and the layout of inputs and outputs.
 
-    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or the number of
-    the Caffe dialect.
-    ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
-    "source"; only TFLite has the choice. ``io_layouts`` are the orders of single inputs and outputs, as
-    pairs of name and order. ``integers`` asks for the source's quantization in the model itself.
-    ``keep_int64`` leaves integers in TFLite as wide as the source has them. ``parameters`` requests the
-    quantization in a file of its own. ``weights`` stores large weights as "float16" or "int8".
-    ``external_data`` stores the weights of ONNX files in a second file; ``value_info`` stores the types of
-    intermediate results. ``own`` are the options that the target itself declares, by name.
+    ``version`` is the ONNX opset, the minor number N of the TFLite runtime 2.N, or the number of the Caffe
+    dialect. ``io_layout`` is "nhwc" (rank-4 inputs and outputs of models with spatial ops channels-last) or
+    "source"; only TFLite has the choice. ``io_layouts`` are the layouts of single inputs and outputs, as
+    pairs of name and layout. ``integers`` requests a quantized model. ``keep_int64`` keeps int64 tensors in
+    TFLite. ``parameters`` requests the quantization parameters in a separate file. ``weights`` stores large
+    weights as "float16" or "int8". ``external_data`` stores the weights of ONNX files in a second file;
+    ``value_info`` stores the types of intermediate results. ``own`` are the options that the target itself
+    declares, by name.
     """
 
     target: str

@@ -1,6 +1,7 @@
-"""The targets by name: ours, and those of packages with entry points in the group ``tmconvert.targets``.
+"""The targets by name: the built-in ones, and those of packages with entry points in the group
+``tmconvert.targets``.
 
-A module is imported when its target is first asked for.
+A module is imported when its target is first requested.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def target_version(target: str, version: int | str | None) -> int:
 
 
 def passes_for(options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
-    """Fresh passes for one conversion, in order."""
+    """Returns new passes for one conversion, in order."""
     return target_named(options.target).passes(options, catalogue)
 
 

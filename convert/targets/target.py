@@ -1,8 +1,8 @@
 """Base classes of targets: versions, passes, lowering, encodings, files and runtimes.
 
-``conversion/pipeline.py`` runs the stages of a conversion and knows no target by name; all that is special to
-one is a method here, which ``targets/onnx``, ``targets/tflite`` and ``targets/caffe`` override.
-docs/development/add-a-target.md shows how a package of its own adds another.
+``conversion/pipeline.py`` runs the stages of a conversion, and contains no code for a specific target; the
+differences are methods of these classes, which ``targets/onnx``, ``targets/tflite`` and ``targets/caffe``
+override. docs/development/add-a-target.md shows how another package adds a target.
 """
 
 from __future__ import annotations
@@ -85,16 +85,16 @@ class Target(ABC):
 
     ``name`` is that of the command and of the symbolics (``@op.onnx``), ``title`` the one for messages.
     ``suffixes`` are those of its files, the structure's first. ``runtime_package`` is what pip installs to
-    verify files. ``operator_word`` is what the format calls an operator.
-    ``version_label`` is what messages write before a version (``title`` if it is empty);
-    ``has_ordered_versions`` says that each version has the operators of those before it.
-    ``drops_low_ranks`` says that its runtimes do not keep ranks below 2, ``names_constants`` that its files
-    have names for constants. Results of the operators ``keeps_qparams`` have the quantization parameters of
-    their operands. Operands of the operators ``clamps_at_zero`` may have those of the results: as 0 is exact
-    under all parameters, max(round(x), 0) is round(max(x, 0)). ``weight_axes`` are the operators with weights
-    that are quantized in integers, and the axis of their output channels.
-    ``options`` are those that this target alone has, in addition to those of all targets. The built-in
-    targets declare theirs in ``conversion/options.py``, so that help texts are shown without loading them.
+    verify files. ``operator_word`` is what the format calls an operator. ``version_label`` is what messages
+    write before a version (``title`` if it is empty); ``has_ordered_versions`` states that each version has
+    the operators of those before it, ``drops_low_ranks`` that its runtimes do not keep ranks below 2,
+    ``names_constants`` that its files have names for constants. Results of the operators ``keeps_qparams``
+    have the quantization parameters of their operands. Operands of the operators ``clamps_at_zero`` may have
+    those of the results: as 0 is exact under all parameters, max(round(x), 0) is round(max(x, 0)).
+    ``weight_axes`` are the operators with weights that are quantized in integers, and the axis of their
+    output channels. ``options`` are those that this target alone has, in addition to those of all targets.
+    The built-in targets declare theirs in ``conversion/options.py``, so that help texts are shown without
+    loading them.
     """
 
     name: ClassVar[str]
@@ -129,14 +129,14 @@ class Target(ABC):
         return ()
 
     def default_options(self, version: int | str | None = None) -> TargetOptions:
-        """The options of a conversion to ``version`` for which nothing else was chosen. Raises UsageError."""
+        """Returns the default options of a conversion to ``version``. Raises UsageError."""
         return TargetOptions(self.name, self.version_number(version), self.default_io_layout)
 
     def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
         """The options of a conversion, of all options by name; single values were checked.
 
         By default, values of ``options`` are stored by name in ``TargetOptions.own``. Raises UsageError
-        TM6001 for a version, TM6002 for values that do not go together.
+        TM6001 for a version, TM6002 for values that exclude each other.
         """
         version = next((given[option.name] for option in self.options if option.is_version), None)
         own = {option.name: given[option.name] for option in self.options if not option.is_version}
@@ -177,11 +177,13 @@ class Target(ABC):
     # ---- writing
 
     def output_paths(self, given: Sequence[Path]) -> tuple[Path, ...]:
-        """The files that are always written, where these are given. Raises UsageError TM6002."""
+        """Returns the paths of the files that are always written, from the paths that the user passed. Raises
+        UsageError TM6002.
+        """
         return tuple(given)
 
     def further_paths(self, paths: Sequence[Path]) -> tuple[Path, ...]:
-        """The files that are written besides ``paths`` where that is needed."""
+        """Returns the paths of files that may be written in addition to ``paths``."""
         return ()
 
     def files(self, graph: TargetGraph, paths: Sequence[Path], options: TargetOptions) -> list[Path]:
@@ -245,7 +247,7 @@ class Target(ABC):
         return None
 
     def start_runtime(self) -> None:  # noqa: B027 (nothing to start is the default)
-        """Starts in the background what a later run of ``runtime`` would wait for."""
+        """Starts in the background the process that a later run of ``runtime`` needs."""
 
 
 def without_scales() -> UsageError:

@@ -1,1 +1,1 @@
-"""Python code of PyTorch for a graph: modules that train, and packages that need torch alone."""
+"""Generates PyTorch code for a graph: trainable modules, and packages that need only torch."""

@@ -40,7 +40,7 @@ class Scope:
 
 
 class Call:
-    """One call of an op, whose arguments it gives as values or as text."""
+    """One call of an op; its arguments can be read as values or as text."""
 
     def __init__(self, expr: CallFunction, op: Op, scope: Scope) -> None:
         self.expr, self.op, self.scope = expr, op, scope
@@ -48,7 +48,7 @@ class Call:
         self.takes_numbers = expr.function in TAKE_NUMBERS
 
     def text(self, name: str, *, spread: bool = False) -> str:
-        """Returns an argument as text; ``spread`` leaves the parentheses of a list away."""
+        """Returns an argument as text; ``spread`` omits the parentheses of a list."""
         value = self.values[name]
         if name == "dtype":
             return dtype_text(value)
@@ -82,7 +82,9 @@ class Call:
         return same and (name != "x" or is_operator)
 
     def size(self, size: Dim) -> str:
-        """Returns a symbolic size: where an operand has it as an extent, that; else by its symbols."""
+        """Returns a symbolic size as the extent of an operand, if one has it; else as an expression of its
+        symbols.
+        """
         for node in self.expr.inputs:
             if isinstance(node, TensorNode) and node in self.scope.nodes:
                 for axis, extent in enumerate(node.shape or ()):

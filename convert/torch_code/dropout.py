@@ -1,4 +1,4 @@
-"""Dropout, which conversions leave out: generated code has it again, for training."""
+"""Restores dropout, which conversions omit, in generated code, for training."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ dropout = Op(
 
 
 def use_dropped(graph: InternalGraph) -> None:
-    """Makes the calls after a dropout module take its result.
+    """Makes the calls after a dropout module use its result.
 
-    In evaluation mode PyTorch's dropout returns its operand itself, so that a trace cannot tell which of the
-    two later calls took. What takes the operand after the dropout counts as taking the result.
+    In evaluation mode PyTorch's dropout returns its operand itself, so that a trace does not show which of
+    the two later calls use. Calls after the dropout that use its operand are assumed to use its result.
     """
     order = {expr: place for place, expr in enumerate(graph)}
     for expr, place in order.items():

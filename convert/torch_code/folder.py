@@ -62,7 +62,7 @@ def write_folder(
 ) -> Code:
     """Writes the package ``folder`` and returns its code. Raises UsageError, UnsupportedError, WriteError.
 
-    The folder appears with all of its files or not at all; one that exists is refused.
+    The folder is written with all of its files or not at all; an existing folder is an error.
     """
     if class_name is not None and not _is_class_name(class_name):
         raise UsageError(

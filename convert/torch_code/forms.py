@@ -1,10 +1,9 @@
-"""How each op of the catalogue is written in PyTorch.
+"""Maps each op of the catalogue to an expression in PyTorch.
 
 The rule: ``aten::name`` is ``torch.name``, with the arguments of the op's signature in order, without those
-that have their default. This table has the exceptions. A text without braces is another name of the
-function; one with braces is the whole expression, where ``{x}`` is an argument of the op.
-``calls.py`` has the ops for which no text does; ``runtime_functions.py`` the functions whose names begin
-with ``_``.
+that have their default. This table has the exceptions. A text without braces is another name of the function;
+one with braces is the whole expression, where ``{x}`` is an argument of the op. ``calls.py`` has the ops that
+need code; ``runtime_functions.py`` the functions whose names begin with ``_``.
 """
 
 from __future__ import annotations
@@ -165,7 +164,7 @@ NAMESPACES = {"linalg_": "torch.linalg.", "special_": "torch.special."}
 
 
 def text_of(op: str) -> str | None:
-    """Returns the text of an op, by the table or by the rule; None for ops of ours without one."""
+    """Returns the text of an op, by the table or by the rule; None for ``tm::`` ops without one."""
     if op in TEXTS:
         return TEXTS[op]
     namespace, _, name = op.partition("::")

@@ -1,4 +1,4 @@
-"""Which calls of ops are modules of ``torch.nn``: those whose tensors are all that their module holds."""
+"""Maps calls of ops to modules of ``torch.nn``: calls whose parameters are all tensors of their module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class ModuleForm(NamedTuple):
     """A class of ``torch.nn`` for an op: its tensors by argument of the op, and its constructor.
 
     ``operand`` is the argument that ``forward`` takes; ``optional`` tensors may be None. ``make`` returns the
-    name of the class, positional and keyword arguments; None where the call is no such module.
+    name of the class, positional and keyword arguments; None if the call does not correspond to such a
+    module.
     """
 
     tensors: Mapping[str, str]
@@ -131,7 +132,7 @@ def module_call(
 ) -> tuple[str, ...] | None:
     """Returns the path of the module of ``torch.nn`` that computes the call, if one does.
 
-    The module that holds the tensors becomes one of that class at the first such call.
+    The module that holds the tensors becomes a module of that class at the first such call.
     """
     form = FORMS.get(expr.function)
     if form is None:

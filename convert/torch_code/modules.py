@@ -58,8 +58,8 @@ class Holder:
 class ModuleTree:
     """The modules of a model by path, for the constants of a graph.
 
-    ``paths`` has, by node of a constant, the path of its tensor; ``aliases`` are paths of tensors and
-    modules that are others again, with these.
+    ``paths`` has, by node of a constant, the path of its tensor; ``aliases`` maps the further paths of shared
+    tensors and modules to their first paths.
     """
 
     def __init__(self, module: TracedModule, graph: InternalGraph) -> None:
@@ -160,7 +160,7 @@ class ModuleTree:
             del holder.slots[path[-1]]
 
     def prune(self, called: Iterable[tuple[str, ...]]) -> None:
-        """Removes the modules that hold nothing and that nothing calls."""
+        """Removes the modules without contents that are not called."""
         named = [*self.aliases.values(), *(path[:-1] for path in self.aliases), *called]
         kept = {path[:end] for path in named for end in range(len(path) + 1)}
         for path, holder in reversed(list(self.walk())):
@@ -175,7 +175,7 @@ class ModuleTree:
                 del parent.children[path[-1]]
 
     def walk(self) -> Iterator[tuple[tuple[str, ...], Holder]]:
-        """Yields all modules with their paths, holders before what they hold."""
+        """Yields all modules with their paths, parents before children."""
         stack: list[tuple[tuple[str, ...], Holder]] = [((), self.root)]
         while stack:
             path, holder = stack.pop()

@@ -83,7 +83,7 @@ def attribute_name(name: str, taken: Collection[str]) -> str:
 
 
 class Names:
-    """Names in use: of each that is requested a variant that is free."""
+    """Generates unique names: a requested name, or a variant of it that is not in use."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = {*_RESERVED, *taken}

@@ -1,4 +1,4 @@
-"""The graph that code is generated from: in ops of the catalogue, with parameters as they are trained."""
+"""Prepares the graph from which code is generated: in ops of the catalogue, with trainable parameters."""
 
 from __future__ import annotations
 

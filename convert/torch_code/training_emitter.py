@@ -1,4 +1,4 @@
-"""Emits a graph whose parameters can be trained: nothing of them is folded, and rounding is explicit."""
+"""Emits a graph with trainable parameters: calls on them are not folded, and rounding is explicit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAKE_QUANTIZE = (
 
 
 class TrainingEmitter(GraphEmitter):
-    """Leaves what is computed from parameters in the graph, and quantizes by calls.
+    """Keeps calls on parameters in the graph, and emits quantization as calls.
 
     The calls are those of PyTorch, which round halves to even: a value that MegEngine rounds away from zero
     may differ by one step.

@@ -16,7 +16,7 @@ from tmconvert.transform.normal_form import normal_form, take_example
 def parse_model(text: str, weights: TracedModule, catalogue: Mapping[str, Op]) -> TracedModule:
     """Reads the text form of a model whose weights are those of another one. Raises LoadError TM1101.
 
-    Raises GraphError for a graph whose types do not fit.
+    Raises GraphError for a graph with inconsistent types.
     """
     graph = parse_graph(text, graph_constants(normal_form(weights, catalogue)))
     verify_graph(graph, catalogue)

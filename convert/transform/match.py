@@ -36,12 +36,12 @@ ANY = Wildcard()
 
 @dataclass
 class Match:
-    """One match: the values and calls of a graph that a pattern stands for.
+    """One match: the values and calls of a graph that match a pattern.
 
     ``nodes_map`` has, for each node of the pattern, the node of the graph, or the constant that an input of
     the pattern matched. ``anchor`` is the first result, ``exprs`` are the matched calls in the order of the
-    pattern; ``replacements`` are the new nodes, once they have replaced it. ``match["x"]`` is what the input
-    ``x`` of the pattern matched.
+    pattern; ``replacements`` are the new nodes, once they have replaced it. ``match["x"]`` is the node or
+    constant that the input ``x`` of the pattern matched.
     """
 
     pattern: InternalGraph
@@ -59,7 +59,7 @@ class Match:
 
     @property
     def placeholder_nodes(self) -> list[Any]:
-        """Returns what the inputs of the pattern matched, in order."""
+        """Returns the nodes or constants that the inputs of the pattern matched, in order."""
         return [self.nodes_map.get(node) for node in value_inputs(self.pattern)]
 
     @property
@@ -90,8 +90,9 @@ def find_matches(
 ) -> list[Match]:
     """Returns the matches of ``pattern``, the first in order of execution where two overlap.
 
-    Each call of the graph is compared with the call that gives the first result of the pattern, so the time
-    is linear in the size of the graph. A match whose inner values are used elsewhere is left out.
+    Each call of the graph is compared with the call that computes the first result of the pattern, so the
+    time is linear in the size of the graph. A match is omitted if calls outside of it use its intermediate
+    values.
     """
     anchors = _anchors(pattern)
     found: list[Match] = []
@@ -214,7 +215,7 @@ class _Comparison:
         self.inputs = set(match.pattern.inputs)
 
     def is_same(self, pattern: Expr, expr: Expr) -> bool:
-        """Whether a call is that of the pattern, with all before it."""
+        """Whether a call, and all calls before it, match those of the pattern."""
         known = self.match.calls.get(pattern)
         if known is not None:
             return known is expr

@@ -1,4 +1,4 @@
-"""Models in ATen-style ops: as a graph that passes work on, and as a module again."""
+"""Converts models to graphs of ATen-style ops, on which passes work, and back to modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Work = Callable[[InternalGraph], None]
 
 
 class RoundingEmitter(GraphEmitter):
-    """Rounds the constants that the source fake-quantizes, as it does: a model in ops runs as its source."""
+    """Rounds the constants that the source fake-quantizes, so that the model in ops computes what its source
+    does.
+    """
 
     def quantized(
         self, value: TensorNode, qparams: QParams, rounded: Rounding | None = fake_quantize
@@ -44,7 +46,7 @@ def is_normalized(module: TracedModule) -> bool:
 def normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalGraph:
     """Returns a new graph of ATen-style ops that computes what a model does, at the sizes of its example.
 
-    Raises UnsupportedError TM2003 for calls that no op expresses.
+    Raises UnsupportedError TM2003 for unsupported calls.
     """
     if module.graph is None:
         raise UsageError("TM6004", f"{module!r} has no graph to transform")
@@ -62,16 +64,16 @@ def normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalGr
 
 
 def eliminate_dead_code(graph: InternalGraph) -> None:
-    """Removes what no output is computed from."""
+    """Removes all calls on which no output depends."""
     EliminateDeadCode().run(graph)
 
 
 def transformed(
     module: TracedModule, catalogue: Mapping[str, Op], work: Work, *, keeps_outputs: bool
 ) -> TracedModule:
-    """Returns a model in ATen-style ops whose graph is what ``work`` makes of that of ``module``.
+    """Returns a model in ATen-style ops with the graph of ``module`` after ``work``.
 
-    Dynamic sizes stay where no constant depends on them; notes name the others. With ``keeps_outputs`` the
+    Sizes stay dynamic if no constant depends on them; notes list the others. With ``keeps_outputs`` the
     outputs of the source framework are still the reference.
     """
     graph = normal_form(module, catalogue)
@@ -84,7 +86,7 @@ def transformed(
 
 
 def take_example(made: TracedModule, source: TracedModule, *, keeps_outputs: bool) -> None:
-    """Gives a model the example of the model that it was made from."""
+    """Copies the example of a model to the model that was made from it."""
     example = source.example
     if example is not None:
         made.example = example if keeps_outputs else example._replace(outputs=None)

@@ -32,9 +32,9 @@ Function = Callable[..., Any]
 class PatternCalls:
     """The ``g`` of a pattern: records calls without types.
 
-    ``g.call`` takes ops of the catalogue, by their signature: an attribute that is left out has its default,
-    ``...`` as the last argument stands for any values of all that follow, ``g.any`` for one value. Other
-    names are functions in the words of the source.
+    ``g.call`` takes ops of the catalogue, by their signature: an omitted attribute has its default, ``...``
+    as the last argument matches any values of all that follow, ``g.any`` any value. Other names are functions
+    of the source framework.
     """
 
     any = ANY
@@ -67,7 +67,7 @@ class PatternCalls:
         )
 
     def constant(self, value: Any, dtype: Any = None) -> TensorNode:
-        """Returns a constant; one of a single element matches each that has it everywhere."""
+        """Returns a constant; one of a single element matches every constant whose elements all equal it."""
         array = np.asarray(value, dtype)
         node = TensorNode(self.graph.free_name("constant"), array.shape, array.dtype)
         self.graph.insert(Constant(array, result=node))
@@ -79,7 +79,7 @@ class PatternCalls:
         return nodes[0] if results == 1 else nodes
 
     def record(self, expr: Any) -> Any:
-        """Returns the result of a call that has none yet."""
+        """Records a call, and returns its result."""
         node = TensorNode(self.graph.free_name("v"))
         self.graph.insert(expr.like(expr.args, expr.kwargs, node))
         return node

@@ -44,9 +44,10 @@ def replace_in_model(
     match_filters: Sequence[MatchFilter],
     catalogue: Mapping[str, Op],
 ) -> list[Match]:
-    """Replaces matches in all graphs of a model; one in ATen-style ops converts the model to these.
+    """Replaces matches in all graphs of a model; a pattern of ATen-style ops converts the model to these
+    first.
 
-    Nothing is changed where an error is raised.
+    On an error the model is unchanged.
     """
     wanted = _users(lambda: pattern_of(pattern, catalogue), "pattern")
     match_filters = [partial(_filtered, each) for each in match_filters]
@@ -312,7 +313,7 @@ def _users(call: Callable[[], Any], what: str) -> Any:
 
 
 def become(module: TracedModule, made: TracedModule) -> None:
-    """Makes a model that which was made from it, in place."""
+    """Replaces the content of a model by that of another one, in place."""
     assert made.graph is not None
     module.clear_watch_points()
     module.clear_end_points()

@@ -27,7 +27,7 @@ def run_model(module: TracedModule, inputs: Inputs, watch: Sequence[str] = ()) -
     """Returns the outputs by their names in written files, and the watched values by their names.
 
     ``watch`` are names of nodes, after the path of their submodule, or patterns of such names. Raises
-    UsageError TM6003, TM6011, TM6014 for inputs that do not fit, TM6050 for a name that no value has.
+    UsageError TM6003, TM6011, TM6014 for inputs that do not match the model, TM6050 for an unknown name.
     """
     if module.graph is None:
         raise UsageError("TM6004", f"{module!r} has no graph to run")

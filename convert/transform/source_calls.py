@@ -1,4 +1,4 @@
-"""Inserts replacements in the words of a source into its graph."""
+"""Inserts replacements of source calls into a source graph."""
 
 from __future__ import annotations
 

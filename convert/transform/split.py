@@ -50,7 +50,7 @@ class _Part:
         self.calls: list[Expr] = []
 
     def taken(self) -> list[Node]:
-        """Returns the values of other parts and of the model that the calls take, in order."""
+        """Returns the values of other parts and inputs of the model that the calls use, in order."""
         own = {node for call in self.calls for node in call.outputs}
         nodes = [node for call in self.calls for node in call.inputs if node not in own]
         return [node for node in dict.fromkeys(nodes) if not isinstance(node.expr, (GetAttr, Constant))]

@@ -194,10 +194,11 @@ class Insertion:
         base = _name_of(expr)
 
         def node(value: Any) -> Any:
-            type_ = value.type if isinstance(value, TensorNode) else getattr(value, "dtype", None)
-            if type_ is None:
+            if isinstance(value, TensorNode):
+                type_ = value.type
+            elif getattr(value, "dtype", None) is None:
                 return value
-            if not isinstance(type_, TensorType):
+            else:
                 type_ = TensorType(value.dtype, value.shape)
             shape = static_shape(type_.shape, None)
             return TensorNode(self.graph.free_name(base), shape, type_.dtype, qparams=value.qparams)

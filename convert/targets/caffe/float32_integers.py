@@ -49,7 +49,7 @@ def inexact_constants(graph: InternalGraph) -> Iterator[Unsupported]:
     """Yields the calls with constants that float32 does not hold, and outputs that such a constant may reach.
 
     The limit of an integer type is the start of a minimum or maximum. In float32 it is rounded away from 0,
-    still beyond all integers that a blob holds exactly, so a minimum or maximum may use it.
+    and stays beyond all integers that a blob represents exactly, so a minimum or maximum may use it.
     """
     limits: dict[Node, int] = {}  # tensors in which the limit of an integer type may be
     found: dict[Node, int] = {}

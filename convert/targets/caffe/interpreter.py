@@ -13,7 +13,7 @@ from tmconvert.targets.caffe.net import Net, NetLayer, input_shapes
 def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:
     """Returns the blobs ``outputs`` after the last layer, as float32.
 
-    Raises: ValueError for a net that is not sound, KeyError for a blob that there is not.
+    Raises: ValueError for an invalid net, KeyError for an unknown blob.
     """
     blobs: dict[str, np.ndarray] = {}
     for layer in net.layers:

@@ -19,7 +19,7 @@ SECONDS = 300
 
 
 class MnnRuntime:
-    """MNN's converter for Caffe, and what it makes of the net, on the CPU."""
+    """Converts Caffe nets with MNN's converter, and runs the result in MNN on the CPU."""
 
     name = "MNN"
 

@@ -1,8 +1,8 @@
 """The process that ``MnnRuntime`` starts, since a net that MNN cannot read ends the process.
 
-Its arguments are FOLDER CAFFEMODEL OUTPUT ...
-FOLDER has ``inputs.npz`` and for the output of number I the net ``I.prototxt``; its array becomes ``I.npy``.
-The converter is called as a function: MNN's own command would report to its makers.
+Its arguments are FOLDER CAFFEMODEL OUTPUT ... FOLDER has ``inputs.npz`` and for the output of number I the
+net ``I.prototxt``; its array becomes ``I.npy``. The converter is called as a function, since MNN's command
+sends telemetry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The numbers of a layer that rules of dialects are about, by the names that rules use."""
+"""Quantities of a layer that rules of dialects limit, by the names in these rules."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ TEST = 1  # the number of the phase in which nets are run
 def caffe_tops(prototxt: Path) -> dict[str, tuple[str, int]]:
     """Returns for each blob the layer that last writes it, and which of its tops it is.
 
-    Parameters that our schema does not know (a vendor's) are passed over.
-    Raises: text_format.ParseError when the file is not a net in text form.
+    Parameters that are not in the schema, such as those of a vendor, are ignored. Raises:
+    text_format.ParseError when the file is not a net in text form.
     """
     net = schema().NetParameter()
     text_format.Parse(prototxt.read_text("utf-8"), net, allow_unknown_field=True)
@@ -55,8 +55,8 @@ def dialects_of(prototxt: Path) -> list[str]:
 def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvlc") -> Net:
     """The net as it is run (layers for training alone are left out), with its weights where these are given.
 
-    Raises: LoadError TM1016 when a file is no net of this dialect, or a layer with weights is in the text
-    alone.
+    Raises: LoadError TM1016 when a file is not a net of this dialect, or the caffemodel lacks a layer with
+    weights.
     """
     text = schema(dialect).NetParameter()
     try:

@@ -82,7 +82,7 @@ class NumpyCaffeRuntime:
 def caffe_runtime(prototxt: Path | None = None) -> Runtime:
     """Returns OpenCV for a net that it supports; else MNN if that does.
 
-    The definitions of the layers are always at hand.
+    Without either, the nets are run by the definitions of the layers.
     """
     has_opencv = importlib.util.find_spec("cv2") is not None
     if has_opencv and (prototxt is None or _opencv_runs(prototxt)):

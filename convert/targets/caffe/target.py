@@ -113,7 +113,7 @@ class CaffeTarget(Target):
     def check(self, graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
         """Returns the limits that no document confirms and the net exceeds.
 
-        Raises UnsupportedError TM2019 for confirmed ones, InternalError TM9001 for a net that is not sound.
+        Raises UnsupportedError TM2019 for confirmed ones, InternalError TM9001 for an invalid net.
         """
         found = self._violations_of_file(graph, paths[0])
         broken = [violation for violation in found if violation.confirmed]

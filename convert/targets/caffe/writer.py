@@ -39,12 +39,12 @@ _CLASSES: dict[int, tuple[type, ...]] = {
 def write_caffe(graph: TargetGraph, prototxt: BinaryIO, caffemodel: BinaryIO) -> None:
     """Write ``graph`` as a net and its weights, both in Caffe's own format, in the dialect ``graph.version``.
 
-    Layers: one "Input" for each graph input, then the operators, then what brings outputs under their
-    names: a "Split" for an output that is an input or two outputs, a "Parameter" for a constant.
-    Blobs: float32 whatever the constant's dtype, only in the caffemodel. Numbers and booleans equal
-    to the schema's default are left out. The options of the conversion (``graph.metadata``) are a comment.
-    Raises: InternalError TM9001 when the graph does not fit Caffe; WriteError TM5002 when the weights
-    are above the 2 GiB that protobuf can hold. Either comes before the first byte is written.
+    Layers: one "Input" for each graph input, then the operators, then layers that give outputs their names: a
+    "Split" for an output that is also an input or another output, a "Parameter" for a constant. Blobs:
+    float32 whatever the constant's dtype, only in the caffemodel. Numbers and booleans equal to the schema's
+    default are left out. The options of the conversion (``graph.metadata``) are a comment. Raises:
+    InternalError TM9001 when the graph does not fit Caffe; WriteError TM5002 when the weights are above the 2
+    GiB that protobuf can hold. Either comes before the first byte is written.
     """
     operators = [*graph.operators, *_output_layers(graph)]
     _check_names(graph, operators)

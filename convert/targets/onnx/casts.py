@@ -1,8 +1,8 @@
 """Inserts casts around ONNX operators that do not support the element types of their operands.
 
-An operator that takes no int32 at opset 7, say, computes in float64, which holds every int32, and its
-result is cast back. Which inputs and outputs share a type, and what each type may be, says the
-table ``element_types.py``, made from the standard and from what releases of ONNX Runtime run.
+An operator that takes no int32 at opset 7, say, computes in float64, which holds every int32, and its result
+is cast back. The table in ``element_types.py`` states which inputs and outputs share a type, and which types
+are allowed; it is generated from the standard and measurements of ONNX Runtime releases.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Form(NamedTuple):
     """The type constraints of an operator from an opset on.
 
     ``inputs`` and ``outputs`` are type variables, or names of types; the last one of each repeats.
-    ``allowed`` and ``runs`` are letters by type variable: what the standard takes, and ONNX Runtime.
+    ``allowed`` and ``runs`` are letters by type variable: the types in the standard, and those with kernels
+    in ONNX Runtime.
     """
 
     since: int

@@ -1,8 +1,7 @@
 """Stores the weights of an ONNX model in a separate file.
 
-The model says of each tensor: location (the file's name), offset and length. Offsets are multiples of the
-page size, so that runtimes can map the weights into memory.
-Source: ONNX's docs/ExternalData.md.
+The model stores for each tensor: location (the file's name), offset and length. Offsets are multiples of the
+page size, so that runtimes can map the weights into memory. Source: ONNX's docs/ExternalData.md.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def stored_type(qparams: QParams, opset: int, *, is_weight: bool = False) -> str
 def activation_qparams(name: str, qparams: QParams, requested: str, opset: int) -> QParams:
     """Returns the QParams of an activation in the requested type, or in 16 bits where the source has them.
 
-    On eight bits for eight the QParams stay, with another zero point; in 16 bits a step of eight is 256.
-    Raises Refusal, which calls the tensor ``name``.
+    Between 8-bit types only the zero point changes; in 16 bits one step of an 8-bit type becomes 256 steps.
+    Raises Refusal, whose message names the tensor ``name``.
     """
     found = stored_type(qparams, _NEWEST)
     if found is None or len(qparams.scale) != 1:
@@ -75,8 +75,8 @@ def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
     """Whether x86 kernels without VNNI may overflow for sums of products with int8 ``weights``.
 
     They add two products of an unsigned and a signed byte in 16 bits (``vpmaddubsw``), which hold all sums of
-    weights from -64 to 64. ``activations`` are those of the other operand, None where it may be any byte:
-    of int8 kernels make uint8, 128 more. What has 16 bits is computed in float.
+    weights from -64 to 64. ``activations`` are the QParams of the other operand, None if it may have all
+    values of a byte; kernels convert int8 to uint8 by adding 128. Operands of 16 bits are computed in float.
     """
     largest = 255
     if activations is not None and activations.dtype.endswith("8"):

@@ -11,7 +11,8 @@ def missing_kernels(graph: TargetGraph) -> list[str]:
     """Returns a line for each operator and element type without kernel, with the number of nodes and the
     first one.
 
-    The standard takes these types, so the file is valid; some are exact in no other type, as float64.
+    The standard takes these types, so the file is valid; some of these, such as float64, have no exact
+    alternative.
     """
     assert isinstance(graph.version, int)
     found: dict[tuple[str, str], list[str]] = {}

@@ -1,9 +1,9 @@
 """ONNX quantization by QuantizeLinear/DequantizeLinear pairs at the positions that ONNX Runtime fuses.
 
 Every tensor to which the source gives QParams is quantized with them after the operator that makes it;
-weights are integers in front of a DequantizeLinear, biases 32-bit integers at the scale of the products. An
-operator that only picks or moves elements stands between two pairs with the same QParams, and a ReLU does, so
-that what is in front of it becomes integers, too.
+weights are integers before a DequantizeLinear, biases 32-bit integers with the scale of the products.
+Operators that only select or move elements, and ReLU, are between two pairs with the same QParams, so that
+the operator before them is computed on integers, too.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _BIAS = (-(2**31), 2**31 - 1)
 class QdqGraph:
     """``graph`` with the pairs, and the QParams of each quantized tensor, by its name.
 
-    ``stored`` has the DequantizeLinear of each constant, the constant and its QParams, ``rounded`` that of
-    each other tensor, and the tensor. ``saturating`` are operators whose int8 weights some processors sum
-    wrongly.
+    ``stored`` has the DequantizeLinear of each constant, the constant and its QParams, ``rounded`` the
+    DequantizeLinear of each other tensor, and the tensor. ``saturating`` are operators with int8 weights
+    whose sums saturate on some processors.
     """
 
     graph: TargetGraph
@@ -68,10 +68,10 @@ REMEDY = "--weight-type uint8 is exact on every processor, --reduce-range quanti
 def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = "uint8") -> QdqGraph:
     """Returns a copy of ``graph`` with pairs, and activations as "uint8", "int8", "uint16" or "int16".
 
-    With the same QParams int8 and uint8 are the same numbers. ONNX Runtime has kernels for uint8 on every
-    processor; others want int8. What the source has in 16 bits stays in 16, of the sign asked for. Weights
-    that kernels might sum wrongly as int8 are uint8, unless ``weight_type`` is "int8". Raises Refusal for
-    what the opset of ``graph`` cannot say.
+    int8 and uint8 represent the same real values, with shifted zero points. ONNX Runtime has kernels for
+    uint8 on every processor; other runtimes require int8. Tensors of 16 bits in the source stay in 16 bits,
+    with the requested sign. Weights whose int8 sums might saturate are uint8, unless ``weight_type`` is
+    "int8". Raises Refusal for QParams that the opset of ``graph`` cannot express.
     """
     assert isinstance(graph.version, int)
     if graph.version < SINCE:

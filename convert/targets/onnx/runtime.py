@@ -25,7 +25,7 @@ _SWITCH = "ORT_DISABLE_TELEMETRY"  # read when the library is loaded, from relea
 def onnx_runtime() -> Any:
     """Imports ``onnxruntime`` with its telemetry disabled.
 
-    Telemetry stays as it is where the program imported the module before, or set the variable itself.
+    Telemetry is not changed if the program has already imported the module, or has set the variable itself.
     """
     if "onnxruntime" in sys.modules:
         return sys.modules["onnxruntime"]

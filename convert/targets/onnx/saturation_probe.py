@@ -11,7 +11,7 @@ _COUNT = 64  # of the products in a sum: kernels take several at a time
 def byte_products() -> tuple[bytes, dict[str, np.ndarray], np.ndarray]:
     """Returns a model of one MatMulInteger, its inputs, and its exact result ``y``.
 
-    All factors are the largest of uint8 and int8, so that two products are more than 16 bits hold.
+    All factors are the maxima of uint8 and int8, so that the sum of two products exceeds 16 bits.
     """
     helper, types = onnx.helper, onnx.TensorProto
     weight = np.full((_COUNT, _COUNT), 127, np.int8)

@@ -20,9 +20,9 @@ _sessions: dict[tuple[str, bool, bool], Any] = {}  # of the process that runs th
 class Session(OnnxRuntime):
     """A session that is kept for further inputs, until ``forget``.
 
-    As users run it, with default options, it fuses operators to integer kernels, some of which saturate on
-    some processors. With ``fuses`` off each operator is computed by itself, in float between the roundings.
-    With ``keeps_memory`` off it frees the memory of a run after it.
+    With default options, as users run it, operators are fused to integer kernels, some of which saturate on
+    some processors. Without ``fuses`` each operator is computed separately, in float between the
+    quantizations. With ``keeps_memory`` off it frees the memory of a run after it.
     """
 
     def __init__(self, *, fuses: bool = True, keeps_memory: bool = True) -> None:

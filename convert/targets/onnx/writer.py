@@ -1,7 +1,7 @@
 """Writes ONNX files.
 
-One ModelProto, with the weights in the file as ``raw_data``, or those above 1 KiB in a file beside it.
-The weights are streamed: memory in use does not grow with them. The same graph gives the same bytes.
+One ModelProto, with the weights in the file as ``raw_data``, or those above 1 KiB in a second file. The
+weights are streamed: memory in use does not grow with them. The same graph gives the same bytes.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def write_onnx(
 ) -> None:
     """Write ``graph`` to ``file`` as one ONNX model of opset ``graph.version``.
 
-    ``weights`` is an empty file for the constants above 1 KiB, to be found beside the model under
-    ``weights_name``. ``value_info`` stores the type and shape of every intermediate result.
-    ``graph.metadata`` becomes ``metadata_props``, its "doc_string" the model's own.
-    Raises: InternalError TM9001 when the graph does not fit the opset; WriteError TM5002 when the
-    model is above the 2 GiB that protobuf can hold. Either comes before the first byte is written.
+    ``weights`` is an empty file for the constants above 1 KiB, which the model refers to as ``weights_name``.
+    ``value_info`` stores the type and shape of every intermediate result. ``graph.metadata`` becomes
+    ``metadata_props``, its "doc_string" the model's own. Raises: InternalError TM9001 when the graph does not
+    fit the opset; WriteError TM5002 when the model is above the 2 GiB that protobuf can hold. Either comes
+    before the first byte is written.
     """
     layout = None if weights is None else ExternalLayout(weights_name, external_constants(graph))
     message = _model(graph, layout, value_info)

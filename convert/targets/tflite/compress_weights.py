@@ -1,8 +1,7 @@
 """Compresses TFLite weights: to float16, or to int8 in [-127, 127] with a scale per channel.
 
-Operators that have a kernel for int8 weights take them as they are (``dynamic_range.py``). A GATHER picks
-rows of the stored table. Any other operator has a DEQUANTIZE before it, which runtimes do once, and XNNPACK
-folds.
+Operators with a kernel for int8 weights read them directly (``dynamic_range.py``). A GATHER selects rows of
+the stored table. Any other operator has a DEQUANTIZE before it, which runtimes run once, and XNNPACK folds.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _SMALL = 1024
 class Compressed:
     """``graph`` is written; ``restored`` has the same weights as float32 constants.
 
-    ``stored`` are the weights that changed, as pairs of before and after. ``rounded`` are graphs as
-    ``restored`` that round activations where the kernels of ``graph`` do, the first in the same steps, the
-    others in larger ones. There are none where no kernel does.
+    ``stored`` are the weights that changed, as pairs of before and after. ``rounded`` are copies of
+    ``restored`` that quantize activations where the kernels of ``graph`` do, the first with the same steps,
+    the others with larger ones. It is empty if no kernel does.
     """
 
     graph: TargetGraph

@@ -1,9 +1,9 @@
 """Dynamic-range quantization: TFLite operators with int8 weights and float32 activations.
 
-The kernel rounds the activations as it runs, to 255 steps of their range with 0 among them: one range for
-each row of a product, and for each image of a convolution. In LiteRT 2.3 with XNNPACK that takes a third to a
-quarter of the time of float32. DEPTHWISE_CONV_2D is not here: XNNPACK leaves it to a kernel that takes
-seven times that of float32.
+The kernel quantizes the activations at run time, with 255 steps of their range, which includes 0: one range
+for each row of a product, and for each image of a convolution. In LiteRT 2.3 with XNNPACK that takes a third
+to a quarter of the time of float32. DEPTHWISE_CONV_2D is excluded: XNNPACK has no kernel for it, and LiteRT's
+own takes seven times as long as float32.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def with_rounded_activations(operator: Operator, steps: int) -> list[Operator]:
     weights.
 
     step = (max(x, 0) - min(x, 0)) / steps for each range, x' = round(x / step) * step. The kernel has
-    ``KERNEL_STEPS``; with a few less the places that x is rounded to lie elsewhere.
+    ``KERNEL_STEPS``; with a few less x is rounded to other values.
     """
     known = spec(operator.type).dynamic_range
     assert known is not None

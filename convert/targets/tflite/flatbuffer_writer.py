@@ -1,16 +1,16 @@
 """Writes flatbuffers with large byte vectors after the tables, as a stream.
 
-A flatbuffer points only forward, from a field to its vector, by the distance between them. So the
-tables can be built first, with holes for those distances, and the vectors follow them in the file:
-each a uint32 length, little-endian, and its bytes, which begin at a multiple of 16. A reader sees a
-flatbuffer like any other.
+A flatbuffer points only forward, from a field to its vector, by the distance between them. So the tables can
+be built first, with placeholders for these distances, and the vectors follow them in the file: each a uint32
+length, little-endian, and its bytes, which begin at a multiple of 16. A reader sees a flatbuffer like any
+other.
 
-The skeleton itself is built from its end to its beginning, since all that a table refers to lies behind
-it; places are distances from the end, which is a multiple of 16. Format: "FlatBuffers internals",
+The tables are built from the end of the file to its beginning, since a table is stored before all that it
+refers to; positions are distances from the end, which is a multiple of 16. Format: "FlatBuffers internals",
 flatbuffers.dev.
 
-A distance has 32 bits. What lies further off is said in another way: the place of bytes in the file and
-their number, in two fields of 64 bits (TFLite's Buffer has them). Such bytes follow the flatbuffer, too.
+A distance has 32 bits. Data beyond that range is referred to by its file offset and size, in two fields of 64
+bits (TFLite's Buffer has them). Such bytes follow the flatbuffer, too.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Shape(NamedTuple):
     @staticmethod
     @cache
     def of(fields: tuple[tuple[int, str], ...]) -> _Shape:
-        """For fields given by slot and kind."""
+        """Returns a writer for fields given by slot and kind."""
         letters = [_KINDS[kind][0] for _, kind in fields]
         sizes = [_KINDS[kind][1] for _, kind in fields]
         order = sorted(range(len(fields)), key=lambda field: -sizes[field])

@@ -1,8 +1,8 @@
 """Pads possibly empty dimensions, since LiteRT rejects extents of 0.
 
-Such an operator is given one part more, and its result is cut to what was asked for. Measured with LiteRT
-2.3, operator by operator: SOFTMAX over nothing ends the process, XNNPACK refuses products of empty matrices,
-and makes up the height and the width of windows in no images.
+The operand of such an operator is padded by one slice, and its result is sliced to the requested shape.
+Measured with LiteRT 2.3 for each operator: SOFTMAX of an empty axis ends the process, XNNPACK rejects
+products of empty matrices, and returns wrong heights and widths for windows of an empty batch.
 """
 
 from __future__ import annotations

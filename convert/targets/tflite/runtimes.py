@@ -1,10 +1,10 @@
 """The oldest runtime that supports each version of each TFLite operator.
 
-Releases are TensorFlow's, then LiteRT's, which counts on: LiteRT 1.0 is 2.18, 1.1 is 2.19, 1.3 is 2.20,
-2.1 is 2.21 and 2.2 is 2.23. Source: LiteRT's runtime_version.cc, August 2026, corrected where a
-release did not have what it says. Each version of each operator was loaded in tflite-runtime 2.7 to
-2.14 and in ai-edge-litert 1.0 to 2.3; releases before 2.7 and from 2.15 to 2.17 could not be tried, nor
-which of 2.22 and 2.23 came with what LiteRT 2.2 added.
+Releases are TensorFlow's, then LiteRT's, with continued numbers: LiteRT 1.0 is 2.18, 1.1 is 2.19, 1.3 is
+2.20, 2.1 is 2.21 and 2.2 is 2.23. Source: LiteRT's runtime_version.cc, August 2026, corrected where
+measurements differ. Each version of each operator was loaded in tflite-runtime 2.7 to 2.14 and in
+ai-edge-litert 1.0 to 2.3; releases before 2.7 and from 2.15 to 2.17 could not be tested, nor could 2.22 be
+distinguished from 2.23 for the additions of LiteRT 2.2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ANY_PATCH = 999
 def minimum_runtime(versions: Mapping[str, int]) -> str:
     """The oldest release, such as "2.3.0", that runs these versions of these operators.
 
-    Versions without a known release are passed over, as LiteRT does; with none known it is empty.
+    Versions without a known release are ignored, as in LiteRT; without any known release the result is empty.
     """
     known = [release for type, version in versions.items() if (release := _release(type, version))]
     return ".".join(map(str, max(known))) if known else ""
@@ -34,7 +34,7 @@ def minimum_runtime(versions: Mapping[str, int]) -> str:
 def runtime_refusal(type: str, version: int, runtime: int) -> tuple[str, str] | None:
     """Returns (reason, help) if the runtime 2.``runtime`` does not support this version; else None.
 
-    The types of custom operators are none of TFLite's: whoever has their library runs them.
+    Types of custom operators are not checked, since their library defines them.
     """
     if not spec(type).releases:
         return None
@@ -94,7 +94,7 @@ def kernel_release(type: str, kind: str) -> int:
 def types_of(operator: Operator) -> str:
     """Returns the element types of an operator: "int8q,int32q>int8q", q where a tensor is quantized.
 
-    Neighbours of one type are one, whatever their number.
+    Consecutive tensors of one type appear once.
     """
     sides = (operator.inputs, operator.outputs)
     inputs, outputs = ([_type(value) for value in side if value is not None] for side in sides)

@@ -45,8 +45,8 @@ class OptionField(NamedTuple):
 
     ``kind`` is a number's type, "int32s", "float32s", "graph" or a key of ENUMS.
 
-    ``required`` marks a field whose default in the schema would be a silent mistake: a stride of 0,
-    a softmax's beta of 0. ``default`` is the stored number; such a value is not written.
+    ``required`` marks a field whose default in the schema would be wrong: a stride of 0, a softmax's beta of
+    0. ``default`` is the stored number; such a value is not written.
     """
 
     slot: int

@@ -48,12 +48,11 @@ _COMPARED = 64 * 1024
 def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
     """Writes ``graph`` to ``file`` as one TFLite model.
 
-    ``input_names`` and ``output_names`` are those of the signature "serving_default".
-    ``graph.metadata`` becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value
-    which nothing computes, at an input where its operator keeps a state, is a variable tensor.
-    Weights above 2 GiB follow the flatbuffer, which says where.
-    Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the tables and
-    small constants alone do not fit a flatbuffer. Either comes before the first byte is written.
+    ``input_names`` and ``output_names`` are those of the signature "serving_default". ``graph.metadata``
+    becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value without a producer at a
+    state input of an operator is a variable tensor. Weights above 2 GiB follow the flatbuffer, which stores
+    their offsets. Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the
+    tables and small constants alone do not fit a flatbuffer. Either comes before the first byte is written.
     """
     skeleton = FlatbufferWriter()
     buffers = _Buffers()

@@ -1,8 +1,8 @@
 """MNN, version 3: the Caffe layers that its converter reads and computes correctly.
 
 Source: MNN's caffe.proto (alibaba/MNN, tools/converter/source/caffe, commit 03bf389) for the fields; nets of
-one layer, converted and run in MNN 3.6.1, beside the definitions. Its proto has more types than these: of the
-rest some are lost in silence, and some compute something else.
+one layer, converted and run in MNN 3.6.1, and compared with the definitions. Its proto has more types; it
+drops some of these without an error, and computes others differently.
 """
 
 from __future__ import annotations

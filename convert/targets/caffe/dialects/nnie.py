@@ -1,11 +1,11 @@
 """NNIE: what HiSilicon's nnie_mapper reads for the cameras' chips of the Hi35xx family.
 
-The vendor's guide (HiSVP development guide, chapter 3) is not public. What is here of it is what is public of
-it: OpenHarmony's pages on the board Hi3516DV300 (taurus, 4.3) name layers that it adds, and how "Custom" and
-"Proposal" stand for those it lacks; notes of its users quote the list of layers (3.1.4) and the limits
-(3.1.6.2); and the tool says itself which order a Permute may have (Wulingtian/yolov5_onnx2caffe, issue 8).
-The field numbers come from the forks of Caffe that these layers are of, and no document confirms them: all
-but BVLC's are ``unconfirmed``, and so is each rule that says so.
+The vendor's guide (HiSVP development guide, chapter 3) is not public. This file follows public sources:
+OpenHarmony's pages on the board Hi3516DV300 (taurus, 4.3) name layers that it adds, and how "Custom" and
+"Proposal" replace those it lacks; notes of its users quote the list of layers (3.1.4) and the limits
+(3.1.6.2); and a message of the tool states which order a Permute may have (Wulingtian/yolov5_onnx2caffe,
+issue 8). The field numbers are those of the forks of Caffe that introduced the layers, and no document
+confirms them: all but BVLC's are ``unconfirmed``, as are some rules.
 """
 
 from __future__ import annotations

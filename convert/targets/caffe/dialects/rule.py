@@ -8,10 +8,9 @@ from typing import NamedTuple
 class Rule(NamedTuple):
     """A limit that a dialect sets.
 
-    ``layers`` are the types it is for (none: all), ``quantity`` a name of ``caffe/quantities.py``,
-    which says what the numbers are; each must lie within ``low`` and ``high``, or be ``among`` some.
-    ``help`` says what to do. ``confirmed`` is false for a limit that no document
-    confirms.
+    ``layers`` are the types to which it applies (empty: all), ``quantity`` a name in ``caffe/quantities.py``,
+    which computes the values; each must lie within ``low`` and ``high``, or be ``among`` some. ``help`` is
+    the remedy. ``confirmed`` is false for a limit that no document confirms.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Layers that compute each element from one, or from those at its place in several blobs."""
+"""Elementwise layers of one or several blobs."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ ACROSS_CHANNELS = 0  # NormRegion
 
 @dataclass(frozen=True)
 class Pool:
-    """Windows of a method over [H, W]; ``rounds_up`` counts one that only the beginning of fits."""
+    """Pooling windows over [H, W]; ``rounds_up`` includes the last window even if it is only partly
+    inside.
+    """
 
     method: int
     kernel: list[int]
@@ -26,10 +28,9 @@ class Pool:
     rounds_up: bool = True
 
     def counts(self, extents: tuple[int, ...]) -> list[int]:
-        """How many windows there are.
+        """Returns the number of windows per axis.
 
-        Where there is padding on any axis, a window that begins behind the image and the padding before
-        it is left out.
+        If any axis is padded, a window that begins after the image and its leading padding is omitted.
         """
         counts = []
         for extent, kernel, stride, pad in zip(extents, self.kernel, self.stride, self.pad, strict=True):

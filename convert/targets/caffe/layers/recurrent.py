@@ -1,9 +1,9 @@
 """LSTM and RNN: nets of their own, run once for each step of a sequence [T, N, ...].
 
-Bottoms: the sequence; marks [T, N], 0 where a sequence begins; a blob that every step sees, if there is a
-third; with ``expose_hidden`` the states before the first step, [1, N, H], which are then tops, too.
-Blobs: what multiplies the sequence, its bias, what multiplies the third bottom, what multiplies the state;
-an RNN has two more for its outputs. Source: BVLC's recurrent_layer.cpp, lstm_layer.cpp, rnn_layer.cpp.
+Bottoms: the sequence; markers [T, N], 0 where a sequence begins; optionally a static input of every step;
+with ``expose_hidden`` the states before the first step, [1, N, H], which are then tops, too. Blobs: the
+weight of the sequence, its bias, the weight of the third bottom, the weight of the state; an RNN has two more
+for its outputs. Source: BVLC's recurrent_layer.cpp, lstm_layer.cpp, rnn_layer.cpp.
 """
 
 from __future__ import annotations

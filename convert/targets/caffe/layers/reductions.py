@@ -1,4 +1,4 @@
-"""Layers that make one element, or the best ones, of many."""
+"""Reduction and ArgMax."""
 
 from __future__ import annotations
 

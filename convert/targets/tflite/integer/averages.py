@@ -1,11 +1,12 @@
 """Replaces averages by products where these are more accurate.
 
-An average of windows whose result has QParams of its own is a product of each channel with equal weights,
-which rounds once; the kernel of averages has one set of QParams, and another product would requantize to the
-other. An average over all positions and a following matrix product are one product.
+An average pooling whose result has other QParams than its operand becomes a depthwise convolution with equal
+weights, which rounds once; the kernel of average pooling has the same QParams for both, so that a
+requantization would follow. An average over all positions and a following matrix product are one product.
 
-The source does not round the average, which in eight bits would cost more than all else. W mean(x) is
-[W W ... W] / places times x, whose integers are those of W: exact, for weights of moderate size.
+The source does not round the average; in eight bits that rounding would be the largest error. W mean(x) is
+the product of [W W ... W] / positions with x, whose integers are those of W: exact, for weights of moderate
+size.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:
     """Returns the calls of ``source`` that stay in float although all their tensors have scales.
 
-    Operators that hand on tensors without QParams belong together. If one of these tensors is the source's,
-    that computes without scales there; what a call is made of in TFLite is none of its tensors.
+    Operators that are connected by tensors without QParams form a group. If one of these tensors exists in
+    the source, the source has no scales there, and the group is not reported; other tensors are intermediate
+    results of one call.
     """
     makers: dict[str, Expr | None] = {node.name: node.expr for node in source.inputs}
     makers |= {node.name: expr for expr in source for node in expr.outputs}

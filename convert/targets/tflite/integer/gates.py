@@ -1,7 +1,8 @@
 """Hard gates, relu6(x + 3) / 6 and x times it, as ADD and MUL with QParams for the clamp.
 
-What ADD gives RELU6 is in [0, 6], whatever x is: with a scale for just that range ADD saturates at both ends,
-and the product behind it is a rescaling. A lookup table would be exact, but NPUs and GPUs do not run it.
+The result of ADD and RELU6 is in [0, 6] for every x: with a scale for exactly that range ADD saturates at
+both ends, and the following product only rescales. A lookup table would be exact, but NPUs and GPUs do not
+run it.
 """
 
 from __future__ import annotations

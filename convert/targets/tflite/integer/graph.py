@@ -1,8 +1,8 @@
 """Converts a float TFLite graph with QParams to integers.
 
 Each operator with an integer kernel whose tensors have QParams works on integers; the others stay in float,
-between DEQUANTIZE and QUANTIZE. Where a kernel cannot give a tensor the QParams that the source gives it,
-a product with one does.
+between DEQUANTIZE and QUANTIZE. If a kernel cannot produce the QParams that a tensor has in the source, a
+multiplication by one requantizes it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def in_integers(
     """Returns a copy of ``graph`` with int8 weights and activations of the type ``activations``.
 
     ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32". Without ``infers``
-    only what the source gives QParams, or a kernel, is in integers.
+    only tensors with QParams in the source, or with fixed QParams of a kernel, are integers.
     """
     return _Integers(graph, activations, io_type, infers).run()
 

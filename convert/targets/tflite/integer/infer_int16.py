@@ -1,8 +1,8 @@
 """Infers int16 QParams for unquantized intermediates by interval arithmetic.
 
-In eight bits such a result would be off by half a step of its own, where the source has none: between two
-tensors of the source its steps are parts of the operand's, so that averages are exact, or as fine as the type
-allows over all numbers that the operands can make. What only leaves the model is in eight bits.
+In eight bits such a result would have an additional rounding error of half a step. In int16 its steps are
+fractions of the operand's, so that averages are exact, or as small as the range of possible results allows.
+Results that are only outputs of the model are int8.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _ENDLESS = 1e38  # numbers that stand for infinity, as what windows of maxima ar
 def fine(qparams: QParams, count: int = 1, *, is_positive: bool = False) -> QParams:
     """Returns int16 QParams that contain all steps of the int8 ones, subdivided as finely as possible.
 
-    These are a multiple of ``count``, if as many fit, so that the mean of so many numbers is exact.
-    Else they are even and no power of two: QUANTIZE, which rounds in two steps, brings these back right.
+    The number of parts is a multiple of ``count`` if possible, so that the mean of that many values is exact.
+    Else it is even and not a power of two, for which QUANTIZE, which rounds in two steps, returns the exact
+    value.
     """
     if qparams.dtype == "int16":
         return qparams
@@ -88,8 +89,8 @@ def unrounded(
 ) -> QParams | None:
     """Returns inferred QParams of an integer operator's result; None where its range is not known.
 
-    ``kind`` is the type of activations, ``leaves`` says that the result only leaves the model; ``positive``
-    are the ids of what is never below 0.
+    ``kind`` is the type of activations, ``leaves`` states that the result is only an output of the model;
+    ``positive`` are the ids of values that are never negative.
     """
     known = spec(operator.type)
     kernel = known.integer

@@ -1,8 +1,8 @@
 """Lookup tables for functions of one or two tensors without an integer kernel in TFLite.
 
-The table is made by the reference kernels, of what the source says, however many operators of TFLite that
-would take. It is exact, so it also stands for kernels whose results have coarse QParams of their own. For
-an operand in int8 it has 256 entries, in int16 as many as its QParams have steps; for two in int8 65536.
+The reference kernels compute the table from the calls of the source, however many operators of TFLite these
+would need. It is exact, so it also replaces kernels whose results have fixed, coarse QParams. For an operand
+in int8 it has 256 entries, in int16 as many as its QParams have steps; for two in int8 65536.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tmconvert.targets.options import IntegerType
 class FloatFallback:
     """An operator that stays in float, and its tensors without QParams.
 
-    Where there are none of these, there is no integer kernel.
+    Without such tensors, the reason is a missing integer kernel.
     """
 
     operator: Operator
@@ -27,9 +27,9 @@ class IntegerGraph:
     """``graph`` in integers, and the data of its notes.
 
     ``requantized`` counts the tensors that are requantized with other QParams, ``derived`` are weights whose
-    scales the source does not have, ``integers`` counts the operators on integers by their type. ``stored``
-    has each constant in integers, next to the float one, and its QParams; ``all_qparams`` those of tensors
-    that the float graph has, too.
+    scales were computed, ``integers`` counts the operators on integers by their type. ``stored`` has each
+    constant in integers, next to the float one, and its QParams; ``all_qparams`` those of tensors that the
+    float graph has, too.
     """
 
     graph: TargetGraph

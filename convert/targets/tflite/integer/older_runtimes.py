@@ -1,7 +1,7 @@
 """Replaces integer operators that older runtimes lack for their types by others that these have.
 
-Which runtime runs which types is measured (``element_types.py``). Where there is no other form the
-conversion is refused, with the release that runs it.
+Which runtime runs which types is measured (``element_types.py``). Without an alternative an error names the
+release that runs it.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ _LOWEST = float(np.finfo(np.float32).min)
 def activation_qparams(qparams: QParams, kind: str) -> QParams | None:
     """Returns the int8 or int16 QParams of an activation; None for per-channel parameters, or more bits.
 
-    Types of eight bits and less keep scale and steps; unsigned ones of eight bits are moved by 128. In int16
-    it is symmetric: the source's, or as fine as the range allows. What the source has in 16 bits stays in
-    int16.
+    Types of eight bits and less keep scale and integers; unsigned ones of eight bits are shifted by 128. In
+    int16 QParams are symmetric: those of the source, or the finest for the range. Tensors with 16 bits in the
+    source stay int16.
     """
     if len(qparams.scale) != 1:
         return None
@@ -100,9 +100,9 @@ def constant_qparams(data: np.ndarray, kind: str) -> QParams:
 def weight_qparams(value: Value, axis: int | None) -> QParams:
     """Returns int8 QParams with zero point 0: the source's scales if valid, else the finest in [-127, 127].
 
-    ``axis`` has the channels, None asks for one scale. A weight that the source has with another kind of
-    QParams is brought to it first (``weight_steps``). Of one with zero points, channels without keep their
-    scales, as do those whose steps from 0 are 127 at most.
+    ``axis`` is the channel axis, None requests one scale. A weight with other QParams in the source is
+    converted first (``weight_steps``). In a weight with zero points, channels with a zero point of 0 keep
+    their scales, as do those whose distance from 0 is at most 127 steps.
     """
     given = value.qparams
     if given is not None and given.channel_axis in (None, axis) and _is_symmetric(given):
@@ -162,8 +162,8 @@ def quantization(qparams: QParams) -> Quantization:
 def resolved_qparams(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> dict[int, QParams]:
     """Propagates QParams through the graph: returns those of each input and result, by id.
 
-    A kernel that only moves elements hands its QParams on, in either direction; a clamp to its operand. With
-    ``infers`` other results get one over the range that they can have (infer_int16.py).
+    QParams are propagated through kernels that only move elements, in both directions, and through clamps to
+    the operand. With ``infers`` other results get QParams for their possible range (infer_int16.py).
     """
     all_qparams: dict[int, QParams] = {}
     for value in _values(graph):

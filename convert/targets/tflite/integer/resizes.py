@@ -1,9 +1,8 @@
 """Bilinear resizing in integers: the behaviour of TFLite's kernel, and matrix products as its replacement.
 
-The kernel counts places between pixels in 1/1024, and their distance, too: far from the first pixel it may
-be a fourth of a pixel off, unless the distance is a fraction of that kind, as for twice the size. In int8
-XNNPACK has a kernel of its own, which is exact; in int16 there is none.
-Source: LiteRT's reference ResizeBilinearInteger.
+The kernel represents positions and their distance as multiples of 1/1024 pixel: far from the first pixel the
+error may be a fourth of a pixel, unless the distance is such a multiple, as for a factor of 2. XNNPACK has an
+exact kernel for int8, but none for int16. Source: LiteRT's reference ResizeBilinearInteger.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Range inference: the extremes of results from those of the operands.
 
-Of integers all stays int, which Python computes without overflow.
+Ranges of integers are Python ints, which do not overflow.
 """
 
 from __future__ import annotations

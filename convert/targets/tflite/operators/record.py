@@ -45,9 +45,10 @@ class DynamicRange(NamedTuple):
     """A kernel for int8 weights with float32 activations.
 
     ``weight`` and ``x`` are the input indices of the weights and the activations. ``since`` is the N of the
-    oldest runtime 2.N that does well by it, which versions do not tell. Measured: 2.14 runs none of them in
-    XNNPACK, which makes them slower than float32, and fails on TRANSPOSE_CONV; LiteRT 1.0 (2.18) has wrong
-    scales in BATCH_MATMUL. With ``says_asymmetric`` the option asymmetric_quantize_inputs is set.
+    oldest runtime 2.N with a correct and fast kernel, which is independent of operator versions. Measured:
+    2.14 runs none of them in XNNPACK, which makes them slower than float32, and fails on TRANSPOSE_CONV;
+    LiteRT 1.0 (2.18) has wrong scales in BATCH_MATMUL. With ``says_asymmetric`` the option
+    asymmetric_quantize_inputs is set.
     """
 
     weight: int = 1
@@ -59,8 +60,8 @@ class DynamicRange(NamedTuple):
 class NotEmpty(NamedTuple):
     """Restrictions of LiteRT on tensors without elements.
 
-    The first ``operands`` inputs must not be empty along ``axes``, nor the result. One that may be is padded
-    with ``filled_with``.
+    The first ``operands`` inputs must not be empty along ``axes``, nor the result. An input that may be empty
+    is padded with ``filled_with``.
     """
 
     axes: slice
@@ -82,9 +83,9 @@ class IntegerKernel:
     - "compared": operands have any parameters (in int16 the same), results are no quantized tensors.
 
     Source: LiteRT's quantization specification and the kernels' Prepare. Each kernel runs in LiteRT in
-    tests/targets/tflite/test_integer_kernels.py, which measures how far it is off over all integers and many
-    parameters: 1.6 steps at most, but for those that have a ``slack``. A product of int8 wraps around where
-    it lies 128 times beyond the range of its result, one of int16 where it does 32768 times.
+    tests/targets/tflite/test_integer_kernels.py, which measures its error over all integers and many
+    parameters: at most 1.6 steps, except for kernels with a ``slack``. A product of int8 wraps around if it
+    exceeds the range of its result 128 times, one of int16 if it does 32768 times.
     """
 
     relation: Relation
@@ -104,7 +105,7 @@ class IntegerKernel:
     slack: Mapping[str, float] = field(default_factory=dict)  # steps beyond rounding, by element type
 
     def outputs(self, count: int) -> tuple[int, ...]:
-        """The indices of the quantized outputs, of so many."""
+        """Returns the indices of the quantized outputs among ``count`` outputs."""
         return tuple(range(count)) if self.results is None else self.results
 
 

@@ -1,8 +1,8 @@
 """Predicates for operator versions, shared by several operators.
 
-A rule is ``(version, test)``; the first whose test holds gives the version, and 1 is for the rest.
-Types that the writer cannot store (int4, float8, strings, ...) have no rules. Source: LiteRT's
-op_version.cc and runtime_version.cc, August 2026.
+A rule is ``(version, test)``; the first rule whose test is true gives the version, which is 1 otherwise.
+Types that the writer cannot store (int4, float8, strings, ...) have no rules. Source: LiteRT's op_version.cc
+and runtime_version.cc, August 2026.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def output_is(*dtypes: str) -> Test:
 
 
 def pair(first: str, second: str, *, at: int = 1) -> Test:
-    """The first input (often the activation) and the one ``at`` an index (often the weight)."""
+    """Tests the types of the first input (often the activation) and the input number ``at`` (often the
+    weight).
+    """
     return lambda operator: (_dtype(operator, 0), _dtype(operator, at)) == (first, second)
 
 

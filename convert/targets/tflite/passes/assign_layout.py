@@ -30,9 +30,9 @@ from tmconvert.targets.tflite.passes.layout_plan import (
 class AssignLayout:
     """Assign a layout to each rank-4 tensor, with as few transposes (``tm::relayout``) as possible.
 
-    ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops
-    channels-last; without spatial ops, or with "source", they keep the order of the source.
-    ``named`` has those of single inputs and outputs, by name, whatever ops there are.
+    ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops channels-last;
+    without spatial ops, or with "source", they keep the layout of the source. ``named`` has the layouts of
+    single inputs and outputs, by name.
     """
 
     name = "assign_layout"

@@ -8,7 +8,9 @@ from tmconvert.targets.tflite.passes.fuse_activations import use_counts
 
 
 def drop_reshapes(graph: TargetGraph) -> PassRecord:
-    """Remove each RESHAPE before another, or before a FULLY_CONNECTED that gives a matrix, in place."""
+    """Remove each RESHAPE before another, or before a FULLY_CONNECTED with a matrix as its result, in
+    place.
+    """
     record = PassRecord("drop_reshapes")
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
     passed: dict[int, tuple[Operator, Operator]] = {}  # each with an operator that takes its input instead

@@ -21,7 +21,7 @@ from tmconvert.symbolics.traits import Concatenates, Pool, Slices, Weights
 
 
 class Route(NamedTuple):
-    """The source of each channel of a tensor [N, C, H, W]: its tensor, and its index there."""
+    """The origin of each channel of a tensor [N, C, H, W]: a tensor, and the index of the channel there."""
 
     roots: tuple[TensorNode, ...]
     root: np.ndarray  # a position in ``roots`` for each channel
@@ -56,11 +56,11 @@ class Route(NamedTuple):
 class FoldChannelShuffles:
     """Fold channel shuffles into the weights of the convolutions around them.
 
-    A convolution takes its channels in any order if its weights have that order, too. Hence those of a tensor
-    that was shuffled, cut and joined are fetched from where they were made, each once, instead of being moved
-    at every step. What works on each channel by itself does so in whatever order they arrive. Where something
-    else needs a tensor after a shuffle, the convolution before it may make its channels in that order;
-    otherwise the shuffle stays. A pixel shuffle is a shuffle of channels and of blocks of them.
+    A convolution takes its channels in any order if its weights have that order, too. Hence a tensor that was
+    shuffled, split and concatenated is replaced by the tensors that its channels come from, without moving
+    them at every step. Ops that compute each channel by itself work in any channel order. If another op needs
+    a tensor after a shuffle, the convolution before it may produce its channels in that order; otherwise the
+    shuffle stays. A pixel shuffle is a shuffle of channels and of blocks of them.
     """
 
     name = "fold_channel_shuffles"

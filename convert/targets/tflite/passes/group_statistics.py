@@ -22,7 +22,7 @@ class GroupStatistics(RewritePass[TensorNode]):
     """Decompose group norms of images into means over H and W and a grouped convolution.
 
     The latter is a convolution of [N, C, 1, 1], whose result has the mean of its group for each channel: no
-    axis of the image is split, as that would cost a transpose on either side of the norm. The match is the
+    axis of the image is split, which would need a transpose on either side of the norm. The match is the
     image.
     """
 

@@ -1,8 +1,8 @@
 """Chooses NCHW or NHWC for every rank-4 tensor so that the bytes moved by transposes are fewest.
 
-Each expression works in one of two orders, "source" (NCHW) or "nhwc". A tensor whose producer and
-some consumer disagree is transposed once, which costs its size. With two labels and such costs the
-best choice is a minimum cut: nodes on the source's side keep the source order, the others are NHWC.
+Each expression has one of two layouts, "source" (NCHW) or "nhwc". A tensor whose producer and a consumer have
+different layouts is transposed once, at the cost of its size. With two labels and such costs the best choice
+is a minimum cut: nodes on the source's side keep the layout of the source, the others are NHWC.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def _bytes(node: TensorNode) -> int:
 def operand_orders(expr: Expr, catalogue: Mapping[str, Op], order: Layout | None) -> list[Layout | None]:
     """Returns the layouts in which an expression of layout ``order`` reads its inputs.
 
-    A spatial op has only its first operand channels-last: its symbolic brings weights, constant or
-    computed, from the source's order into the target's own.
+    A spatial op has only its first operand channels-last: its symbolic converts weights, constant or
+    computed, to the layout of the target.
     """
     count = len(expr.inputs)
     if rule_of(expr, catalogue).kind == "nhwc":
@@ -71,8 +71,8 @@ def plan_layout(
     """Computes the cheapest plan. Inputs and outputs are fixed: ``nhwc`` ones channels-last, others as in the
     source.
 
-    ``absorbs_flatten`` tells of a view whether a channels-last operand costs nothing because the
-    weights behind it can be permuted.
+    ``absorbs_flatten`` returns whether a channels-last operand of a view costs nothing, because the weights
+    after it can be permuted.
     """
     return _Planner(graph, catalogue, nhwc_inputs, nhwc_outputs, absorbs_flatten).plan()
 

@@ -22,7 +22,9 @@ class _Window(NamedTuple):
     extent: tuple[int, ...]
 
     def after(self, inner: _Window) -> _Window:
-        """This window of a window: one of what the inner one is of."""
+        """Returns the composition of this window with the inner window ``inner``, as a window of the operand
+        of the latter.
+        """
         axes = range(len(self.begin))
         begin = tuple(inner.begin[axis] + self.begin[axis] * inner.step[axis] for axis in axes)
         return _Window(begin, tuple(inner.step[axis] * self.step[axis] for axis in axes), self.extent)
@@ -31,7 +33,7 @@ class _Window(NamedTuple):
 def merge_slices(graph: TargetGraph) -> PassRecord:
     """Merge each SLICE or STRIDED_SLICE into the one before it, in place.
 
-    The latter must be needed by slices only, and have no quantization parameters of its own.
+    The latter must be used by slices only, and have no quantization parameters of its own.
     """
     record = PassRecord("merge_slices")
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}

@@ -1,14 +1,13 @@
-"""TFLite: narrow int64 to int32 where no value can be too large: runtimes and phones do better by int32.
+"""TFLite: narrow int64 to int32 where no value can be too large: runtimes and accelerators support int32
+better.
 
-Ranges are intervals that hold for every run: of constants, of results of other types, of what is used as an
-index (a run with another number is an error), and what operators make of these. A number whose interval
-fits int32 is int32, and so are graph outputs. All else stays int64, behind a CAST where it takes what became
-int32.
+Intervals hold for every run: those of constants, of results of other types, of indices (a run with an index
+out of range is an error), and those that operators compute from them. A tensor whose interval fits int32
+becomes int32, as do graph outputs. All others stay int64, with a CAST of operands that became int32.
 
-An input becomes int32 where its interval fits, or where it is only moved, compared, converted, added,
-multiplied or used as an index: a caller has no numbers beyond int32 there, and of those within comes what the
-source makes of them. An input of whose numbers a remainder, a quotient or bits are taken, or that comes out
-again as an integer, stays int64.
+An input becomes int32 if its interval fits, or if it is only moved, compared, converted, added, multiplied or
+used as an index: callers are assumed to pass int32 values there, for which the results are those of the
+source. An input of remainders, quotients or bitwise ops, or that is returned as an integer, stays int64.
 """
 
 from __future__ import annotations

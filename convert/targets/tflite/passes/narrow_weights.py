@@ -1,7 +1,7 @@
 """Clip int8 weights to [-127, 127] where kernels might not take -128.
 
-TFLite asks for it: kernels for processors of Arm without dot products sum two products in 16 bits, which
-overflows where both are (-128)**2.
+TFLite's specification requires it: kernels for processors of Arm without dot products sum two products in 16
+bits, which overflows where both are (-128)**2.
 """
 
 from __future__ import annotations

@@ -24,12 +24,10 @@ PRODUCT_RANK = 3  # the least that leaves products their batch
 class SinkReshapes:
     """Move reshapes that only add or remove axes of extent 1, and transposes, to after other ops.
 
-    The ops between two one-dimensional convolutions, say, work on [N, C, 1, L] as these do, those between
-    three-dimensional ones on the planes of these.
-
-    Of an op all operands that are not constant must be such views, of tensors of one shape, or for
-    elementwise ops of one with that of the result. A reduction takes in the axes that its operand has lost,
-    and those that a view after it removes.
+    For example, the ops between two one-dimensional convolutions work on [N, C, 1, L] like these. All
+    operands of an op that are not constant must be such views, of tensors of one shape, or, for elementwise
+    ops, of shapes that broadcast to that of the result. A reduction absorbs the axes that a view before or
+    after it removes.
     """
 
     name = "sink_reshapes"

@@ -53,10 +53,10 @@ def verify_integers(
 
 
 def check_tensors(path: Path, made: IntegerGraph) -> None:
-    """Raises VerificationError TM4001 where the tensors of the file differ from those of its source.
+    """Raises VerificationError TM4001 where the tensors of the file differ from those of the integer graph.
 
-    Each is there once, with the QParams that it has; integer constants are the same. What
-    operators do with them is for the layers to show, which are found by these names.
+    Each must exist once, with the same QParams; integer constants must be equal. The results of operators are
+    compared layer by layer, by these names.
     """
     tensors = tflite_tensors(path)
     wanted: dict[str, list[Value]] = {}

@@ -14,8 +14,8 @@ from tmconvert.targets.tflite.operators.record import IntegerKernel, Weights
 def check_rules(graph: TargetGraph) -> None:
     """Raises VerificationError TM4001 where a tensor does not have the QParams that its operator requires.
 
-    Operands and results of one that moves elements have the same QParams, a result may have those of the
-    kernel's own, a bias is at the scale of the products.
+    Operands and results of an operator that moves elements have the same QParams, the result of a "fixed"
+    kernel has the QParams of the kernel, and a bias has the scale of the products.
     """
     for operator in graph.all_operators():
         kernel = spec(operator.type).integer
