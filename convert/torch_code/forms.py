@@ -98,6 +98,8 @@ TEXTS = {
         "torch.fake_quantize_per_channel_affine({x}, {scale}, {zero_point}, {axis}, {quant_min}, {quant_max})"
     ),
     "tm::round_half_away": "_round_half_away",
+    "tm::quantize": ("_quantize({x}, {scale}, {zero_point}, {quant_min}, {quant_max}, {axis}, {dtype})"),
+    "tm::remap": "_remap({x}, {places}, {batch}, {border}, {value}, {mode})",
     "tm::wrap_index": "_wrap_index",
     "tm::count_to": "torch.arange(int({end}))",
     "tm::repeat_indices": "_repeat_indices",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tmconvert.ir import Constant, InternalGraph, Node, TracedModule
+from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TracedModule
 from tmconvert.ir.subgraphs import nested
 from tmconvert.torch_code.literals import dtype_text
 from tmconvert.torch_code.names import attribute_name, identifier, is_plain, name_in
@@ -125,6 +125,9 @@ class ModuleTree:
         holder = None if above is None else self.holder(self.aliases.get(above, above))
         if above is None or holder is None or holder.settings is None:
             above, holder, name = self._scope_of(expr)
+            known = _stored_scale(expr, holder)
+            if known is not None:
+                return (*self.aliases.get(above, above), known)
         own = attribute_name(name, {**holder.slots, **holder.children})
         is_fused = expr.name is not None and holder.settings is not None and array.dtype.kind == "f"
         is_fused = is_fused and name not in holder.settings.attributes and own == name  # type: ignore[union-attr]
@@ -244,6 +247,19 @@ class ModuleTree:
         if is_plain(name):
             return [f"{where}.{name} = {made}"]
         return [f"{where}.add_module({name!a}, {made})"]
+
+
+def _stored_scale(expr: Constant, holder: Holder) -> str | None:
+    """Returns the buffer of a fake-quantization module that has the scales or zero points of its call."""
+    calls = {user.function if isinstance(user, CallFunction) else "" for user in expr.output.users}
+    if calls != {"tm::fake_quantize_channels"}:
+        return None
+    array = np.asarray(expr.value)
+    for name, slot in holder.slots.items():
+        is_like = (slot.array.dtype, slot.array.shape) == (array.dtype, array.shape)
+        if not slot.is_parameter and is_like and np.array_equal(slot.array, array):
+            return name
+    return None
 
 
 def _address(array: np.ndarray) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import io
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -125,3 +126,49 @@ def test_training_mode_is_that_of_the_source() -> None:
     assert torch.allclose(net.norm.running_mean, source.norm.running_mean)
     assert torch.allclose(net.scale.grad, source.scale.grad)
     assert torch.allclose(net.norm.weight.grad, source.norm.weight.grad)
+
+
+def test_functional_dropout_drops_in_training() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+            self.inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.nn.functional.dropout(self.linear(x), 0.75, self.training)
+            return torch.nn.functional.dropout(x, p=0.5, training=self.training) + self.inner(y)
+
+    source, x = Net().eval(), torch.randn(64, 4)
+    traced = tmconvert.trace(source, x)
+    net = traced.to_torch()
+    assert torch.allclose(net(x), source(x))
+    for module in (source.train(), net.train()):
+        torch.manual_seed(0)
+        module(x).sum().backward()
+    torch.manual_seed(0)
+    expected = source(x)
+    torch.manual_seed(0)
+    assert torch.equal(net(x), expected)
+    assert torch.equal(net.linear.weight.grad, source.linear.weight.grad)
+
+
+def test_fake_quantization_of_torch_ao_is_kept() -> None:
+    """Outputs, gradients and the buffers of scales are those of the prepared module."""
+    from torch.ao import quantization
+
+    from tests.frontends.torch.quantized_models import Eager, images
+
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        source = Eager().prepared(quantization.get_default_qat_qconfig("fbgemm"))
+    source.apply(quantization.disable_observer).zero_grad()
+    x = images(16)
+    net = tmconvert.trace(source, x).to_torch()
+    assert torch.equal(net(x), source(x))
+    for module in (source, net):
+        module(x).square().sum().backward()
+    for name, parameter in net.named_parameters():
+        assert torch.allclose(parameter.grad, source.get_parameter(name).grad, atol=1e-6), name
+    assert "self.scale, self.zero_point, 0, -128, 127)" in tmconvert.trace(source, x).code

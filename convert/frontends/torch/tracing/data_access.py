@@ -165,6 +165,25 @@ def _flex_attention(recorder: Recorder, function: Any, args: tuple[Any, ...], kw
     return recorded_flex_attention(recorder, function, args, kwargs)
 
 
+def _dropout(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Dropout in evaluation, which returns its operand itself: recorded as a call with a result of its own.
+
+    Generated code drops there again in training. A call in a module of dropout is the module's.
+    """
+    given = dict(zip(("input", "p", "training", "inplace"), args, strict=False)) | kwargs
+    is_module = recorder.scope.class_name.startswith(DROPOUT_MODULES)
+    is_kept = not (given.get("training", True) or given.get("inplace") or is_module)
+
+    def same(*args: Any, **kwargs: Any) -> Any:
+        return torch.ops.aten.alias(args[0] if args else kwargs["input"])
+
+    if recorder.follows_gradients:
+        return recorder.traced_through(recorder._name(function), function, args, kwargs)
+    return recorder.record(recorder._name(function), same if is_kept else function, args, kwargs)
+
+
+DROPOUT_MODULES = "torch.nn.modules.dropout."
+DROPOUTS = "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout"
 INSTEAD = (
     "use tensor ops there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
     "which keeps the branches of the example inputs"
@@ -203,6 +222,7 @@ SPECIAL: dict[str, Special] = {
     "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,
     "torch.ops.higher_order.cond": _cond,
     "torch.ops.higher_order.flex_attention": _flex_attention,
+    **{f"torch.nn.functional.{kind}": _dropout for kind in DROPOUTS.split()},
     "torch.sym_int": _whole,
     "torch.sym_float": _symbolic,
     "torch.sym_max": _symbolic,
