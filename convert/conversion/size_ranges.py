@@ -114,7 +114,7 @@ class SizeChecks:
     def _not_empty(self, symbol: Symbol) -> tuple[Guard, Sizes] | None:
         """Returns a guard that the size is not 0, with sizes where it is, if the trace is not valid there."""
         empty = {**self.opened.other(), symbol.name: 0}
-        if not self._is_other_branch(empty) or not self._runs(empty):
+        if not self._needs_elements(empty) or not self._runs(empty):
             return None
         return Guard(of(symbol) - 1, frozenset({0, 1}), source=self._place(empty)), empty
 
@@ -227,11 +227,12 @@ class SizeChecks:
         pairs = zip(leaves(made), reference.outputs, strict=False)
         return not all(np.shape(one) == two.shape and _is_close(np.asarray(one), two) for one, two in pairs)
 
-    def _is_other_branch(self, sizes: Sizes) -> bool:
-        """Whether a guard of the trace does not hold at these sizes."""
+    def _needs_elements(self, sizes: Sizes) -> bool:
+        """Whether a guard of the trace that a size is at least 1 does not hold at these sizes."""
         with SizeJournal():
             plain = self.opened.normalized(self.catalogue, sizes)
-        return any(each.op == "tm.assume" for each in plain.unsupported)
+        refused = [each.expr for each in plain.unsupported if each.op == "tm.assume"]
+        return any(expr.args[0] == "ge" and expr.args[2] == 1 for expr in refused)
 
     def _place(self, sizes: Sizes) -> Source | None:
         """Returns the line of the first call that is unsupported or has other result types at these sizes."""

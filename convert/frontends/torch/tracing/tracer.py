@@ -123,6 +123,9 @@ def trace_module(
     has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)
     decided = agreement.decided_by_data(first.tape, lambda change: changed(change).tape) if has_data else ""
     checks = _size_checks(first, inputs, symbols, resized)
+    for symbol in symbols:
+        if symbol.is_part and not checks[symbol.name].reason:
+            _check_empty(first, symbol, lambda each: run(agreement.with_size(inputs, symbols, each, 0)))
     traced = first.traced()
     if first.recorder.follows_gradients or first.tape.takes_gradients:
         _check_gradients(traced, changed(agreement.moved))
@@ -230,13 +233,38 @@ def _note_checks(
         check = checks[symbol.name]
         if not check.reason:
             agreement.without(run.tape, check.without_effect)
-        if check.reason or check.least is None:
+        if check.reason or check.other_at_one is None:
             continue
-        (least, line), axis = check.least, symbol.place
-        if axis is None:
-            check.reason = f"{line} does something else at a size of {least - 1}"
+        if symbol.place is None:
+            check.reason = f"{check.other_at_one} does something else at a size of 1"
         else:
-            agreement.at_least(run.tape, values[axis.input], axis.axis, least, line)
+            place = symbol.place
+            agreement.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
+
+
+def _check_empty(first: _Run, symbol: agreement.Symbol, empty: Callable[[agreement.Symbol], _Run]) -> None:
+    """Adds a guard for a part of a sum if the module computes something else where it is empty.
+
+    The past of a first step is. A module that makes other calls there may compute the same: the graph is
+    run.
+    """
+    try:
+        other = empty(symbol)
+    except (Exception, SystemExit):  # the module's own, at a size that it does not take
+        return
+    line = agreement.first_other_line(first.tape, other.tape)
+    if symbol.place is None or line is None:
+        return
+    try:
+        with agreement.without_guards(first.tape):
+            graph = first.traced()
+        made = [leaf for leaf in leaves(graph(*other.inputs)) if isinstance(leaf, np.ndarray)]
+    except Exception:  # what the interpreter cannot run at this size is not compared
+        return
+    if all(a.shape == b.shape and is_close(a, b) for a, b in zip(made, other.outputs, strict=True)):
+        return
+    tensor = dict(first.top.formal_inputs())[symbol.place.input]
+    agreement.at_least(first.tape, tensor, symbol.place.axis, 1, line)
 
 
 def _leave_open(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,16 +103,15 @@ def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 class Agreement:
     """The result of validating one symbol by runs at other sizes.
 
-    ``reason`` states why the size cannot stay dynamic; it is empty if it can. ``least`` is the
-    least size with the same calls, and the location where they start to differ below it; None if they do not
-    at any size that is tried, or the module does not run there.
+    ``reason`` states why the size cannot stay dynamic; it is empty if it can. ``other_at_one`` is the
+    location where the calls at size 1 start to differ; None if they do not, or the module does not run at 1.
     ``without_effect`` are comparisons with another outcome but equal calls; ``needed`` those after which, at
     another size, the calls differed.
     """
 
     def __init__(self) -> None:
         self.reason = ""
-        self.least: tuple[int, Source] | None = None
+        self.other_at_one: Source | None = None
         self.without_effect: set[Record] = set()
         self.needed: set[Record] = set()
 
@@ -142,24 +142,12 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
         result.reason = _compared(tape, far, result) if far is not None else ""
     if not result.reason:
         result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
-    if not result.reason:
-        result.least = _least(symbol, tape, rerun, result)
+    if not result.reason and symbol.number != 1:
+        one, _ = _attempt(lambda: rerun(symbol, 1))
+        if one is not None and _compared(tape, one, result):
+            result.other_at_one = _first_difference(tape, one, "at another size")[1]
     result.without_effect -= result.needed
     return result
-
-
-def _least(
-    symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], result: Agreement
-) -> tuple[int, Source] | None:
-    """Returns the least size at which the module does the same, and the line that does not below it.
-
-    None where that is so at 1, and for parts of sums at 0, too: the past of a first step is empty.
-    """
-    for number in (1, 0) if symbol.is_part else (1,):
-        other = None if symbol.number == number else _attempt(lambda size=number: rerun(symbol, size))[0]  # type: ignore[misc]
-        if other is not None and _compared(tape, other, result):
-            return number + 1, _first_difference(tape, other, "at another size")[1]
-    return None
 
 
 def _at_telling_sizes(
@@ -220,6 +208,27 @@ def without(tape: Tape, comparisons: set[Record]) -> None:
     scopes += [body for step in _steps(tape.top) if isinstance(step, Record) for body in step.subgraphs]
     for scope in scopes:
         scope.items[:] = [item for item in scope.items if item not in comparisons]
+
+
+@contextmanager
+def without_guards(tape: Tape) -> Iterator[None]:
+    """Removes all comparisons from the tape within the context."""
+    steps = list(_steps(tape.top))
+    scopes = [tape.top, *(step for step in steps if isinstance(step, Scope))]
+    scopes += [body for step in steps if isinstance(step, Record) for body in step.subgraphs]
+    items = [list(scope.items) for scope in scopes]
+    without(tape, {step for step in steps if isinstance(step, Record) and _is_assumption(step)})
+    try:
+        yield
+    finally:
+        for scope, kept in zip(scopes, items, strict=True):
+            scope.items[:] = kept
+
+
+def first_other_line(first: Tape, second: Tape) -> Source | None:
+    """Returns the line from which on two runs make other calls; None if they make the same."""
+    message, source = _first_difference(first, second, "at another size")
+    return source if message else None
 
 
 def at_least(tape: Tape, tensor: Value, axis: int, least: int, source: Source) -> None:
