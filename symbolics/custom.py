@@ -33,9 +33,8 @@ _NOT_THE_USERS = ("tmconvert", "importlib", "runpy", "numpy", "torch")
 class CustomOp(Op):
     """An op whose signature is that of the user's functions.
 
-    What a call gives as a tensor, or as a list with tensors in it, is a tensor argument; all else is an
-    attribute.
-    The declared ``args`` are for tables: parameters with a default are shown as attributes.
+    Arguments that are tensors, or lists with tensors, are tensor arguments; others are attributes. The
+    declared ``args`` are for documentation: parameters with a default are shown as attributes.
     """
 
     parameters: tuple[inspect.Parameter, ...] = ()

@@ -1,7 +1,7 @@
 """Layout rules: which layouts an op supports for its rank-4 tensors.
 
-Shapes in the graph are always those of the source (NCHW); a plan may store a rank-4 tensor
-channels-last (NHWC). A rule tells which of the two an op accepts.
+Shapes in the graph are always those of the source (NCHW); a plan may store a rank-4 tensor channels-last
+(NHWC). A rule states which of the two an op accepts.
 """
 
 from __future__ import annotations

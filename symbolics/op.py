@@ -173,7 +173,7 @@ class Op:
     # ---- declarations
 
     def reference(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Declares the NumPy kernel; it gets the arguments by name, tensors as arrays."""
+        """Declares the NumPy kernel; it is called with the arguments by name, tensors as arrays."""
         self.kernel = function
         return function
 
@@ -196,8 +196,8 @@ class Op:
         return self.symbolic("tflite", since)
 
     def caffe(self, *dialects: str) -> Callable[[Symbolic], Symbolic]:
-        """Declares the symbolic of some Caffe dialects; without names, of all dialects that have none of
-        their own.
+        """Declares the symbolic of some Caffe dialects; without names, of all dialects without a specific
+        one.
         """
 
         def register(function: Symbolic) -> Symbolic:
@@ -255,7 +255,7 @@ class Op:
     # ---- use
 
     def trait(self, kind: type[T]) -> T | None:
-        """Returns the trait of a class; None where the op has none."""
+        """Returns the trait of a class; None if the op does not have it."""
         found = self._traits.get(kind)
         assert found is None or isinstance(found, kind)
         return found

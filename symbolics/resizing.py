@@ -1,7 +1,7 @@
 """Index and weight computations of image resizing along one axis.
 
-``scale`` is the factor by which an axis was asked to grow, and None where only its size was: the ratio
-of an input's step to an output's is then extent / outputs. Source: torch.nn.functional.interpolate.
+``scale`` is the requested factor of an axis, None if its size was requested: the ratio of input to output
+steps is then extent / outputs. Source: torch.nn.functional.interpolate.
 """
 
 from __future__ import annotations

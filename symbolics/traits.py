@@ -1,7 +1,7 @@
 """Op traits: properties of ops beyond their signature that passes use, declared in the op's file.
 
-A pass asks for a trait and never for the name of an op, so that a new op takes part in all passes by what its
-own file says of it::
+A pass tests for a trait, never for the name of an op, so that all passes support a new op by the traits in
+its file::
 
     leaky_relu = Op("aten::leaky_relu", ..., traits=[Homogeneous()])
 
@@ -92,8 +92,9 @@ class Arithmetic(Trait):
 class Homogeneous(Trait):
     """Channels of the first ``operands`` times s > 0 make channels of the result times s.
 
-    ``channels(axis, count, **attributes)`` tells which of the ``count`` channels along ``axis`` each one of
-    the result is made of, or None where they are mixed; without it each is made of its own.
+    ``channels(axis, count, **attributes)`` returns, for each channel of the result, from which of the
+    ``count`` channels along ``axis`` it is computed, or None if channels are mixed; without it each is
+    computed from the same channel.
     """
 
     def __init__(self, operands: int = 1, channels: Callable[..., np.ndarray | None] | None = None) -> None:

@@ -41,8 +41,8 @@ _RUNS = 5  # one that is decided by rounding falls the same way in all with a ch
 class Reference:
     """Runs a normalized graph, and converts arrays between the layouts of source and file.
 
-    ``nhwc_inputs`` and ``nhwc_outputs`` say which inputs and outputs the file stores channels-last.
-    ``example`` has inputs and what the source framework itself computed for them.
+    ``nhwc_inputs`` and ``nhwc_outputs`` are the inputs and outputs that the file stores channels-last.
+    ``example`` has inputs and the outputs of the source framework for them.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Reference:
     def second_case(self) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
         """Returns a different test case: negated floats, other indices.
 
-        None where the model has no result for that, or one with NaN or infinities.
+        None if the model fails for it, or returns NaN or infinities.
         """
         example = self.example
         if self.lacks([]):
@@ -163,8 +163,8 @@ class Reference:
     def noise(self, inputs: Sequence[np.ndarray], numbers: Sequence[int]) -> list[float]:
         """Returns for each float output how much rounding inside the model changes an element at most.
 
-        It is tried. 0 where a coarser rounding moves it no further: then it is a decision that falls one way
-        or the other. An output of few elements may be moved little by chance: such trials are repeated.
+        It is measured. It is 0 if a coarser rounding does not increase the change, which is then due to a
+        discrete decision. Trials on outputs of few elements, which may change little by chance, are repeated.
         """
         sizes = [example(node.type.size) for node in self.graph.outputs if isinstance(node, TensorNode)]
         enough = 2 if all(sizes[number] >= MANY_ELEMENTS for number in numbers) else 4

@@ -15,8 +15,8 @@ class References:
     """``references`` are the source at one or two sets of sizes; ``inputs`` are for the first one, in its
     order.
 
-    ``samples`` are inputs to measure the layers of a file in integers on, ``about`` is what they are in
-    words. ``notes`` take what there is to tell.
+    ``samples`` are inputs on which the layers of an integer file are measured, ``about`` describes them.
+    ``notes`` are added to the report.
     """
 
     references: Sequence[Reference]

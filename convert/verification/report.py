@@ -34,8 +34,8 @@ MAX_BYTES = 4 << 30
 class Verification:
     """A successful verification: the runtime that ran the file, and each output's error.
 
-    ``vacuous`` are outputs that were constant, NaN or empty for all inputs tried, and which of these: their
-    comparison shows nothing. ``independent`` are those that depend on no input. For a file in integers
+    ``vacuous`` maps outputs that were constant, NaN or empty for all tested inputs to that reason: their
+    comparison is not informative. ``independent`` are those that depend on no input. For a file in integers
     ``noise`` has what each layer costs, measured on what ``inputs`` says, and for ONNX ``fused_steps`` how
     far each output is in the session that users run from the one that fuses nothing, in steps of its scale.
     ``outputs`` are the outputs where ``comparisons`` have other layers, too.
@@ -93,8 +93,8 @@ def verify_written(
 ) -> Verification | None:
     """Verifies files just written; returns None, with a note, where verification is not possible.
 
-    The report is of the first of ``references``; the file must agree with the others, too. Raises
-    VerificationError when the runtime refuses the file or computes something else.
+    The report is about the first of ``references``; the file must agree with the others, too. Raises
+    VerificationError when the runtime rejects the file or returns other results.
     """
     inputs, notes = references.inputs, references.notes
     described, runtime = target_named(target), runtime_for(target, paths[0])

@@ -1,7 +1,8 @@
 """Estimates rounding errors: runs the reference with random perturbations of the size of float32 rounding.
 
-An output that is zero but for rounding, such as the mean of a layer norm, has no scale of its own to compare
-with. How far rounding moves it is tried: with noise of one unit in the last place in all that is computed.
+An output that is zero but for rounding, such as the mean of a layer norm, has no magnitude to which an error
+could be relative. The effect of rounding on it is measured: the reference is run with noise of one unit in
+the last place in all results.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _DEEPEST = 3
 
 
 class Shaken:
-    """Evaluates ops like the reference, with floats randomly moved by units in the last place.
+    """Evaluates ops like the reference, with random noise of units in the last place on floats.
 
-    What has a decomposition is computed by that: in one kernel nothing within would be moved.
+    Ops with a decomposition are computed by it, since intermediate results of a kernel would have no noise.
     """
 
     def __init__(self, catalogue: Mapping[str, Op], seed: int, units: int = 1) -> None:

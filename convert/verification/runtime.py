@@ -1,7 +1,7 @@
-"""Runtimes of other projects, with which written files are verified.
+"""The interface of runtimes, with which written files are verified.
 
-What all of them share; ``targets/*/runtime.py`` has those of each target, which are imported only when a file
-is run, so this module loads nothing heavy.
+``targets/*/runtime.py`` has those of each target, which are imported only when a file is run, so that this
+module is imported quickly.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Runtime(Protocol):
 def installed_version(package: str) -> str:
     """Returns the version of an installed package.
 
-    The name of its folder of metadata has it. ``importlib.metadata``, which also finds packages in archives,
-    takes 30 ms to import.
+    It is read from the name of the metadata folder: ``importlib.metadata``, which also finds packages in
+    archives, takes 30 ms to import.
     """
     wanted = package.replace("-", "_").lower()
     for folder in sys.path:
@@ -104,9 +104,10 @@ def installed_version(package: str) -> str:
 
 
 class IsolatedRuntime:
-    """A runtime that may abort; it runs in a worker (``worker.py``), or in this process where there is none.
+    """A runtime that may abort; it runs in a worker (``worker.py``), or in this process if there is no
+    worker.
 
-    ``settings`` are the arguments that make it again in the worker.
+    ``settings`` are the arguments with which the worker constructs it.
     """
 
     name = ""
@@ -133,7 +134,7 @@ class IsolatedRuntime:
         raise NotImplementedError
 
     def forget_here(self) -> None:
-        """Frees what is kept between runs."""
+        """Frees the data kept between runs."""
 
     @property
     def version(self) -> str:
@@ -156,7 +157,7 @@ class IsolatedRuntime:
             return self.run_here(paths, inputs, outputs, shapes)
 
     def forget(self) -> None:
-        """Frees what is kept between runs, in the process that has it."""
+        """Frees the data kept between runs, in the process that runs the files."""
         worker.forget(self)
         self.forget_here()  # where there is no worker
 

@@ -1,9 +1,9 @@
 """Runs runtimes that may abort in separate processes.
 
-LiteRT, OpenCV and ONNX Runtime end their process on some files, by an assertion or a wild access. In a
-worker that is an error of the file, and so is a run that takes longer than ``seconds_for`` allows. One worker
-serves all runs of this process. It is started when a conversion begins (``start``), so that it has imported
-the runtime when the file is written, and ends with this process, however that ends.
+LiteRT, OpenCV and ONNX Runtime end their process on some files, by a failed assertion or an invalid memory
+access. In a worker this becomes an error about the file, as does a run that takes longer than ``seconds_for``
+allows. One worker serves all runs of this process. It is started when a conversion begins (``start``), so
+that it has imported the runtime when the file is written, and ends with this process, however that ends.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class Worker:
         return self._process.poll() is None
 
     def ask(self, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> Message:
-        """Returns the answer to a request.
+        """Returns the result of a request.
 
-        Raises what the request raised there, VerificationError TM4002 where the process ended on it or did
-        not answer in time, and InternalError TM9000 where code of ours failed.
+        Raises the exception that the request raised in the worker, VerificationError TM4002 where the process
+        ended on it or did not answer in time, and InternalError TM9000 where code of ours failed.
         """
         seconds = seconds_for(_size(header, arrays))
         with self._lock:

@@ -239,7 +239,7 @@ def deconvolved(
 ) -> Value:
     """Transposed convolution of ``x`` [N, C, H, W] with ``kernel``.
 
-    ``padding`` is what is cut off on each side of the result.
+    ``padding`` is the number of elements removed on each side of the result.
     """
     batch, channels = x.shape[:2]
     outputs = [(x.shape[2 + i] - 1) * stride[i] + kernel.shape[i] - 2 * padding[i] for i in (0, 1)]

@@ -1,7 +1,7 @@
 """Numeric idioms of Caffe layers: steps, rounding, computed matrix products, maps along an axis.
 
-Every blob is float32, integers and places of elements included, which are exact below 2^24. What is
-compared goes through differences and Threshold layers, what is chosen is read by its number: exact, also NaN.
+Every blob is float32, including integers and indices, which are exact below 2^24. Comparisons are Threshold
+layers of differences; selections read elements by their index, and are exact, also for NaN.
 """
 
 from __future__ import annotations

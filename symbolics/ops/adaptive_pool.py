@@ -1,7 +1,7 @@
 """aten::adaptive_avg_pool1d, 2d, 3d and adaptive_max_pool1d, 2d, 3d.
 
-Output i of n covers [floor(i extent / n), ceil((i + 1) extent / n)): windows of unequal sizes where
-n does not divide the extent. Of the maxima the values alone, without their places.
+Output i of n covers [floor(i extent / n), ceil((i + 1) extent / n)): windows of unequal sizes where n does
+not divide the extent. The ops for maxima return values only, without indices.
 """
 
 from __future__ import annotations

@@ -76,9 +76,9 @@ def scaled_dot_product_attention_ref(
 ) -> Array:
     """Shapes: query [..., L, E], key [..., S, E], value [..., S, V] -> [..., L, V].
 
-    There is no dropout, as in inference. A query that may look at no key gets zeros.
-    Source: torch.nn.functional.scaled_dot_product_attention. With ``enable_gqa`` each head of key and value
-    serves as many heads of query as there are more of them.
+    There is no dropout, as in inference. A query without an allowed key returns zeros. Source:
+    torch.nn.functional.scaled_dot_product_attention. With ``enable_gqa`` each head of key and value is used
+    by several heads of query.
     """
     dtype, wide = query.dtype, np.promote_types(query.dtype, np.float32)
     query, key, value = (array.astype(wide) for array in (query, key, value))

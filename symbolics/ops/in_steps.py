@@ -1,8 +1,8 @@
 """tm::in_steps: selects a fused op or its decomposition; both have quantization parameters.
 
-Calibration writes it where an operator has no integer kernel in TFLite: ``steps`` are integer operators
-throughout, with the QParams of what is in between. ``select_decomposition`` takes one of the two; what is
-kept of a model is both.
+Calibration writes it where an operator has no integer kernel in TFLite: ``steps`` consists of calls with
+integer kernels, with QParams for intermediate results. ``select_decomposition`` selects one of the two; a
+saved model has both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """tm::requantize: the same tensor with other quantization parameters; float values are unchanged.
 
-Its result is what the annotation on its node says, where the operand's node says another thing or has
-users that take it unquantized.
+The QParams are those of its result's node; it is needed where those of the operand differ, or the operand has
+users in float.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ OPS = [unique2, unique_dim, unique_consecutive]
 def unique2_ref(x: Array, sorted: bool, return_inverse: bool, return_counts: bool) -> list[Array]:
     """Returns sorted distinct elements, the inverse indices, and counts.
 
-    All three whether they are asked for or not, and in order even without ``sorted``. Each NaN is one of its
-    own, but not in ONNX Runtime.
+    All three are always returned, in order even without ``sorted``. NaNs are distinct elements, except in
+    ONNX Runtime.
     """
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
     return [values, inverse.reshape(x.shape).astype(INT64), counts.astype(INT64)]

@@ -1,4 +1,4 @@
-"""aten::where: elements of x where the condition is true, else of other."""
+"""aten::where: elements of x where the condition is true, elements of other elsewhere."""
 
 from __future__ import annotations
 

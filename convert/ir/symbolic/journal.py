@@ -92,7 +92,7 @@ class SizesSpecialized(Exception):
 
 
 class DataComparison(Refusal):
-    """Raised when code asks for the sign of a data-dependent size."""
+    """Raised when code requires the sign of a data-dependent size."""
 
 
 class SizeJournal:

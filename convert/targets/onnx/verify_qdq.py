@@ -1,12 +1,14 @@
 """Verifies an ONNX file with QuantizeLinear/DequantizeLinear against its source.
 
 As for integer TFLite files (``integers.py``): the float file agrees with the source, each integer constant
-equals that of the source, and each tensor agrees with the result for its operands. - The reference result of
-the file is computed in ONNX Runtime without graph optimizations, where no kernel saturates: that is the same
-on every processor. - Each tensor must be as near in the kernels that ONNX Runtime fuses, unless the file has
-int8 weights that these are known to sum wrongly on this processor. - The session that users run has default
-options and reads the outputs only, so that all is fused that can be. How far its outputs are from the first
-is reported, in steps.
+equals that of the source, and each tensor agrees with the result for its operands.
+
+- The reference result of the file is computed in ONNX Runtime without graph optimizations, where no kernel
+  saturates: it is the same on every processor.
+- In the kernels that ONNX Runtime fuses each tensor must agree as closely, unless the file has int8 weights
+  whose sums saturate on this processor.
+- A session with default options, as users run it, returns only the outputs, so that all possible fusions
+  apply. Their difference from the reference result is reported, in steps.
 """
 
 from __future__ import annotations
