@@ -41,7 +41,7 @@ def with_names(module: TracedModule, overrides: IoOverrides, names: str | None) 
 
 
 def optimum_names(module: TracedModule) -> dict[str, str]:
-    """Returns the names of tensors of caches, by the names that they have in a file otherwise.
+    """Maps the default names of cache tensors in a file to the names that Optimum uses.
 
     ``past_key_values_0_key`` is ``past_key_values.0.key``, for instance.
     """

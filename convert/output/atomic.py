@@ -124,7 +124,7 @@ class StagedOutput:
         return self._final.parent
 
     def finish(self) -> None:
-        """Flushes the file to disk and closes it. Has no effect the second time."""
+        """Flushes the file to disk and closes it. A second call has no effect."""
         if self.file.closed:
             return
         try:

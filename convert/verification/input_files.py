@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 def read_inputs(
     path: str | PathLike[str], names: Sequence[str], renamed: Sequence[str] = (), *, in_order: bool = False
 ) -> list[np.ndarray]:
-    """Reads the arrays of an npz for inputs of these names, or of those of the file, in that order.
+    """Reads the arrays of an .npz file for the inputs ``names``, or for their names in the written file,
+    ``renamed``, in that order.
 
-    Arrays may also be called in0, in1, ...; with ``in_order`` anything, if there is one for each input.
-    Raises UsageError TM6011.
+    Arrays may also be named in0, in1, ...; with ``in_order`` they may have any names, if there is one for
+    each input. Raises UsageError TM6011.
     """
     import numpy as np
 

@@ -10,7 +10,7 @@ from tmconvert.ir import InternalGraph
 
 
 def vacuous_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]) -> dict[str, str]:
-    """Returns by name a description of such outputs, from the expected outputs of all test cases."""
+    """Returns a description for each output that is constant, NaN or empty in all test cases, by name."""
     found = {}
     for name, *arrays in zip(names, *cases, strict=True):
         what = untold_output(arrays)

@@ -190,7 +190,7 @@ class Worker:
         return []
 
     def end(self) -> None:
-        """Ends the process. Has no effect the second time."""
+        """Ends the process. A second call has no effect."""
         process = self._process
         if os.getpid() == self.owner and process.poll() is None:
             process.kill()

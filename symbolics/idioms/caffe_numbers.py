@@ -68,7 +68,7 @@ def rounded(g: Builder, x: Value) -> Value:
 
 
 def floored(g: Builder, x: Value) -> Value:
-    """Floor: the nearest integer, minus 1 where that is greater than ``x``."""
+    """Computes floor(x): the nearest integer, minus 1 where that is greater than ``x``."""
     nearest = rounded(g, x)
     above = step(g, g.op("Eltwise", nearest, x, operation="SUM", coeff=[1.0, -1.0]))
     return g.op("Eltwise", nearest, above, operation="SUM", coeff=[1.0, -1.0])

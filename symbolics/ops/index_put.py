@@ -74,8 +74,8 @@ index_put = Op(
 def index_put_ref(x: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
     """Writes ``values`` to ``x[indices]``, or adds them there.
 
-    Of two values for one place the later one counts. An index may be one mask, over as many axes as it
-    has, when ``values`` have one value for all that it selects.
+    For duplicate indices the last value is written. An index may be one mask, which covers as many axes as
+    its rank, if ``values`` has a single element.
     """
     result = x.copy()
     if accumulate:

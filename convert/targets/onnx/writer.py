@@ -1,7 +1,8 @@
 """Writes ONNX files.
 
-One ModelProto, with the weights in the file as ``raw_data``, or those above 1 KiB in a second file. The
-weights are streamed: memory in use does not grow with them. The same graph gives the same bytes.
+A file is one ModelProto, which contains the weights as ``raw_data``; optionally those above 1 KiB are in a
+second file. The weights are streamed: memory in use does not grow with them. The same graph gives the same
+bytes.
 """
 
 from __future__ import annotations

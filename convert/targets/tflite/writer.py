@@ -1,7 +1,8 @@
 """Writes TFLite files.
 
-A subgraph for the model and one for each graph inside of it, the weights in the file, streamed: memory in
-use does not grow with them. The same graph gives the same bytes. Slots and codes: LiteRT's schema.fbs.
+A file has a subgraph for the model and one for each subgraph of its calls, and the weights, which are
+streamed: memory in use does not grow with them. The same graph gives the same bytes. Slots and codes:
+LiteRT's schema.fbs.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def module_paths(module: Any) -> dict[int, str]:
 
 
 def leaf_modules(module: Any, is_leaf: Callable[[Any, str], bool]) -> frozenset[int]:
-    """Returns the ids of the modules below the top that are leaves."""
+    """Returns the ids of the submodules that are recorded as one call."""
     return frozenset(id(each) for path, each in module.named_modules() if path and is_leaf(each, path))
 
 
