@@ -62,6 +62,8 @@ NAMED = {
     "convert/garbage_collection.py": {"freeze": "gc.freeze of Python"},
     "convert/frontends/torch/adapters/images.py": {"grid": "a parameter of PyTorch's grid_sample"},
     "symbolics/ops/grid_sampler": {"grid": "ATen's parameter of grid_sampler"},
+    "convert/torch_code/forms.py": {"places": "a parameter of tm::remap"},
+    "convert/torch_code/runtime_functions.py": {"places": "a parameter of tm::remap"},
     "convert/targets/tflite/integer/averages.py": {"places": "the end of a tensor's name in written files"},
     "": {
         "grid_sample": "a function of PyTorch, an operator of ONNX",
