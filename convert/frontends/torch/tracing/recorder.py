@@ -195,7 +195,7 @@ class Recorder(TorchFunctionMode):
         is_open = knowledge.is_open(name, args, kwargs) or any(value.is_open for value in made)
         self.has_open_sizes |= is_open
         outputs: dict[int, Value] = {}
-        qparams = self.run(fake_quant_qparams_of, name.text, args)
+        qparams = self.run(fake_quant_qparams_of, name.text, args) if "fake_quantize" in name.text else None
         is_given = kwargs.get("out") is not None
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
 
