@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -85,3 +86,13 @@ def test_a_scale_stays_positive() -> None:
     assert error.value.code == "TM3015"
     assert str(graph) == before
     graph.lint()
+
+
+def test_constants_of_one_element_are_in_lookup_tables_at_any_rank(tmp_path: Path) -> None:
+    module, graph, x = loaded("qat_concat_elemwise")
+    old = node(graph, "sg_out")
+    with graph.insert_exprs() as g:
+        new = g.call("aten::relu", old) * np.full((1, 1, 1, 1), 0.75, np.float32) - 0.1
+    graph.replace_node({old: new})
+    report = tmconvert.to_tflite(module, tmp_path / "m.tflite", quantized=True, example_inputs=[x])
+    assert report.verification is not None

@@ -203,7 +203,10 @@ def _table(
     if len(operands) == 2:
         numbers[0] = numbers[0][:, None]
     made = np.asarray(function(*numbers), np.float32)
-    made = np.nan_to_num(np.broadcast_to(made, np.broadcast_shapes(*(each.shape for each in numbers))))
+    shape = np.broadcast_shapes(*(each.shape for each in numbers))
+    if made.ndim > len(shape):  # constants of one element may have any rank
+        made = made.reshape(made.shape[made.ndim - len(shape) :])
+    made = np.nan_to_num(np.broadcast_to(made, shape))
     if steps[0].inferred and steps[0].dtype == "int16" and _is_steep(made, given):
         return None
     table = Value(f"{result.name}_table", result.dtype, (made.size,), made.reshape(-1))
