@@ -231,3 +231,19 @@ def test_another_branch_without_a_past_needs_consent(tmp_path: Path) -> None:
     assert found.value.code == "TM2030"
     report = tmconvert.to_onnx(traced, tmp_path / "a.onnx", accept_range=True)
     assert report.ranges == ["p >= 1"]
+
+
+class Careful(torch.nn.Module):
+    def forward(self, x: Any, past: Any, bias: Any) -> Any:
+        start = 0 if past.numel() == 0 else past.shape[1]
+        return torch.cat([past, x + torch.arange(start, start + x.shape[1])], 1) + bias
+
+
+def test_another_branch_that_computes_the_same_without_a_past_needs_none(tmp_path: Path) -> None:
+    inputs = torch.randn(2, 5), torch.randn(2, 7), torch.randn(2, 12)
+    shapes = {"x": {1: "s"}, "past": {1: "p"}, "bias": {1: "p+s"}}
+    traced = tmconvert.trace(Careful(), *inputs, dynamic_shapes=shapes)
+    assert tmconvert.to_onnx(traced, tmp_path / "a.onnx").ranges == []
+    empty = torch.randn(2, 3), torch.randn(2, 0), torch.randn(2, 3)
+    made = run_onnx(tmp_path / "a.onnx", [each.numpy() for each in empty])[0]
+    np.testing.assert_allclose(made, Careful()(*empty).numpy(), rtol=1e-5)
