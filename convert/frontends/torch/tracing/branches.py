@@ -206,7 +206,7 @@ def _body(
 def _formal(recorder: Recorder, scope: Scope, tensor: torch.Tensor) -> Value:
     ((dtype, shape),) = recorder.run(_types, tensor)
     value = Value(scope, "input", shape, str(dtype).removeprefix("torch."), depends=True)
-    recorder.aliases.add(tensor, value)
+    recorder.run(recorder.aliases.add, tensor, value)
     return value
 
 
@@ -238,7 +238,7 @@ def _recorded(
         hint = f"{name.rpartition('.')[2]}_out"
         ((dtype, shape),) = recorder.run(_types, tensor)
         value = Value(recorder.scope, hint, shape, str(dtype).removeprefix("torch."), depends=depends)
-        recorder.aliases.add(tensor, value)
+        recorder.run(recorder.aliases.add, tensor, value)
         values.append(value)
         return tensor
 

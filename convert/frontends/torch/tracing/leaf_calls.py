@@ -125,9 +125,9 @@ def _recorded(
             return leaf
         if id(leaf) not in made:
             tensor = recorder.run(torch.clone, leaf)
-            shape = tuple(tensor.shape)
+            shape = recorder.run(lambda: tuple(tensor.shape))  # nothing is known of it yet
             value = Value(recorder.scope, f"{hint}_out", shape, dtype_of(tensor), depends=depends)
-            recorder.aliases.add(tensor, value)
+            recorder.run(recorder.aliases.add, tensor, value)
             made[id(leaf)] = tensor, value
         return made[id(leaf)][0]
 
