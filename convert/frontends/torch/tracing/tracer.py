@@ -157,7 +157,9 @@ def _check_unseen(
         second = changed(agreement.moved)
     except (Exception, SystemExit):  # data that the module does not take says nothing
         return
-    place = differing(first.recorder.origins, second.recorder.origins)
+    place = differing(
+        *(each.recorder.origins.used(agreement.captured_tensors(each.tape)) for each in (first, second))
+    )
     if place is not None:
         raise UnsupportedError(
             "TM2011",

@@ -7,7 +7,7 @@ So a module with captured tensors of unknown origin is run again on other data, 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -16,12 +16,14 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.ir.tree import leaves
 
+Used = tuple[torch.Tensor, Source]
+
 
 class Origins:
     """Origins of the captured tensors of a run; ``unknown`` are those without, with the lines of use."""
 
     def __init__(self) -> None:
-        self.unknown: list[tuple[torch.Tensor, Source]] = []
+        self.unknown: list[Used] = []
         self._known: dict[int, weakref.ref[torch.Tensor]] = {}
 
     def add(self, tree: Any) -> Any:
@@ -37,6 +39,13 @@ class Origins:
         for part in module.modules():
             self.add([value for value in vars(part).values() if isinstance(value, torch.Tensor)])
 
+    def used(self, tensors: Collection[int]) -> list[Used]:
+        """Returns the tensors of unknown origin among those with these ids.
+
+        The others were looked at only, as the arguments of a function that is recorded as one call.
+        """
+        return [each for each in self.unknown if id(each[0]) in tensors]
+
     def captured(self, tensor: torch.Tensor) -> None:
         """Notes that the run uses a tensor that no recorded call made."""
         known = self._known.get(id(tensor))
@@ -44,15 +53,12 @@ class Origins:
             self.unknown.append((tensor, user_place()))
 
 
-def differing(first: Origins, second: Origins) -> Source | None:
+def differing(first: Sequence[Used], second: Sequence[Used]) -> Source | None:
     """Returns the line that uses a tensor of unknown origin which has other data in the second run."""
-    for (one, place), (two, _) in zip(first.unknown, second.unknown, strict=False):
+    for (one, place), (two, _) in zip(first, second, strict=False):
         if one is not two and not _is_equal(one, two):
             return place
-    longer: Iterator[tuple[torch.Tensor, Source]] = iter(
-        first.unknown[len(second.unknown) :] or second.unknown[len(first.unknown) :]
-    )
-    return next((place for _, place in longer), None)
+    return next((place for _, place in (*first[len(second) :], *second[len(first) :])), None)
 
 
 def _is_equal(one: torch.Tensor, two: torch.Tensor) -> bool:

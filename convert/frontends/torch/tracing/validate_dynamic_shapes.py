@@ -366,6 +366,14 @@ class _Numbering:
         return self._numbers.get(self._sources.get(value, value))
 
 
+def captured_tensors(tape: Tape) -> set[int]:
+    """Returns the ids of the captured tensors that the calls on the tape use, or that it returns."""
+    used = _values((tape.top.result,))
+    for step in _steps(tape.top):
+        used |= _values((step.args, step.kwargs))
+    return {id(value.captured) for value in used if value.captured is not None}
+
+
 def _values(tree: object) -> set[Value]:
     return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
 
