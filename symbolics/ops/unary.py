@@ -39,7 +39,7 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
     "ceil": (np.ceil, FLOATS, (6, "Ceil"), "CEIL", None),
     "sigmoid": (_sigmoid, FLOATS, (6, "Sigmoid"), "LOGISTIC", ("Sigmoid", {})),
     "tanh": (np.tanh, FLOATS, (6, "Tanh"), "TANH", ("TanH", {})),
-    "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, "Relu"), "", ("ReLU", {})),  # see relu_tflite
+    "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, ""), "", ("ReLU", {})),  # see relu_onnx6
 }
 
 # Results of LOGISTIC and TANH have these ranges in integers, and no others.
@@ -84,6 +84,12 @@ def abs_tflite12(g, x):
 @UNARY["abs"].tflite()
 def abs_tflite(g, x):
     return g.op("MAXIMUM", x, g.op("NEG", x)) if x.dtype.kind == "i" else g.op("ABS", x)
+
+
+@UNARY["relu"].onnx(since=6)
+def relu_onnx6(g, x):
+    """ONNX Runtime has no Relu of int64."""
+    return g.op("Max", x, g.const(0, np.int64)) if x.dtype.name == "int64" else g.op("Relu", x)
 
 
 @UNARY["relu"].tflite()

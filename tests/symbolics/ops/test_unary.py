@@ -85,3 +85,10 @@ def test_chips_of_narrow_numbers_do_not_round(name: str) -> None:
     x = normal(0, 2, 3)
     assert "no layer rounds" in refusal("caffe", f"aten::{name}", [x], version=DIALECTS.index("nnie"))
     assert not refusal("caffe", f"aten::{name}", [x], version=DIALECTS.index("opencv"))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_relu_of_integers(dtype: str) -> None:
+    """ONNX Runtime has no Relu of int64."""
+    x = np.array([[-3, 0, 5]], dtype)
+    assert_op_matches("aten::relu", [x], {})
