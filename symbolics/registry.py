@@ -25,9 +25,18 @@ class Catalogue(Mapping[str, Op]):
             table[op.name] = op
         self._ops = MappingProxyType(table)
         self._shipped = shipped or {}
+        self._found: dict[str, Op] = {}  # by what was asked for: passes ask for each call, many times
 
     def __getitem__(self, name: str) -> Op:
-        return self._ops[name] if name in self._ops else self._shipped[name]
+        op = self._found.get(name)
+        if op is None:
+            op = self._found[name] = self._ops[name] if name in self._ops else self._shipped[name]
+        return op
+
+    def found(self, name: str) -> Op | None:
+        """Returns an op, or None, faster than ``get`` of Mapping, which raises and catches KeyError."""
+        op = self._found.get(name)
+        return self[name] if op is None and name in self else op
 
     def __contains__(self, name: object) -> bool:
         return name in self._ops or name in self._shipped
@@ -89,13 +98,16 @@ def catalogue() -> Catalogue:
 
 def trait_of(expr: object, kind: type[T]) -> T | None:
     """Returns a trait of the op that ``expr`` calls; None without it, or if ``expr`` is not a call."""
-    op = catalogue().get(expr.function) if isinstance(expr, CallFunction) else None
+    if not isinstance(expr, CallFunction):
+        return None
+    op = catalogue().found(expr.function)
     return None if op is None else op.trait(kind)
 
 
 def has_trait(expr: object, *kinds: type[Trait]) -> bool:
     """Whether ``expr`` calls an op with one of some traits."""
-    return any(trait_of(expr, kind) is not None for kind in kinds)
+    op = catalogue().found(expr.function) if isinstance(expr, CallFunction) else None
+    return op is not None and any(map(op.has, kinds))
 
 
 def registered(name: str) -> Op | None:
