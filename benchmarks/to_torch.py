@@ -98,7 +98,7 @@ class Row:
 
     @property
     def is_right(self) -> bool:
-        near = self.output <= TOLERANCE and (self.gradient is None or self.gradient <= 100 * TOLERANCE)
+        near = self.output <= TOLERANCE and (self.gradient is None or self.gradient <= TOLERANCE)
         is_same = self.package <= TOLERANCE and not self.difference
         return near and is_same and self.is_finite and not self.note
 
