@@ -95,9 +95,9 @@ def installed_version(package: str) -> str:
     wanted = package.replace("-", "_").lower()
     for folder in sys.path:
         with contextlib.suppress(OSError):
-            for name in os.listdir(folder or "."):  # noqa: PTH208
-                if name.endswith(".dist-info") and name.lower().startswith(f"{wanted}-"):
-                    return name.removesuffix(".dist-info")[len(wanted) + 1 :]
+            for entry in os.listdir(folder or "."):  # noqa: PTH208
+                if entry.endswith(".dist-info") and entry.lower().startswith(f"{wanted}-"):
+                    return entry.removesuffix(".dist-info")[len(wanted) + 1 :]
     from importlib.metadata import version
 
     return version(package)

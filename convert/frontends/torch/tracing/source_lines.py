@@ -15,7 +15,7 @@ from tmconvert.errors.source import Source
 _OURS = str(Path(__file__).parents[3])  # all of tmconvert
 # functions that make calls for lines of the user's that do not run, and how to tell which line it is
 STAND_INS: dict[CodeType, Callable[[FrameType], Source]] = {}
-_TRACER = str(Path(__file__).with_name("tracer.py"))
+_MODULE_RUN = str(Path(__file__).with_name("module_run.py"))
 _TORCH = str(Path(torch.__file__).parent)
 # methods that dataclasses and named tuples make of text
 _GENERATED = {"__init__", "__new__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"}
@@ -66,7 +66,7 @@ def is_assertion() -> bool:
 
 def is_bottom(frame: FrameType) -> bool:
     """Whether the run began in this frame; frames outside of it are not part of the model."""
-    return frame.f_code.co_name == "_run" and frame.f_code.co_filename == _TRACER
+    return frame.f_code.co_name == "_run" and frame.f_code.co_filename == _MODULE_RUN
 
 
 def is_users(file: str, function: str = "", names: Mapping[str, object] | None = None) -> bool:

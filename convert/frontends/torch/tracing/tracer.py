@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,45 +16,22 @@ from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.customization import Tracer
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
-from tmconvert.frontends.torch.tracing.arrays import Arrays, array_of
-from tmconvert.frontends.torch.tracing.assemble import assemble
-from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
-from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
-from tmconvert.frontends.torch.tracing.branches import calls_of_functions
-from tmconvert.frontends.torch.tracing.gradients import GradientTaken, calls_of_autograd, is_close, refused
+from tmconvert.frontends.torch.tracing.gradients import GradientTaken, is_close, refused
 from tmconvert.frontends.torch.tracing.leaf_calls import (
-    calls_of_leaves,
     register_types,
-    unused_symbolics,
 )
+from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.modules import (
-    class_name_of,
-    held_tensors,
-    hierarchy,
-    leaf_modules,
-    module_calls,
-    module_paths,
     parameter_names,
-    traced_modules,
 )
 from tmconvert.frontends.torch.tracing.objects import cloned_object, is_cache, opener
-from tmconvert.frontends.torch.tracing.quantized import (
-    dtype_of,
-    observers_at_rest,
-    qparams_of,
-)
-from tmconvert.frontends.torch.tracing.recorder import Recorder
 from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery
 from tmconvert.frontends.torch.tracing.rerun import Rerun
-from tmconvert.frontends.torch.tracing.scripted import script_calls
-from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
-from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.unseen import differing
-from tmconvert.frontends.torch.tracing.widening import wide, wide_state
+from tmconvert.frontends.torch.tracing.widening import wide
 from tmconvert.ir import TracedModule
-from tmconvert.ir.editing.ids import adopt, share_ids
 from tmconvert.ir.extract import input_called
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.symbolic.text import size_of
@@ -80,61 +55,82 @@ def trace_module(
     inputs = named_tensors(module, args, kwargs)
     wanted = _by_input(dynamic_shapes or {}, inputs)
     symbols = agreement.symbols_of(wanted, inputs)
-
-    def run_once(others: Mapping[str, torch.Tensor], follow_sizes: bool) -> _Run:
-        replaced = {id(inputs[name]): tensor for name, tensor in others.items()}
-        once = functools.partial(
-            _Run,
-            module,
-            freeze_control_flow=freeze_control_flow,
-            follow_sizes=follow_sizes,
-            is_leaf=is_leaf or Tracer().is_leaf_module,
-        )
-        try:
-            return once(*_cloned((args, kwargs), replaced), answers=answers[0])
-        except GradientTaken:
-            return once(*_cloned((args, kwargs), replaced), answers=answers[0], follows_gradients=True)
-
-    def run(others: Mapping[str, torch.Tensor]) -> _Run:
-        return _like_plain(functools.partial(run_once, others), bool(dynamic_shapes))
-
-    answers = [Answers(True, True), Answers(True, False)] if dynamic_shapes else [Answers(True, False)]
-    answers.append(Answers(False, False))
-    first = _first_run(lambda: run({}), answers)
-
-    def compared(others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
-        found = run(others)
-        return found.example(), found.tape.unlike_plain or agreement.difference(first.tape, found.tape)
-
-    rerun = Rerun(compared, inputs, first.example())
-
-    def resized(symbol: agreement.Symbol, number: int) -> Tape:
-        """Returns the tape of a run with this number of elements for the symbol."""
-        found = run(agreement.with_size(inputs, symbols, symbol, number))
-        difference = found.tape.unlike_plain or agreement.difference(first.tape, found.tape)
-        rerun.remember(found.example(), difference)
-        return found.tape
-
-    def changed(change: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
-        return run({name: change(tensor) for name, tensor in inputs.items()})
-
+    once = functools.partial(
+        ModuleRun,
+        module,
+        freeze_control_flow=freeze_control_flow,
+        is_leaf=is_leaf or Tracer().is_leaf_module,
+    )
+    runs = _Runs(once, args, kwargs, inputs, symbols)
+    first = runs.first
     if first.recorder.origins.unknown:
-        _check_unseen(first, changed, freeze_control_flow)
+        _check_unseen(first, runs.changed, freeze_control_flow)
     has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)
-    decided = agreement.decided_by_data(first.tape, lambda change: changed(change).tape) if has_data else ""
-    checks = _size_checks(first, inputs, symbols, resized)
+    decided = (
+        agreement.decided_by_data(first.tape, lambda change: runs.changed(change).tape) if has_data else ""
+    )
+    checks = _size_checks(first, inputs, symbols, runs.resized)
     for symbol in symbols:
         if symbol.is_part and not checks[symbol.name].reason:
-            _check_empty(first, symbol, lambda each: run(agreement.with_size(inputs, symbols, each, 0)))
+            _check_empty(first, symbol, lambda each: runs.run(agreement.with_size(inputs, symbols, each, 0)))
     traced = first.traced()
     if first.recorder.follows_gradients or first.tape.takes_gradients:
-        _check_gradients(traced, changed(agreement.moved))
+        _check_gradients(traced, runs.changed(agreement.moved))
     _check_decisions(traced, decided, freeze_control_flow)
     _leave_open(traced, wanted, symbols, checks)
     if any((traced.dynamic_shapes or {}).values()):
         traced.notes += [_text_note(place) for place in first.tape.texts]
-    traced.rerun = rerun if symbols else None
+    traced.rerun = runs.rerun if symbols else None
     return traced
+
+
+class _Runs:
+    """The runs of a module: ``first`` with its example inputs, others at other sizes and on other data."""
+
+    def __init__(
+        self,
+        once: Callable[..., ModuleRun],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        inputs: Mapping[str, torch.Tensor],
+        symbols: Sequence[agreement.Symbol],
+    ) -> None:
+        self.once, self.args, self.kwargs = once, args, kwargs
+        self.inputs, self.symbols = inputs, symbols
+        self.answers = [Answers(True, False), Answers(False, False)]
+        if symbols:
+            self.answers.insert(0, Answers(True, True))
+        self.first = _first_run(lambda: self.run({}), self.answers)
+        self.rerun = Rerun(self.compared, inputs, self.first.example())
+
+    def run(self, others: Mapping[str, torch.Tensor]) -> ModuleRun:
+        """Runs the module with other inputs, by name."""
+        return _like_plain(functools.partial(self._once, others), bool(self.symbols))
+
+    def _once(self, others: Mapping[str, torch.Tensor], follow_sizes: bool) -> ModuleRun:
+        replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
+        once = functools.partial(self.once, follow_sizes=follow_sizes, answers=self.answers[0])
+        try:
+            return once(*_cloned((self.args, self.kwargs), replaced))
+        except GradientTaken:
+            return once(*_cloned((self.args, self.kwargs), replaced), follows_gradients=True)
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> ModuleRun:
+        return self.run({name: change(tensor) for name, tensor in self.inputs.items()})
+
+    def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
+        """Returns what a run computes, and how it differs from the first one."""
+        found = self.run(others)
+        return found.example(), self._difference(found)
+
+    def resized(self, symbol: agreement.Symbol, number: int) -> Tape:
+        """Returns the tape of a run with this number of elements for the symbol."""
+        found = self.run(agreement.with_size(self.inputs, self.symbols, symbol, number))
+        self.rerun.remember(found.example(), self._difference(found))
+        return found.tape
+
+    def _difference(self, found: ModuleRun) -> str:
+        return found.tape.unlike_plain or agreement.difference(self.first.tape, found.tape)
 
 
 def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -146,8 +142,8 @@ def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def _check_unseen(
-    first: _Run,
-    changed: Callable[[Callable[[torch.Tensor], torch.Tensor]], _Run],
+    first: ModuleRun,
+    changed: Callable[[Callable[[torch.Tensor], torch.Tensor]], ModuleRun],
     freeze_control_flow: bool,
 ) -> None:
     """Rejects a captured tensor that depends on the inputs: a file would have the example's data for all."""
@@ -170,7 +166,7 @@ def _check_unseen(
         )
 
 
-def _like_plain(run: Callable[[bool], _Run], follow_sizes: bool) -> _Run:
+def _like_plain(run: Callable[[bool], ModuleRun], follow_sizes: bool) -> ModuleRun:
     """Returns a run with sizes that are followed; one with plain integers where it does not compute the same.
 
     Code can tell both apart by ``type(n) is int`` or, since Python has each small integer once, by
@@ -191,7 +187,7 @@ def _like_plain(run: Callable[[bool], _Run], follow_sizes: bool) -> _Run:
     return plain
 
 
-def _first_run(run: Callable[[], _Run], answers: list[Answers]) -> _Run:
+def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:
     """Returns the first run that succeeds, and leaves its answers at the front of the list.
 
     Some libraries fail on the path that they take for an export. Raises the first error if all runs fail.
@@ -209,7 +205,7 @@ def _first_run(run: Callable[[], _Run], answers: list[Answers]) -> _Run:
 
 
 def _size_checks(
-    first: _Run,
+    first: ModuleRun,
     inputs: Mapping[str, torch.Tensor],
     symbols: list[agreement.Symbol],
     resized: Callable[[agreement.Symbol, int], Tape],
@@ -227,7 +223,7 @@ def _size_checks(
 
 
 def _note_checks(
-    run: _Run, symbols: list[agreement.Symbol], checks: Mapping[str, agreement.Agreement]
+    run: ModuleRun, symbols: list[agreement.Symbol], checks: Mapping[str, agreement.Agreement]
 ) -> None:
     """Keeps those comparisons of dynamic sizes on the tape that become guards."""
     values = dict(run.top.formal_inputs())
@@ -244,7 +240,9 @@ def _note_checks(
             agreement.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
 
 
-def _check_empty(first: _Run, symbol: agreement.Symbol, empty: Callable[[agreement.Symbol], _Run]) -> None:
+def _check_empty(
+    first: ModuleRun, symbol: agreement.Symbol, empty: Callable[[agreement.Symbol], ModuleRun]
+) -> None:
     """Adds a guard for a part of a sum if the module computes something else where it is empty.
 
     The past of a first step is. A module that makes other calls there may compute the same: the graph is
@@ -296,13 +294,6 @@ def _by_input(wanted: agreement.Axes, inputs: Mapping[str, torch.Tensor]) -> agr
     return {input_called(name, list(inputs)): axes for name, axes in wanted.items()}
 
 
-_DATA_CHECK = "a check of the data, which the example inputs pass, is not part of the file"
-_DATA_TEXT = (
-    "an element becomes text there, and what that is compared with is unknown; the model computes the same "
-    "with all data that was tried"
-)
-
-
 def _text_note(place: str) -> str:
     return (
         f"{place}: a size becomes text or a hash there, and what that is compared with is unknown; the model "
@@ -310,7 +301,7 @@ def _text_note(place: str) -> str:
     )
 
 
-def _check_gradients(traced: TracedModule, other: _Run) -> None:
+def _check_gradients(traced: TracedModule, other: ModuleRun) -> None:
     """Rejects a trace whose gradient is not fully recorded, as it would differ for other inputs."""
     made = [leaf for leaf in leaves(traced(*other.inputs)) if isinstance(leaf, np.ndarray)]
     pairs = zip(made, other.outputs, strict=True)
@@ -333,168 +324,7 @@ def _check_decisions(traced: TracedModule, found: str, freeze_control_flow: bool
         traced.notes.append(f"decided by the example inputs: {found}")
 
 
-class Answers(NamedTuple):
-    """The results of ``torch.compiler.is_exporting`` and ``torch.jit.is_tracing`` during the run."""
-
-    is_exported: bool
-    is_traced: bool
-
-
-# A run changes what all threads share, such as the call of modules, and puts it back.
-_ONE_AT_A_TIME = threading.RLock()
-
-
-class _Run:
-    """One run of a module, and its tape."""
-
-    def __init__(
-        self,
-        module: Module,
-        args: tuple[object, ...],
-        kwargs: dict[str, object],
-        *,
-        freeze_control_flow: bool,
-        follow_sizes: bool,
-        is_leaf: Callable[[Any, str], bool],
-        answers: Answers,
-        follows_gradients: bool = False,
-    ) -> None:
-        self.module = module
-        self.answers = answers
-        self.is_module = isinstance(module, torch.nn.Module)
-        self.class_name = class_name_of(module)
-        self.top = Scope("", self.class_name)
-        self.recorder = Recorder(
-            self.top,
-            follow_sizes=follow_sizes,
-            freeze_control_flow=freeze_control_flow,
-            follows_gradients=follows_gradients,
-        )
-        self.paths = module_paths(module) if self.is_module else {}
-        self.leaves = leaf_modules(module, is_leaf) if self.is_module else frozenset()
-        self.held = traced_modules(module) if self.is_module else {}
-        self.args, self.kwargs = args, kwargs
-        self.inputs: tuple[np.ndarray, ...] = ()
-        self.outputs: tuple[np.ndarray, ...] = ()
-        self._run()
-
-    def _run(self) -> None:
-        recorder, args, kwargs = self.recorder, self.args, self.kwargs
-        with (
-            _ONE_AT_A_TIME,
-            torch.set_grad_enabled(recorder.follows_gradients),
-            same_folder(),
-            same_randomness(),
-            marked_as_exported(*self.answers),
-            wide_state(self.module),
-        ):
-            self._bind_inputs(args, kwargs)
-            if self.is_module:
-                recorder.guard.add_module(self.module)
-                recorder.origins.add_module(self.module)
-            try:
-                with self._watched():
-                    result = self.module(*args, **kwargs)
-                    result = plain_structure(result, opener("returns"))
-                    self.top.result = map_leaves(recorder.value_of, result)
-                returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
-                for leaf in returned:
-                    _check_real(leaf, "returns")
-                self.outputs = tuple(map(_copied, returned))
-            finally:
-                recorder.guard.restore()
-
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Makes the recorder see all calls, also those that no mode of torch intercepts."""
-        recorder = self.recorder
-        with ExitStack() as stack:
-            stack.enter_context(module_calls(recorder, self.paths, self.leaves))
-            stack.enter_context(calls_of_leaves(recorder, self.held))
-            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once, calls_of_autograd):
-                stack.enter_context(watch(recorder))
-            stack.enter_context(sizes_of_builtins(self.module))
-            stack.enter_context(observers_at_rest(self.module))
-            stack.enter_context(recorder)
-            yield
-
-    def _bind_inputs(self, args: Any, kwargs: Any) -> None:
-        """Creates Values for the tensors among the arguments."""
-        arrays: list[np.ndarray] = []
-
-        def bound(leaf: object) -> Any:
-            if not isinstance(leaf, torch.Tensor):
-                return self.recorder.value_of(leaf)
-            _check_real(leaf, "takes")
-            arrays.append(_copied(leaf))
-            value = Value(
-                self.top,
-                "input",
-                tuple(leaf.shape),
-                dtype_of(leaf),
-                depends=True,
-                qparams=qparams_of(leaf),
-            )
-            self.recorder.aliases.add(leaf, value)
-            return value
-
-        self.top.parameters = parameter_names(self.module, args, kwargs)
-        self.top.args, self.top.kwargs = map_leaves(bound, plain_structure((args, kwargs), opener("takes")))
-        self.inputs = tuple(arrays)
-
-    def traced(self) -> TracedModule:
-        """Returns the TracedModule of the run; its inputs and outputs become the example."""
-        changed = {**self.recorder.written, **self.recorder.guard.changed}
-        arrays = Arrays(changed)
-        held = functools.partial(held_tensors, self.recorder.packed)
-        modules, names = hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
-        traced = assemble(self.recorder.tape, modules, names, arrays)
-        share_ids(traced)
-        for path in self.held.values():
-            adopt(traced.get(path), traced)
-        traced.name = self.class_name.rpartition(".")[2]
-        traced.producer = f"PyTorch {torch.__version__}"
-        traced.notes = self._notes([names[number][0] for number in changed if number in names])
-        traced.example = self.example()
-        return traced
-
-    def example(self) -> Example:
-        """Returns the inputs and outputs of the run."""
-        return Example(self.inputs, self.outputs)
-
-    def _notes(self, written: list[str]) -> list[str]:
-        notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
-        notes += self.tape.notes
-        if not self.answers.is_exported:
-            notes.append("the module fails on its code path for torch.export, so its other path was traced")
-        notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
-        notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
-        modules = self.module.modules() if isinstance(self.module, torch.nn.Module) else ()
-        notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in modules})
-        if written:
-            notes.append(
-                f"the module writes to {', '.join(written)}; each run of the file starts from the "
-                "initial values"
-            )
-        return notes
-
-    @property
-    def tape(self) -> Tape:
-        return self.recorder.tape
-
-
 # ---- data
-
-
-def _check_real(tensor: torch.Tensor, what: str) -> None:
-    """Raises UnsupportedError TM2020 if a tensor is complex, since no target file has complex tensors."""
-    if tensor.is_complex():
-        raise UnsupportedError(
-            "TM2020",
-            f"the module {what} a complex tensor: {str(tensor.dtype).removeprefix('torch.')} "
-            f"{list(tensor.shape)}",
-            notes=[("help", "use torch.view_as_real outside of the model, and torch.view_as_complex inside")],
-        )
 
 
 def named_tensors(
@@ -530,7 +360,3 @@ def _cloned(tree: object, others: Mapping[int, torch.Tensor]) -> Any:
     if type(tree) not in SUPPORTED_NODES and is_cache(tree):
         return cloned_object(tree, lambda tensor: _cloned(tensor, others))
     return tree_map(lambda leaf: leaf if leaf is tree else _cloned(leaf, others), tree)
-
-
-def _copied(tensor: torch.Tensor) -> np.ndarray:
-    return array_of(tensor).copy()
