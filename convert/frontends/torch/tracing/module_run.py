@@ -1,0 +1,225 @@
+"""One run of a module, in which its calls are recorded."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.arrays import Arrays, array_of
+from tmconvert.frontends.torch.tracing.assemble import assemble
+from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
+from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
+from tmconvert.frontends.torch.tracing.branches import calls_of_functions
+from tmconvert.frontends.torch.tracing.gradients import calls_of_autograd
+from tmconvert.frontends.torch.tracing.leaf_calls import (
+    calls_of_leaves,
+    unused_symbolics,
+)
+from tmconvert.frontends.torch.tracing.modules import (
+    class_name_of,
+    held_tensors,
+    hierarchy,
+    leaf_modules,
+    module_calls,
+    module_paths,
+    parameter_names,
+    traced_modules,
+)
+from tmconvert.frontends.torch.tracing.objects import opener
+from tmconvert.frontends.torch.tracing.quantized import (
+    dtype_of,
+    observers_at_rest,
+    qparams_of,
+)
+from tmconvert.frontends.torch.tracing.recorder import Recorder
+from tmconvert.frontends.torch.tracing.scripted import script_calls
+from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
+from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
+from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.widening import wide_state
+from tmconvert.ir import TracedModule
+from tmconvert.ir.editing.ids import adopt, share_ids
+from tmconvert.ir.traced_module import Example
+from tmconvert.ir.tree import leaves, map_leaves
+
+Module = Callable[..., Any]
+
+
+_DATA_CHECK = "a check of the data, which the example inputs pass, is not part of the file"
+_DATA_TEXT = (
+    "an element becomes text there, and what that is compared with is unknown; the model computes the same "
+    "with all data that was tried"
+)
+
+
+class Answers(NamedTuple):
+    """The results of ``torch.compiler.is_exporting`` and ``torch.jit.is_tracing`` during the run."""
+
+    is_exported: bool
+    is_traced: bool
+
+
+# A run changes what all threads share, such as the call of modules, and puts it back.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+class ModuleRun:
+    """One run of a module, and its tape."""
+
+    def __init__(
+        self,
+        module: Module,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        *,
+        freeze_control_flow: bool,
+        follow_sizes: bool,
+        is_leaf: Callable[[Any, str], bool],
+        answers: Answers,
+        follows_gradients: bool = False,
+    ) -> None:
+        self.module = module
+        self.answers = answers
+        self.is_module = isinstance(module, torch.nn.Module)
+        self.class_name = class_name_of(module)
+        self.top = Scope("", self.class_name)
+        self.recorder = Recorder(
+            self.top,
+            follow_sizes=follow_sizes,
+            freeze_control_flow=freeze_control_flow,
+            follows_gradients=follows_gradients,
+        )
+        self.paths = module_paths(module) if self.is_module else {}
+        self.leaves = leaf_modules(module, is_leaf) if self.is_module else frozenset()
+        self.held = traced_modules(module) if self.is_module else {}
+        self.args, self.kwargs = args, kwargs
+        self.inputs: tuple[np.ndarray, ...] = ()
+        self.outputs: tuple[np.ndarray, ...] = ()
+        self._run()
+
+    def _run(self) -> None:
+        recorder, args, kwargs = self.recorder, self.args, self.kwargs
+        with (
+            _ONE_AT_A_TIME,
+            torch.set_grad_enabled(recorder.follows_gradients),
+            same_folder(),
+            same_randomness(),
+            marked_as_exported(*self.answers),
+            wide_state(self.module),
+        ):
+            self._bind_inputs(args, kwargs)
+            if self.is_module:
+                recorder.guard.add_module(self.module)
+                recorder.origins.add_module(self.module)
+            try:
+                with self._watched():
+                    result = self.module(*args, **kwargs)
+                    result = plain_structure(result, opener("returns"))
+                    self.top.result = map_leaves(recorder.value_of, result)
+                returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+                for leaf in returned:
+                    _check_real(leaf, "returns")
+                self.outputs = tuple(map(_copied, returned))
+            finally:
+                recorder.guard.restore()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Makes the recorder see all calls, also those that no mode of torch intercepts."""
+        recorder = self.recorder
+        with ExitStack() as stack:
+            stack.enter_context(module_calls(recorder, self.paths, self.leaves))
+            stack.enter_context(calls_of_leaves(recorder, self.held))
+            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once, calls_of_autograd):
+                stack.enter_context(watch(recorder))
+            stack.enter_context(sizes_of_builtins(self.module))
+            stack.enter_context(observers_at_rest(self.module))
+            stack.enter_context(recorder)
+            yield
+
+    def _bind_inputs(self, args: Any, kwargs: Any) -> None:
+        """Creates Values for the tensors among the arguments."""
+        arrays: list[np.ndarray] = []
+
+        def bound(leaf: object) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return self.recorder.value_of(leaf)
+            _check_real(leaf, "takes")
+            arrays.append(_copied(leaf))
+            value = Value(
+                self.top,
+                "input",
+                tuple(leaf.shape),
+                dtype_of(leaf),
+                depends=True,
+                qparams=qparams_of(leaf),
+            )
+            self.recorder.aliases.add(leaf, value)
+            return value
+
+        self.top.parameters = parameter_names(self.module, args, kwargs)
+        self.top.args, self.top.kwargs = map_leaves(bound, plain_structure((args, kwargs), opener("takes")))
+        self.inputs = tuple(arrays)
+
+    def traced(self) -> TracedModule:
+        """Returns the TracedModule of the run; its inputs and outputs become the example."""
+        changed = {**self.recorder.written, **self.recorder.guard.changed}
+        arrays = Arrays(changed)
+        held = functools.partial(held_tensors, self.recorder.packed)
+        modules, names = hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
+        traced = assemble(self.recorder.tape, modules, names, arrays)
+        share_ids(traced)
+        for path in self.held.values():
+            adopt(traced.get(path), traced)
+        traced.name = self.class_name.rpartition(".")[2]
+        traced.producer = f"PyTorch {torch.__version__}"
+        traced.notes = self._notes([names[number][0] for number in changed if number in names])
+        traced.example = self.example()
+        return traced
+
+    def example(self) -> Example:
+        """Returns the inputs and outputs of the run."""
+        return Example(self.inputs, self.outputs)
+
+    def _notes(self, written: list[str]) -> list[str]:
+        notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
+        notes += self.tape.notes
+        if not self.answers.is_exported:
+            notes.append("the module fails on its code path for torch.export, so its other path was traced")
+        notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
+        notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
+        modules = self.module.modules() if isinstance(self.module, torch.nn.Module) else ()
+        notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in modules})
+        if written:
+            notes.append(
+                f"the module writes to {', '.join(written)}; each run of the file starts from the "
+                "initial values"
+            )
+        return notes
+
+    @property
+    def tape(self) -> Tape:
+        return self.recorder.tape
+
+
+def _check_real(tensor: torch.Tensor, what: str) -> None:
+    """Raises UnsupportedError TM2020 if a tensor is complex, since no target file has complex tensors."""
+    if tensor.is_complex():
+        raise UnsupportedError(
+            "TM2020",
+            f"the module {what} a complex tensor: {str(tensor.dtype).removeprefix('torch.')} "
+            f"{list(tensor.shape)}",
+            notes=[("help", "use torch.view_as_real outside of the model, and torch.view_as_complex inside")],
+        )
+
+
+def _copied(tensor: torch.Tensor) -> np.ndarray:
+    return array_of(tensor).copy()
