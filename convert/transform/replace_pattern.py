@@ -97,7 +97,7 @@ def replace_in_graph(
     their users cannot take, or where ``retypes`` does not allow them.
     """
     matches = find_matches(graph, pattern, match_filters)
-    before = set(graph)
+    before, results = set(graph), _result_types(graph)
     plans = list(_plans(graph, matches))
     try:
         for match, expr in plans:
@@ -108,7 +108,11 @@ def replace_in_graph(
                     _replace_uses(edit, old, new)
             for match, _ in plans:
                 _remove(edit, match)
-            _infer(edit, retypes)
+            _infer(edit)
+            if retypes is Retypes.INSIDE and _result_types(graph) != results:
+                raise UsageError(
+                    "TM6054", f"the replacement changes the types of the results of {graph.name}"
+                )
     except TmconvertError:
         for expr in reversed([each for each in graph if each not in before]):
             graph.remove(expr)
@@ -129,10 +133,12 @@ def _replace_uses(edit: Transaction, old: Node, new: Node) -> None:
         edit.changed.update(dict.fromkeys(users))
 
 
-def _infer(edit: Transaction, retypes: Retypes) -> None:
+def _result_types(graph: InternalGraph) -> list[Any]:
+    return [_type(node) for node in graph.outputs if isinstance(node, TensorNode)]
+
+
+def _infer(edit: Transaction) -> None:
     """Infers types that follow from those of replacements. Raises UsageError TM6054."""
-    graph = edit.graph
-    results = [_type(node) for node in graph.outputs if isinstance(node, TensorNode)]
     try:
         infer_changed(edit)
     except GraphError as error:
@@ -141,9 +147,6 @@ def _infer(edit: Transaction, retypes: Retypes) -> None:
             f"a replacement has another type than the pattern, which a call cannot take: {error.message}",
             source=error.source,
         ) from error
-    now = [_type(node) for node in graph.outputs if isinstance(node, TensorNode)]
-    if retypes is Retypes.INSIDE and now != results:
-        raise UsageError("TM6054", f"the replacement changes the types of the results of {graph.name}")
 
 
 def _plans(graph: InternalGraph, matches: Sequence[Match]) -> list[tuple[Match, Expr]]:

@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.symbolics.idioms import caffe_numbers, integer_steps
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
+from tmconvert.symbolics.ops.to import ONNX_TYPES
 from tmconvert.symbolics.results import same_as
 from tmconvert.symbolics.traits import Clamp, FixedRange, Homogeneous, IntegerSteps, Trait
 
@@ -88,7 +89,16 @@ def abs_tflite(g, x):
 
 @UNARY["relu"].onnx(since=6)
 def relu_onnx6(g, x):
-    """ONNX Runtime has no Relu of int64."""
+    """ONNX Runtime has no Relu of int64; a comparison has the sign in float64."""
+    if x.dtype.name != "int64":
+        return g.op("Relu", x)
+    real = g.op("Cast", x, to=ONNX_TYPES["float64"], dtype=np.float64)
+    positive = g.op("Greater", real, g.const(0, np.float64), dtype=bool)
+    return g.op("Mul", x, g.op("Cast", positive, to=ONNX_TYPES["int64"], dtype=np.int64))
+
+
+@UNARY["relu"].onnx(since=12)
+def relu_onnx12(g, x):
     return g.op("Max", x, g.const(0, np.int64)) if x.dtype.name == "int64" else g.op("Relu", x)
 
 

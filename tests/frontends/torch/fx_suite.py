@@ -146,7 +146,7 @@ NOT_DONE = {
         "a call without a tensor is not recorded; `is_impure_node=` keeps others"
     ),
     "test_keep_torch_assert": "assertions are checked while tracing, and not recorded",
-    "test_keep_module_with_side_effects": "`is_impure_node=` says so, not an attribute of the module",
+    "test_keep_module_with_side_effects": "`is_impure_node=` declares it, no attribute of the module",
     "test_split_qualname_mapping": "a part has the paths of the whole model, no map is needed",
 }
 
