@@ -68,7 +68,7 @@ def test_statements(name: str) -> None:
 
 
 def test_gradients_go_through() -> None:
-    """``torch.cond`` itself gives no gradients once a process has compiled much, so its branch is taken here."""
+    """``torch.cond`` itself has no gradients once a process has compiled much: the branch is taken here."""
     source = Cond()
     x = torch.full((2, 3), 0.5)
     net = tmconvert.trace(source.eval(), x).to_torch()

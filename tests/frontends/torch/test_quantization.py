@@ -306,16 +306,17 @@ def test_normalization_by_keyword():
 
 
 @pytest.mark.parametrize(
-    ("table", "dtype"),
+    ("make", "dtype"),
     [
-        (nn.Embedding(9, 8), torch.quint8),
-        (nn.EmbeddingBag(9, 8, mode="sum"), torch.quint8),
-        (nn.EmbeddingBag(9, 8, mode="sum"), torch.quint4x2),
+        (lambda: nn.Embedding(9, 8), torch.quint8),
+        (lambda: nn.EmbeddingBag(9, 8, mode="sum"), torch.quint8),
+        (lambda: nn.EmbeddingBag(9, 8, mode="sum"), torch.quint4x2),
     ],
 )
-def test_tables(table, dtype):
+def test_tables(make, dtype):
     import torch.ao.nn.quantized as quantized
 
+    table = make()
     rows = torch.ao.quantization.PerChannelMinMaxObserver(
         dtype=dtype, qscheme=torch.per_channel_affine_float_qparams, ch_axis=0
     )
