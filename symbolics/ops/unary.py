@@ -11,7 +11,6 @@ import numpy as np
 from tmconvert.symbolics.idioms import caffe_numbers, integer_steps
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
-from tmconvert.symbolics.ops.to import ONNX_TYPES
 from tmconvert.symbolics.results import same_as
 from tmconvert.symbolics.traits import Clamp, FixedRange, Homogeneous, IntegerSteps, Trait
 
@@ -92,9 +91,8 @@ def relu_onnx6(g, x):
     """ONNX Runtime has no Relu of int64; a comparison has the sign in float64."""
     if x.dtype.name != "int64":
         return g.op("Relu", x)
-    real = g.op("Cast", x, to=ONNX_TYPES["float64"], dtype=np.float64)
-    positive = g.op("Greater", real, g.const(0, np.float64), dtype=bool)
-    return g.op("Mul", x, g.op("Cast", positive, to=ONNX_TYPES["int64"], dtype=np.int64))
+    positive = g.op("Greater", g.cast(x, "float64"), g.const(0, np.float64), dtype=bool)
+    return g.op("Mul", x, g.cast(positive, "int64"))
 
 
 @UNARY["relu"].onnx(since=12)
