@@ -1,4 +1,4 @@
-"""Processor time of start-up and conversions beside another revision of tmconvert, by turns.
+"""Compares the processor time of start-up and conversions with that of another revision, by turns.
 
     git worktree add ../other REVISION && python3 -m venv ../other/.venv
     ../other/.venv/bin/pip install -e '../other[torch,runtimes]'

@@ -1,4 +1,4 @@
-"""Greedy decoding with the cache of the file: tokens of ONNX Runtime beside those of PyTorch.
+"""Greedy decoding with the cache of the file: compares the tokens of the runtime with PyTorch's.
 
     python benchmarks/decoding.py --markdown
     python benchmarks/decoding.py --only llama gemma3 --litert

@@ -18,7 +18,7 @@ def pass_lines(records: Sequence[PassRecord], *, shows_all: bool) -> Iterator[st
     """Returns for each pass its number of changes, and its refusals with reason and location.
 
     A pass that runs more than once has one paragraph; its refusals are those of the last run. ``shows_all``
-    adds every change, and all refusals with the same reason, of which three are shown otherwise.
+    adds every change, and shows all refusals with the same reason; otherwise three of them are shown.
 
         fuse_conv_bn: 2 changes, 1 refusal
         fuse_conv_bn: `bn3` stays: its input has other users (model.py:31)

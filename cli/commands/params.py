@@ -101,8 +101,8 @@ def check(
 ) -> None:
     """Check FILE against MODEL.
 
-    MODEL is a written .onnx, .tflite or .prototxt, or a model to convert, of which all tensors to be
-    quantized and their scales are known. The exit status is 1 when anything is wrong.
+    MODEL is a written .onnx, .tflite or .prototxt, or a model to convert whose quantized tensors and scales
+    are known. The exit status is 1 when anything is wrong.
     """
     from tmconvert.conversion.qparams_files import check_parameters
 

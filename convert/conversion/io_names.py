@@ -14,7 +14,7 @@ from typing import Any
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
 from tmconvert.ir import Constant, Input, InternalGraph, Node
-from tmconvert.ir.extract import known_as, unknown
+from tmconvert.ir.extract import matching_name, unknown
 from tmconvert.ir.tree import Tree
 
 _NAME = re.compile(r"[A-Za-z_0-9.]+")
@@ -33,7 +33,7 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
     outputs = [name or source.name for (name, _), source in zip(named, sources, strict=True)]
     inputs = [node.name for node in graph.inputs]
     _unique(outputs, inputs)
-    rename = {known_as(old, [*inputs, *outputs]): new for old, new in rename.items()}
+    rename = {matching_name(old, [*inputs, *outputs]): new for old, new in rename.items()}
     for old, new in rename.items():
         if not isinstance(new, str) or not _NAME.fullmatch(new):
             why = "is not a valid name for an input or output: use letters, digits, _ and ."

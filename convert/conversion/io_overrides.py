@@ -11,7 +11,7 @@ from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import GraphEmitter, OpDefinition
-from tmconvert.ir.extract import cut_graph, known_as, unknown
+from tmconvert.ir.extract import cut_graph, matching_name, unknown
 from tmconvert.ir.symbolic.dims import LEAST, Size, Symbol, is_symbolic, of, substituted, symbols_of
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal
 from tmconvert.ir.symbolic.open_sizes import (
@@ -59,13 +59,13 @@ class IoOverrides(NamedTuple):
         """Returns the overrides by the names of ``inputs``: ``past.0`` may stand for ``past_0``."""
 
         def named(given: Mapping[str, T]) -> dict[str, T]:
-            return {known_as(name, inputs): value for name, value in given.items()}
+            return {matching_name(name, inputs): value for name, value in given.items()}
 
         return self._replace(
             input_shapes=named(self.input_shapes),
             dynamic_shapes=named(self.dynamic_shapes),
             input_grids=named(self.input_grids),
-            inputs=None if self.inputs is None else [known_as(name, inputs) for name in self.inputs],
+            inputs=None if self.inputs is None else [matching_name(name, inputs) for name in self.inputs],
         )
 
     def to_json(self) -> dict[str, object]:

@@ -141,7 +141,7 @@ def io_overrides_of(
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
 ) -> IoOverrides:
-    """Returns the overrides of inputs and outputs from arguments, of which missing ones are None."""
+    """Returns the overrides of inputs and outputs from arguments; a missing argument is None."""
     return IoOverrides(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
 
 

@@ -78,10 +78,10 @@ def _find(nodes: Mapping[str, TensorNode], name: str, what: str) -> TensorNode:
     return nodes[name]
 
 
-def known_as(name: str, known: Sequence[str]) -> str:
+def matching_name(name: str, known: Sequence[str]) -> str:
     """Returns the one of ``known`` that means the same, as ``x.0.key`` and ``x_0_key`` do; ``name`` if none.
 
-    >>> known_as("past.0.key", ["x", "past_0_key"])
+    >>> matching_name("past.0.key", ["x", "past_0_key"])
     'past_0_key'
     """
     if name in known:
@@ -91,9 +91,9 @@ def known_as(name: str, known: Sequence[str]) -> str:
     return found[0] if len(found) == 1 else name
 
 
-def input_called(name: str, known: Sequence[str]) -> str:
+def matching_input(name: str, known: Sequence[str]) -> str:
     """Returns the name of the input. Raises UsageError TM6014 where there is none."""
-    found = known_as(name, known)
+    found = matching_name(name, known)
     return found if found in known else unknown(name, known, f"the model has no input {name!r}")
 
 

@@ -31,7 +31,7 @@ CALLS = 3  # how far functions are followed that the code names
 SMALL = 32  # sizes up to this one are tried where no number tells
 _LONGEST = 40  # characters of a text that may be a size, or elements of a container: longer ones are messages
 _LONGEST_TABLE = 1024  # elements of a list or text that a size may be an index of
-_PAIRED = 6  # numbers of which sums, differences and products are tried
+_PAIRED = 6  # numbers whose sums, differences and products are tried
 Shape = tuple[int, ...]
 
 

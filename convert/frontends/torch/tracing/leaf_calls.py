@@ -162,8 +162,7 @@ def _as_list(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple
 
 
 def unused_symbolics(class_names: Mapping[str, bool]) -> list[str]:
-    """Returns notes on symbolics that are registered for functions or classes of which this trace cannot
-    contain a call.
+    """Returns notes on registered symbolics for functions or classes that this trace cannot call.
 
     ``class_names`` maps the classes of the model's modules to whether they are leaves.
     """

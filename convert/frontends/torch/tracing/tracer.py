@@ -32,7 +32,7 @@ from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.unseen import differing
 from tmconvert.frontends.torch.tracing.widening import wide
 from tmconvert.ir import TracedModule
-from tmconvert.ir.extract import input_called
+from tmconvert.ir.extract import matching_input
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.symbolic.text import size_of
 from tmconvert.ir.traced_module import Example
@@ -291,7 +291,7 @@ def _leave_open(
 
 def _by_input(wanted: agreement.Axes, inputs: Mapping[str, torch.Tensor]) -> agreement.Axes:
     """Returns the sizes under the names of the inputs. Raises UsageError TM6014 for other names."""
-    return {input_called(name, list(inputs)): axes for name, axes in wanted.items()}
+    return {matching_input(name, list(inputs)): axes for name, axes in wanted.items()}
 
 
 def _text_note(place: str) -> str:
