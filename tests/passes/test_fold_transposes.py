@@ -109,6 +109,18 @@ def test_reductions_drop_their_axes_themselves(keepdim: bool) -> None:
     assert "tm::view" not in moved(graph)
 
 
+@pytest.mark.parametrize("axes", [[0, 1, 2], [0, 2, 1]])
+def test_a_constant_of_one_element_adds_no_axes_to_what_moves_before_a_reshape(axes: list[int]) -> None:
+    net = Net()
+    x = net("aten::permute", net.input(4, 3, 5), axes)
+    y = net("aten::mul", net("aten::reshape", x, [1, *x.type.shape]), net.constant(1, 1, 1, 1))
+    graph = net.give(net("aten::reshape", y, list(x.type.shape)))
+    apply(FuseViews(catalogue()), graph)
+    apply(SinkReshapes(catalogue()), graph)
+    product = next(call for call in graph if getattr(call, "function", "") == "aten::mul")
+    assert product.output.type.rank == 3
+
+
 @st.composite
 def networks(draw: st.DrawFn) -> InternalGraph:
     """Linear layers, products and elementwise ops with views between them."""
@@ -142,7 +154,8 @@ def networks(draw: st.DrawFn) -> InternalGraph:
             nodes.append(net("aten::matmul", draw(st.sampled_from([x, net("aten::relu", x)])), turned))
         elif kind == "mul":
             kept = shape[draw(st.integers(0, len(shape) - 1)) :]
-            other = net.constant(*kept) if draw(st.booleans()) else net("aten::neg", x)
+            one = net.constant(*[1] * len(shape))  # of one element, with all axes
+            other = draw(st.sampled_from([net.constant(*kept), one, net("aten::neg", x)]))
             nodes.append(net("aten::mul", x, other))
         elif kind == "mean" and len(shape) > 2:
             nodes.append(net("aten::mean", x, [draw(st.integers(0, len(shape) - 1))], draw(st.booleans())))

@@ -133,7 +133,7 @@ class _Sink(_SinkRule[_Viewed]):
                 return leaf
             if leaf in known:
                 return known[leaf]
-            if not leaf.type.shape or (leaf.type.size == 1 and not along):
+            if not leaf.type.shape or (leaf.type.size == 1 and leaf.type.rank <= len(inner) and not along):
                 return leaf
             return g.call("aten::reshape", leaf, _restored(leaf.type.shape, len(outer), places, len(inner)))
 
@@ -183,11 +183,16 @@ class _SinkMoved(_SinkRule[_Viewed]):
         view = match.given[0].expr
         assert isinstance(view, CallFunction)
         known: dict[Any, Any] = dict(zip(*match, strict=True))
-        args = map_leaves(
-            lambda leaf: known.get(leaf, leaf) if isinstance(leaf, TensorNode) else leaf, call.args
-        )
+        rank = known[match.given[0]].type.rank
         g = self.owner.emitter(call)
-        result = g.call(call.function, *args, **call.kwargs)
+
+        def moved(leaf: object) -> Any:
+            if not isinstance(leaf, TensorNode) or leaf in known:
+                return known.get(leaf, leaf)
+            # A constant of one element; with more axes than the operands, it would give them to the result.
+            return leaf if leaf.type.rank <= rank else g.call("aten::reshape", leaf, [1] * rank)
+
+        result = g.call(call.function, *map_leaves(moved, call.args), **call.kwargs)
         result.qparams = call.output.qparams
         graph.substitute(call.output, g.call("tm::view", result, **view.kwargs))
         return f"is before the transpose of {_listed(match.given)} now"
