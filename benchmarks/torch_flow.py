@@ -1,0 +1,59 @@
+"""One entry of the tables ``torch_flows_*.py``: a model, and how people export it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
+Axes = Mapping[str, Mapping[int, str]]
+
+# three other sizes by name; a flow may have its own
+OTHER_SIZES: dict[str, tuple[int, int, int]] = {
+    "batch": (1, 3, 5),
+    "sequence": (3, 12, 20),
+    "target": (2, 9, 13),
+    "past": (3, 12, 8),
+    "frames": (30, 64, 75),
+    "samples": (6000, 9600, 16000),
+    "height": (160, 96, 256),
+    "width": (128, 192, 320),
+    "nodes": (7, 20, 33),
+    "edges": (12, 40, 64),
+    "points": (64, 200, 300),
+}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How a model is exported.
+
+    ``make`` returns the module and its arguments; an import that fails there means an absent package.
+    ``axes`` names the sizes that PyTorch keeps open, by the path of the input (``past.0.key``) and the
+    axis; a size may be a sum (``past+sequence``). ``sizes`` overrides OTHER_SIZES. ``freeze`` traces with
+    ``freeze_control_flow``, where exporters do so; other inputs are then made by ``other``, or by
+    shuffling. ``tolerance`` is on max|a-b| / max|b|.
+    """
+
+    make: Callable[[], Example]
+    axes: Axes = field(default_factory=dict)
+    sizes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    freeze: bool = False
+    other: Callable[[Any], Any] | None = None
+    tolerance: float = 1e-3
+
+    def __call__(self) -> Example:
+        return self.make()
+
+    def other_sizes(self) -> list[dict[str, int]]:
+        """Returns three sets of sizes, by name."""
+        known = {**OTHER_SIZES, **self.sizes}
+        return [{name: sizes[number] for name, sizes in known.items()} for number in range(3)]
+
+
+def size_of(text: str, sizes: Mapping[str, int]) -> int:
+    """Returns the value of a size: a name, or an expression of names such as ``past+sequence``."""
+    return int(eval(text, {"__builtins__": {}}, dict(sizes)))

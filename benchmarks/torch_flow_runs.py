@@ -1,0 +1,205 @@
+"""Measures one flow, in a process of its own: whatever happens to it is a row."""
+
+from __future__ import annotations
+
+import inspect
+import multiprocessing
+import resource
+import tempfile
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_map
+from torch_flow import Example, Flow, size_of
+from torch_models import alive, run_onnx, run_tflite, tensors
+from torch_models import other as shuffled
+
+import tmconvert
+from tmconvert.errors import TmconvertError
+from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.verification.compare import compare, refuse_wrong
+
+MEASUREMENTS = ("onnx", "open", "tflite", "open-tflite")
+
+
+@dataclass
+class Row:
+    """The outcome of a flow: by measurement a state (right, wrong, frozen, error, crash, time) and a note."""
+
+    name: str
+    states: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0  # of processor time, all measurements
+    absent: bool = False
+
+
+def measured(name: str, flow: Flow, options: Any) -> Row:
+    """Returns the row of one flow. It runs in a child process that is ended at the time limit."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=_measure, args=(there, name, flow, options))
+    child.start()
+    there.close()
+    row, state, cause = Row(name), "crash", "the process ended"
+    try:
+        while here.poll(options.timeout):
+            row = here.recv()
+        state, cause = "time", f"no end after {options.timeout:.0f} s"
+        child.kill()
+    except EOFError:  # it is done, or dead
+        pass
+    child.join()
+    if not row.absent and (child.exitcode or not row.states):
+        for measure in options.measure:
+            if measure not in row.states and (flow.axes or not measure.startswith("open")):
+                row.states[measure], row.notes[measure] = state, f"{cause} (status {child.exitcode})"
+    return row
+
+
+def _measure(pipe: Connection, name: str, flow: Flow, options: Any) -> None:
+    """Measures, and sends the row after each measurement."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    row = Row(name)
+    run = FlowRun(flow, options)
+    for measure in options.measure:
+        if measure.startswith("open") and not flow.axes:
+            continue
+        try:
+            row.nodes[measure], note = run.measure(measure)
+            row.states[measure] = "frozen" if note else "right"
+        except ImportError as error:
+            row.absent, note = True, f"{type(error).__name__}: {error}"
+        except Exception as error:  # a benchmark of what may go wrong
+            if options.verbose:
+                traceback.print_exc()
+            is_ours = isinstance(error, TmconvertError)
+            note = f"{error.code} {error}" if is_ours else f"{type(error).__name__}: {error}"
+            row.states[measure] = "wrong" if is_ours and error.code == "TM4001" else "error"
+        if note:
+            row.notes[measure] = " ".join(note.split())[:400]
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        row.seconds = usage.ru_utime + usage.ru_stime
+        pipe.send(row)
+        if row.absent:
+            break
+    pipe.close()
+
+
+class FlowRun:
+    """The model of a flow, made and traced once for all measurements."""
+
+    def __init__(self, flow: Flow, options: Any) -> None:
+        self.flow, self.options = flow, options
+        self._example: Example | None = None
+        self._traces: dict[bool, Any] = {}
+
+    def measure(self, name: str) -> tuple[int, str]:
+        """Returns the number of nodes, and what is specialized; raises what goes wrong."""
+        is_open, target = name.startswith("open"), "tflite" if name.endswith("tflite") else "onnx"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"model.{target}"
+            report = self._convert(self._traced(is_open), path, target)
+            if not is_open:
+                return self._compare(path, target, self.inputs()), ""
+            fixed = [note for note in report.notes if " is specialized " in note]
+            closed = {note.partition(" ")[0] for note in fixed}
+            nodes = self._compare(path, target, self.inputs_of_other_sizes(closed))
+            return nodes, "; ".join(fixed)
+
+    @property
+    def example(self) -> Example:
+        if self._example is None:
+            torch.manual_seed(0)
+            self._example = alive(self.flow())
+        return self._example
+
+    def inputs(self) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        """Returns the arguments of the example, and others of the same sizes."""
+        _, args, kwargs = self.example
+        return [(args, kwargs), self._others((args, kwargs))]
+
+    def inputs_of_other_sizes(self, closed: set[str]) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        """Returns arguments at three sets of sizes; sizes that are closed remain those of the example."""
+        found, named = [], self._named()
+        for sizes in self.flow.other_sizes():
+            places = {
+                id(named[path]): [
+                    (axis, size_of(text, sizes)) for axis, text in axes.items() if text not in closed
+                ]
+                for path, axes in self.flow.axes.items()
+            }
+            _, args, kwargs = self.example
+            resized = tree_map(lambda leaf, places=places: _resized(leaf, places), (args, kwargs))
+            found.append(self._others(resized))
+        return found
+
+    def _others(self, arguments: Any) -> Any:
+        return tree_map(self.flow.other or shuffled, arguments)
+
+    def _named(self) -> dict[str, torch.Tensor]:
+        """Returns the tensors of the example by their paths."""
+        module, args, kwargs = self.example
+        arguments = dict(zip(inspect.signature(module.forward).parameters, args, strict=False)) | kwargs
+        found: dict[str, torch.Tensor] = {}
+        _name_tensors(plain_structure(arguments), "", found)
+        return found
+
+    def _traced(self, is_open: bool) -> Any:
+        if is_open not in self._traces:
+            module, args, kwargs = self.example
+            sizes = {"dynamic_shapes": self.flow.axes} if is_open else {}
+            self._traces[is_open] = tmconvert.trace(
+                module, *args, **kwargs, **sizes, freeze_control_flow=self.flow.freeze
+            )
+        return self._traces[is_open]
+
+    def _convert(self, traced: Any, path: Path, target: str) -> Any:
+        if target == "tflite":
+            return tmconvert.to_tflite(traced, path, io_layout="source", verify=self.options.verify)
+        return tmconvert.to_onnx(traced, path, opset=self.options.opset, verify=self.options.verify)
+
+    def _compare(self, path: Path, target: str, inputs: Sequence[Any]) -> int:
+        """Runs the file on each of the inputs; raises TM4001 that names the worst output."""
+        run = run_tflite if target == "tflite" else run_onnx
+        nodes, module = 0, self.example[0]
+        for args, kwargs in inputs:
+            with torch.no_grad():
+                expected = tensors(module(*args, **kwargs))
+            actual, nodes = run(path, tensors((args, kwargs)))
+            names = [f"{number}" for number in range(len(expected))]
+            found = compare(actual, [_plain(each) for each in expected], names)
+            refuse_wrong([each._replace(tolerance=each.tolerance and self.flow.tolerance) for each in found])
+        return nodes
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Returns complex numbers as pairs, as files have them."""
+    return np.stack([array.real, array.imag], -1) if np.iscomplexobj(array) else array
+
+
+def _name_tensors(tree: Any, path: str, found: dict[str, torch.Tensor]) -> None:
+    pairs: Any = ()
+    if isinstance(tree, torch.Tensor):
+        found[path] = tree
+    elif isinstance(tree, dict):
+        pairs = tree.items()
+    elif isinstance(tree, (tuple, list)):
+        pairs = enumerate(tree)
+    for name, part in pairs:
+        _name_tensors(part, f"{path}.{name}" if path else str(name), found)
+
+
+def _resized(leaf: Any, places: Mapping[int, Sequence[tuple[int, int]]]) -> Any:
+    """Returns a tensor with other sizes; its elements are repeated or cut."""
+    for axis, size in places.get(id(leaf), ()):
+        leaf = leaf.index_select(axis, torch.arange(size) % leaf.shape[axis])
+    return leaf
