@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tmconvert.errors import TmconvertError
+from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
-from tmconvert.frontends.torch.tracing.widening import NOTE, is_narrow_call, wide_call
+from tmconvert.frontends.torch.tracing.quantized import made_of_tensors
+from tmconvert.frontends.torch.tracing.source_lines import user_place
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -32,9 +33,10 @@ class Inside(TorchDispatchMode):
         recorder, kwargs = self.recorder, kwargs or {}
         if recorder.is_busy:
             return func(*args, **kwargs)
-        if is_narrow_call(func, args, kwargs):
-            func, args, kwargs = wide_call(func, args, kwargs)
-            recorder.tape.notes[:] = [NOTE]
+        cls = next((each for each in types if made_of_tensors(each)), None)
+        if cls is not None:
+            return self._called_of_class(cls, func, types, args, kwargs)
+        func, args, kwargs = recorder.widened(func, args, kwargs)
         name = recorder._name(func)
         special = flow.special(name)
         if special is not None:
@@ -53,6 +55,22 @@ class Inside(TorchDispatchMode):
             result = recorder.record(name, func, args, kwargs)
         self._results.append(result)
         return result
+
+    def _called_of_class(
+        self, cls: type, func: object, types: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        """Records the calls inside of a tensor subclass's own implementation of an ATen op."""
+        implementation: Any = cls.__torch_dispatch__  # type: ignore[attr-defined]
+        try:
+            with self:
+                return implementation(func, types, args, kwargs)
+        except NotImplementedError as error:
+            raise UnsupportedError(
+                "TM2013",
+                f"{cls.__name__} does not implement {func}: it cannot be traced",
+                source=user_place(),
+                notes=[("help", "call the module in PyTorch first, which shows the same error")],
+            ) from error
 
     def _looked(
         self, special: flow.Special, func: object, args: tuple[object, ...], kwargs: dict[str, Any]

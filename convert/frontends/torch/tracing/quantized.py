@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.quantized_types import INTEGERS, fake_quant_qparams
 from tmconvert.frontends.torch.tracing.tape import Value
 from tmconvert.ir import QParams
@@ -109,6 +108,15 @@ def made_of_tensors(cls: type) -> bool:
     return hasattr(cls, "__tensor_flatten__")
 
 
+def has_wrappers(args: Sequence[object]) -> bool:
+    """Whether tensors that wrap others are among the arguments of a call, or in lists there."""
+    return any(
+        made_of_tensors(type(leaf))
+        for arg in args
+        for leaf in (arg if isinstance(arg, (list, tuple)) else (arg,))
+    )
+
+
 def parts_of(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
     """Returns a tensor by its name, or the tensors that it wraps by theirs."""
     if not made_of_tensors(type(tensor)):
@@ -121,15 +129,14 @@ def parts_of(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tenso
 def called_of_class(
     recorder: Recorder, cls: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Records the calls inside of a tensor subclass's own implementation. Raises UnsupportedError TM2013 on
-    recursion.
+    """Records the calls inside of a tensor subclass's own implementation.
+
+    A function that the subclass passes on to torch is followed into its ATen ops, which the subclass may
+    implement in ``__torch_dispatch__``.
     """
     if (cls, function) in recorder.running:
-        raise UnsupportedError(
-            "TM2013",
-            f"the implementation of {recorder._name(function).text} in {cls.__name__} cannot be traced",
-            notes=[("help", "export the model first: torch.export.export(model, inputs)")],
-        )
+        with torch._C.DisableTorchFunctionSubclass():
+            return recorder.called(function, args, kwargs)
     recorder.running.append((cls, function))
     try:
         with recorder:

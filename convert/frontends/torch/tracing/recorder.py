@@ -21,6 +21,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
     called_of_class,
     dtype_of,
     fake_quant_qparams_of,
+    has_wrappers,
     made_of_tensors,
     qparams_of,
 )
@@ -30,7 +31,14 @@ from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.unseen import Origins
 from tmconvert.frontends.torch.tracing.view_writes import written_back
-from tmconvert.frontends.torch.tracing.widening import NOTE, is_narrow_call, wide_call
+from tmconvert.frontends.torch.tracing.widening import (
+    NOTE,
+    Float32Copies,
+    has_narrow_tensors,
+    is_narrow,
+    is_narrow_call,
+    wide_call,
+)
 from tmconvert.ir.tree import leaves, map_leaves
 
 Function = Callable[..., Any]
@@ -58,6 +66,7 @@ class Recorder(TorchFunctionMode):
         self.guard = StateGuard()
         self.origins = Origins()
         self.packed = PackedWeights()
+        self.float32_copies = Float32Copies()
         self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
@@ -87,14 +96,12 @@ class Recorder(TorchFunctionMode):
         """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
-        if is_narrow_call(function, args, kwargs):
-            function, args, kwargs = wide_call(function, args, kwargs)
-            self.tape.notes[:] = [NOTE]
+        function, args, kwargs = self.widened(function, args, kwargs)
         name = self._name(function)
         special = flow.special(name)
         if special is not None:
             return special(self, function, args, kwargs)
-        if self.follows_gradients and knowledge.autograd_follows(args, kwargs):
+        if has_wrappers(args) or (self.follows_gradients and knowledge.autograd_follows(args, kwargs)):
             return self.traced_through(name, function, args, kwargs)
         if knowledge.knows(name):
             return self.record(name, function, args, kwargs)
@@ -105,6 +112,23 @@ class Recorder(TorchFunctionMode):
         if name.is_python and name.is_method:  # torch names it when it calls the method of C++ in turn
             function = getattr(torch._C.TensorBase, name.text)
         return self.traced_through(name, function, args, kwargs)
+
+    def widened(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Returns a call in float32: without bfloat16 as a type, or tensors of narrow types from before."""
+        if is_narrow_call(function, args, kwargs):
+            function, args, kwargs = wide_call(function, args, kwargs)
+            self.tape.note(NOTE)
+        if has_narrow_tensors(args, kwargs):
+            args, kwargs = map_leaves(self._wide, (args, kwargs))
+        return function, args, kwargs
+
+    def _wide(self, leaf: object) -> Any:
+        if not is_narrow(leaf) or self.aliases.find(leaf) is not None:
+            return leaf
+        copy: torch.Tensor = self.run(self.float32_copies.of, leaf)
+        for note in self.float32_copies.notes():
+            self.tape.note(note)
+        return self.origins.add(copy)
 
     def _traced_body(self, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Runs a Python function of torch, and records the calls inside."""

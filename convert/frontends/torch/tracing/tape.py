@@ -152,6 +152,11 @@ class Tape:
     data_texts: dict[str, None] = field(default_factory=dict)
     takes_gradients: bool = False  # by a transform of torch.func
 
+    def note(self, text: str) -> None:
+        """Adds a note for the report, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
 
 def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:
     """Returns the Values in a tree, with names that are their paths in it."""
