@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tmconvert.errors import GraphError, TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
@@ -61,7 +62,9 @@ def replace_in_model(
 
         def work(graph: InternalGraph) -> None:
             emit = _aten_emitter(graph, replacement, catalogue)
-            matches[:] = replace_in_graph(graph, wanted, emit, match_filters)
+            with Transaction(graph) as edit:
+                done = _replace_in_graph(edit, wanted, emit, match_filters)
+            matches[:] = done.finished()
             eliminate_dead_code(graph)
 
         made = transformed(module, catalogue, work, keeps_outputs=False)
@@ -74,53 +77,59 @@ def replace_in_model(
             "the pattern is in the words of a source, but the model is in ATen-style ops",
             notes=[("help", "write it with g.call('aten::...'), or apply it before normalize or optimize")],
         )
-    found: list[Match] = []
-    for _, each in module.modules():
-        for graph in each.graphs.values():
-            emit = _source_emitter(graph, replacement)
+    with ExitStack() as edits:
+        replaced_in = []
+        for graph in [graph for _, each in module.modules() for graph in each.graphs.values()]:
+            edit = edits.enter_context(Transaction(graph))
             retypes = Retypes.ANYWHERE if graph is module.graph else Retypes.INSIDE
-            found += replace_in_graph(graph, wanted, emit, match_filters, retypes)
+            emit = _source_emitter(edit, replacement)
+            replaced_in.append(_replace_in_graph(edit, wanted, emit, match_filters, retypes))
+    found = [match for each in replaced_in for match in each.finished()]
     called = {id(node.owner) for match in found for node in _modules(match)}
     for path in [path for path, each in module.modules() if id(each) in called]:
         module.delete_submodule(path)  # unless something else uses it
     return found
 
 
-def replace_in_graph(
-    graph: InternalGraph,
+class _Replaced(NamedTuple):
+    """Replaced matches of a graph, and the expressions that it had before."""
+
+    graph: InternalGraph
+    matches: list[Match]
+    before: set[Expr]
+
+    def finished(self) -> list[Match]:
+        """Returns the matches, when nothing can be refused any more."""
+        for match in self.matches:
+            _take_names(self.graph, match, self.before)
+            _remove_reads(self.graph, match)
+        return self.matches
+
+
+def _replace_in_graph(
+    edit: Transaction,
     pattern: InternalGraph,
     emit: Emit,
     match_filters: Sequence[MatchFilter],
     retypes: Retypes = Retypes.NEVER,
-) -> list[Match]:
-    """Replaces the matches in a graph, all or none. Raises UsageError TM6054 for results of other types that
+) -> _Replaced:
+    """Replaces the matches in a graph. Raises UsageError TM6054 for results of other types that
     their users cannot take, or where ``retypes`` does not allow them.
     """
-    matches = find_matches(graph, pattern, match_filters)
+    graph = edit.graph
     before, results = set(graph), _result_types(graph)
-    plans = list(_plans(graph, matches))
-    try:
-        for match, expr in plans:
-            match.replacements = _checked(match, emit(match, expr), retypes)
-        with Transaction(graph) as edit:
-            for match, _ in plans:
-                for old, new in zip(match.returning_nodes, match.replacements, strict=True):
-                    _replace_uses(edit, old, new)
-            for match, _ in plans:
-                _remove(edit, match)
-            _infer(edit)
-            if retypes is Retypes.INSIDE and _result_types(graph) != results:
-                raise UsageError(
-                    "TM6054", f"the replacement changes the types of the results of {graph.name}"
-                )
-    except TmconvertError:
-        for expr in reversed([each for each in graph if each not in before]):
-            graph.remove(expr)
-        raise
+    plans = list(_plans(graph, find_matches(graph, pattern, match_filters)))
+    for match, expr in plans:
+        match.replacements = _checked(match, emit(match, expr), retypes)
     for match, _ in plans:
-        _take_names(graph, match, before)
-        _remove_reads(graph, match)
-    return [match for match, _ in plans]
+        for old, new in zip(match.returning_nodes, match.replacements, strict=True):
+            _replace_uses(edit, old, new)
+    for match, _ in plans:
+        _remove(edit, match)
+    _infer(edit)
+    if retypes is Retypes.INSIDE and _result_types(graph) != results:
+        raise UsageError("TM6054", f"the replacement changes the types of the results of {graph.name}")
+    return _Replaced(graph, [match for match, _ in plans], before)
 
 
 def _replace_uses(edit: Transaction, old: Node, new: Node) -> None:
@@ -263,9 +272,9 @@ def _aten_emitter(graph: InternalGraph, replacement: Any, catalogue: Mapping[str
     return emit
 
 
-def _source_emitter(graph: InternalGraph, replacement: Any) -> Emit:
+def _source_emitter(edit: Transaction, replacement: Any) -> Emit:
     def emit(match: Match, before: Expr) -> list[Any]:
-        with Insertion(graph, before=before) as g:
+        with Insertion(edit.graph, before=before, within=edit) as g:
             if isinstance(replacement, InternalGraph):
                 return copied(g, replacement, _values(match, len(value_inputs(replacement))))
             own = [g] if takes_g(replacement) else []  # without it, functions of torch record themselves

@@ -234,6 +234,31 @@ def test_a_replacement_whose_type_does_not_fit_changes_nothing(
     np.testing.assert_array_equal(tm(X), expected)
 
 
+def test_a_failure_in_one_module_takes_back_what_was_done_in_others() -> None:
+    class Shifted(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shift = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x) + self.shift
+
+    tm = traced(torch.nn.Sequential(Shifted(), Shifted()))
+    before = [(str(each.graph), sorted(each.tensors)) for _, each in tm.modules()]
+    seen = []
+
+    def scaled(x: Any) -> Any:
+        seen.append(x)
+        if len(seen) == 2:
+            raise ValueError("not here")
+        return x * torch.full((4,), 2.0)
+
+    with pytest.raises(UsageError, match=r"TM6052.*not here"):
+        tmconvert.replace_pattern(tm, torch_relu, scaled)
+    assert [(str(each.graph), sorted(each.tensors)) for _, each in tm.modules()] == before
+    tm.graph.lint()
+
+
 def test_the_time_is_linear() -> None:
     def seconds(count: int) -> float:
         graph = InternalGraph("line")

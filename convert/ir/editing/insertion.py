@@ -33,13 +33,20 @@ class Insertion:
     """Inserts calls into a graph while its ``with`` block runs; an exception undoes them all.
 
     Calls are inserted after ``after``, or after their last argument if that is computed later; by default
-    after their arguments; with ``before`` before that expression. Their types are inferred.
+    after their arguments; with ``before`` before that expression. Their types are inferred. An exception
+    that ends the transaction ``within`` undoes them, too.
 
     >>> with graph.insert_exprs() as g:  # doctest: +SKIP
     ...     y = g.call("aten::relu", x) * scale + g.constant(1.0)
     """
 
-    def __init__(self, graph: InternalGraph, after: Expr | None = None, before: Expr | None = None) -> None:
+    def __init__(
+        self,
+        graph: InternalGraph,
+        after: Expr | None = None,
+        before: Expr | None = None,
+        within: Transaction | None = None,
+    ) -> None:
         vocabulary = vocabulary_of(graph)
         if vocabulary is None:
             raise UsageError("TM6004", f"graph {graph.name!r} has no module with a vocabulary for calls")
@@ -47,6 +54,7 @@ class Insertion:
         self.vocabulary: Vocabulary = vocabulary
         self.last = None if isinstance(after, Input) else after
         self.before = before
+        self.within = within
         self._edit = Transaction(graph)
         self._inference: TypeInference | None = None
 
@@ -59,6 +67,8 @@ class Insertion:
     ) -> None:
         active.pop()
         self._edit.__exit__(kind, error, trace)
+        if kind is None and self.within is not None:
+            self.within.include(self._edit)
 
     # ---- calls
 

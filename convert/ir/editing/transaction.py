@@ -44,6 +44,10 @@ class Transaction:
         """Adds a step that undoes something else."""
         self._undo.append(undo)
 
+    def include(self, done: Transaction) -> None:
+        """Undoes what another transaction of the same graph did, too."""
+        self._undo += done._undo
+
     def insert(self, expr: Expr, before: Expr | None) -> None:
         """Inserts an expression before another, at the end for None."""
         self._keep_uses(expr.inputs)
