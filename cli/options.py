@@ -12,6 +12,7 @@ from tmconvert.conversion.command_options import options_of
 from tmconvert.conversion.options import PLUGIN
 from tmconvert.symbolics.target_names import known_targets
 from tmconvert.targets.option import HEADINGS, Option
+from tmconvert.targets.options import AUTO
 
 Decorated = Callable[..., Any]
 FLAG_WIDTH = 27  # columns of flags in a help text: 47 of 80 are left for the texts
@@ -96,10 +97,17 @@ def click_option(option: Option, **others: Any) -> GroupedOption:
     return made
 
 
+class _Opset(click.types.IntParamType):
+    """An integer, or ``auto``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return AUTO if value == AUTO else super().convert(value, param, ctx)
+
+
 def _type(option: Option) -> Any:
     if option.choices:
         return (TargetChoice if option.name == "target" else click.Choice)(option.choices)
-    types = {"switch": bool, "integer": int, "path": click.Path(), "count": None}
+    types = {"switch": bool, "integer": int, "opset": _Opset(), "path": click.Path(), "count": None}
     return types.get(option.kind, str)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def to_onnx(
     model: Model,
     path: str | PathLike[str],
     *,
-    opset: int | None = None,
+    opset: int | Literal["auto"] | None = None,
     external_data: bool = False,
     value_info: bool = True,
     quantized: bool = False,
@@ -143,7 +143,8 @@ def to_onnx(
     passes: Sequence[Any] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
-    """Converts a model to an ONNX file of ``opset`` (17 by default).
+    """Converts a model to an ONNX file of ``opset``: 17 by default; "auto" is the lowest from 17 on that can
+    express the model.
 
     ``quantized`` writes a quantized model with pairs of QuantizeLinear and DequantizeLinear (opset 10; 13 for
     per-channel scales); ``activations`` are "uint8" (the default), "int8", from opset 21 "uint16", "int16".

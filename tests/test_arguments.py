@@ -297,7 +297,11 @@ def test_wrong_paths_of_a_report(model: TracedModule, folder: Path) -> None:
             "TM6009",
             r"verify must be True or False, got str \('no'\)",
         ),
-        (lambda: tmconvert.to_onnx(MODEL, "a.onnx", opset="17"), "TM6001", r"opset must be int, got str"),
+        (
+            lambda: tmconvert.to_onnx(MODEL, "a.onnx", opset="17"),
+            "TM6001",
+            r"opset must be int or 'auto', got str",
+        ),
         (lambda: tmconvert.to_onnx(MODEL, "a.onnx", pass_options={}), "TM6009", "must be PassOptions"),
         (
             lambda: tmconvert.to_onnx({}, "a.onnx"),

@@ -15,6 +15,7 @@ from tmconvert.cli.rendering import Line, write, write_json
 from tmconvert.cli.violations import violation_lines
 from tmconvert.conversion.options import VERSIONS
 from tmconvert.conversion.wording import counted
+from tmconvert.targets.options import AUTO
 
 if TYPE_CHECKING:
     from tmconvert.ir.unsupported import UnsupportedGroup
@@ -40,6 +41,8 @@ def command(ctx: click.Context, /, model: str, target: str, json: bool, **given:
 
     with logging_to_stderr(False), progress(f"checking {model}"):
         found = api.findings(api.load(model, **tracing), target, version, **edges)
+    if version == AUTO:
+        version = found.version
     groups, broken = found.unsupported, found.violations
     if json:
         write_json(

@@ -18,6 +18,7 @@ from tmconvert.errors.short_traceback import one_frame
 from tmconvert.errors.values import PATH, is_path, type_and_value
 from tmconvert.ir import TracedModule
 from tmconvert.passes.manager import PassOptions
+from tmconvert.targets.options import AUTO
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -132,7 +133,9 @@ KINDS: Mapping[str, Kind] = {
         ("activations", "format", "io_type", "names", "qparams_format", "weight_type", "weights"), _OPTION
     ),
     **dict.fromkeys(("dialect", "runtime", "target"), _VERSION),
-    "opset": Kind("int", _is_integer, "TM6001"),
+    "opset": Kind(
+        f"int or {AUTO!r}", lambda value: _is_integer(value) or (_is_text(value) and value == AUTO), "TM6001"
+    ),
     "version": Kind("int or str", lambda value: _is_integer(value) or _is_text(value), "TM6001"),
     "io_layout": Kind(
         "str or a dict by name", lambda value: _is_text(value) or _names_by_name(value), "TM6002"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tmconvert.conversion.io_overrides import IoOverrides
-from tmconvert.conversion.lowering import lowered, sufficient_version, survey
+from tmconvert.conversion.lowering import lowered, sufficient_version, survey, with_version
 from tmconvert.ir import TracedModule
 from tmconvert.ir.unsupported import UnsupportedGroup, grouped
 from tmconvert.symbolics.registry import catalogue
@@ -23,13 +23,14 @@ class Findings(NamedTuple):
 
     ``sufficient_version`` is the lowest version of the target that supports all ops. ``violations`` are
     limits of the target that the file would exceed; ``missing_kernels`` describes operators for which a
-    release of its runtime has no kernel.
+    release of its runtime has no kernel. ``version`` is the one that was checked.
     """
 
     unsupported: Sequence[UnsupportedGroup]
     sufficient_version: int | None = None
     violations: Sequence[Violation] = ()
     missing_kernels: Sequence[str] = ()
+    version: int = 0
 
 
 def unsupported_groups(
@@ -41,10 +42,11 @@ def unsupported_groups(
 
 def check_conversion(module: TracedModule, options: TargetOptions, overrides: IoOverrides) -> Findings:
     """Returns all findings about a conversion in advance. Raises UsageError TM6014."""
+    options = with_version(module, options, catalogue(), overrides)
     unsupported = unsupported_groups(module, options, overrides)
     if unsupported:
         sufficient = sufficient_version(module, options, catalogue(), overrides)
-        return Findings(unsupported, sufficient)
+        return Findings(unsupported, sufficient, version=options.version)
     graph = lowered(module, options, catalogue(), overrides=overrides).graph
     target = target_named(options.target)
-    return Findings([], None, target.violations(graph), target.missing_kernels(graph))
+    return Findings([], None, target.violations(graph), target.missing_kernels(graph), options.version)

@@ -80,6 +80,22 @@ def sufficient_version(
         return None if normalized.unsupported else _sufficient(normalized.graph, options, catalogue)
 
 
+def with_version(
+    module: TracedModule,
+    options: TargetOptions,
+    catalogue: Mapping[str, Op],
+    overrides: IoOverrides = NO_OVERRIDES,
+) -> TargetOptions:
+    """Returns options with the lowest version that supports the module, where they ask for it.
+
+    Without such a version they are unchanged, and the conversion raises the error.
+    """
+    if not options.takes_lowest or not survey(module, options, catalogue, overrides):
+        return options
+    version = sufficient_version(module, options, catalogue, overrides)
+    return options if version is None else options._replace(version=version)
+
+
 def _sufficient(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[str, Op]) -> int | None:
     found = None
     for version in reversed(target_named(options.target).newer_versions(options.version)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tmconvert.conversion.calibration_options import CALIBRATION, CALIBRATION_SETTINGS, SETTINGS
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.targets.option import Option, switch
-from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
+from tmconvert.targets.options import AUTO, DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
 
 _ONNX, _TFLITE, _CAFFE = ("onnx",), ("tflite",), ("caffe",)
 _WITH_INTEGERS = ("onnx", "tflite")
@@ -37,9 +37,10 @@ VERSIONS = (
     Option(
         "opset",
         "output",
-        "ONNX opset version.",
-        "integer",
+        "ONNX opset version; auto takes the lowest one, from the default on, that can express the model.",
+        "opset",
         default_text=str(DEFAULT_OPSET),
+        suggestions=(AUTO,),
         metavar="N",
         targets=_ONNX,
         is_version=True,

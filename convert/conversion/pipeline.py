@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from tmconvert.conversion.lowering import LoweredModel, lowered
+from tmconvert.conversion.lowering import LoweredModel, lowered, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
 from tmconvert.conversion.request import ConversionRequest
@@ -32,11 +32,13 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
 
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    target, options, paths = request.target, request.options, request.paths
+    target, paths = request.target, request.paths
     if request.verify:
         target.start_runtime()
     source = PreparedModel.of(request, catalogue)
-    module, overrides, version = source.module, source.overrides, target.version_name(options.version)
+    module, overrides = source.module, source.overrides
+    options = with_version(module, request.options, catalogue, overrides)
+    version = target.version_name(options.version)
     model = lowered(module, options, catalogue, request.pass_options.next_to(paths[0]), overrides)
     report = Report(target.name, version, paths, notes=[*module.notes, *model.notes])
     report.seconds, report.passes = model.manager.seconds, model.manager.records

@@ -11,6 +11,7 @@ from tmconvert.errors import UsageError
 
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 17
+AUTO = "auto"  # the lowest opset, from the default on, that can express the model
 # Minor number N of the newest TFLite runtime 2.N whose operators we know. The count is TensorFlow's, with
 # which LiteRT goes on: its 1.0 has the operators of 2.18, its 2.2 those of 2.23.
 TFLITE_RUNTIME = 23
@@ -75,7 +76,8 @@ class TargetOptions(NamedTuple):
     pairs of name and layout. ``integers`` requests a quantized model. ``keep_int64`` keeps int64 tensors in
     TFLite. ``parameters`` requests the quantization parameters in a separate file. ``weights`` stores large
     weights as "float16" or "int8". ``external_data`` stores the weights of ONNX files in a second file;
-    ``value_info`` stores the types of intermediate results. ``own`` are the options that the target itself
+    ``value_info`` stores the types of intermediate results. ``takes_lowest`` takes the lowest version, from
+    ``version`` on, that can express the model. ``own`` are the options that the target itself
     declares, by name.
     """
 
@@ -89,6 +91,7 @@ class TargetOptions(NamedTuple):
     weights: Literal["float16", "int8"] | None = None
     external_data: bool = False
     value_info: bool = True
+    takes_lowest: bool = False
     own: Mapping[str, Any] = MappingProxyType({})
 
     @property

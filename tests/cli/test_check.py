@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import onnx
 import pytest
 import torch
 
@@ -12,6 +13,9 @@ import tmconvert
 from tests.cli.runner import DATA, run
 from tmconvert import api
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.options import DEFAULT_OPSET
+
+SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 @pytest.fixture(autouse=True)
@@ -83,8 +87,12 @@ def test_json() -> None:
 @pytest.fixture
 def late_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     """ReLU begins at opset 9, and convolution at 12."""
+    replace_since(monkeypatch, ("aten::relu", 9), ("aten::conv2d", 12))
+
+
+def replace_since(monkeypatch: pytest.MonkeyPatch, *starts: tuple[str, int]) -> None:
     table = dict(catalogue())
-    for name, since in (("aten::relu", 9), ("aten::conv2d", 12)):
+    for name, since in starts:
         op = table[name]
         symbolics = {**op.symbolics, "onnx": {since: op.lookup("onnx", since)}}
         table[name] = dataclasses.replace(op, symbolics=symbolics)
@@ -108,6 +116,43 @@ def test_a_conversion_names_the_opset_that_is_enough(late_ops: None, tmp_path: P
     assert "= help: opset 12 and later can express all of them: use --opset 12\n" in outcome.stderr
     outcome = run("onnx", "op_s_conv_bn_relu.tm", tmp_path / "out.onnx", "--opset", "9")
     assert "= help: opset 12 and later can express it: use --opset 12\n" in outcome.stderr
+
+
+@pytest.fixture
+def later_ops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ReLU begins at opset 19, and convolution at 21."""
+    replace_since(monkeypatch, ("aten::relu", 19), ("aten::conv2d", 21))
+
+
+def test_auto_takes_the_lowest_opset_that_is_enough(later_ops: None, tmp_path: Path) -> None:
+    path = tmp_path / "out.onnx"
+    outcome = run("onnx", "op_s_conv_bn_relu.tm", path, "--opset", "auto")
+    assert outcome.status == 0
+    assert onnx.load(path).opset_import[0].version == 21
+    assert "ONNX opset 21" in outcome.stdout
+    checked = run("check", "op_s_conv_bn_relu.tm", "--target", "onnx", "--opset", "auto", "--json").json
+    assert checked["ok"] and checked["version"] == 21
+
+
+def test_auto_is_the_default_opset_where_that_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "out.onnx"
+    assert run("onnx", "op_s_conv_bn_relu.tm", path, "--opset", "auto").status == 0
+    assert onnx.load(path).opset_import[0].version == DEFAULT_OPSET
+
+
+def test_auto_says_what_no_opset_has(tmp_path: Path) -> None:
+    outcome = run("onnx", "custom_user_function.tm", tmp_path / "out.onnx", "--opset", "auto")
+    assert outcome.status == 1
+    assert "error[TM2003]" in outcome.stderr
+
+
+@pytest.mark.parametrize(("activations", "opset"), [("uint8", 17), ("uint16", 21)])
+def test_auto_has_the_types_of_the_activations(activations: str, opset: int, tmp_path: Path) -> None:
+    path = tmp_path / "out.onnx"
+    tmconvert.to_onnx(
+        SAMPLES / "digits_qat.tm", path, opset="auto", quantized=True, activations=activations, verify=False
+    )
+    assert onnx.load(path).opset_import[0].version == opset
 
 
 def test_no_opset_is_enough() -> None:

@@ -29,6 +29,15 @@ def dtype_of(name: str) -> np.dtype:
     return _DTYPES.get(name) or np.dtype(name)
 
 
+def lowest_opset(dtype: str) -> int:
+    """Returns the opset from which on QuantizeLinear has the type.
+
+    >>> lowest_opset("uint16")
+    21
+    """
+    return _TYPES[dtype][2]
+
+
 def stored_type(qparams: QParams, opset: int, *, is_weight: bool = False) -> str | None:
     """Returns the narrowest type of the opset that represents the range; None where none does."""
     types = {**_SMALL, **_TYPES} if is_weight else _TYPES

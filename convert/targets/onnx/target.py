@@ -19,9 +19,11 @@ from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
+from tmconvert.targets.onnx.integer_types import lowest_opset
 from tmconvert.targets.onnx.operators import SPECS
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import (
+    AUTO,
     DEFAULT_OPSET,
     OLDEST_OPSET,
     Integers,
@@ -50,28 +52,39 @@ class OnnxTarget(Target):
     }
 
     def version_number(self, version: int | str | None) -> int:
-        opset, newest = DEFAULT_OPSET if version is None else version, newest_opset()
+        """The number of an opset; of the lowest one that is tried for "auto"."""
+        opset, newest = DEFAULT_OPSET if version in (None, AUTO) else version, newest_opset()
         if isinstance(opset, bool) or not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest:
             raise UsageError(
                 "TM6001",
                 f"opset {opset!r} is not supported",
-                notes=[("help", f"use {OLDEST_OPSET} to {newest}, what the installed onnx package knows")],
+                notes=[
+                    (
+                        "help",
+                        f"use {OLDEST_OPSET} to {newest}, what the installed onnx package knows, or {AUTO}",
+                    )
+                ],
             )
         return opset
 
     def newer_versions(self, number: int) -> Sequence[int]:
         return range(number + 1, newest_opset() + 1)
 
+    def default_options(self, version: int | str | None = None) -> TargetOptions:
+        return super().default_options(version)._replace(takes_lowest=version == AUTO)
+
     def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
         """Selects uint8 weights for uint8 activations by default, which every processor accumulates exactly.
 
         int8 activations are for runtimes that take int8 alone.
         """
+        activations: IntegerType = given["activations"] or "uint8"
         options = self.default_options(given["opset"])
+        if options.takes_lowest and given["quantized"]:
+            options = options._replace(version=max(options.version, lowest_opset(activations)))
         options = options._replace(external_data=given["external_data"], value_info=given["value_info"])
         if not given["quantized"]:
             return options
-        activations: IntegerType = given["activations"] or "uint8"
         weights: WeightType = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
         reduces = bool(given["reduce_range"])
         return options._replace(
