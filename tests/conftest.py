@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,9 @@ OF_OPS = ("symbolics", "test_catalogue.py")
 EACH = 15
 # of tests whose cases take seconds
 EACH_OF = {"test_every_element_type_is_right_or_refused": 60}
+# Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
+# workers as cores, and threads that wait for each other take more than half of the processor's time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert", "caffe": "opencv"}
 
 
