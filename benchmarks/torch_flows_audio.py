@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 from torch_flow import Example, Flow
-from torchvision_ops import declare
+from torch_flow_makers import BATCH, found, made
 
-BATCH = {0: "batch"}
 FIXED: dict[int, str] = {}
 WAVE = {0: "batch", 1: "samples"}
 CHANNEL_WAVE = {0: "batch", 2: "samples"}
 FRAMES = {0: "batch", 1: "frames"}
 MEL = {0: "batch", 2: "frames"}
-
-
-def found(module: str, name: str) -> Any:
-    declare()
-    return getattr(importlib.import_module(module), name)
-
-
-def made(module: str, name: str, *args: Any, **settings: Any) -> Callable[[], nn.Module]:
-    return lambda: found(module, name)(*args, **settings)
 
 
 class Net(nn.Module):
@@ -233,8 +222,8 @@ def wav2vec2(**settings: Any) -> nn.Module:
 
 def wavlm() -> nn.Module:
     return found("torchaudio.models", "wavlm_model")(
-        "group_norm", [(64, 10, 5)] + [(64, 3, 2)] * 4 + [(64, 2, 2)] * 2, False, 96, 0.0, 32, 4, 2, 4, 320, 800,
-        0.0, 192, 0.0, 0.0, False, 0.0, 29,
+        "group_norm", [(64, 10, 5)] + [(64, 3, 2)] * 4 + [(64, 2, 2)] * 2, False, 96, 0.0, 32, 4, 2, 4,
+        320, 800, 0.0, 192, 0.0, 0.0, False, 0.0, 29,
     )  # fmt: skip
 
 
@@ -306,7 +295,7 @@ MODELS: dict[str, Flow] = {
     ),
     "ta-deepspeech": wave(
         made("torchaudio.models", "DeepSpeech", 40, 128, 29), 2, 1, 30, 40, axes={0: "batch", 2: "frames"}
-    ),  # noqa: E501
+    ),
     "ta-wav2letter": wave(made("torchaudio.models", "Wav2Letter", 29, "mfcc", 40), 2, 40, 60, axes=MEL),
     "ta-wav2vec2": wave(wav2vec2, 2, 6400, call=lambda m, x: m(x)[0]),
     "ta-wav2vec2-lengths": lengths(wav2vec2, 2, 6400, axes=WAVE, call=lambda m, x, n: m(x, n)),
@@ -356,7 +345,7 @@ MODELS: dict[str, Flow] = {
             n_freq=40,
             n_hidden=32,
             n_output=32,
-        ),  # noqa: E501
+        ),
         lambda: {"waveform": torch.randn(2, 1, 1200), "specgram": torch.randn(2, 1, 40, 10)},
         {"waveform": BATCH, "specgram": BATCH},
     ),
@@ -426,7 +415,7 @@ MODELS: dict[str, Flow] = {
     ),
     "sb-crdnn": wave(
         made("speechbrain.lobes.models.CRDNN", "CRDNN", input_size=40, rnn_neurons=64), 2, 60, 40, axes=FRAMES
-    ),  # noqa: E501
+    ),
     "sb-sepformer-block": wave(
         made("speechbrain.lobes.models.dual_path", "SBTransformerBlock", 2, 64, 4), 2, 30, 64, axes=FRAMES
     ),
@@ -442,7 +431,7 @@ MODELS: dict[str, Flow] = {
             [8, 8],
             64,
             [4, 4],
-        ),  # noqa: E501
+        ),
         2,
         80,
         20,

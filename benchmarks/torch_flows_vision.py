@@ -1,69 +1,20 @@
-"""Images: ultralytics, segmentation_models_pytorch, torchvision, timm, open_clip, monai, kornia, spandrel: name -> flow."""
+"""Images: ultralytics, segmentation_models_pytorch, torchvision, timm, open_clip: name -> flow."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 from torch_flow import Example, Flow
+from torch_flow_images import OPEN, SIZES, Net, image, pair
+from torch_flow_makers import BATCH, found, made
 from torchvision_ops import declare
-
-BATCH = {0: "batch"}
-OPEN = {0: "batch", 2: "height", 3: "width"}
-SIZES = {"depth": (64, 32, 96), "texts": (1, 5, 2)}
-VOLUME = {0: "batch", 2: "depth", 3: "height", 4: "width"}
-
-
-class Net(nn.Module):
-    """A module and what follows it, as it is wrapped for an export."""
-
-    def __init__(self, module: nn.Module, after: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.module, self.after = module, after
-
-    def forward(self, image: torch.Tensor) -> Any:
-        return self.after(self.module(image))
-
-
-def same(outputs: Any) -> Any:
-    return outputs
-
-
-def image(
-    make: Callable[[], nn.Module],
-    *size: int,
-    axes: Mapping[int, str] = BATCH,
-    channels: int = 3,
-    after: Callable[[Any], Any] = same,
-) -> Flow:
-    """A model of images in [0, 1) of a height and a width (or a volume)."""
-
-    def example() -> Example:
-        declare()
-        module = make().eval()
-        return Net(module, after).eval(), (), {"image": torch.rand(2, channels, *size)}
-
-    return Flow(example, {"image": axes}, SIZES)
 
 
 def first(outputs: Any) -> Any:
     return outputs[0]
-
-
-def last(outputs: Any) -> Any:
-    return outputs[-1]
-
-
-def found(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
-
-
-def made(module: str, name: str, *args: Any, **settings: Any) -> Callable[[], nn.Module]:
-    """The function or class of a module, called when the model is needed."""
-    return lambda: found(module, name)(*args, **settings)
 
 
 def yolo(name: str, *, size: tuple[int, int] = (128, 160), end2end: bool | None = None) -> Flow:
@@ -107,7 +58,7 @@ def segmentation(name: str) -> Flow:
 
 
 class Detector(nn.Module):
-    """A detector of torchvision: images in a list, boxes and scores in a dict; the first image's are the outputs."""
+    """A detector of torchvision, for one image: images come in a list, and boxes in dicts."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -169,17 +120,6 @@ def _shorten(tower: Any) -> None:
         del blocks[2:]
 
 
-def spandrel(name: str, kind: str, size: int = 48, channels: int = 3, **settings: Any) -> Flow:
-    return image(
-        made(f"spandrel.architectures.{name}", kind, **settings), size, size, axes=OPEN, channels=channels
-    )
-
-
-def medical(name: str, *size: int, after: Callable[[Any], Any] = same, **settings: Any) -> Flow:
-    axes = VOLUME if len(size) == 3 else OPEN
-    return image(made("monai.networks.nets", name, **settings), *size, axes=axes, channels=1, after=after)
-
-
 def hard_boxes(outputs: Any) -> Any:
     """What people write behind a detector: the boxes of one class, suppressed, at most 20."""
     import torchvision
@@ -202,7 +142,7 @@ def detector_with_nms() -> Flow:
 
 
 class Photo(nn.Module):
-    """Bytes of an image in, a class and its probability out: what an application would otherwise do itself."""
+    """From the bytes of an image to a class and its probability, with all preprocessing."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -249,32 +189,6 @@ def masks() -> Flow:
     return Flow(make, {"photo": {0: "batch", 1: "height", 2: "width"}})
 
 
-class Pair(nn.Module):
-    """A function of two images."""
-
-    def __init__(self, module: nn.Module, call: Callable[..., Any]) -> None:
-        super().__init__()
-        self.module, self.call = module, call
-
-    def forward(self, left: torch.Tensor, right: torch.Tensor) -> Any:
-        return self.call(self.module, left, right)
-
-
-def pair(
-    make: Callable[[], nn.Module],
-    call: Callable[..., Any],
-    axes: Mapping[int, str],
-    *size: int,
-    channels: int = 3,
-) -> Flow:
-    def example() -> Example:
-        declare()
-        given = {name: torch.rand(2, channels, *size) for name in ("left", "right")}
-        return Pair(make(), call).eval(), (), given
-
-    return Flow(example, dict.fromkeys(("left", "right"), axes))
-
-
 MODELS: dict[str, Flow] = {
     # ultralytics
     "yolov8n-detect": yolo("yolov8n.yaml"),
@@ -298,7 +212,7 @@ MODELS: dict[str, Flow] = {
         160,
         160,
         after=first,
-    ),  # noqa: E501
+    ),
     "yolov8n-nms": detector_with_nms(),
     # segmentation_models_pytorch
     "smp-unet": smp("Unet"),
@@ -369,141 +283,4 @@ MODELS: dict[str, Flow] = {
     "clip-siglip": clip("ViT-B-16-SigLIP"),
     "clip-rn50": clip("RN50"),
     "clip-coca": clip("coca_ViT-B-32"),
-    # monai
-    "monai-unet3d": medical(
-        "UNet",
-        32,
-        32,
-        32,
-        spatial_dims=3,
-        in_channels=1,
-        out_channels=2,
-        channels=(8, 16, 32),
-        strides=(2, 2),
-    ),
-    "monai-unetr": medical(
-        "UNETR",
-        32,
-        32,
-        32,
-        in_channels=1,
-        out_channels=2,
-        img_size=32,
-        hidden_size=96,
-        mlp_dim=192,
-        num_heads=4,
-    ),
-    "monai-segresnet": medical("SegResNet", 32, 32, 32, in_channels=1, out_channels=2, init_filters=8),
-    "monai-dynunet": medical(
-        "DynUNet",
-        32,
-        32,
-        32,
-        spatial_dims=3,
-        in_channels=1,
-        out_channels=2,
-        kernel_size=[3, 3, 3],
-        strides=[1, 2, 2],
-        upsample_kernel_size=[2, 2],
-    ),
-    "monai-swinunetr": medical(
-        "SwinUNETR", 64, 64, 64, in_channels=1, out_channels=2, feature_size=12, depths=(1, 1, 1, 1)
-    ),
-    "monai-vnet": medical("VNet", 32, 32, 32, spatial_dims=3, in_channels=1, out_channels=2),
-    "monai-attentionunet": medical(
-        "AttentionUnet",
-        64,
-        96,
-        spatial_dims=2,
-        in_channels=1,
-        out_channels=2,
-        channels=(8, 16, 32),
-        strides=(2, 2),
-    ),
-    "monai-autoencoder-kl": medical(
-        "AutoencoderKL",
-        32,
-        32,
-        spatial_dims=2,
-        in_channels=1,
-        out_channels=1,
-        num_res_blocks=(1, 1),
-        channels=(32, 64),
-        attention_levels=(False, True),
-        latent_channels=4,
-        norm_num_groups=8,
-        after=lambda y: y[1],
-    ),
-    "monai-vitautoenc": medical(
-        "ViTAutoEnc",
-        32,
-        32,
-        32,
-        in_channels=1,
-        img_size=(32, 32, 32),
-        patch_size=(8, 8, 8),
-        num_layers=2,
-        after=first,
-    ),
-    "monai-mednext": medical("MedNeXtS", 32, 32, 32, spatial_dims=3, in_channels=1, out_channels=2),
-    # kornia
-    "kornia-hardnet": image(made("kornia.feature", "HardNet", False), 32, 32, channels=1),
-    "kornia-sosnet": image(made("kornia.feature", "SOSNet", False), 32, 32, channels=1),
-    "kornia-disk-heatmap": image(lambda: made("kornia.feature", "DISK")().unet, 64, 96, axes=OPEN),
-    "kornia-xfeat": image(made("kornia.feature", "XFeatModel"), 96, 128, axes=OPEN),
-    "kornia-dexined": image(made("kornia.models.dexined", "DexiNed", pretrained=False), 96, 128, axes=OPEN),
-    "kornia-loftr": pair(
-        made("kornia.feature", "LoFTR", None),
-        lambda m, a, b: m.backbone(torch.cat([a, b])),
-        {0: "batch", 2: "height", 3: "width"},
-        64,
-        96,
-        channels=1,
-    ),
-    "kornia-augment": image(
-        lambda: nn.Sequential(
-            made("kornia.filters", "GaussianBlur2d", (5, 5), (1.5, 1.5))(),
-            made("kornia.filters", "Sobel")(),
-            made(
-                "kornia.enhance", "Normalize", torch.tensor([0.4, 0.4, 0.5]), torch.tensor([0.2, 0.3, 0.2])
-            )(),
-        ),
-        48,
-        64,
-        axes=OPEN,
-    ),
-    "kornia-color": image(
-        nn.Identity, 48, 64, axes=OPEN, after=lambda x: found("kornia.color", "rgb_to_lab")(x)
-    ),
-    # super-resolution and restoration
-    "spandrel-esrgan": spandrel("ESRGAN", "ESRGAN", num_blocks=2),
-    "spandrel-compact": spandrel("Compact", "Compact", num_conv=4),
-    "spandrel-swinir": spandrel(
-        "SwinIR",
-        "SwinIR",
-        img_size=48,
-        embed_dim=60,
-        depths=[2],
-        num_heads=[6],
-        upscale=2,
-        upsampler="pixelshuffle",
-    ),  # noqa: E501
-    "spandrel-hat": spandrel(
-        "HAT", "HAT", img_size=48, embed_dim=60, depths=(2,), num_heads=(6,), window_size=8
-    ),
-    "spandrel-dat": spandrel(
-        "DAT", "DAT", img_size=48, embed_dim=60, depth=[2], num_heads=[6], split_size=[8, 8], upscale=2
-    ),  # noqa: E501
-    "spandrel-nafnet": spandrel(
-        "NAFNet", "NAFNet", width=16, middle_blk_num=1, enc_blk_nums=[1, 1], dec_blk_nums=[1, 1]
-    ),  # noqa: E501
-    "spandrel-rcan": spandrel("RCAN", "RCAN", n_resgroups=1, n_resblocks=2),
-    "spandrel-span": spandrel("SPAN", "SPAN", num_in_ch=3, num_out_ch=3),
-    "spandrel-plksr": spandrel("PLKSR", "PLKSR", n_blocks=2),
-    "spandrel-scunet": spandrel("SCUNet", "SCUNet", size=64, config=[2] * 7),
-    "spandrel-uformer": spandrel("Uformer", "Uformer", size=128, img_size=128, depths=[1] * 9),
-    "spandrel-omnisr": spandrel("OmniSR", "OmniSR", num_feat=32, res_num=1, up_scale=2),
-    "spandrel-retinexformer": spandrel("RetinexFormer", "RetinexFormer", num_blocks=[1, 1, 1]),
-    "spandrel-lama": image(made("spandrel.architectures.LaMa", "LaMa"), 64, 64, axes=OPEN, channels=4),
-    "spandrel-gfpgan": image(made("spandrel.architectures.GFPGAN", "GFPGANv1Clean"), 512, 512),
 }

@@ -228,3 +228,17 @@ def _magnitude(g: TfliteBuilder, x: Value) -> tuple[Value, Value]:
     zero, one = (g.const(np.array(number, np.int64)) for number in (0, 1))
     negative = g.cast(g.op("LESS", x, zero, dtype=bool), np.dtype(np.int64))
     return g.op("MAXIMUM", x, g.op("SUB", zero, x)), g.op("SUB", one, g.op("ADD", negative, negative))
+
+
+def inverse_root(g: Any, x: Any) -> Any:
+    """Returns 1 / sqrt(x).
+
+    XNNPACK's RSQRT is NaN at zero and at denormal values. It is written for sums with a positive constant,
+    which normalization layers have.
+    """
+    producer = next((each for each in reversed(g.graph.operators) if x in each.outputs), None)
+    if producer is not None and producer.type in ("ADD", "MAXIMUM"):
+        data = [value.data for value in producer.inputs if value is not None and value.is_constant]
+        if any(each.size and each.min() > 0 for each in data):
+            return g.op("RSQRT", x)
+    return g.op("DIV", g.const(1, x.dtype), g.op("SQRT", x))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.to import ONNX_TYPES
@@ -79,7 +79,7 @@ def pow_tflite(g, x, exponent):
     if x.dtype.kind == "f" and -LARGEST <= number < 0 and number == int(number):
         return g.op("DIV", g.const(1), _product(g, "MUL", x, -int(number)))
     if x.dtype.kind == "f" and number in (0.5, -0.5):
-        return g.op("SQRT" if number > 0 else "RSQRT", x)
+        return g.op("SQRT", x) if number > 0 else tflite.inverse_root(g, x)
     return g.op("POW", x, exponent)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe_numbers, integer_steps
+from tmconvert.symbolics.idioms import caffe_numbers, integer_steps, tflite
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.results import same_as
@@ -34,7 +34,7 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
     "sqrt": (np.sqrt, FLOATS, (6, "Sqrt"), "SQRT", ("Power", {"power": 0.5})),
     "reciprocal": (lambda x: 1 / x, FLOATS, (6, "Reciprocal"), "", ("Power", {"power": -1.0})),
     "square": (np.square, NUMBERS, (0, ""), "", ("Power", {"power": 2.0})),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), FLOATS, (0, ""), "RSQRT", ("Power", {"power": -0.5})),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), FLOATS, (0, ""), "", ("Power", {"power": -0.5})),
     "floor": (np.floor, FLOATS, (6, "Floor"), "FLOOR", None),
     "ceil": (np.ceil, FLOATS, (6, "Ceil"), "CEIL", None),
     "sigmoid": (_sigmoid, FLOATS, (6, "Sigmoid"), "LOGISTIC", ("Sigmoid", {})),
@@ -103,6 +103,11 @@ def relu_onnx12(g, x):
 @UNARY["relu"].tflite()
 def relu_tflite(g, x):
     return g.op("RELU", x) if x.dtype.kind == "f" else g.op("MAXIMUM", x, g.const(0))
+
+
+@UNARY["rsqrt"].tflite()
+def rsqrt_tflite(g, x):
+    return tflite.inverse_root(g, x)
 
 
 @UNARY["floor"].caffe()

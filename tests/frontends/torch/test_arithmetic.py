@@ -239,3 +239,16 @@ def test_sums_of_exponentials_of_infinities() -> None:
     x = torch.tensor([-torch.inf, -torch.inf, 0.0, torch.inf, torch.inf, 1.0])
     y = torch.tensor([-torch.inf, 1.0, -torch.inf, torch.inf, -torch.inf, 2.0])
     check(lambda x, y: (torch.logaddexp(x, y), torch.logaddexp2(x, y)), x, y, second=(y, x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.rsqrt(),
+        lambda x: x.pow(-0.5).masked_fill(x == 0, 0),
+        lambda x: (x.pow(-0.5) == float("inf"), (x + 1.5).rsqrt(), x.clamp(min=0.25).rsqrt()),
+    ],
+)
+def test_inverse_root_of_zero_in_tflite(function: Callable[..., torch.Tensor]) -> None:
+    """LiteRT's own operator makes NaN of zero; degrees of nodes without edges are zero."""
+    check(function, torch.tensor([[0.0, 1, 2, 4], [3, 0, 0.5, 1]]), tflite=True)

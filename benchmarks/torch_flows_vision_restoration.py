@@ -1,0 +1,168 @@
+"""Images and volumes: monai, kornia, spandrel: name -> flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch_flow import Flow
+from torch_flow_images import OPEN, VOLUME, image, pair, same
+from torch_flow_makers import found, made
+
+
+def first(outputs: Any) -> Any:
+    return outputs[0]
+
+
+def spandrel(name: str, kind: str, size: int = 48, channels: int = 3, **settings: Any) -> Flow:
+    return image(
+        made(f"spandrel.architectures.{name}", kind, **settings), size, size, axes=OPEN, channels=channels
+    )
+
+
+def medical(name: str, *size: int, after: Callable[[Any], Any] = same, **settings: Any) -> Flow:
+    axes = VOLUME if len(size) == 3 else OPEN
+    return image(made("monai.networks.nets", name, **settings), *size, axes=axes, channels=1, after=after)
+
+
+MODELS: dict[str, Flow] = {
+    # monai
+    "monai-unet3d": medical(
+        "UNet",
+        32,
+        32,
+        32,
+        spatial_dims=3,
+        in_channels=1,
+        out_channels=2,
+        channels=(8, 16, 32),
+        strides=(2, 2),
+    ),
+    "monai-unetr": medical(
+        "UNETR",
+        32,
+        32,
+        32,
+        in_channels=1,
+        out_channels=2,
+        img_size=32,
+        hidden_size=96,
+        mlp_dim=192,
+        num_heads=4,
+    ),
+    "monai-segresnet": medical("SegResNet", 32, 32, 32, in_channels=1, out_channels=2, init_filters=8),
+    "monai-dynunet": medical(
+        "DynUNet",
+        32,
+        32,
+        32,
+        spatial_dims=3,
+        in_channels=1,
+        out_channels=2,
+        kernel_size=[3, 3, 3],
+        strides=[1, 2, 2],
+        upsample_kernel_size=[2, 2],
+    ),
+    "monai-swinunetr": medical(
+        "SwinUNETR", 64, 64, 64, in_channels=1, out_channels=2, feature_size=12, depths=(1, 1, 1, 1)
+    ),
+    "monai-vnet": medical("VNet", 32, 32, 32, spatial_dims=3, in_channels=1, out_channels=2),
+    "monai-attentionunet": medical(
+        "AttentionUnet",
+        64,
+        96,
+        spatial_dims=2,
+        in_channels=1,
+        out_channels=2,
+        channels=(8, 16, 32),
+        strides=(2, 2),
+    ),
+    "monai-autoencoder-kl": medical(
+        "AutoencoderKL",
+        32,
+        32,
+        spatial_dims=2,
+        in_channels=1,
+        out_channels=1,
+        num_res_blocks=(1, 1),
+        channels=(32, 64),
+        attention_levels=(False, True),
+        latent_channels=4,
+        norm_num_groups=8,
+        after=lambda y: y[1],
+    ),
+    "monai-vitautoenc": medical(
+        "ViTAutoEnc",
+        32,
+        32,
+        32,
+        in_channels=1,
+        img_size=(32, 32, 32),
+        patch_size=(8, 8, 8),
+        num_layers=2,
+        after=first,
+    ),
+    "monai-mednext": medical("MedNeXtS", 32, 32, 32, spatial_dims=3, in_channels=1, out_channels=2),
+    # kornia
+    "kornia-hardnet": image(made("kornia.feature", "HardNet", False), 32, 32, channels=1),
+    "kornia-sosnet": image(made("kornia.feature", "SOSNet", False), 32, 32, channels=1),
+    "kornia-disk-heatmap": image(lambda: made("kornia.feature", "DISK")().unet, 64, 96, axes=OPEN),
+    "kornia-xfeat": image(made("kornia.feature", "XFeatModel"), 96, 128, axes=OPEN),
+    "kornia-dexined": image(made("kornia.models.dexined", "DexiNed", pretrained=False), 96, 128, axes=OPEN),
+    "kornia-loftr": pair(
+        made("kornia.feature", "LoFTR", None),
+        lambda m, a, b: m.backbone(torch.cat([a, b])),
+        {0: "batch", 2: "height", 3: "width"},
+        64,
+        96,
+        channels=1,
+    ),
+    "kornia-augment": image(
+        lambda: nn.Sequential(
+            made("kornia.filters", "GaussianBlur2d", (5, 5), (1.5, 1.5))(),
+            made("kornia.filters", "Sobel")(),
+            made(
+                "kornia.enhance", "Normalize", torch.tensor([0.4, 0.4, 0.5]), torch.tensor([0.2, 0.3, 0.2])
+            )(),
+        ),
+        48,
+        64,
+        axes=OPEN,
+    ),
+    "kornia-color": image(
+        nn.Identity, 48, 64, axes=OPEN, after=lambda x: found("kornia.color", "rgb_to_lab")(x)
+    ),
+    # super-resolution and restoration
+    "spandrel-esrgan": spandrel("ESRGAN", "ESRGAN", num_blocks=2),
+    "spandrel-compact": spandrel("Compact", "Compact", num_conv=4),
+    "spandrel-swinir": spandrel(
+        "SwinIR",
+        "SwinIR",
+        img_size=48,
+        embed_dim=60,
+        depths=[2],
+        num_heads=[6],
+        upscale=2,
+        upsampler="pixelshuffle",
+    ),
+    "spandrel-hat": spandrel(
+        "HAT", "HAT", img_size=48, embed_dim=60, depths=(2,), num_heads=(6,), window_size=8
+    ),
+    "spandrel-dat": spandrel(
+        "DAT", "DAT", img_size=48, embed_dim=60, depth=[2], num_heads=[6], split_size=[8, 8], upscale=2
+    ),
+    "spandrel-nafnet": spandrel(
+        "NAFNet", "NAFNet", width=16, middle_blk_num=1, enc_blk_nums=[1, 1], dec_blk_nums=[1, 1]
+    ),
+    "spandrel-rcan": spandrel("RCAN", "RCAN", n_resgroups=1, n_resblocks=2),
+    "spandrel-span": spandrel("SPAN", "SPAN", num_in_ch=3, num_out_ch=3),
+    "spandrel-plksr": spandrel("PLKSR", "PLKSR", n_blocks=2),
+    "spandrel-scunet": spandrel("SCUNet", "SCUNet", size=64, config=[2] * 7),
+    "spandrel-uformer": spandrel("Uformer", "Uformer", size=128, img_size=128, depths=[1] * 9),
+    "spandrel-omnisr": spandrel("OmniSR", "OmniSR", num_feat=32, res_num=1, up_scale=2),
+    "spandrel-retinexformer": spandrel("RetinexFormer", "RetinexFormer", num_blocks=[1, 1, 1]),
+    "spandrel-lama": image(made("spandrel.architectures.LaMa", "LaMa"), 64, 64, axes=OPEN, channels=4),
+    "spandrel-gfpgan": image(made("spandrel.architectures.GFPGAN", "GFPGANv1Clean"), 512, 512),
+}
