@@ -117,6 +117,7 @@ def to_onnx(
     opset: int | Literal["auto"] | None = None,
     external_data: bool = False,
     value_info: bool = True,
+    float_type: str | None = None,
     quantized: bool = False,
     activations: str | None = None,
     weight_type: str | None = None,
@@ -152,17 +153,18 @@ def to_onnx(
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data";
     with ``value_info`` the types and shapes of all intermediate results do, too. ``verify`` runs the file in
     ONNX Runtime on ``example_inputs``; where it computes something else than the source, it raises and
-    leaves no file. ``input_shapes`` are by name of the input. ``dynamic_shapes`` names sizes to leave open,
-    ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes say which had to be fixed, and where.
-    Where the model does the same in a range only, TM2030 is raised unless ``accept_range``, with which the
-    file and ``report.ranges`` have the range. ``inputs`` and ``outputs`` are nodes between which the model
-    is cut; ``rename`` gives inputs and outputs other names, ``names="optimum"`` those that runtimes of
-    decoders expect for caches (docs/how-to/decoders.md). ``qparams`` is a file for parameters in
-    ``qparams_format`` (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their
-    grids. ``input_grids`` are for inputs without a stub. ``calibration`` is data of ``calibrate`` for a
-    float model, ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on.
-    ``passes`` are run in addition to those of the target: names that ``optimize`` knows, passes of
-    ``register_pass``, functions of a graph; the file is compared with the source as ever.
+    leaves no file. ``float_type`` is one type for all floats (docs/data-types.md).
+    ``input_shapes`` are by name of the input. ``dynamic_shapes`` names sizes to leave open, ``{"x": {0:
+    "batch"}}`` or as ``torch.export`` has them; notes say which had to be fixed, and where. Where the model
+    does the same in a range only, TM2030 is raised unless ``accept_range``, with which the file and
+    ``report.ranges`` have the range. ``inputs`` and ``outputs`` are nodes between which the model is cut;
+    ``rename`` gives inputs and outputs other names, ``names="optimum"`` those that runtimes of decoders
+    expect for caches (docs/how-to/decoders.md). ``qparams`` is a file for parameters in ``qparams_format``
+    (docs/quantization-parameters.md); ``fake_quant_weights`` rounds weights to their grids. ``input_grids``
+    are for inputs without a stub. ``calibration`` is data of ``calibrate`` for a float model,
+    ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on. ``passes`` are
+    run in addition to those of the target: names that ``optimize`` knows, passes of ``register_pass``,
+    functions of a graph; the file is compared with the source as ever.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
@@ -177,6 +179,7 @@ def to_tflite(
     io_layout: str | Mapping[str, str] | None = None,
     runtime: str | None = None,
     weights: str | None = None,
+    float_type: str | None = None,
     keep_int64: bool = False,
     quantized: bool = False,
     activations: str | None = None,
@@ -211,7 +214,8 @@ def to_tflite(
     "2.18"). ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
     channels-last, "source" keeps the layout of the source, a dict such as ``{"x": "source", "*": "nhwc"}``
     single ones. ``weights`` "float16" or "int8" stores large weights in that type; layers with int8 weights
-    also round their activations (docs/tflite.md). ``keep_int64`` keeps int64 tensors, which become int32
+    also round their activations (docs/tflite.md). ``float_type`` "source" keeps float16 and float64, which
+    become float32 otherwise (docs/data-types.md). ``keep_int64`` keeps int64 tensors, which become int32
     otherwise. ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs
     and outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` keeps operators without integer
     kernels in float, ``wide_weights`` keeps weights of -128. The other parameters are those of ``to_onnx``.

@@ -257,7 +257,7 @@ class _Attempt(NamedTuple):
         if not manager.stopped:
             finished = target.finish(graph, options)
             manager.records += finished
-            notes += [note for record in finished for note in record.notes]
+            notes += [note for record in manager.records for note in record.notes]
         return manager, graph, notes
 
 

@@ -98,6 +98,24 @@ WEIGHTS = Option(
     choices=("float16", "int8"),
     targets=_TFLITE,
 )
+FLOAT_TYPES = (
+    Option(
+        "float_type",
+        "output",
+        "Type of floats, also of inputs and outputs.",
+        default_text="those of MODEL",
+        choices=("float32",),
+        targets=_ONNX,
+    ),
+    Option(
+        "float_type",
+        "output",
+        "Type of floats: float32 also for float16 and float64, or those of MODEL.",
+        default_text="float32",
+        choices=("float32", "source"),
+        targets=_TFLITE,
+    ),
+)
 KEEP_INT64 = switch(
     "keep_int64",
     "output",
@@ -393,6 +411,7 @@ CONVERSION_OPTIONS = (
     VALUE_INFO,
     IO_LAYOUT,
     WEIGHTS,
+    *FLOAT_TYPES,
     KEEP_INT64,
     RENAME,
     NAMES,

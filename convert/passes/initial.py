@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tmconvert.passes.change_float_types import ChangeFloatTypes
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
@@ -35,3 +36,8 @@ def initial_passes(
 def final_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
     """Returns the last passes of every target: constant folding and dead-code elimination."""
     return [FoldConstants(catalogue), EliminateDeadCode()]
+
+
+def float_types(to: str | None) -> list[Pass]:
+    """Returns the pass that gives all floats the type ``to``; none where it is None."""
+    return [] if to is None else [ChangeFloatTypes(("float64", "float32", "float16"), to)]

@@ -24,6 +24,8 @@ IoLayout = Literal["source", "nhwc"]
 IntegerType = Literal["int8", "uint8", "int16", "uint16"]
 IoType = IntegerType | Literal["float32"]
 WeightType = Literal["int8", "uint8"]
+# the type of floats in the file; "source" keeps those of the source
+FloatType = Literal["source", "float32"]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -75,9 +77,10 @@ class TargetOptions(NamedTuple):
     "source"; only TFLite has the choice. ``io_layouts`` are the layouts of single inputs and outputs, as
     pairs of name and layout. ``integers`` requests a quantized model. ``keep_int64`` keeps int64 tensors in
     TFLite. ``parameters`` requests the quantization parameters in a separate file. ``weights`` stores large
-    weights as "float16" or "int8". ``external_data`` stores the weights of ONNX files in a second file;
-    ``value_info`` stores the types of intermediate results. ``takes_lowest`` takes the lowest version, from
-    ``version`` on, that can express the model. ``own`` are the options that the target itself
+    weights as "float16" or "int8". ``float_type`` is the type of floats in the file, None the target's
+    default. ``external_data`` stores the weights of ONNX files in a second file; ``value_info`` stores the
+    types of intermediate results. ``takes_lowest`` takes the lowest version, from ``version`` on, that can
+    express the model. ``own`` are the options that the target itself
     declares, by name.
     """
 
@@ -89,6 +92,7 @@ class TargetOptions(NamedTuple):
     keep_int64: bool = False
     parameters: Parameters | None = None
     weights: Literal["float16", "int8"] | None = None
+    float_type: FloatType | None = None
     external_data: bool = False
     value_info: bool = True
     takes_lowest: bool = False
@@ -127,5 +131,6 @@ class TargetOptions(NamedTuple):
             "external_data": self.external_data,
             "no_value_info": not self.value_info,
             "weights": self.weights,
+            "float_type": self.float_type,
             **self.own,
         }

@@ -80,5 +80,16 @@ class OnnxRuntime(IsolatedRuntime):
             shapes_of = {described.name: described.shape for described in session.get_inputs()}
             known = set(shapes_of)
             check_edges(inputs, outputs, shapes_of, [each.name for each in session.get_outputs()])
-            fed = {name: array for name, array in inputs.items() if name in known}
+            types = {described.name: described.type for described in session.get_inputs()}
+            fed = {name: _as_taken(array, types[name]) for name, array in inputs.items() if name in known}
             return [np.asarray(array) for array in session.run(list(outputs), fed)]
+
+
+_FLOATS = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64"}
+
+
+def _as_taken(array: np.ndarray, type: str) -> np.ndarray:
+    """Converts a float input to the file's float type; the file may have been written in another one."""
+    if array.dtype.kind != "f" or type not in _FLOATS:
+        return array
+    return array.astype(_FLOATS[type], copy=False)

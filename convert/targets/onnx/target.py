@@ -15,7 +15,7 @@ from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
-from tmconvert.passes.initial import final_passes, initial_passes
+from tmconvert.passes.initial import final_passes, float_types, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
@@ -83,6 +83,7 @@ class OnnxTarget(Target):
         if options.takes_lowest and given["quantized"]:
             options = options._replace(version=max(options.version, lowest_opset(activations)))
         options = options._replace(external_data=given["external_data"], value_info=given["value_info"])
+        options = options._replace(float_type=given["float_type"])
         if not given["quantized"]:
             return options
         weights: WeightType = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
@@ -95,6 +96,7 @@ class OnnxTarget(Target):
         integers = options.integers
         reduce: list[Pass] = [ReduceWeightRange()] if integers is not None and integers.reduce_range else []
         return [
+            *float_types(options.float_type),
             *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
             Decompose(catalogue, self.name, options.version),
             DropIdentities(),

@@ -54,9 +54,12 @@ class Compressed:
 _STEPS = (KERNEL_STEPS, KERNEL_STEPS - 4, KERNEL_STEPS - 8, KERNEL_STEPS - 12)
 
 
-def compress_weights(graph: TargetGraph, kind: str) -> Compressed:
-    """Returns a copy of ``graph`` with its large float32 weights as ``kind``."""
-    weights = _Weights(kind)
+def compress_weights(graph: TargetGraph, kind: str, *, is_exact: bool = False) -> Compressed:
+    """Returns a copy of ``graph`` with its large float32 weights as ``kind``.
+
+    ``is_exact`` leaves those that float16 would round.
+    """
+    weights = _Weights(kind, is_exact)
     written = _Written(weights).graph(graph)
     restored = _Restored(weights).graph(graph)
     rounds = any(
@@ -72,8 +75,8 @@ def compress_weights(graph: TargetGraph, kind: str) -> Compressed:
 class _Weights:
     """Compresses each weight once, for all operators that use it."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, is_exact: bool) -> None:
+        self.kind, self.is_exact = kind, is_exact
         self.stored: dict[tuple[int, int | None], tuple[Value, Value | None]] = {}
 
     def compressed(self, operator: Operator, index: int, value: Value) -> Value | None:
@@ -97,7 +100,10 @@ class _Weights:
             return made if 2 * _bytes(made) <= data.nbytes else None  # channels of few elements
         if np.max(np.abs(data)) > np.finfo(np.float16).max:
             return None
-        return Value(f"{value.name}_float16", np.dtype(np.float16), value.shape, data.astype(np.float16))
+        half = data.astype(np.float16)
+        if self.is_exact and not np.array_equal(half, data):
+            return None
+        return Value(f"{value.name}_float16", half.dtype, value.shape, half)
 
 
 def _int8(value: Value, data: np.ndarray, axis: int) -> Value:

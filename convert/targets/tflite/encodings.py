@@ -48,17 +48,25 @@ class FullInteger(Encoding):
 
 
 def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
-    """Raises UsageError TM6002 where the runtime cannot read such weights."""
+    """Without ``options.weights``, weights that are numbers of float16 are stored in that type.
+
+    Raises UsageError TM6002 where the runtime cannot read such weights.
+    """
     from tmconvert.targets.tflite.compress_weights import compress_weights
 
-    assert options.weights is not None
-    made = compress_weights(graphs.graph, options.weights)
+    kind = options.weights or "float16"
+    if options.weights is None:
+        made = compress_weights(graphs.graph, kind, is_exact=True)
+    else:
+        made = compress_weights(graphs.graph, kind)
+    if not made.stored and options.weights is None:
+        return Encoding(graphs.graph)
     before, after = made.before / 1e6, made.after / 1e6
     of = "1 tensor" if len(made.stored) == 1 else f"{len(made.stored)} tensors"
-    graphs.notes.append(f"weights as {options.weights}: {after:.2f} MB instead of {before:.2f} MB, in {of}")
-    encoding = CompressedWeights(graphs.graph, made)
+    graphs.notes.append(f"weights as {kind}: {after:.2f} MB instead of {before:.2f} MB, in {of}")
+    encoding = CompressedWeights(graphs.graph, made) if options.weights else Encoding(made.graph)
     encoding.graph.complete_origins()
-    _check_runtime(encoding, options.version, f"weights as {options.weights}")
+    _check_runtime(encoding, options.version, f"weights as {kind}")
     return encoding
 
 

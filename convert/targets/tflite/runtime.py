@@ -89,7 +89,11 @@ def allocate(interpreter: Any, shapes: Mapping[int, tuple[int, ...]]) -> None:
 
 
 def _as_taken(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Converts an input to the file's type: int64 to int32. Raises ValueError where values do not fit."""
+    """Converts an input to the file's type: int64 to int32, floats to float32. Raises ValueError where values
+    do not fit.
+    """
+    if array.dtype.kind == "f" and dtype == np.float32:
+        return array.astype(dtype)
     if array.dtype != np.int64 or dtype != np.int32:
         return array
     narrow = array.astype(dtype)

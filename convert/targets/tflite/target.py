@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.ir import Constant, InternalGraph
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
@@ -20,7 +21,7 @@ from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSube
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.initial import final_passes, initial_passes
+from tmconvert.passes.initial import final_passes, float_types, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
@@ -95,12 +96,14 @@ class TfliteTarget(Target):
             integers=_integers(given) if given["quantized"] else None,
             keep_int64=given["keep_int64"],
             weights=given["weights"],
+            float_type=given["float_type"],
         )
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         integers = options.integers
         narrow: list[Pass] = [NarrowWeights()] if integers is not None and integers.narrows_weights else []
         return [
+            *float_types(None if options.float_type == "source" else "float32"),
             *initial_passes(
                 catalogue, keeps_qparams=options.keeps_qparams, takes_decompositions=integers is not None
             ),
@@ -134,7 +137,8 @@ class TfliteTarget(Target):
         return [*records.values(), *narrowed]
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
-        if options.integers is None and options.weights is None:
+        is_half = options.float_type != "source" and _has_half_weights(graphs.source)
+        if options.integers is None and options.weights is None and not is_half:
             return super().encode(graphs, options)
         from tmconvert.targets.tflite.encodings import compressed_encoding, integer_encoding
 
@@ -186,6 +190,10 @@ class TfliteTarget(Target):
         runtime = self.runtime()
         if runtime is not None:
             worker.start(runtime)
+
+
+def _has_half_weights(source: InternalGraph) -> bool:
+    return any(isinstance(expr, Constant) and expr.stored.dtype == np.float16 for expr in source)
 
 
 def _io_layouts(given: IoLayout | Mapping[str, IoLayout] | None) -> dict[str, IoLayout]:
