@@ -25,23 +25,27 @@ class ChangeFloatTypes:
 
     name = "change_float_types"
 
-    def __init__(self, replaced: Collection[str], to: str) -> None:
+    def __init__(self, replaced: Collection[str], to: str, *, is_inside: bool = False) -> None:
         self.replaced = frozenset(replaced) - {to}
         self.dtype = np.dtype(to)
-        self.inside = _OfSubgraphs(self)
+        self.is_inside = is_inside
+
+    @property
+    def inside(self) -> ChangeFloatTypes:
+        """The pass for subgraphs of calls, whose tensors the note does not count."""
+        return ChangeFloatTypes(self.replaced, self.dtype.name, is_inside=True)
 
     def run(self, graph: InternalGraph) -> PassRecord:
         """Changes the types in place."""
         record, nodes = PassRecord(self.name), list(_tensors(graph))
         names = [name_of(node.dtype) for node in nodes if node.dtype is not None]
-        for name in sorted(self.replaced & {*names}):
+        for name in () if self.is_inside else sorted(self.replaced & {*names}):
             inside = names.count(name) - sum(_dtype(node) == name for node in _edges(graph))
             record.notes.append(f"{name} as {self.dtype}: " + "; ".join(self._parts(graph, name, inside)))
-        self.change(graph, record)
+        self._change(graph, record)
         return record
 
-    def change(self, graph: InternalGraph, record: PassRecord) -> None:
-        """Changes the types in place, without a note."""
+    def _change(self, graph: InternalGraph, record: PassRecord) -> None:
         changed = {node for node in _tensors(graph) if self._is_replaced(node.dtype)}
         for node in changed:
             node.dtype = self.dtype
@@ -76,20 +80,6 @@ class ChangeFloatTypes:
                 yield f"{kind}{'s' * (len(found) > 1)} {', '.join(found)}"
         if inside > 0:
             yield f"{inside} tensor{'s' * (inside > 1)} inside"
-
-
-class _OfSubgraphs:
-    """The same change in the subgraphs of calls, which the note does not count."""
-
-    name = ChangeFloatTypes.name
-
-    def __init__(self, whole: ChangeFloatTypes) -> None:
-        self.whole = whole
-
-    def run(self, graph: InternalGraph) -> PassRecord:
-        record = PassRecord(self.name)
-        self.whole.change(graph, record)
-        return record
 
 
 def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
