@@ -137,6 +137,8 @@ def to_onnx(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     names: str | None = None,
+    allow_random: bool = False,
+    seed: int | None = None,
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,
@@ -164,7 +166,8 @@ def to_onnx(
     are for inputs without a stub. ``calibration`` is data of ``calibrate`` for a float model,
     ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on. ``passes`` are
     run in addition to those of the target: names that ``optimize`` knows, passes of ``register_pass``,
-    functions of a graph; the file is compared with the source as ever.
+    functions of a graph; the file is compared with the source as ever. ``allow_random`` writes operators that
+    draw random numbers, which are equal in each session with a ``seed`` (docs/pytorch.md).
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
@@ -201,6 +204,8 @@ def to_tflite(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     names: str | None = None,
+    allow_random: bool = False,
+    seed: int | None = None,
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,

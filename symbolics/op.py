@@ -17,7 +17,7 @@ from tmconvert.ir.types import TensorType, name_of
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule
 from tmconvert.symbolics.target_names import TARGETS
-from tmconvert.symbolics.traits import T, Trait
+from tmconvert.symbolics.traits import DrawsRandom, T, Trait
 
 FLOATS = ("float32", "float16", "float64")
 INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
@@ -354,6 +354,11 @@ class Op:
         if isinstance(self.layout, LayoutRule):
             return self.layout
         return self.layout(**self.by_name(types, attributes))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether each call has other results, so that calls are never computed before the model runs."""
+        return self.has(DrawsRandom)
 
     def lookup(self, target: str, version: int) -> Symbolic | None:
         """Returns the symbolic with the largest ``since`` not above ``version``; that of the dialect, or of

@@ -208,6 +208,17 @@ class IndicesBelow(Trait):
         self.extent = extent
 
 
+# ---- random numbers
+
+
+class DrawsRandom(Trait):
+    """The result is random: ``cdf`` is its distribution function, ``support`` the interval of its values."""
+
+    def __init__(self, cdf: Callable[[np.ndarray], np.ndarray], support: tuple[float, float]) -> None:
+        self.cdf = cdf
+        self.support = support
+
+
 # ---- in integers
 
 

@@ -14,6 +14,7 @@ from tmconvert.conversion.size_ranges import SizeChecks, Trial, checked_sizes
 from tmconvert.errors import InternalError, UsageError
 from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.expr import CallFunction
+from tmconvert.ir.random_calls import set_seed
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized, note_of, summarized
 from tmconvert.ir.traced_module import Example
@@ -113,8 +114,9 @@ def _blocked(
     Passes for a target without dynamic shapes do not expect data-dependent sizes.
     """
     has_dynamic_shapes = target_named(options.target).has_dynamic_shapes
-    if normalized.unsupported or (not has_dynamic_shapes and depends_on_data(normalized.graph)):
-        return [*normalized.unsupported, *_without_symbolic(normalized, options, catalogue)]
+    blocked = [*normalized.unsupported, *normalized.random_calls(is_allowed=options.allow_random)]
+    if blocked or (not has_dynamic_shapes and depends_on_data(normalized.graph)):
+        return [*blocked, *_without_symbolic(normalized, options, catalogue)]
     return []
 
 
@@ -201,6 +203,7 @@ class _Attempt(NamedTuple):
         normalized = bound.normalized(self.catalogue)
         if found := _blocked(normalized, self.options, self.catalogue):
             raise unsupported_error(found, self.options.target, context=bound.context)
+        set_seed(normalized.graph, self.catalogue, self.options.seed)
         checks, first = None, Trial(bound.example(), normalized.graph.copy())
         if bound.symbols:
             checks = self._size_checks(bound, normalized)

@@ -131,6 +131,24 @@ NAMES = Option(
     "Name caches among inputs and outputs as optimum does: past_key_values.0.key, present.0.key.",
     choices=("optimum",),
 )
+RANDOM = (
+    switch(
+        "allow_random",
+        "output",
+        "Write operators that draw random numbers, for dropout in training, torch.randn and the like.",
+        targets=_WITH_INTEGERS,
+    ),
+    Option(
+        "seed",
+        "output",
+        "Seed of these operators, an integer from 0 on.",
+        "integer",
+        default_text="another in each run",
+        metavar="N",
+        targets=_WITH_INTEGERS,
+        needs="allow_random",
+    ),
+)
 VERIFY = switch("verify", "output", "Do not run the written file to compare it with MODEL.", default=True)
 JSON = switch("json", "output", "Print the result as one JSON document.", only="command line")
 
@@ -415,6 +433,7 @@ CONVERSION_OPTIONS = (
     KEEP_INT64,
     RENAME,
     NAMES,
+    *RANDOM,
     VERIFY,
     PASSES,
     JSON,

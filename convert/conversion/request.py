@@ -159,7 +159,7 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
             raise UsageError("TM6002", f"{option.name} is {value!r}, but applies only with {option.needs}")
         if option.choices:
             check_choice(option.name, value, option.choices)
-    options = target.requested_options(given)
+    options = _with_random(target.requested_options(given), given)
     qparams, bakes_weights = given["qparams"], given["fake_quant_weights"]
     if qparams is None and not bakes_weights:
         return options
@@ -172,6 +172,19 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         raise UsageError("TM6002", f"{name} applies to a plain float model: omit {other}")
     path = None if qparams is None else Path(qparams)
     return options._replace(parameters=Parameters(path, format.name, bool(bakes_weights)))
+
+
+def _with_random(options: TargetOptions, given: Mapping[str, Any]) -> TargetOptions:
+    """Raises UsageError TM6002 for an invalid seed, and for files whose weights or layers are rounded."""
+    if not given.get("allow_random"):
+        return options
+    seed = given.get("seed")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31):
+        raise UsageError("TM6002", f"seed must be an integer from 0 to 2147483647, got {seed!r}")
+    if options.integers is not None or options.weights is not None:
+        name = "quantized" if options.weights is None else f"weights={options.weights!r}"
+        raise UsageError("TM6002", f"allow_random applies to a plain float model: omit {name}")
+    return options._replace(allow_random=True, seed=seed)
 
 
 def stored_options(target: Target, stored: Mapping[str, Any]) -> TargetOptions | None:

@@ -7,6 +7,7 @@ computes on arrays.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -52,6 +53,9 @@ class OpDefinition(Protocol):
     kernel: Any
     args: Any
 
+    @property
+    def is_random(self) -> bool: ...
+
     def bind(self, args: Any, attributes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
 
     def infer(self, types: Any, attributes: Any) -> list[TensorType]: ...
@@ -83,6 +87,9 @@ class Emitter(Protocol):
 
     def type(self, value: Any) -> TensorType: ...
 
+    def stream(self) -> int:
+        """Returns the number of the random numbers that the current expression of the source draws."""
+
     def known(self, value: Any) -> np.ndarray | None:
         """Returns the array of a value that does not depend on the inputs, else None."""
 
@@ -98,10 +105,11 @@ class Emitter(Protocol):
 
 
 class EagerEmitter:
-    """Computes each op immediately by its reference kernel."""
+    """Computes each op immediately by its reference kernel; ``name`` is that of the result."""
 
-    def __init__(self, catalogue: Mapping[str, OpDefinition]) -> None:
+    def __init__(self, catalogue: Mapping[str, OpDefinition], name: str = "") -> None:
         self.catalogue = catalogue
+        self.name = name
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         definition = self.catalogue[op]
@@ -119,6 +127,9 @@ class EagerEmitter:
 
     def type(self, value: np.ndarray) -> TensorType:
         return TensorType(value.dtype, value.shape)
+
+    def stream(self) -> int:
+        return stream_of(self.name)
 
     def known(self, value: np.ndarray) -> np.ndarray:
         return value
@@ -175,7 +186,7 @@ class GraphEmitter:
             if example(type_.size) > MAX_ELEMENTS or any(example(extent) < 0 for extent in type_.shape):
                 raise GraphError("TM3004", f"the result {type_} of {op} exceeds the limit of 2^63 elements")
         # padding makes kernels allocate more than what goes in and comes out
-        is_plain = definition.kernel is not None and not is_symbolic(bound)
+        is_plain = definition.kernel is not None and not definition.is_random and not is_symbolic(bound)
         if is_plain and _is_small(types, results) and not any(bound.get("padding") or ()):
             known = map_leaves(lambda leaf: None if leaf is None else self._folded(leaf), list(tensors))
             if not any(leaf is _UNKNOWN for leaf in _flat(known)):
@@ -269,6 +280,9 @@ class GraphEmitter:
             raise GraphError("TM3004", f"{value!r} is not a tensor of the graph")
         return value.type
 
+    def stream(self) -> int:
+        return stream_of(self.name)
+
     def known(self, value: Any) -> np.ndarray | None:
         if isinstance(value, TensorNode) and isinstance(value.expr, Constant):
             return np.asarray(value.expr.value)
@@ -304,6 +318,11 @@ class GraphEmitter:
 
 
 _UNKNOWN = object()
+
+
+def stream_of(name: str) -> int:
+    """Returns the number of the random numbers that the expression with the result ``name`` draws."""
+    return zlib.crc32(name.encode())
 
 
 def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str, Any]) -> np.ndarray | None:

@@ -309,6 +309,10 @@ def _missing(op: Op, target: str, version: int) -> tuple[str, str]:
     words = words_of(target)
     if target in op.reasons:
         return f"{words.title} cannot express {op.name}: {op.reasons[target]}", ""
+    retired = op.retired.get(target)
+    if retired is not None and version >= retired:
+        since, before = words.version.format(retired), words.option.format(retired - 1)
+        return f"no runtime has a kernel for {op.name} from {since} on", f"use {before}"
     starts = (op.lowest_version(target), op.decomposed_since(target))
     lowest = min((since for since in starts if since is not None), default=None)
     if lowest is None:

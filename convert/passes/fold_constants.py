@@ -53,6 +53,8 @@ class FoldConstants(RewritePass[bool]):
         op = self.catalogue.get(call.function)
         if op is None or op.kernel is None:
             return f"{call.function} has no reference kernel to compute it"
+        if op.is_random:
+            return "its result is random"
         if is_symbolic((call.kwargs, call.output.shape)):
             return "one of its sizes is symbolic"
         if any(call.kwargs.get("padding") or ()):  # the kernel allocates more than its result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,11 +22,19 @@ from tmconvert.ir import (
     TracedModule,
 )
 from tmconvert.ir.emitter import GraphEmitter, OpDefinition
+from tmconvert.ir.random_calls import draws_random
+from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.dims import Dim, Size
 from tmconvert.ir.symbolic.journal import current_journal, retried
 from tmconvert.ir.tree import Tree, leaves, map_leaves
 from tmconvert.ir.types import name_of
 from tmconvert.ir.unsupported import Unsupported
+
+_OUTSIDE_HELP = "make them outside of the branch or loop, or pass them as an input"
+_RANDOM_HELP = (
+    "allow operators that draw them (--allow-random, allow_random=True), run module.eval() if the call is of "
+    "training, or make them outside: def forward(self, x, noise)"
+)
 
 
 @dataclass
@@ -36,13 +44,33 @@ class Normalized:
     If ``unsupported`` is not empty, the graph has all other calls, for a report. ``disagreements`` are
     results whose element type or rank is another than the source recorded when it ran, as (place, recorded,
     computed): an edited model, or an adapter that is wrong. ``types`` has the computed type of each tensor of
-    the source.
+    the source. ``random`` are the calls of the source that draw random numbers, each with the calls that draw
+    them in ``graph``.
     """
 
     graph: InternalGraph
     unsupported: list[Unsupported] = field(default_factory=list)
     disagreements: list[tuple[str, TensorType, TensorType]] = field(default_factory=list)
     types: dict[Node, TensorType] = field(default_factory=dict)
+    random: list[tuple[Expr, list[Expr]]] = field(default_factory=list)
+
+    def random_calls(self, *, is_allowed: bool) -> list[Unsupported]:
+        """Returns the calls of the source whose random numbers reach an output and cannot be written.
+
+        Those of branches and loops cannot be verified, and are returned also where others are allowed.
+        """
+        needed, found = set(self.graph.outputs), list[Unsupported]()
+        for expr in reversed(list(self.graph) if self.random else []):
+            if not needed.isdisjoint(expr.outputs):
+                needed.update(expr.inputs)
+        for expr, drawing in self.random:
+            drawn = [each for each in drawing if not needed.isdisjoint(each.outputs)]
+            if drawn and not is_allowed:
+                found.append(Unsupported(expr, f"{_word(expr)} makes random numbers", _RANDOM_HELP))
+            elif any(subgraphs_of(each) for each in drawn):
+                reason = f"{_word(expr)} makes random numbers inside of a branch or loop"
+                found.append(Unsupported(expr, reason, _OUTSIDE_HELP))
+        return found
 
     def notes(self) -> list[str]:
         """Returns the notes for a report."""
@@ -86,6 +114,7 @@ class _Normalizer:
         self.shapes = shapes
         self.journal = current_journal()
         self.result = Normalized(InternalGraph(flat.graph.name))
+        self.catalogue = catalogue
         self.emitter = emitter(self.result.graph, catalogue)
         self.values: dict[Node, Any] = {self.source.inputs[0]: flat}
 
@@ -152,6 +181,9 @@ class _Normalizer:
         else:
             self._rename(expr, last)
             self._compare_types(expr)
+            drawing = [each for each in self._made_after(last) if draws_random(each, self.catalogue)]
+            if drawing:
+                self.result.random.append((expr, drawing))
 
     def _specialize(self, arguments: Tree, refusal: Refusal) -> bool:
         """Specializes a size in the arguments of an unsupported call, so that it may be supported."""
@@ -189,15 +221,18 @@ class _Normalizer:
     def _rename(self, expr: Expr, last: Expr | None) -> None:
         """Gives the results the source's names, unless they are existing values."""
         graph = self.result.graph
-        made: set[Node] = set()
-        current = graph.last
-        while current is not None and current is not last:
-            made.update(current.outputs)
-            current = current.previous
+        made = {node for each in self._made_after(last) for node in each.outputs}
         for node in expr.outputs:
             value = self.values[node]
             if isinstance(value, TensorNode) and value in made:
                 graph.rename(value, graph.free_name(node.name or f"v{node.id}"))
+
+    def _made_after(self, last: Expr | None) -> Iterator[Expr]:
+        """Yields the calls of the graph after ``last``, the latest first."""
+        current = self.result.graph.last
+        while current is not None and current is not last:
+            yield current
+            current = current.previous
 
     def _name_results(self) -> None:
         """Names the model's outputs as in the source, even where its last calls are identities."""
@@ -226,6 +261,11 @@ class _Normalizer:
             for leaf in leaves(value):
                 if not isinstance(leaf, TensorNode) and not self.result.unsupported:
                     raise UnsupportedError("TM2010", f"the model returns {leaf!r}, which is not a tensor")
+
+
+def _word(expr: Expr) -> str:
+    name = expr.function if isinstance(expr, CallFunction) else getattr(expr, "method", "")
+    return str(name).removesuffix(".default").rpartition(".")[2]
 
 
 def _type(node: TensorNode) -> TensorType:

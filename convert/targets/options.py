@@ -80,8 +80,8 @@ class TargetOptions(NamedTuple):
     weights as "float16" or "int8". ``float_type`` is the type of floats in the file, None the target's
     default. ``external_data`` stores the weights of ONNX files in a second file; ``value_info`` stores the
     types of intermediate results. ``takes_lowest`` takes the lowest version, from ``version`` on, that can
-    express the model. ``own`` are the options that the target itself
-    declares, by name.
+    express the model. ``own`` are the options that the target itself declares, by name.
+    ``allow_random`` accepts operators that draw random numbers, with the ``seed`` if it is not None.
     """
 
     target: str
@@ -97,6 +97,8 @@ class TargetOptions(NamedTuple):
     value_info: bool = True
     takes_lowest: bool = False
     own: Mapping[str, Any] = MappingProxyType({})
+    allow_random: bool = False
+    seed: int | None = None
 
     @property
     def is_plain_float(self) -> bool:
@@ -133,4 +135,5 @@ class TargetOptions(NamedTuple):
             "weights": self.weights,
             "float_type": self.float_type,
             **self.own,
+            **({"allow_random": True, "seed": self.seed} if self.allow_random else {}),
         }

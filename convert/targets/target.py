@@ -8,7 +8,7 @@ override. docs/development/add-a-target.md shows how another package adds a targ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
@@ -92,7 +92,8 @@ class Target(ABC):
     have the quantization parameters of their operands. Operands of the operators ``clamps_at_zero`` may have
     those of the results: as 0 is exact under all parameters, max(round(x), 0) is round(max(x, 0)).
     ``weight_axes`` are the operators with weights that are quantized in integers, and the axis of their
-    output channels. ``options`` are those that this target alone has, in addition to those of all targets.
+    output channels. ``random_operators`` draw random numbers; each is given with its attributes
+    for a seed. ``options`` are those that this target alone has, in addition to those of all targets.
     The built-in targets declare theirs in ``conversion/options.py``, so that help texts are shown without
     loading them.
     """
@@ -110,6 +111,7 @@ class Target(ABC):
     keeps_qparams: ClassVar[frozenset[str]] = frozenset()
     clamps_at_zero: ClassVar[frozenset[str]] = frozenset()
     weight_axes: ClassVar[Mapping[str, int]] = {}
+    random_operators: ClassVar[Mapping[str, Callable[[int], dict[str, Any]]]] = {}
     version_label: ClassVar[str] = ""
     options: ClassVar[tuple[Option, ...]] = ()
     has_ordered_versions: ClassVar[bool] = True

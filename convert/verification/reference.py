@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
 from tmconvert.ir.arrays import as_array
 from tmconvert.ir.interpreter import Interpreter
+from tmconvert.ir.random_calls import random_calls
 from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import example, substituted
 from tmconvert.ir.traced_module import Example
@@ -42,7 +45,8 @@ class Reference:
     """Runs a normalized graph, and converts arrays between the layouts of source and file.
 
     ``nhwc_inputs`` and ``nhwc_outputs`` are the inputs and outputs that the file stores channels-last.
-    ``example`` has inputs and the outputs of the source framework for them.
+    ``example`` has inputs and the outputs of the source framework for them. A graph that draws random numbers
+    draws others for other inputs; the outputs of its example are not compared.
     """
 
     def __init__(
@@ -55,9 +59,13 @@ class Reference:
     ) -> None:
         self.graph = graph
         self.catalogue = catalogue
+        self.is_random = any(True for _ in random_calls(graph, catalogue))
+        if self.is_random and example is not None:
+            example = example._replace(outputs=None)
         self.example = example
         self.nhwc_inputs = nhwc_inputs or [False] * len(graph.inputs)
         self.nhwc_outputs = nhwc_outputs or [False] * len(graph.outputs)
+        self._drawn: dict[int, dict[int, np.ndarray]] = {}
 
     @property
     def input_types(self) -> list[TensorType]:
@@ -225,6 +233,8 @@ class Reference:
         ``watch`` is shown each call with its operands.
         """
         sizes: dict[str, int] = {}
+        seed = _seed_of(inputs) if self.is_random else 0
+        drawn = self._drawn.setdefault(seed, {})
         if shaken is not None:
             inputs = [shaken.moved(array) for array in inputs]
 
@@ -233,13 +243,23 @@ class Reference:
             kwargs = substituted(kwargs, sizes)
             if watch is not None:
                 watch(expr, args)
-            result = op.evaluate(args, kwargs) if shaken is None else shaken.evaluated(op, args, kwargs)
+            if op.is_random:
+                result = drawn[kwargs["stream"]] = op.evaluate(args, {**kwargs, "seed": seed})
+            else:
+                result = op.evaluate(args, kwargs) if shaken is None else shaken.evaluated(op, args, kwargs)
             sizes.update(bound(expr, list(leaves(result))))
             return result
 
         result = Interpreter(self.graph, evaluate=evaluate).run(*inputs)
         pairs = zip(leaves(self.graph.result), leaves(result), strict=True)
         return [np.asarray(value) for node, value in pairs if isinstance(node, TensorNode)]
+
+    def drawn(self, inputs: Sequence[np.ndarray]) -> Mapping[int, np.ndarray]:
+        """Returns the random numbers of a run on these inputs, by stream; other inputs have other numbers."""
+        seed = _seed_of(inputs)
+        if seed not in self._drawn:
+            self.run(inputs)
+        return self._drawn[seed]
 
     def stored_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Converts inputs to the layout of the file."""
@@ -248,6 +268,10 @@ class Reference:
     def source_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Converts outputs of the file to the layout of the source."""
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)
+
+
+def _seed_of(inputs: Sequence[np.ndarray]) -> int:
+    return functools.reduce(lambda seed, array: zlib.crc32(array.tobytes(), seed), inputs, 0)
 
 
 def _permuted(

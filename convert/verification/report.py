@@ -15,6 +15,12 @@ from tmconvert.targets.registry import runtime_for, target_named
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.judgement import judged
 from tmconvert.verification.noise import Noise
+from tmconvert.verification.random_numbers import (
+    FedRuntime,
+    check_distribution,
+    fed_runtime,
+    random_operators,
+)
 from tmconvert.verification.reference import SMALL, Reference
 from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
@@ -107,7 +113,7 @@ def verify_written(
         return None
     names = graph.output_names
     try:
-        found = _cases(runtime, paths, graph, references.references, inputs, notes)
+        found = _cases_of(runtime, paths, graph, references)
     except RuntimeTooOld:
         notes.append(
             f"not verified: {runtime.name} {runtime.version} is too old for this version of {described.title}"
@@ -130,6 +136,27 @@ def verify_written(
         notes += compare_with_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
     return Verification(name, tuple(found[0].comparisons), vacuous=vacuous, independent=tuple(independent))
+
+
+def _cases_of(
+    runtime: Runtime, paths: Sequence[Path], graph: TargetGraph, references: References
+) -> list[_Case]:
+    """Runs the test cases; of a file that draws random numbers, in a copy to which these are fed."""
+    inputs, notes = references.inputs, references.notes
+    drawn = random_operators(graph)
+    if not drawn:
+        return _cases(runtime, paths, graph, references.references, inputs, notes)
+    with fed_runtime(runtime, paths, graph, drawn) as fed:
+        found = _cases(fed, paths, graph, references.references, inputs, notes)
+    if found:
+        stored = found[0].reference.stored_inputs(found[0].given)
+        given = dict(zip(graph.input_names, stored, strict=True))
+        tested = check_distribution(runtime, paths, graph, drawn, given)
+        notes.append(
+            f"random numbers: the outputs were compared for given results of {len(drawn)} random operators; "
+            f"tested by itself: {tested}"
+        )
+    return found
 
 
 def _cases(
@@ -187,6 +214,8 @@ class _Case:
         """Runs the test case. Raises VerificationError where outputs differ."""
         stored = dict(zip(inputs, self.reference.stored_inputs(self.given), strict=True))
         shapes = [array.shape for array in self.expected]
+        if isinstance(runtime, FedRuntime):
+            runtime.feed(self.reference, self.given)
         actual = runtime.run(paths, stored, names, shapes=shapes)
         self.comparisons = _checked(
             self.reference, self.given, actual, self.expected, names, number, is_second

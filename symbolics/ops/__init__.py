@@ -132,6 +132,7 @@ MODULES = {
     "diagonal": "diagonal diag_embed diagonal_scatter",
     "one_hot": "one_hot tm::wrap_index",
     "arange": "arange",
+    "random_numbers": "tm::random_uniform tm::random_normal",
     "pad": "pad",
     "pad_circular": "_pad_circular",
     "im2col": "im2col col2im",

@@ -129,7 +129,8 @@ class AdapterVocabulary:
     def evaluate(self, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]) -> Any:
         """Computes one call on arrays. Raises UnsupportedError TM2001."""
         try:
-            return self.apply(EagerEmitter(catalogue()), expr, args, kwargs)
+            name = expr.outputs[0].name if expr.outputs else ""
+            return self.apply(EagerEmitter(catalogue(), name), expr, args, kwargs)
         except Refusal as refusal:
             raise UnsupportedError(
                 "TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)

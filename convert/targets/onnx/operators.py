@@ -29,6 +29,7 @@ class OperatorSpec:
     saturates: bool = False
     # element types for which other operators compute it where the opset does not take them
     emulated: tuple[str, ...] = ()
+    draws_random: bool = False  # the result is random; the attribute "seed" repeats it
     # ---- versions
     inputs_since: int = 0  # the opset from which on inputs hold its sizes or bounds, instead of attributes
     # ---- quantization
@@ -54,6 +55,9 @@ def _moving(*names: str) -> tuple[OperatorSpec, ...]:
 
 
 _SPECS = (
+    # ---- random numbers
+    OperatorSpec(name="RandomUniformLike", draws_random=True),
+    OperatorSpec(name="RandomNormalLike", draws_random=True),
     # ---- weights
     OperatorSpec(name="Conv", weights=Weights()),
     OperatorSpec(name="ConvTranspose", weights=Weights(axis=1)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
@@ -49,6 +49,10 @@ class OnnxTarget(Target):
     clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.clamps_at_zero)
     weight_axes: ClassVar[Mapping[str, int]] = {
         name: each.weights.axis for name, each in SPECS.items() if each.weights is not None
+    }
+
+    random_operators: ClassVar[Mapping[str, Callable[[int], dict[str, Any]]]] = {
+        name: lambda seed: {"seed": float(seed)} for name, each in SPECS.items() if each.draws_random
     }
 
     def version_number(self, version: int | str | None) -> int:

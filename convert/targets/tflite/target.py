@@ -72,6 +72,10 @@ class TfliteTarget(Target):
         if each.weights is not None or each.dynamic_range is not None
     }
 
+    random_operators: ClassVar[Mapping[str, Callable[[int], dict[str, Any]]]] = {
+        name: lambda seed: {"seed": seed, "seed2": 1} for name, each in SPECS.items() if each.draws_random
+    }
+
     def version_number(self, version: int | str | None) -> int:
         """Returns the N of the text "2.N"; a float would be ambiguous, as 2.1 equals 2.10."""
         if version is None:

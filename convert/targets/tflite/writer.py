@@ -324,9 +324,9 @@ def _number(operator: Operator, field: OptionField, value: Attribute) -> float:
         if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
             return float(value)
         raise _wrong(operator, field.name, "a float", value)
-    if _is_int32(value):
-        return int(value)
-    raise _wrong(operator, field.name, "an int32", value)
+    if _is_int32(value) or (field.kind == "int64" and isinstance(value, int) and abs(value) < 1 << 63):
+        return int(value)  # type: ignore[arg-type]
+    raise _wrong(operator, field.name, f"an {field.kind}", value)
 
 
 def _int32s(operator: Operator, name: str, value: object) -> list[int]:

@@ -322,7 +322,8 @@ def versions_of(target: str, op_name: str, opsets: Sequence[int] | None = None) 
     if opsets is not None:
         return list(opsets)
     changes = {since for since in op.symbolics.get("onnx", {}) if since > OLDEST_OPSET}
-    versions = {OLDEST_OPSET, NEWEST_OPSET, *changes, *(since - 1 for since in changes)}
+    newest = NEWEST_OPSET if op.decomposition is not None else op.retired.get("onnx", NEWEST_OPSET + 1) - 1
+    versions = {OLDEST_OPSET, newest, *changes, *(since - 1 for since in changes)}
     lowest = op_support(op, target, NEWEST_OPSET).since
     return sorted(version for version in {*versions, lowest or OLDEST_OPSET} if version >= (lowest or 0))
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, floating, number_of, rank, reshaped
 from tmconvert.ir.emitter import Emitter
@@ -89,21 +88,6 @@ def prelu(g: Emitter, input: AdapterValue, weight: AdapterValue) -> Any:
     return g.call("aten::prelu", input, slopes)
 
 
-@ATEN.add("rrelu", "rrelu_with_noise")
-def rrelu(
-    g: Emitter,
-    input: AdapterValue,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    *more: AdapterValue,
-    **_: AdapterValue,
-) -> Any:
-    """RReLU; in evaluation mode the slope is the mean of both bounds."""
-    _refuse_training("rrelu", training)
-    return g.call("aten::leaky_relu", input, (lower + upper) / 2)
-
-
 # ---- softmax
 
 
@@ -161,47 +145,3 @@ def safe_softmax(g: Emitter, input: AdapterValue, dim: int, dtype: AdapterValue 
     return g.call(
         "aten::where", g.call("aten::eq", highest, lowest), g.constant(0, g.type(result).dtype), result
     )
-
-
-# ---- what training does at random
-
-
-def _refuse_training(name: str, training: bool) -> None:
-    if training:
-        raise Refusal(
-            f"{name} in training draws random numbers", "run module.eval() before the module is traced"
-        )
-
-
-def _declare_dropout(name: str) -> None:
-    def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        p: float = 0.5,
-        training: bool = True,
-        inplace: bool = False,
-        train: AdapterValue = None,
-    ) -> Any:
-        _refuse_training(name, bool(training if train is None else train) and p > 0)
-        return input
-
-    ATEN.add(name)(adapter)
-
-
-for _name in (
-    *("dropout", "dropout1d", "dropout2d", "dropout3d"),
-    *("alpha_dropout", "feature_dropout", "feature_alpha_dropout"),
-):
-    _declare_dropout(_name)
-
-
-@ATEN.add("native_dropout")
-def native_dropout(g: Emitter, input: AdapterValue, p: float, train: bool | None) -> Any:
-    """Dropout in evaluation mode; the second result is a mask of ones."""
-    _refuse_training("native_dropout", bool(train) and p > 0)
-    return input, g.call("aten::expand", g.constant(True), list(g.type(input).shape))
-
-
-@FUNCTIONS.add("gumbel_softmax")
-def gumbel_softmax(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
-    raise Refusal("gumbel_softmax draws random numbers", "use softmax, or pass the noise as an input")

@@ -6,9 +6,8 @@ Made by tools/make_torch_index.py; do not edit.
 ATEN = {
     "activations": """
 threshold hardtanh leaky_relu elu celu gelu softplus hardshrink softshrink glu selu silu mish hardsigmoid
-hardswish log_sigmoid softsign tanhshrink relu relu6 log_sigmoid_forward prelu _prelu_kernel rrelu
-rrelu_with_noise softmax special_softmax _softmax log_softmax special_log_softmax _log_softmax _safe_softmax
-dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout native_dropout
+hardswish log_sigmoid softsign tanhshrink relu relu6 log_sigmoid_forward prelu _prelu_kernel softmax
+special_softmax _softmax log_softmax special_log_softmax _log_softmax _safe_softmax
 """,
     "arithmetic": """
 add __add__ __radd__ sub subtract __sub__ rsub __rsub__ mul multiply __mul__ __rmul__ div true_divide divide
@@ -53,6 +52,10 @@ linalg_ldl_factor linalg_ldl_solve
     "detection": """
 torchvision::roi_align torchvision::ps_roi_align torchvision::roi_pool torchvision::ps_roi_pool
 torchvision::deform_conv2d
+""",
+    "dropout": """
+dropout dropout1d dropout2d dropout3d feature_dropout alpha_dropout feature_alpha_dropout native_dropout rrelu
+rrelu_with_noise
 """,
     "dynamic_quant": """
 quantized::conv1d_dynamic quantized::conv2d_dynamic quantized::conv3d_dynamic
@@ -159,8 +162,9 @@ int_repr quantized_decomposed::quantize_per_tensor quantized_decomposed::dequant
 quantized_decomposed::quantize_per_channel quantized_decomposed::dequantize_per_channel
 """,
     "randomness": """
-rand randn randint randperm normal bernoulli multinomial poisson binomial rand_like randn_like randint_like
-uniform random exponential geometric cauchy log_normal normal_functional
+poisson binomial standard_gamma _standard_gamma _sample_dirichlet _fused_dropout rand rand_like randn
+randn_like randint randint_like randperm normal bernoulli multinomial normal_functional uniform exponential
+geometric cauchy log_normal random
 """,
     "recurrent": """
 lstm gru rnn_tanh rnn_relu
@@ -207,7 +211,7 @@ special_multigammaln
 FUNCTIONS = {
     "activations": """
 torch.nn.functional.elu torch.nn.functional.softmax torch.nn.functional.log_softmax
-torch.nn.functional.softmin torch.nn.functional.gumbel_softmax
+torch.nn.functional.softmin
 """,
     "control_flow": """
 torch.cond torch.while_loop torch.scan torch.autograd.Function.apply
@@ -220,6 +224,9 @@ torch.nn.functional.ctc_loss
 """,
     "detection": """
 torchvision.ops.boxes.batched_nms
+""",
+    "dropout": """
+torch.nn.functional.gumbel_softmax
 """,
     "images": """
 torch.nn.functional.interpolate torch.nn.functional.upsample torch.nn.functional.grid_sample
@@ -265,6 +272,9 @@ __getitem__ __setitem__
 """,
     "logic": """
 where
+""",
+    "randomness": """
+normal_ bernoulli_
 """,
     "shapes": """
 size numel view reshape unflatten squeeze permute swapaxes expand repeat tile

@@ -90,6 +90,17 @@ SPECS = (
         types=FLOAT32_INT32_INT64,
     ),
     OperatorSpec(
+        "RANDOM_UNIFORM", code=148, options="RandomOptions", releases="2.10", data=(), draws_random=True
+    ),
+    OperatorSpec(
+        "RANDOM_STANDARD_NORMAL",
+        code=146,
+        options="RandomOptions",
+        releases="2.10",
+        data=(),
+        draws_random=True,
+    ),
+    OperatorSpec(
         "ZEROS_LIKE",
         code=93,
         options="ZerosLikeOptions",

@@ -132,6 +132,7 @@ class OperatorSpec:
     index: int | None = None  # the input that is an index, of any integer type
     index_is_checked: bool = False  # a run with an index outside of the tensor fails
     gives_indices: tuple[int, ...] = ()  # the outputs that are indices into the first input
+    draws_random: bool = False  # the result is random; the seed is in the options "seed" and "seed2"
     moves: bool = False  # results consist of elements of the data
     keeps_all: bool = False  # each element of the data is in the result
     adds_zeros: bool = False  # zeros are among the elements of the results, too
@@ -165,7 +166,7 @@ class OperatorSpec:
     @property
     def typed(self) -> int:
         """Returns the index of the input whose element type the kernel must support."""
-        return 0 if self.data is None else self.data[0]
+        return self.data[0] if self.data else 0
 
     @property
     def moves_one(self) -> bool:

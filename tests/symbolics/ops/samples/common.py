@@ -13,15 +13,16 @@ from tmconvert.symbolics.target_names import TARGETS
 
 @dataclass(frozen=True)
 class Sample:
-    """Arguments of one call, the targets that can express it, and from which opset on."""
+    """Arguments of one call, the targets that can express it, and from and to which opset."""
 
     args: list[Any]
     attributes: dict[str, Any] = field(default_factory=dict)
     targets: tuple[str, ...] = TARGETS
     onnx_since: int = 7
+    onnx_to: int = 99
 
     def suits(self, target: str, version: int) -> bool:
-        return target in self.targets and (target != "onnx" or version >= self.onnx_since)
+        return target in self.targets and (target != "onnx" or self.onnx_since <= version <= self.onnx_to)
 
 
 X = normal(0, 2, 3, 5, 7)
