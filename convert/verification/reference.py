@@ -244,7 +244,9 @@ class Reference:
             if watch is not None:
                 watch(expr, args)
             if op.is_random:
-                result = drawn[kwargs["stream"]] = op.evaluate(args, {**kwargs, "seed": seed})
+                stream = kwargs["stream"]
+                assert isinstance(stream, int)
+                result = drawn[stream] = op.evaluate(args, {**kwargs, "seed": seed})
             else:
                 result = op.evaluate(args, kwargs) if shaken is None else shaken.evaluated(op, args, kwargs)
             sizes.update(bound(expr, list(leaves(result))))

@@ -325,7 +325,7 @@ def _number(operator: Operator, field: OptionField, value: Attribute) -> float:
             return float(value)
         raise _wrong(operator, field.name, "a float", value)
     if _is_int32(value) or (field.kind == "int64" and isinstance(value, int) and abs(value) < 1 << 63):
-        return int(value)  # type: ignore[arg-type]
+        return int(value)
     raise _wrong(operator, field.name, f"an {field.kind}", value)
 
 

@@ -102,8 +102,8 @@ _declare("rand", uniform_numbers)
 _declare("randn", normal_numbers)
 
 
-def _integers(g: Emitter, size: AdapterValue, low: AdapterValue, high: AdapterValue, dtype: Any) -> Any:
-    low, high = static_int(g, low), static_int(g, high)
+def _integers(g: Emitter, size: AdapterValue, least: AdapterValue, end: AdapterValue, dtype: Any) -> Any:
+    low, high = static_int(g, least), static_int(g, end)
     if not 0 < high - low <= MOST_INTEGERS:
         raise Refusal(
             f"random integers from {low} to {high} are more than a float32 tells apart",
@@ -160,7 +160,7 @@ def randperm(g: Emitter, n: AdapterValue, *, dtype: AdapterValue = None, **optio
 # ---- of given parameters
 
 
-def _parameter(g: Emitter, value: AdapterValue) -> Any:
+def _parameter(g: Emitter, value: Any) -> Any:
     return cast(g, value, DEFAULT) if is_tensor(value) else constant(g, float(value), DEFAULT)
 
 
@@ -273,7 +273,7 @@ def exponential(g: Emitter, size: AdapterValue, lambd: float = 1.0) -> Any:
 
 @ATEN.add("geometric")
 @_filling
-def geometric(g: Emitter, size: AdapterValue, p: AdapterValue) -> Any:
+def geometric(g: Emitter, size: AdapterValue, p: float) -> Any:
     """The number of trials to the first success."""
     trials = Term(g, exponential_numbers(g, size)) * (-1 / np.log1p(-float(p)))
     return trials.call("ceil").call("maximum", 1.0).value
