@@ -118,6 +118,7 @@ def to_onnx(
     external_data: bool = False,
     value_info: bool = True,
     float_type: str | None = None,
+    integer_weights: str | None = None,
     quantized: bool = False,
     activations: str | None = None,
     weight_type: str | None = None,
@@ -155,7 +156,8 @@ def to_onnx(
     Weights go into the file, or with ``external_data``, and always above 2 GiB, into ``path`` + ".data";
     with ``value_info`` the types and shapes of all intermediate results do, too. ``verify`` runs the file in
     ONNX Runtime on ``example_inputs``; where it computes something else than the source, it raises and
-    leaves no file. ``float_type`` is one type for all floats (docs/data-types.md).
+    leaves no file. ``float_type`` is one type for all floats, ``integer_weights`` how weights that the
+    model holds as integers are stored (docs/data-types.md).
     ``input_shapes`` are by name of the input. ``dynamic_shapes`` names sizes to leave open, ``{"x": {0:
     "batch"}}`` or as ``torch.export`` has them; notes say which had to be fixed, and where. Where the model
     does the same in a range only, TM2030 is raised unless ``accept_range``, with which the file and

@@ -116,6 +116,16 @@ FLOAT_TYPES = (
         targets=_TFLITE,
     ),
 )
+INTEGER_WEIGHTS = Option(
+    "integer_weights",
+    "output",
+    "Form of weights that MODEL holds as integers with scales: float32, the integers and DequantizeLinear "
+    "(in blocks from opset 21), or ONNX Runtime's MatMulNBits.",
+    default_text="float32",
+    choices=("float32", "DequantizeLinear", "MatMulNBits"),
+    metavar="FORM",
+    targets=_ONNX,
+)
 KEEP_INT64 = switch(
     "keep_int64",
     "output",
@@ -430,6 +440,7 @@ CONVERSION_OPTIONS = (
     IO_LAYOUT,
     WEIGHTS,
     *FLOAT_TYPES,
+    INTEGER_WEIGHTS,
     KEEP_INT64,
     RENAME,
     NAMES,

@@ -78,10 +78,12 @@ class TargetOptions(NamedTuple):
     pairs of name and layout. ``integers`` requests a quantized model. ``keep_int64`` keeps int64 tensors in
     TFLite. ``parameters`` requests the quantization parameters in a separate file. ``weights`` stores large
     weights as "float16" or "int8". ``float_type`` is the type of floats in the file, None the target's
-    default. ``external_data`` stores the weights of ONNX files in a second file; ``value_info`` stores the
-    types of intermediate results. ``takes_lowest`` takes the lowest version, from ``version`` on, that can
-    express the model. ``own`` are the options that the target itself declares, by name.
-    ``allow_random`` accepts operators that draw random numbers, with the ``seed`` if it is not None.
+    default. ``integer_weights`` is how ONNX files store weights that the source holds as integers:
+    "DequantizeLinear", "MatMulNBits", or "float32". ``external_data`` stores the weights of ONNX files in a
+    second file; ``value_info`` stores the types of intermediate results. ``takes_lowest`` takes the lowest
+    version, from ``version`` on, that can express the model. ``own`` are the options that the target itself
+    declares, by name. ``allow_random`` accepts operators that draw random numbers, with the ``seed`` if it is
+    not None.
     """
 
     target: str
@@ -93,6 +95,7 @@ class TargetOptions(NamedTuple):
     parameters: Parameters | None = None
     weights: Literal["float16", "int8"] | None = None
     float_type: FloatType | None = None
+    integer_weights: str = "float32"
     external_data: bool = False
     value_info: bool = True
     takes_lowest: bool = False
@@ -134,6 +137,7 @@ class TargetOptions(NamedTuple):
             "no_value_info": not self.value_info,
             "weights": self.weights,
             "float_type": self.float_type,
+            "integer_weights": self.integer_weights,
             **self.own,
             **({"allow_random": True, "seed": self.seed} if self.allow_random else {}),
         }

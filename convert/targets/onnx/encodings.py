@@ -29,6 +29,18 @@ class Qdq(Encoding):
         return verify_qdq(paths[0], self.plain, self.made, self.lowered, references)
 
 
+def integer_weights_encoding(graphs: LoweredGraphs, kind: str) -> Encoding:
+    """The float graph, with weights that the source holds as integers stored as integers."""
+    from tmconvert.targets.onnx.integer_weights import with_integer_weights
+
+    made = with_integer_weights(graphs.graph, graphs.source, kind)
+    graphs.notes += made.notes()
+    encoding = Encoding(made.graph)
+    if made.stored:
+        encoding.graph.complete_origins()
+    return encoding
+
+
 def qdq_encoding(graphs: LoweredGraphs, integers: Integers) -> Encoding:
     """Raises UsageError TM6030 for a model without scales, TM6031 for what the opset cannot express."""
     try:

@@ -87,7 +87,9 @@ class OnnxTarget(Target):
         if options.takes_lowest and given["quantized"]:
             options = options._replace(version=max(options.version, lowest_opset(activations)))
         options = options._replace(external_data=given["external_data"], value_info=given["value_info"])
-        options = options._replace(float_type=given["float_type"])
+        options = options._replace(
+            float_type=given["float_type"], integer_weights=given["integer_weights"] or "float32"
+        )
         if not given["quantized"]:
             return options
         weights: WeightType = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
@@ -117,7 +119,11 @@ class OnnxTarget(Target):
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         if options.integers is None:
-            return super().encode(graphs, options)
+            if options.bakes_weights or options.integer_weights == "float32":
+                return super().encode(graphs, options)
+            from tmconvert.targets.onnx.encodings import integer_weights_encoding
+
+            return integer_weights_encoding(graphs, options.integer_weights)
         from tmconvert.targets.onnx.encodings import qdq_encoding
 
         return qdq_encoding(graphs, options.integers)

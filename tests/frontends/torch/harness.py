@@ -7,7 +7,7 @@ def test_roll():
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +115,23 @@ def run_tflite(traced: TracedModule, cases: Sequence[Sequence[np.ndarray]]) -> l
     return results
 
 
-def run_onnx(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What ONNX Runtime makes of the inputs, in order."""
-    return next(run_onnx_on_each(path, [inputs]))
+def run_onnx(
+    path: Path, inputs: Sequence[np.ndarray], entries: Mapping[str, str] | None = None
+) -> list[np.ndarray]:
+    """What ONNX Runtime makes of the inputs, in order; ``entries`` configure its session."""
+    return next(run_onnx_on_each(path, [inputs], entries))
 
 
-def run_onnx_on_each(path: Path, cases: Iterable[Sequence[np.ndarray]]) -> Iterator[list[np.ndarray]]:
+def run_onnx_on_each(
+    path: Path, cases: Iterable[Sequence[np.ndarray]], entries: Mapping[str, str] | None = None
+) -> Iterator[list[np.ndarray]]:
     """What ONNX Runtime makes of each case; one session runs all, one after the other."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, 1
+    for name, text in (entries or {}).items():
+        options.add_session_config_entry(name, text)
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     names = [node.name for node in session.get_inputs()]
     for inputs in cases:

@@ -130,3 +130,77 @@ def test_a_default_type_of_bfloat16(tmp_path: Path) -> None:
         torch.set_default_dtype(torch.float32)
     (result,) = run_onnx(tmp_path / "out.onnx", [x.float().numpy()])
     np.testing.assert_allclose(result, model(x.float()).numpy(), rtol=1e-5, atol=1e-5)
+
+
+class Layers(nn.Module):
+    """A product of each rank, a table, and names that the file may take itself."""
+
+    def __init__(self, count: int, lowest: int, highest: int, has_zeros: bool) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        made = {
+            "table": torch.randint(lowest, highest, (40, 64), generator=generator),
+            "first": torch.randint(lowest, highest, (64, 64), generator=generator),
+            "second": torch.randint(lowest, highest, (64, 64), generator=generator),
+        }
+        for name, values in made.items():
+            shape = len(values), count
+            self.register_buffer(name, values.to(torch.int8))
+            self.register_buffer(f"{name}_scale", torch.rand(shape, generator=generator) / 8 + 0.01)
+            zeros = torch.randint(-3, 3, shape, generator=generator) * has_zeros
+            self.register_buffer(f"{name}_zero_point", zeros.to(torch.int8))
+        self.bias = nn.Parameter(torch.randn(64))
+
+    def weight(self, name: str) -> torch.Tensor:
+        scale, zero = getattr(self, f"{name}_scale"), getattr(self, f"{name}_zero_point")
+        blocks = getattr(self, name).float().reshape(*scale.shape, -1)
+        return ((blocks - zero.unsqueeze(-1)) * scale.unsqueeze(-1)).flatten(1)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = F.embedding(ids, self.weight("table"))
+        x = F.linear(x, self.weight("first")).relu().flatten(0, 1)
+        return F.linear(x, self.weight("second"), self.bias)
+
+
+BLOCKS = [(1, -8, 8, False), (2, -8, 8, True), (4, -100, 100, False), (1, -100, 100, True), (2, -2, 2, False)]
+
+
+@pytest.mark.parametrize("form", ["DequantizeLinear", "MatMulNBits", "float32"])
+@pytest.mark.parametrize("opset", [12, 17, 21])
+@pytest.mark.parametrize("blocks", BLOCKS)
+def test_integers_with_scales_in_onnx(blocks: Any, opset: int, form: str, tmp_path: Path) -> None:
+    module, ids = Layers(*blocks).eval(), torch.randint(0, 40, (3, 5))
+    path = tmp_path / "out.onnx"
+    report = tmconvert.to_onnx(module, path, example_inputs=[ids], opset=opset, integer_weights=form)
+    assert report.verified
+    (result,) = run_onnx(path, [ids.numpy()], entries={"session.qdq_matmulnbits_accuracy_level": "1"})
+    wanted = module(ids).detach().numpy()
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    text = " / ".join(report.notes)
+    if form == "float32":
+        assert not text
+        return
+    count = blocks[0]
+    is_written = opset >= (21 if count > 1 else 13)
+    assert ("stored as floats" in text) == (not is_written)
+    assert ("accuracy_level" in text) == (form == "DequantizeLinear" and is_written)
+    elements = (40 + 64 + 64) * 64
+    if opset == 21:
+        bits = 4 if blocks[2] <= 8 else 8
+        assert path.stat().st_size < elements * bits // 8 + 8000
+    elif form == "MatMulNBits":
+        assert "MatMulNBits" in text
+
+
+def test_a_product_that_is_no_sum_of_blocks_stays(tmp_path: Path) -> None:
+    table = torch.randint(-8, 8, (64, 64), dtype=torch.int8)
+    noise = torch.randn(64, 64)
+    x = torch.randn(3, 64)
+    report = tmconvert.to_onnx(
+        lambda x: x @ (table.float() + noise),
+        tmp_path / "out.onnx",
+        example_inputs=[x],
+        opset=21,
+        integer_weights="DequantizeLinear",
+    )
+    assert not report.notes
