@@ -34,11 +34,30 @@ CALLS: dict[str, Callable[..., Any]] = {
     "arange": lambda x: torch.arange(start=0, end=12, step=2) + x,
     "sum": lambda x: x.sum(axis=1, keepdims=True),
 }
+# methods with one list of integers take its elements as arguments, too
+BY_POSITION: dict[str, Callable[..., Any]] = {
+    "broadcast_to": lambda x: x[:, :1].broadcast_to(3, 2, 6),
+    "count_nonzero": lambda x: x.relu().count_nonzero(0, 1),
+    "expand": lambda x: x[:, :1].expand(3, 2, 6),
+    "flip": lambda x: x.flip(0, 1),
+    "new_zeros": lambda x: x.new_zeros(2, 1) + x,
+    "permute": lambda x: x.permute(1, 0),
+    "repeat": lambda x: x.repeat(2, 1),
+    "reshape": lambda x: x.reshape(3, 4),
+    "squeeze": lambda x: x[:1, :1].squeeze(0, 1),
+    "tile": lambda x: x.tile(2, 1),
+    "view": lambda x: x.view(3, 4),
+}
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_with_keywords(name: str) -> None:
     check(CALLS[name], X)
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_methods_with_integers_by_position(name: str) -> None:
+    check(BY_POSITION[name], X)
 
 
 # Python's forms of these take the argument by position, under another name, or are adapters of their own.

@@ -276,8 +276,11 @@ where
     "randomness": """
 normal_ bernoulli_
 """,
+    "reductions": """
+count_nonzero
+""",
     "shapes": """
-size numel view reshape unflatten squeeze permute swapaxes expand repeat tile
+size numel view reshape unflatten squeeze permute swapaxes expand broadcast_to repeat tile
 """,
     "slicing": """
 narrow_scatter part_scatter split flip

@@ -23,11 +23,12 @@ from tmconvert.frontends.torch.adapters.values import (
     rank,
     reshaped,
     typed,
+    varargs,
 )
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.signs import may_be_zero
 
-ATEN = Table()
+ATEN, METHODS = Table(), Table()
 
 
 def axes_given(g: Emitter, x: AdapterValue, dim: AdapterValue) -> list[int] | None:
@@ -185,6 +186,11 @@ def _quantified(name: str) -> None:
 
 _quantified("all")
 _quantified("any")
+
+
+@METHODS.add("count_nonzero")
+def method_count_nonzero(g: Emitter, self: AdapterValue, *dim: AdapterValue, **named: AdapterValue) -> Any:
+    return count_nonzero(g, self, *(() if not dim else [varargs(dim)]), **named)
 
 
 @ATEN.add("count_nonzero")

@@ -194,7 +194,7 @@ def movedim(g: Emitter, input: AdapterValue, source: AdapterValue, destination: 
 # ---- expand
 
 
-@METHODS.add("expand")
+@METHODS.add("expand", "broadcast_to")
 def method_expand(g: Emitter, self: AdapterValue, *size: AdapterValue, **named: AdapterValue) -> Any:
     named.pop("implicit", None)
     return expand(g, self, *(() if not size else [varargs(size)]), **named)
