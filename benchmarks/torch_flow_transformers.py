@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ def config(name: str, **sizes: Any) -> Any:
     declare()
     import transformers
 
-    kind = getattr(transformers, name)
+    kind = attrgetter(name)(transformers)
     known = kind().to_dict()
     few: dict[str, Any] = {layers: 2 for layers in LAYERS if isinstance(known.get(layers), int)}
     if "vocab_size" in known:
@@ -44,7 +45,7 @@ def model(name: str, settings: Any) -> Any:
     """The module, with PyTorch's own attention where the model knows it."""
     import transformers
 
-    kind = getattr(transformers, name)
+    kind = attrgetter(name)(transformers)
     try:
         return kind._from_config(settings, attn_implementation="sdpa").eval()
     except ValueError:

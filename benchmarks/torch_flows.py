@@ -26,7 +26,7 @@ import importlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -79,6 +79,11 @@ def summary(rows: Sequence[Row], measure: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def _fits(name: str, pattern: str, known: Collection[str]) -> bool:
+    """Returns whether a pattern (a whole name, one of the shell, or a part of names) fits the name."""
+    return name == pattern if pattern in known else fnmatch.fnmatch(name, pattern) or pattern in name
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], help="names, patterns or parts of names")
@@ -91,10 +96,9 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="shows where errors come from")
     parser.add_argument("--verify", action="store_true", help="verifies files on conversion, too")
     options = parser.parse_args()
+    known = flows()
     chosen = {
-        name: flow
-        for name, flow in flows().items()
-        if any(fnmatch.fnmatch(name, pattern) or pattern in name for pattern in options.only)
+        name: flow for name, flow in known.items() if any(_fits(name, each, known) for each in options.only)
     }
     with contextlib.suppress(ImportError):
         declare()
@@ -107,8 +111,8 @@ def main() -> int:
             rows.append(row)
             print(line(row), flush=True)
             if options.json:
-                known = json.loads(options.json.read_text()) if options.json.exists() else {}
-                options.json.write_text(json.dumps({**known, row.name: dataclasses.asdict(row)}, indent=1))
+                before = json.loads(options.json.read_text()) if options.json.exists() else {}
+                options.json.write_text(json.dumps({**before, row.name: dataclasses.asdict(row)}, indent=1))
     if options.markdown:
         print(table(rows, options.measure), end="\n\n")
     print(summary(rows, options.measure))

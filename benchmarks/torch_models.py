@@ -34,6 +34,7 @@ from torch.utils._pytree import tree_map
 
 import tmconvert
 from tmconvert.errors import TmconvertError
+from tmconvert.frontends.torch.tracing.objects import opener
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import check
@@ -74,7 +75,8 @@ class Row:
 
 
 def tensors(tree: Any) -> list[np.ndarray]:
-    return [leaf.detach().numpy() for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]
+    plain = plain_structure(tree, opener("returns"))
+    return [leaf.detach().numpy() for leaf in leaves(plain) if isinstance(leaf, torch.Tensor)]
 
 
 def tried(name: str, make: Callable[[], Example], goal: TargetOptions, verbose: bool, dynamic: bool) -> Row:
@@ -95,14 +97,15 @@ def tried(name: str, make: Callable[[], Example], goal: TargetOptions, verbose: 
     return row
 
 
-def alive(example: Example) -> Example:
+def alive(example: Example, others: Callable[[Any], Any] | None = None) -> Example:
     """Sees to it that the outputs depend on the inputs, or there is nothing to compare.
 
     Some untrained models end in a layer of zeros, or let their numbers fade away layer by layer: of these
-    the weights of zeros are drawn anew, and batch norms take the statistics of the example.
+    the weights of zeros are drawn anew, and batch norms take the statistics of the example. ``others``
+    makes other inputs, by default with elements in another order.
     """
     module, args, kwargs = example
-    if _depends(module, args, kwargs):
+    if _depends(module, args, kwargs, others):
         return example
     for name, parameter in module.named_parameters():
         if name.endswith("weight") and not parameter.any():
@@ -117,16 +120,23 @@ def alive(example: Example) -> Example:
     for norm in norms:
         norm.eval()
         norm._forward_pre_hooks.clear()
-    if not _depends(module, args, kwargs):
+    if not _depends(module, args, kwargs, others):
         raise ValueError("its outputs do not depend on its inputs")
     return example
 
 
-def _depends(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _depends(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    others: Callable[[Any], Any] | None,
+) -> bool:
     """Whether each of the outputs, but for those of one value or none, is another for other inputs."""
-    others, other_kwargs = tree_map(other, (args, kwargs))
+    other_args, other_kwargs = tree_map(others or other, (args, kwargs))
     with torch.no_grad():
-        pairs = zip(tensors(module(*args, **kwargs)), tensors(module(*others, **other_kwargs)), strict=True)
+        pairs = zip(
+            tensors(module(*args, **kwargs)), tensors(module(*other_args, **other_kwargs)), strict=True
+        )
     return not any(
         np.array_equal(a, b) for a, b in pairs if a.size > 1 and np.issubdtype(a.dtype, np.floating)
     )
