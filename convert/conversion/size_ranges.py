@@ -153,9 +153,24 @@ class SizeChecks:
             None,
         )
 
+    def is_needless(self, guard: Guard) -> bool:
+        """Whether the source does the same at all sizes outside of the guard that were tried, or fails there.
+
+        For a guard that is no equality, it must not fail at all of them.
+        """
+        return guard.is_of_equality or any(self._is_same(guard, sizes) for sizes in self._beyond(guard))
+
     def _is_same(self, guard: Guard, sizes: Sizes) -> bool:
-        """Whether the source makes the calls of the trace where two sizes that it compared are equal."""
-        return guard.is_of_equality and self.rerun is not None and self.rerun.is_same_at(self._shapes(sizes))
+        """Whether the source makes the calls of the trace where a guard does not hold.
+
+        Where the guard is no equality of two sizes, the graph must compute the same, too: other guards made
+        it.
+        """
+        if self.rerun is None or not self.rerun.is_same_at(self._shapes(sizes)):
+            return False
+        if guard.is_of_equality:
+            return True
+        return not guard.is_ours and self._evaluates_to(self._computed(sizes), sizes) is True
 
     def _beyond(self, guard: Guard) -> Iterator[Sizes]:
         """Yields for each size in the guard the next smaller and larger one at which it does not hold."""
@@ -213,8 +228,14 @@ class SizeChecks:
         is_same = [_substituted(types, sizes) for types, _ in self.steps] == [
             anonymous(_result_types(expr)) for expr in plain
         ]
-        if is_same or self._bytes(sizes) > MAX_EVALUATED or reference.outputs is None:
-            return False
+        return not is_same and self._evaluates_to(reference, sizes) is False
+
+    def _evaluates_to(self, reference: Example | str | None, sizes: Sizes) -> bool | None:
+        """Whether the symbolic graph computes these outputs; None where it is too large, or not evaluated."""
+        if not isinstance(reference, Example) or reference.outputs is None:
+            return None
+        if self._bytes(sizes) > MAX_EVALUATED:
+            return None
 
         def evaluate(expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
             definition: Any = self.catalogue[expr.function]  # type: ignore[attr-defined]
@@ -223,9 +244,9 @@ class SizeChecks:
         try:
             made = Interpreter(self.graph, evaluate=evaluate).run(*reference.inputs)
         except Exception:  # an op without a kernel: the file is compared with the reference nevertheless
-            return False
+            return None
         pairs = zip(leaves(made), reference.outputs, strict=False)
-        return not all(np.shape(one) == two.shape and _is_close(np.asarray(one), two) for one, two in pairs)
+        return all(np.shape(one) == two.shape and _is_close(np.asarray(one), two) for one, two in pairs)
 
     def _needs_elements(self, sizes: Sizes) -> bool:
         """Whether a guard of the trace that a size is at least 1 does not hold at these sizes."""
@@ -286,8 +307,8 @@ def checked_sizes(
     needless = set[Guard]()
     for guard in guards:
         sizes = None if _is_of_data(guard) else checks.broken(guard)
-        if sizes is None and guard.is_of_equality and not _is_of_data(guard):
-            needless.add(guard)  # where the two sizes are equal the source does the same, or fails
+        if sizes is None and not _is_of_data(guard) and checks.is_needless(guard):
+            needless.add(guard)
         elif sizes is not None and guard.is_ours:
             journal.place = "the conversion"
             journal.specialize(guard.difference, f"would be valid for {summarized([guard])[0]} only")

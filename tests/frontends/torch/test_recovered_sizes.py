@@ -115,5 +115,26 @@ def test_rules(example: int, observed: dict[tuple[Symbol, int], int], rule: Size
     assert rules_of({place: example}, observations) == ({} if rule is None else {place: rule})
 
 
+@pytest.mark.parametrize(
+    ("numbers", "rule"),
+    [
+        ((7, 14, 19, 23), SizeRule(1, ("int #1",), 0)),
+        ((15, 29, 39, 47), SizeRule(2, ("int #1",), 1)),
+        ((2, 4, 6, 7), SizeRule(1, ("int #1",), 0, 3)),
+        ((9, 15, 21, 24), SizeRule(3, ("int #1",), 0, 3, True)),
+        ((21, 56, 114, 115), SizeRule(1, ("int #0", "int #1"), 0)),
+        ((1, 2, 9, 9), None),
+    ],
+)
+def test_rules_of_conversions(numbers: tuple[int, ...], rule: SizeRule | None):
+    place, sizes = (0, 0), ((3, 7), (4, 14), (6, 19), (5, 23))
+    runs = [{"int #0": first, "int #1": second, "int #2": second} for first, second in sizes]
+    rules = [
+        Observation(N, size, {place: number}, run)
+        for size, number, run in zip((8, 12, 5), numbers[1:], runs[1:], strict=True)
+    ]
+    assert rules_of({place: numbers[0]}, rules, runs[0]) == ({} if rule is None else {place: rule})
+
+
 def test_numbers_of_calls_that_are_not_always_there():
     assert rules_of({(0, 0): 4}, [Observation(N, 8, {(0, 0): 8}), Observation(N, 5, {})]) == {}

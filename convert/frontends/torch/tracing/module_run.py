@@ -43,7 +43,7 @@ from tmconvert.frontends.torch.tracing.scripted import script_calls
 from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.structure import plain_structure
-from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.tape import Outcomes, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.widening import wide_state
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import adopt, share_ids
@@ -85,6 +85,7 @@ class ModuleRun:
         is_leaf: Callable[[Any, str], bool],
         answers: Answers,
         follows_gradients: bool = False,
+        replay: Outcomes | None = None,
     ) -> None:
         self.module = module
         self.answers = answers
@@ -96,6 +97,7 @@ class ModuleRun:
             follow_sizes=follow_sizes,
             freeze_control_flow=freeze_control_flow,
             follows_gradients=follows_gradients,
+            replay=replay,
         )
         self.paths = module_paths(module) if self.is_module else {}
         self.leaves = leaf_modules(module, is_leaf) if self.is_module else frozenset()

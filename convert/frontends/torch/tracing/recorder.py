@@ -25,10 +25,17 @@ from tmconvert.frontends.torch.tracing.quantized import (
     made_of_tensors,
     qparams_of,
 )
-from tmconvert.frontends.torch.tracing.sizes import HOMES, TO_TEXT, TRACED, TracedInt, untraced
+from tmconvert.frontends.torch.tracing.sizes import (
+    TO_NUMBER,
+    TO_TEXT,
+    TRACED,
+    TracedInt,
+    computation,
+    untraced,
+)
 from tmconvert.frontends.torch.tracing.source_lines import calling_place, user_place
 from tmconvert.frontends.torch.tracing.state_guard import StateGuard
-from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.tape import Outcomes, Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.unseen import Origins
 from tmconvert.frontends.torch.tracing.view_writes import written_back
 from tmconvert.frontends.torch.tracing.widening import (
@@ -56,9 +63,11 @@ class Recorder(TorchFunctionMode):
         follow_sizes: bool,
         freeze_control_flow: bool,
         follows_gradients: bool = False,
+        replay: Outcomes | None = None,
     ) -> None:
         super().__init__()
         self.tape = Tape(top)
+        self.replay = replay or {}  # the outcomes of comparisons that the module gets, whatever its sizes
         self.scope = top
         self.follow_sizes = follow_sizes
         self.freeze_control_flow = freeze_control_flow
@@ -336,19 +345,13 @@ class Recorder(TorchFunctionMode):
     def _number(self, number: Any) -> Any:
         """Returns a Value of the current scope for a size; its computation is put on the tape."""
         kind, *operands = number.origin
-        if kind in ("size", "numel"):
-            operands = [operands[0], *operands[1:]]
-            key: tuple[Any, ...] = (self.scope, kind, *operands)
-            name = Name("numel" if kind == "numel" else "size", True)
-        else:
+        name, is_method = computation(kind)
+        if not is_method:
             operands = [self.value_of(operand) for operand in operands]
-            key = (self.scope, kind, *operands)
-            name = Name(f"{HOMES.get(kind, 'operator')}.{kind}", False)
+        key = (self.scope, kind, *operands)
         if key not in self._numbers:
             value = Value(self.scope, f"{kind}_out")
-            self.scope.items.append(
-                Record(name.text, name.is_method, tuple(operands), {}, value, user_place())
-            )
+            self.scope.items.append(Record(name, is_method, tuple(operands), {}, value, user_place()))
             self._numbers[key] = value
         return self._numbers[key]
 
@@ -366,22 +369,31 @@ class Recorder(TorchFunctionMode):
             for axis, extent in enumerate(tensor.shape)
         )
 
-    def note_comparison(self, name: str, left: object, right: object, outcome: bool) -> None:
-        """Puts the outcome of a comparison of sizes on the tape, as a guard; notes a size that becomes
-        text.
+    def note_comparison(self, name: str, left: Any, right: object, outcome: bool) -> bool:
+        """Puts the outcome of a comparison of sizes on the tape, as a guard, and returns that of ``replay``.
+
+        Notes a size that becomes text or a plain number.
         """
         if self.is_busy:
-            return
+            return outcome
         if name in TO_TEXT:
             place = calling_place(2)
             if place.file:
                 self.tape.texts.setdefault(str(place))
-            return
+            return outcome
+        if name in TO_NUMBER:
+            self.tape.conversions.append(left)
+            return outcome
+        source = user_place()
         args = (name, self.value_of(left), self.value_of(right), bool(outcome))
         key = (self.scope, "assume", *args)
         if key not in self._numbers:
             self._numbers[key] = None
-            self.scope.items.append(Record("tm.assume", False, args, {}, (), user_place()))
+            self.scope.items.append(Record("tm.assume", False, args, {}, (), source))
+        outcomes = self.tape.outcomes.setdefault((str(source), name), [])
+        earlier = self.replay.get((str(source), name), ())
+        outcomes.append(earlier[len(outcomes)] if len(outcomes) < len(earlier) else bool(outcome))
+        return outcomes[-1]
 
     # ---- writes and views
 

@@ -1,39 +1,54 @@
-"""Recovers sizes that autograd passes on in C++ as plain numbers.
+"""Recovers sizes that are plain numbers among the arguments of calls.
 
 The backward pass of ``x.sum()`` is ``expand(gradient, [4, 3])``: the numbers are sizes of ``x``, but plain
-integers in Python. Runs at other sizes identify them: a number that is 8 where the dimension ``n`` of the
-input is 8, and 12 where it is 12, is ``n``. Such numbers are replaced by computations of sizes on the tapes
-of all runs, which are then compared as usual. A number without such a rule stays constant, and specializes
-its dimension.
+integers in Python. So are those of ``x.view(int(n), -1)``. Runs at other sizes identify them: a number that
+is 8 where the dimension ``n`` of the input is 8, and 12 where it is 12, is ``n``; one that in each run is
+what ``int(h / 4)`` was is that quotient. Such numbers are replaced by computations of sizes on the tapes of
+all runs, which are then compared as usual. A number without such a rule stays constant, and specializes its
+dimension.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
+from tmconvert.frontends.torch.tracing.sizes import TRACED, computation, untraced
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.validate_dynamic_shapes import Symbol
 from tmconvert.ir.tree import leaves, map_leaves
 
+MOST_DIVISORS = 64
 RUNS = 3  # at other sizes of each symbol, one of them no multiple of the example's
 Place = tuple[int, int]  # (index of the record, index of the leaf among its arguments)
 
 
 class Observation(NamedTuple):
-    """The numbers of a run in which ``symbol`` has ``size`` elements and the others those of the example."""
+    """The numbers of a run in which ``symbol`` has ``size`` elements and the others those of the example.
+
+    ``conversions`` are the sizes that the module converted to plain numbers, by their names.
+    """
 
     symbol: Symbol
     size: int
     numbers: Mapping[Place, int]
+    conversions: Mapping[str, int] = {}
 
 
 class SizeRule(NamedTuple):
-    """``factor`` times the product of ``symbols``, plus ``offset``."""
+    """``factor`` times the product of ``symbols``, plus ``offset``.
+
+    The product is divided by ``divisor`` first, and rounded down, or up if ``rounds_up``. Symbols are
+    dimensions of inputs, or conversions.
+    """
 
     factor: int
     symbols: tuple[str, ...]
     offset: int
+    divisor: int = 1
+    rounds_up: bool = False
 
     def at(self, sizes: Mapping[str, int]) -> int:
         """Returns the number at these sizes.
@@ -41,10 +56,13 @@ class SizeRule(NamedTuple):
         >>> SizeRule(3, ("n",), 1).at({"n": 4})
         13
         """
-        number = self.factor
-        for name in self.symbols:
-            number *= sizes[name]
-        return number + self.offset
+        product = math.prod(sizes[name] for name in self.symbols)
+        return self.factor * ((product + self.added) // self.divisor) + self.offset
+
+    @property
+    def added(self) -> int:
+        """What is added before the division."""
+        return self.divisor - 1 if self.rounds_up else 0
 
 
 class SizeRecovery:
@@ -56,28 +74,27 @@ class SizeRecovery:
     def __init__(self, symbols: Sequence[Symbol], run: Callable[[Symbol, int], Tape]) -> None:
         self._symbols, self._run = symbols, run
         self._rules: dict[Place, SizeRule] = {}
-        self._tapes: dict[tuple[Symbol, int], Tape] = {}
 
     def learn(self, tape: Tape) -> None:
         """Finds the rules of the numbers on the example's tape, and applies them to it."""
         found = [observation for symbol in self._symbols for observation in self._observed(symbol)]
-        self._rules = rules_of(numbers_of(tape), found)
-        recover(tape, self._rules, self._symbols)
+        self._rules = rules_of(numbers_of(tape), found, conversions_of(tape))
+        self.recover(tape)
 
-    def rerun(self, symbol: Symbol, size: int) -> Tape:
-        """Returns the tape of a run in which ``symbol`` has ``size`` elements."""
-        tape = self._tapes.pop((symbol, size), None) or self._run(symbol, size)
-        recover(tape, self._rules, self._symbols)
-        return tape
+    def recover(self, tape: Tape) -> None:
+        """Applies the rules to the tape of a run, once."""
+        if self._rules and not tape.is_recovered:
+            tape.is_recovered = True
+            recover(tape, self._rules, self._symbols)
 
     def _observed(self, symbol: Symbol) -> Iterator[Observation]:
         count = 0
         for size in symbol.others():
             try:
-                tape = self._tapes[symbol, size] = self._run(symbol, size)
+                tape = self._run(symbol, size)
             except (Exception, SystemExit):  # the module's own, at a size that it does not take
                 continue
-            yield Observation(symbol, size, numbers_of(tape))
+            yield Observation(symbol, size, numbers_of(tape), conversions_of(tape))
             count += 1
             if count == RUNS:
                 return
@@ -89,20 +106,98 @@ def numbers_of(tape: Tape) -> dict[Place, int]:
         (index, place): int(leaf)
         for index, (_, record) in enumerate(_records(tape.top))
         for place, leaf in enumerate(leaves((record.args, record.kwargs)))
-        if _is_number(leaf)
+        if _is_number(leaf, record)
     }
 
 
-def rules_of(example: Mapping[Place, int], observations: Sequence[Observation]) -> dict[Place, SizeRule]:
-    """Returns the rule of each number that depends on sizes; those that follow none are left out."""
+def called(tape: Tape) -> list[str]:
+    """Returns the names of all calls, without comparisons of sizes."""
+    return [record.name for _, record in _records(tape.top)]
+
+
+def conversions_of(tape: Tape) -> dict[str, int]:
+    """Returns the plain numbers that the module made of sizes, by their positions: ``int #0``."""
+    return {f"int #{index}": int(untraced(size)) for index, size in enumerate(tape.conversions)}
+
+
+def rules_of(
+    example: Mapping[Place, int],
+    observations: Sequence[Observation],
+    conversions: Mapping[str, int] | None = None,
+) -> dict[Place, SizeRule]:
+    """Returns the rule of each number that depends on sizes; those that follow none are left out.
+
+    ``conversions`` are those of the example.
+    """
+    converted = _different(conversions or {}, observations)
     varying = {
         place: None
         for observation in observations
         for place, number in observation.numbers.items()
         if example.get(place, number) != number
     }
-    found = ((place, _rule(place, example, observations)) for place in varying)
+    found = (
+        (place, _converted(place, example, observations, converted) or _rule(place, example, observations))
+        for place in varying
+    )
     return {place: rule for place, rule in found if rule is not None}
+
+
+def _different(
+    conversions: Mapping[str, int], observations: Sequence[Observation]
+) -> dict[str, tuple[int, ...]]:
+    """Returns conversions with their numbers in all runs, the example's first; of equal ones the first."""
+    runs = [conversions, *(each.conversions for each in observations)]
+    shared = [name for name in conversions if all(name in run for run in runs)]
+    names: dict[tuple[int, ...], str] = {}
+    for name in shared:
+        names.setdefault(tuple(run[name] for run in runs), name)
+    return {name: numbers for numbers, name in names.items() if len(set(numbers)) > 1}
+
+
+def _converted(
+    place: Place,
+    example: Mapping[Place, int],
+    observations: Sequence[Observation],
+    conversions: Mapping[str, tuple[int, ...]],
+) -> SizeRule | None:
+    """Returns the rule by which a number follows from conversions: a multiple, a quotient, or a product."""
+    if not conversions or any(place not in each.numbers for each in observations):
+        return None
+    numbers = (example[place], *(each.numbers[place] for each in observations))
+    rules = sorted(
+        (rule for name, sizes in conversions.items() for rule in _candidates(name, numbers, sizes)),
+        key=lambda rule: (rule.divisor != 1, rule.offset != 0, rule.factor != 1),
+    )
+    pairs = combinations_with_replacement(conversions, 2)
+    products = (
+        SizeRule(factor, pair, 0)
+        for pair in pairs
+        for factor in _factors(numbers[0], conversions[pair[0]][0] * conversions[pair[1]][0])
+    )
+    for rule in (*rules, *products):
+        runs = ({name: conversions[name][run] for name in rule.symbols} for run in range(len(numbers)))
+        if all(rule.at(sizes) == number for sizes, number in zip(runs, numbers, strict=True)):
+            return rule
+    return None
+
+
+def _candidates(name: str, numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[SizeRule]:
+    """Yields rules with one conversion that hold in two runs."""
+    for divisor in range(1, MOST_DIVISORS + 1):
+        for rounds_up in (False, True)[:divisor]:
+            quotient = SizeRule(1, (name,), 0, divisor, rounds_up)
+            parts = [quotient.at({name: size}) for size in sizes]
+            other = next((run for run, part in enumerate(parts) if part != parts[0]), 0)
+            rise, step = numbers[other] - numbers[0], parts[other] - parts[0]
+            if step and not rise % step:
+                factor = rise // step
+                yield quotient._replace(factor=factor, offset=numbers[0] - factor * parts[0])
+
+
+def _factors(number: int, product: int) -> Iterator[int]:
+    if product and not number % product:
+        yield number // product
 
 
 def _rule(place: Place, example: Mapping[Place, int], observations: Sequence[Observation]) -> SizeRule | None:
@@ -129,27 +224,51 @@ def recover(tape: Tape, rules: Mapping[Place, SizeRule], symbols: Sequence[Symbo
     """Replaces numbers that follow a rule by computations of sizes on this tape, too."""
     inputs = dict(tape.top.formal_inputs())
     axes = {symbol.name: symbol.place for symbol in symbols}
-    places = {name: (inputs[axis.input], axis.axis) for name, axis in axes.items() if axis is not None}
-    sizes = {name: (tensor.shape or ())[axis] for name, (tensor, axis) in places.items()}
-    numbers = numbers_of(tape)
+    origins: dict[str, Any] = {
+        name: ("size", inputs[axis.input], axis.axis) for name, axis in axes.items() if axis is not None
+    }
+    sizes = {name: (tensor.shape or ())[axis] for name, (_, tensor, axis) in origins.items()}
+    origins |= {f"int #{index}": size.origin for index, size in enumerate(tape.conversions)}
+    sizes |= conversions_of(tape)
+    numbers, made = numbers_of(tape), _made(tape)
     by_record: dict[int, dict[int, SizeRule]] = {}
     for (index, place), rule in rules.items():
-        if set(rule.symbols) <= sizes.keys() and numbers.get((index, place)) == rule.at(sizes):
+        if (
+            set(rule.symbols) <= sizes.keys()
+            and numbers.get((index, place)) == rule.at(sizes)
+            and all(made.get(value, -1) < index for name in rule.symbols for value in _used(origins[name]))
+        ):
             by_record.setdefault(index, {})[place] = rule
     steps: dict[Record | Scope, list[Record]] = {}
     for index, (scope, record) in enumerate(_records(tape.top)):
         if index in by_record:
-            steps[record] = _recovered(scope, record, by_record[index], places)
+            steps[record] = _recovered(scope, record, by_record[index], origins)
     for scope in {id(scope): scope for scope, record in _records(tape.top) if record in steps}.values():
         scope.items[:] = [each for item in scope.items for each in (*steps.get(item, ()), item)]
 
 
+def _made(tape: Tape) -> dict[Value, int]:
+    """Returns the index of the call that made each Value."""
+    return {
+        value: index for index, (_, record) in enumerate(_records(tape.top)) for value in record.results()
+    }
+
+
+def _used(origin: Sequence[Any]) -> Iterator[Value]:
+    """Yields the tensors whose sizes a computation uses."""
+    for operand in origin[1:]:
+        if isinstance(operand, TRACED):
+            yield from _used(operand.origin)
+        elif isinstance(operand, Value):
+            yield operand
+
+
 def _recovered(
-    scope: Scope, record: Record, rules: Mapping[int, SizeRule], places: Mapping[str, tuple[Value, int]]
+    scope: Scope, record: Record, rules: Mapping[int, SizeRule], origins: Mapping[str, Sequence[Any]]
 ) -> list[Record]:
     """Gives the call computed sizes as arguments; returns the computations."""
     steps: list[Record] = []
-    values = {place: _computed(scope, rule, places, record, steps) for place, rule in rules.items()}
+    values = {place: _computed(scope, rule, origins, record, steps) for place, rule in rules.items()}
     count = iter(range(len(leaves((record.args, record.kwargs)))))
     record.args, record.kwargs = map_leaves(
         lambda leaf: values.get(next(count), leaf), (record.args, record.kwargs)
@@ -160,33 +279,54 @@ def _recovered(
 def _computed(
     scope: Scope,
     rule: SizeRule,
-    places: Mapping[str, tuple[Value, int]],
+    origins: Mapping[str, Sequence[Any]],
     record: Record,
     steps: list[Record],
 ) -> Value:
     """Returns the Value of a rule; its computation is added to ``steps``."""
 
-    def step(name: str, is_method: bool, *args: Any) -> Value:
-        value = Value(scope, f"{name.rpartition('.')[2]}_out")
-        steps.append(Record(name, is_method, args, {}, value, record.source))
+    def step(kind: str, *args: Any) -> Value:
+        value = Value(scope, f"{kind}_out")
+        steps.append(Record(*computation(kind), args, {}, value, record.source))
         return value
 
-    first, *others = (step("size", True, *places[name]) for name in rule.symbols)
+    def repeated(operand: Any) -> Any:
+        if not isinstance(operand, (*TRACED, tuple)):
+            return operand
+        kind, *operands = operand if isinstance(operand, tuple) else operand.origin
+        return step(kind, *map(repeated, operands))
+
+    first, *others = (repeated(origins[name]) for name in rule.symbols)
     for other in others:
-        first = step("operator.mul", False, first, other)
-    if rule.factor != 1:
-        first = step("operator.mul", False, first, rule.factor)
-    return step("operator.add", False, first, rule.offset) if rule.offset else first
+        first = step("mul", first, other)
+    changes = (
+        ("add", rule.added, 0),
+        ("floordiv", rule.divisor, 1),
+        ("mul", rule.factor, 1),
+        ("add", rule.offset, 0),
+    )
+    for kind, number, neutral in changes:
+        if number != neutral:
+            first = step(kind, first, number)
+    return first
 
 
-def _is_number(leaf: Any) -> bool:
-    return type(leaf) is int or (type(leaf) is float and leaf.is_integer())
+def _is_number(leaf: Any, record: Record) -> bool:
+    """Whether a leaf is an integer, or the float of one that does not decide the type of the result."""
+    if type(leaf) is int:
+        return True
+    tensors = [value for value in record.values() if value.shape is not None]
+    return (
+        type(leaf) is float
+        and leaf.is_integer()
+        and any(str(value.dtype).startswith("float") for value in tensors)
+    )
 
 
 def _records(scope: Scope) -> Iterator[tuple[Scope, Record]]:
-    """Yields all calls in order, each with the scope that holds it."""
+    """Yields all calls in order, each with the scope that holds it; without comparisons of sizes."""
     for item in scope.items:
         if isinstance(item, Scope):
             yield from _records(item)
-        else:
+        elif item.name != "tm.assume":
             yield scope, item

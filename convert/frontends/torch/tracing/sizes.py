@@ -1,14 +1,16 @@
 """Integers with provenance: sizes of tensors, and integers that Python computes from them.
 
 A TracedInt is an int with the size of this run; it also records how it was computed, so that a call with it
-as an argument can be repeated at other sizes. Python can convert it to a plain int or text (``int(n)``,
-``range(n)``, ``f"{n}"``) without a trace; such specializations are found by runs at other sizes
+as an argument can be repeated at other sizes. The plain numbers that ``int(n)`` and ``float(n)`` make of it
+are found again among the arguments of calls (``recovered_sizes.py``). Python can convert it to other values
+(``range(n)``, ``f"{n}"``) without a trace; such specializations are found by runs at other sizes
 (``validate_dynamic_shapes.py``), including those that the code mentions (``code_numbers.py``).
 """
 
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -21,14 +23,15 @@ import torch
 class TracedInt(int):
     """A size: ``origin`` is ("size", Value, axis), ("numel", Value) or (operator's name, left, right).
 
-    ``note`` is called for each comparison with (name, left, right, outcome), and with a name of ``TO_TEXT``
-    where a size becomes text or a hash.
+    ``note`` is called for each comparison with (name, left, right, outcome), and returns the outcome that the
+    module gets. It is also called with a name of ``TO_TEXT`` or ``TO_NUMBER`` where a size becomes text, a
+    hash or a plain number.
     """
 
     origin: tuple[Any, ...]
-    note: Callable[[str, Any, Any, bool], None]
+    note: Callable[[str, Any, Any, bool], bool]
 
-    def __new__(cls, number: int, origin: tuple[object, ...], note: Callable[..., None]) -> TracedInt:
+    def __new__(cls, number: int, origin: tuple[object, ...], note: Callable[..., bool]) -> TracedInt:
         self = super().__new__(cls, number)
         self.origin, self.note = origin, note
         return self
@@ -47,6 +50,14 @@ class TracedInt(int):
 
     def __bool__(self) -> bool:
         return self != 0
+
+    def __int__(self) -> int:
+        self.note("int", self, None, True)
+        return int.__int__(self)
+
+    def __float__(self) -> float:
+        self.note("float", self, None, True)
+        return int.__float__(self)
 
     def __neg__(self) -> Any:
         return 0 - self
@@ -78,16 +89,16 @@ class TracedInt(int):
         return power
 
     def __reduce__(self) -> Any:  # what is copied or pickled is a plain number
-        return int, (int(self),)
+        return int, (int.__int__(self),)
 
 
 class TracedFloat(float):
     """A quotient or product of sizes and numbers; ``math.floor`` and ``ceil`` convert it to a size."""
 
     origin: tuple[Any, ...]
-    note: Callable[[str, Any, Any, bool], None]
+    note: Callable[[str, Any, Any, bool], bool]
 
-    def __new__(cls, number: float, origin: tuple[object, ...], note: Callable[..., None]) -> TracedFloat:
+    def __new__(cls, number: float, origin: tuple[object, ...], note: Callable[..., bool]) -> TracedFloat:
         self = super().__new__(cls, number)
         self.origin, self.note = origin, note
         return self
@@ -100,16 +111,35 @@ class TracedFloat(float):
     def __ceil__(self) -> TracedInt:
         return TracedInt(float.__ceil__(self), ("ceil", self), self.note)
 
+    def __int__(self) -> int:
+        rounded = math.floor(self) if float.__ge__(self, 0) else math.ceil(self)
+        self.note("int", rounded, None, True)
+        return int.__int__(rounded)
+
+    __trunc__ = __int__
+
     def __reduce__(self) -> Any:
-        return float, (float(self),)
+        return float, (float.__float__(self),)
 
 
 NUMBERS = (int, float)
 TO_TEXT = frozenset(("hash", "str", "format"))
+TO_NUMBER = frozenset(("int", "float"))
 _LARGEST_POWER = 4  # larger ones of sizes are not what a model computes
 # the modules of functions of sizes that are no operators
 HOMES = {"floor": "math", "ceil": "math", "min": "builtins", "max": "builtins"}
 TRACED = (TracedInt, TracedFloat)
+
+
+def computation(kind: str) -> tuple[str, bool]:
+    """Returns the function of the first item of an ``origin``, and whether it is a method of a tensor.
+
+    >>> computation("size"), computation("floordiv"), computation("ceil")
+    (('size', True), ('operator.floordiv', False), ('math.ceil', False))
+    """
+    if kind in ("size", "numel"):
+        return kind, True
+    return f"{HOMES.get(kind, 'operator')}.{kind}", False
 
 
 def untraced(leaf: object) -> Any:
@@ -142,9 +172,7 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, NUMBERS):
             return NotImplemented
-        outcome = compute(untraced(self), untraced(other))
-        self.note(name, self, other, outcome)
-        return outcome
+        return self.note(name, self, other, compute(untraced(self), untraced(other)))
 
     return method
 
@@ -161,10 +189,11 @@ def _choice(name: str) -> Callable[..., Any]:
     choose = getattr(builtins, name)
 
     def chosen(*args: object, **options: object) -> Any:
-        traced = [arg for arg in args if isinstance(arg, TracedInt)]
-        if not traced or len(args) != 2 or options or not all(isinstance(arg, int) for arg in args):
+        items = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        traced = [item for item in items if isinstance(item, TracedInt)]
+        if not traced or len(items) != 2 or options or not all(isinstance(item, int) for item in items):
             return choose(*args, **options)
-        return TracedInt(choose(map(untraced, args)), (name, *args), traced[0].note)
+        return TracedInt(choose(map(untraced, items)), (name, *items), traced[0].note)
 
     return chosen
 

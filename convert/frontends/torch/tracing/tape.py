@@ -129,6 +129,10 @@ class Scope:
                 yield from item.records()
 
 
+# outcomes of comparisons of sizes in order, by the line and the operator
+Outcomes = dict[tuple[str, str], list[bool]]
+
+
 @dataclass
 class Tape:
     """The record of a whole run.
@@ -137,8 +141,9 @@ class Tape:
     names of parameters and buffers that the run wrote to, ``notes`` are for the report. ``reads`` are the
     sizes that the module reads, ``texts`` the locations where it converts one to text or a hash.
     ``unlike_plain`` describes how the module differs when sizes are plain integers; it is empty if it does
-    not. ``checks`` are the places where it checks its data, and ``data_texts`` those where it turns an
-    element into text.
+    not. ``conversions`` are the sizes that the module converts to plain numbers, in order, and ``outcomes``
+    those of its comparisons of sizes. ``checks`` are the places where it checks its data, and ``data_texts``
+    those where it turns an element into text.
     """
 
     top: Scope
@@ -151,6 +156,9 @@ class Tape:
     checks: dict[str, None] = field(default_factory=dict)
     data_texts: dict[str, None] = field(default_factory=dict)
     takes_gradients: bool = False  # by a transform of torch.func
+    conversions: list[Any] = field(default_factory=list)
+    outcomes: Outcomes = field(default_factory=dict)
+    is_recovered: bool = False  # sizes were recovered on it
 
     def note(self, text: str) -> None:
         """Adds a note for the report, once."""

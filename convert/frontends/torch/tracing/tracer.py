@@ -5,37 +5,35 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
-from tmconvert.errors import TmconvertError, UnsupportedError
+from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.customization import Tracer
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
-from tmconvert.frontends.torch.tracing.gradients import GradientTaken, is_close, refused
+from tmconvert.frontends.torch.tracing.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.leaf_calls import (
     register_types,
 )
-from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
+from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.modules import (
     parameter_names,
 )
 from tmconvert.frontends.torch.tracing.objects import cloned_object, is_cache, opener
-from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery
-from tmconvert.frontends.torch.tracing.rerun import Rerun
+from tmconvert.frontends.torch.tracing.runs import Runs
 from tmconvert.frontends.torch.tracing.structure import plain_structure
-from tmconvert.frontends.torch.tracing.tape import Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.tape import Scope, Value
 from tmconvert.frontends.torch.tracing.unseen import differing
 from tmconvert.frontends.torch.tracing.widening import wide
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.symbolic.text import size_of
-from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves, map_leaves
 
 Module = Callable[..., Any]
@@ -61,7 +59,8 @@ def trace_module(
         freeze_control_flow=freeze_control_flow,
         is_leaf=is_leaf or Tracer().is_leaf_module,
     )
-    runs = _Runs(once, args, kwargs, inputs, symbols)
+    runs = Runs(once, functools.partial(_cloned, (args, kwargs)), inputs, symbols)
+    runs.choose_path()
     first = runs.first
     if first.recorder.origins.unknown:
         _check_unseen(first, runs.changed, freeze_control_flow)
@@ -69,10 +68,11 @@ def trace_module(
     decided = (
         agreement.decided_by_data(first.tape, lambda change: runs.changed(change).tape) if has_data else ""
     )
-    checks = _size_checks(first, inputs, symbols, runs.resized)
+    checks = _size_checks(runs, symbols)
     for symbol in symbols:
         if symbol.is_part and not checks[symbol.name].reason:
-            _check_empty(first, symbol, lambda each: runs.run(agreement.with_size(inputs, symbols, each, 0)))
+            empty = agreement.with_sizes(inputs, symbols, {symbol.name: 0})
+            _check_empty(first, symbol, functools.partial(runs.run, empty))
     traced = first.traced()
     if first.recorder.follows_gradients or first.tape.takes_gradients:
         _check_gradients(traced, runs.changed(agreement.moved))
@@ -82,55 +82,6 @@ def trace_module(
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.rerun = runs.rerun if symbols else None
     return traced
-
-
-class _Runs:
-    """The runs of a module: ``first`` with its example inputs, others at other sizes and on other data."""
-
-    def __init__(
-        self,
-        once: Callable[..., ModuleRun],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        inputs: Mapping[str, torch.Tensor],
-        symbols: Sequence[agreement.Symbol],
-    ) -> None:
-        self.once, self.args, self.kwargs = once, args, kwargs
-        self.inputs, self.symbols = inputs, symbols
-        self.answers = [Answers(True, False), Answers(False, False)]
-        if symbols:
-            self.answers.insert(0, Answers(True, True))
-        self.first = _first_run(lambda: self.run({}), self.answers)
-        self.rerun = Rerun(self.compared, inputs, self.first.example())
-
-    def run(self, others: Mapping[str, torch.Tensor]) -> ModuleRun:
-        """Runs the module with other inputs, by name."""
-        return _like_plain(functools.partial(self._once, others), bool(self.symbols))
-
-    def _once(self, others: Mapping[str, torch.Tensor], follow_sizes: bool) -> ModuleRun:
-        replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
-        once = functools.partial(self.once, follow_sizes=follow_sizes, answers=self.answers[0])
-        try:
-            return once(*_cloned((self.args, self.kwargs), replaced))
-        except GradientTaken:
-            return once(*_cloned((self.args, self.kwargs), replaced), follows_gradients=True)
-
-    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> ModuleRun:
-        return self.run({name: change(tensor) for name, tensor in self.inputs.items()})
-
-    def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
-        """Returns what a run computes, and how it differs from the first one."""
-        found = self.run(others)
-        return found.example(), self._difference(found)
-
-    def resized(self, symbol: agreement.Symbol, number: int) -> Tape:
-        """Returns the tape of a run with this number of elements for the symbol."""
-        found = self.run(agreement.with_size(self.inputs, self.symbols, symbol, number))
-        self.rerun.remember(found.example(), self._difference(found))
-        return found.tape
-
-    def _difference(self, found: ModuleRun) -> str:
-        return found.tape.unlike_plain or agreement.difference(self.first.tape, found.tape)
 
 
 def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -166,57 +117,14 @@ def _check_unseen(
         )
 
 
-def _like_plain(run: Callable[[bool], ModuleRun], follow_sizes: bool) -> ModuleRun:
-    """Returns a run with sizes that are followed; one with plain integers where it does not compute the same.
-
-    Code can tell both apart by ``type(n) is int`` or, since Python has each small integer once, by
-    ``n is 7``.
-    """
-    found = run(follow_sizes)
-    if not follow_sizes or not found.tape.reads.tells_types:
-        return found
-    plain = run(False)
-    pairs = list(zip(found.outputs, plain.outputs, strict=False))
-    if len(found.outputs) == len(plain.outputs) and all(
-        a.shape == b.shape and is_close(a, b) for a, b in pairs
-    ):
-        return found
-    plain.tape.unlike_plain = (
-        "the module tests the type or the identity of a size, and computes something else"
-    )
-    return plain
-
-
-def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:
-    """Returns the first run that succeeds, and leaves its answers at the front of the list.
-
-    Some libraries fail on the path that they take for an export. Raises the first error if all runs fail.
-    """
-    errors: list[Exception] = []
-    while True:
-        try:
-            return run()
-        except Exception as error:
-            if not answers[0].is_traced:
-                errors.append(error)
-                if isinstance(error, TmconvertError) or len(answers) == 1:
-                    raise errors[0] from errors[0].__cause__
-            del answers[0]
-
-
-def _size_checks(
-    first: ModuleRun,
-    inputs: Mapping[str, torch.Tensor],
-    symbols: list[agreement.Symbol],
-    resized: Callable[[agreement.Symbol, int], Tape],
-) -> dict[str, agreement.Agreement]:
+def _size_checks(runs: Runs, symbols: list[agreement.Symbol]) -> dict[str, agreement.Agreement]:
     """Returns by symbol whether the module does the same at other sizes, and keeps what was seen."""
-    recovery = SizeRecovery(symbols, resized)
-    if first.recorder.follows_gradients:
-        recovery.learn(first.tape)
-    elements = sum(tensor.numel() for tensor in inputs.values())
+    first = runs.first
+    if first.recorder.follows_gradients or first.tape.conversions:
+        runs.recovery.learn(first.tape)
+    elements = sum(tensor.numel() for tensor in runs.inputs.values())
     checks = {
-        symbol.name: agreement.agreement(symbol, first.tape, recovery.rerun, elements) for symbol in symbols
+        symbol.name: agreement.agreement(symbol, first.tape, runs.at_size, elements) for symbol in symbols
     }
     _note_checks(first, symbols, checks)
     return checks
@@ -240,16 +148,14 @@ def _note_checks(
             agreement.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
 
 
-def _check_empty(
-    first: ModuleRun, symbol: agreement.Symbol, empty: Callable[[agreement.Symbol], ModuleRun]
-) -> None:
+def _check_empty(first: ModuleRun, symbol: agreement.Symbol, empty: Callable[[], ModuleRun]) -> None:
     """Adds a guard for a part of a sum if the module computes something else where it is empty.
 
     The past of a first step is. A module that makes other calls there may compute the same: the graph is
     run.
     """
     try:
-        other = empty(symbol)
+        other = empty()
     except (Exception, SystemExit):  # the module's own, at a size that it does not take
         return
     line = agreement.first_other_line(first.tape, other.tape)

@@ -49,6 +49,10 @@ class Symbol:
         """Whether an axis has the sum of this size and others."""
         return any(len(names_in(axis.size)) > 1 for axis in self.axes)
 
+    def neighbours(self) -> list[int]:
+        """Returns two sizes that show the branches of most modules: a multiple, and the next size."""
+        return [2 * self.number, self.number + 1] if self.number > 1 else [3, 4]
+
     def others(self) -> list[int]:
         """Returns other sizes to test, without 1; multiples come first, since a model may require them."""
         if self.number < 2:
@@ -72,13 +76,13 @@ def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]
     return [Symbol(symbol, using[symbol], number) for symbol, number in numbers.items()]
 
 
-def with_size(
-    inputs: Mapping[str, torch.Tensor], symbols: Sequence[Symbol], symbol: Symbol, number: int
+def with_sizes(
+    inputs: Mapping[str, torch.Tensor], symbols: Sequence[Symbol], numbers: Mapping[str, int]
 ) -> dict[str, torch.Tensor]:
-    """Returns the inputs for this size of ``symbol``, and the sizes of the example for the others."""
-    sizes = {each.name: each.number for each in symbols} | {symbol.name: number}
+    """Returns the inputs for these sizes of symbols, and the sizes of the example for the others."""
+    sizes = {each.name: each.number for each in symbols} | dict(numbers)
     others = dict(inputs)
-    for axis in symbol.axes:
+    for axis in dict.fromkeys(axis for each in symbols if each.name in numbers for axis in each.axes):
         others[axis.input] = resized(others[axis.input], axis.axis, int(size_of(axis.size, sizes)))
     return others
 

@@ -1,0 +1,176 @@
+"""The runs of a module: with its example inputs, at other sizes, and on other data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tmconvert.errors import TmconvertError
+from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
+from tmconvert.frontends.torch.tracing.gradients import GradientTaken, is_close
+from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
+from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery, called
+from tmconvert.frontends.torch.tracing.rerun import Rerun
+from tmconvert.frontends.torch.tracing.tape import Outcomes, Tape
+from tmconvert.ir.traced_module import Example
+
+
+class Runs:
+    """The runs of a module: ``first`` with its example inputs, others at other sizes and on other data.
+
+    A branch on sizes whose two ways compute the same, such as padding by nothing, does not matter. So a run
+    that takes another branch than ``first`` is repeated with the outcomes of comparisons that ``first`` had.
+    ``clone`` copies arguments, with other tensors in the place of some, by their ids.
+    """
+
+    def __init__(
+        self,
+        once: Callable[..., ModuleRun],
+        clone: Callable[[Mapping[int, torch.Tensor]], Any],
+        inputs: Mapping[str, torch.Tensor],
+        symbols: Sequence[agreement.Symbol],
+    ) -> None:
+        self.once, self.clone = once, clone
+        self.inputs, self.symbols = inputs, symbols
+        self.answers = [Answers(True, False), Answers(False, False)]
+        if symbols:
+            self.answers.insert(0, Answers(True, True))
+        self.first = _first_run(lambda: self.run({}), self.answers)
+        self.rerun = Rerun(self.compared, inputs, self.first.example())
+        self.recovery = SizeRecovery(symbols, self.resized)
+        self._replay: Outcomes | None = None  # of all runs at the sizes of the example
+        self._known: dict[tuple[str, int], ModuleRun] = {}
+
+    def run(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None = None) -> ModuleRun:
+        """Runs the module with other inputs, by name; comparisons have the outcomes of ``replay``."""
+        return _like_plain(functools.partial(self._once, others, replay), bool(self.symbols))
+
+    def _once(
+        self, others: Mapping[str, torch.Tensor], replay: Outcomes | None, follow_sizes: bool
+    ) -> ModuleRun:
+        replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
+        options = {"follow_sizes": follow_sizes, "answers": self.answers[0], "replay": replay}
+        try:
+            return self.once(*self.clone(replaced), **options)
+        except GradientTaken:
+            return self.once(*self.clone(replaced), **options, follows_gradients=True)
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> ModuleRun:
+        """Runs the module on other data."""
+        return self.run({name: change(tensor) for name, tensor in self.inputs.items()}, self._replay)
+
+    def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
+        """Returns what a run computes, and how it differs from the first one."""
+        found = self.run(others)
+        return found.example(), self._difference(self._like_first(found, others))
+
+    def at_size(self, symbol: agreement.Symbol, number: int) -> Tape:
+        """Returns the tape of a run with this number of elements for the symbol."""
+        others = self._sized({symbol.name: number})
+        found = self._known.pop((symbol.name, number), None) or self.run(others)
+        like = self._like_first(found, others)
+        self.rerun.remember(found.example(), self._difference(like))
+        return like.tape
+
+    def resized(self, symbol: agreement.Symbol, number: int) -> Tape:
+        """Returns the tape of a run at this size, if possible with the calls of the first one."""
+        key = symbol.name, number
+        found = self._known[key] = self._known.get(key) or self.run(self._sized({symbol.name: number}))
+        if called(found.tape) == called(self.first.tape):
+            return found.tape
+        replayed = self._replayed(self._sized({symbol.name: number}), self.first, found)
+        return (replayed or found).tape
+
+    def choose_path(self) -> None:
+        """Makes ``first`` take the branches of other sizes, where those of the example are valid there alone.
+
+        As where the example is padded by nothing, or needs no interpolation.
+        """
+        sizes: dict[str, int] = {}
+        for symbol in self.symbols if self.first.tape.outcomes else ():
+            for number in symbol.neighbours():
+                tried = {**sizes, symbol.name: number}
+                other = self._tried(self._sized(tried), None)
+                if other is None or called(other.tape) == called(self.first.tape):
+                    continue
+                if len(tried) == 1:
+                    self._known[symbol.name, number] = other
+                if self._replayed(self._sized(tried), self.first, other) is not None:
+                    continue
+                chosen = self._replayed({}, other, self.first)
+                if chosen is not None:
+                    chosen.outputs = self.first.outputs
+                    self.first, self._replay, sizes = chosen, other.tape.outcomes, tried
+
+    def _like_first(self, found: ModuleRun, others: Mapping[str, torch.Tensor]) -> ModuleRun:
+        """Returns a run on these inputs with the calls of the first one, if it computes the same."""
+        if not self._difference(found) or found.tape.unlike_plain:
+            return found
+        replayed = self._replayed(others, self.first, found)
+        return found if replayed is None or self._difference(replayed) else replayed
+
+    def _replayed(
+        self, others: Mapping[str, torch.Tensor], path: ModuleRun, expected: ModuleRun
+    ) -> ModuleRun | None:
+        """Returns a run with the outcomes of comparisons of another; None if it does not compute the same."""
+        if path.tape.outcomes == expected.tape.outcomes:
+            return None
+        found = self._tried(others, path.tape.outcomes)
+        if found is None or len(found.outputs) != len(expected.outputs):
+            return None
+        pairs = zip(found.outputs, expected.outputs, strict=True)
+        return found if all(a.shape == b.shape and is_close(a, b) for a, b in pairs) else None
+
+    def _tried(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None) -> ModuleRun | None:
+        try:
+            return self.run(others, replay)
+        except (Exception, SystemExit):  # the module's own, at a size that it does not take
+            return None
+
+    def _sized(self, sizes: Mapping[str, int]) -> dict[str, torch.Tensor]:
+        return agreement.with_sizes(self.inputs, self.symbols, sizes)
+
+    def _difference(self, found: ModuleRun) -> str:
+        self.recovery.recover(found.tape)
+        return found.tape.unlike_plain or agreement.difference(self.first.tape, found.tape)
+
+
+def _like_plain(run: Callable[[bool], ModuleRun], follow_sizes: bool) -> ModuleRun:
+    """Returns a run with sizes that are followed; one with plain integers where it does not compute the same.
+
+    Code can tell both apart by ``type(n) is int`` or, since Python has each small integer once, by
+    ``n is 7``.
+    """
+    found = run(follow_sizes)
+    if not follow_sizes or not found.tape.reads.tells_types:
+        return found
+    plain = run(False)
+    pairs = list(zip(found.outputs, plain.outputs, strict=False))
+    if len(found.outputs) == len(plain.outputs) and all(
+        a.shape == b.shape and is_close(a, b) for a, b in pairs
+    ):
+        return found
+    plain.tape.unlike_plain = (
+        "the module tests the type or the identity of a size, and computes something else"
+    )
+    return plain
+
+
+def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:
+    """Returns the first run that succeeds, and leaves its answers at the front of the list.
+
+    Some libraries fail on the path that they take for an export. Raises the first error if all runs fail.
+    """
+    errors: list[Exception] = []
+    while True:
+        try:
+            return run()
+        except Exception as error:
+            if not answers[0].is_traced:
+                errors.append(error)
+                if isinstance(error, TmconvertError) or len(answers) == 1:
+                    raise errors[0] from errors[0].__cause__
+            del answers[0]

@@ -1,0 +1,140 @@
+"""Plain numbers made of sizes, and branches on sizes whose two ways compute the same: sizes stay dynamic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch.nn import functional as F
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
+
+Function = Callable[[torch.Tensor], Any]
+OTHERS = ((1, 9), (3, 24), (2, 31), (4, 8), (1, 1))
+
+
+def _chunks(x: torch.Tensor) -> torch.Tensor:
+    """A cumulative sum in each chunk of 8 rows, padded to whole chunks where that is needed."""
+    rows = x.shape[1]
+    padding = (8 - rows % 8) % 8
+    if padding > 0:
+        x = F.pad(x, (0, 0, 0, padding))
+    y = x.reshape(x.shape[0], -1, 8, 4).cumsum(2).flatten(1, 2)
+    if padding > 0:
+        y = y[:, :rows]
+    return y
+
+
+def _window(x: torch.Tensor) -> torch.Tensor:
+    """Attention whose mask is left out where the window covers all rows."""
+    rows, scores = x.shape[1], x @ x.mT
+    if rows > 8:
+        places = torch.arange(rows)
+        scores = scores.masked_fill((places[:, None] - places).abs() > 8, -1e9)
+    return scores.softmax(-1) @ x
+
+
+def _table(x: torch.Tensor) -> torch.Tensor:
+    """Adds a table of 6 rows, interpolated unless that is the number of rows."""
+    table = torch.arange(24.0).reshape(1, 6, 4)
+    if x.shape[1] != 6:
+        table = F.interpolate(table.mT, x.shape[1], mode="linear").mT
+    return x + table
+
+
+def _smaller(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if min((x.shape[0], x.shape[1])) > 100 else x * 3
+
+
+NUMBERS: dict[str, Function] = {
+    "int": lambda x: x.reshape(int(x.shape[0]), int(x.shape[1] * 2), 2),
+    "int of a quotient": lambda x: F.interpolate(x.mT, int(x.shape[1] / 2) + 1),
+    "a multiple of int": lambda x: F.interpolate(x.mT, 2 * int(x.shape[1]) + 1),
+    "a quotient of int": lambda x: x[:, : int(x.shape[1]) // 3 + 1],
+    "a product of int": lambda x: x.reshape(int(x.shape[0]) * int(x.shape[1]), 4),
+    "float": lambda x: x / float(x.shape[1]),
+    "arange": lambda x: x + torch.arange(int(x.shape[1]))[:, None],
+    "tensor": lambda x: x * torch.tensor([x.shape[1] * 1.0]),
+    "in a submodule's size": lambda x: F.pad(x, (0, int(x.mean(0).shape[0]))),
+}
+BRANCHES: dict[str, tuple[Function, tuple[int, ...]]] = {
+    "chunks": (_chunks, (13, 16)),
+    "a window": (_window, (5, 20)),
+    "a table": (_table, (6, 7)),
+    "min of a tuple": (_smaller, (5,)),
+}
+
+
+def check(function: Function, rows: int, path: Path) -> None:
+    """Converts with both sizes dynamic, and compares the file with PyTorch at other sizes."""
+    x = torch.rand(2, rows, 4)
+    axes = {"x": {0: "batch", 1: "rows"}}
+    report = tmconvert.to_onnx(
+        function, path, example_inputs=(x,), dynamic_shapes=axes, accept_range=function is _smaller
+    )
+    assert report.inputs[0]["shape"] == ["batch", "rows", 4], report.notes
+    session = onnxruntime.InferenceSession(path)
+    for sizes in ((2, rows), *OTHERS):
+        x = torch.rand(*sizes, 4)
+        (made,) = session.run(None, {"x": x.numpy()})
+        np.testing.assert_allclose(made, function(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_plain_numbers_of_sizes(name: str, tmp_path: Path) -> None:
+    check(NUMBERS[name], 6, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [(name, rows) for name, (_, sizes) in BRANCHES.items() for rows in sizes]
+)
+def test_branches_that_compute_the_same(name: str, rows: int, tmp_path: Path) -> None:
+    check(BRANCHES[name][0], rows, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("rows", [5, 20])
+def test_branches_that_compute_something_else(rows: int, tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[1] > 8 else x * 3
+
+    inputs = {"example_inputs": (torch.rand(2, rows, 4),), "dynamic_shapes": {"x": {1: "n"}}}
+    try:
+        report = tmconvert.to_onnx(function, tmp_path / "m.onnx", **inputs)
+    except UnsupportedError as error:
+        assert error.code == "TM2030" and "n >= 9 only" in error.message
+    else:
+        assert report.inputs[0]["shape"] == [2, rows, 4]
+
+
+def test_a_branch_that_fails_at_the_sizes_of_the_example(tmp_path: Path) -> None:
+    """Only its own way is valid at each of the sizes: a guard, or the number of the example."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x[:, :40].mean(1) if x.shape[1] >= 40 else x.sum(1)
+
+    with pytest.raises(UnsupportedError, match="rows < 40") as caught:
+        tmconvert.to_onnx(
+            function,
+            tmp_path / "m.onnx",
+            example_inputs=(torch.rand(2, 5, 4),),
+            dynamic_shapes={"x": {1: "rows"}},
+        )
+    assert caught.value.code == "TM2030"
+
+
+def test_int_of_an_integer_tensor_keeps_its_type(tmp_path: Path) -> None:
+    x = torch.arange(12).reshape(1, 3, 4)
+    tmconvert.to_onnx(
+        lambda x: x * float(x.shape[1]),
+        tmp_path / "m.onnx",
+        example_inputs=(x,),
+        dynamic_shapes={"x": {1: "n"}},
+    )
+    (made,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x.numpy()})
+    assert made.dtype == np.float32
