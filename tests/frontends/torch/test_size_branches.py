@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
+from tmconvert.targets.registry import runtime_for
 
 Function = Callable[[torch.Tensor], Any]
 OTHERS = ((1, 9), (3, 24), (2, 31), (4, 8), (1, 1))
@@ -138,3 +139,39 @@ def test_int_of_an_integer_tensor_keeps_its_type(tmp_path: Path) -> None:
     )
     (made,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x.numpy()})
     assert made.dtype == np.float32
+
+
+TABLE = torch.arange(50.0).reshape(1, 2, 5, 5).sin()
+RESIZED: dict[str, Function] = {
+    "bicubic": lambda x: F.interpolate(x, size=(x.shape[2] * 2 + 1, x.shape[3] // 2 + 3), mode="bicubic"),
+    "bicubic, a table": lambda x: x + F.interpolate(TABLE, size=x.shape[2:], mode="bicubic"),
+    "antialiased bicubic": lambda x: (
+        x + F.interpolate(TABLE, size=x.shape[2:], mode="bicubic", antialias=True)
+    ),
+    "antialiased bilinear": lambda x: (
+        x + F.interpolate(TABLE, size=x.shape[2:], mode="bilinear", antialias=True)
+    ),
+    "adaptive pooling": lambda x: F.adaptive_avg_pool2d(F.avg_pool2d(F.interpolate(x, scale_factor=6), 3), 2),
+}
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize("name", RESIZED)
+def test_resizing_at_dynamic_sizes(name: str, target: str, tmp_path: Path) -> None:
+    function, path = RESIZED[name], tmp_path / f"m.{target}"
+    axes = {0: "b", 2: "h", 3: "w"}
+    options: dict[str, Any] = {"io_layout": "source"} if target == "tflite" else {}
+    report = getattr(tmconvert, f"to_{target}")(
+        function,
+        path,
+        example_inputs=(torch.rand(2, 2, 6, 8),),
+        dynamic_shapes={"x": axes},
+        **options,
+    )
+    assert report.inputs[0]["shape"] == ["b", 2, "h", "w"], report.notes
+    runtime = runtime_for(target, path)
+    assert runtime is not None
+    for sizes in ((1, 2, 9, 7), (3, 2, 4, 21), (2, 2, 13, 5)):
+        x = torch.rand(sizes)
+        (made,) = runtime.run([path], {"x": x.numpy()}, [report.outputs[0]["name"]])
+        np.testing.assert_allclose(made, function(x).numpy(), rtol=1e-4, atol=1e-5)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.frontends.shared.arguments import reshaped
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.resizing import CUBIC
-
-Scales = list[float] | None
+from tmconvert.symbolics.idioms.dynamic_resizing import ALONG, Scales
 
 
 def resized_dynamically(
@@ -23,36 +17,25 @@ def resized_dynamically(
 ) -> Any:
     """Returns the result of an upsampling op between dynamic sizes; None where the op itself serves all.
 
-    Antialiased modes are left to the op, since torch's own result is another one where the width is 1.
+    Antialiased modes of dynamic images are left to the op, since torch's own result is another one where the
+    width is 1.
     """
     extents = g.type(x).shape[2:]
-    along = _ALONG.get(name)
+    along = ALONG.get(name)
     if along is None or not is_symbolic((extents, list(sizes))):
+        return None
+    if "_aa" in name and (is_symbolic(extents) or min(extents) < 2):
         return None
     is_scaled = scales is not None and any(map(_is_other_ratio, extents, sizes, scales))
     if name.startswith("upsample_nearest"):
         is_op = not is_scaled and not any(map(_rest, sizes, extents))
     else:
-        is_op = not is_scaled and not name.startswith("_upsample_nearest_exact")
+        is_op = not is_scaled and not name.startswith("_upsample")
     if is_op:
         return None
     for axis, size in enumerate(sizes, 2):
         if is_symbolic((extents[axis - 2], size)) or size != extents[axis - 2]:
             x = along(g, x, axis, size, None if scales is None else scales[axis - 2])
-    return x
-
-
-def averaged(g: Emitter, x: AdapterValue, sizes: Sequence[AdapterValue]) -> Any:
-    """Adaptive average pooling to ``sizes``: each output is the mean of the elements that it covers."""
-    for axis, size in enumerate(sizes, 2):
-        extent = g.type(x).shape[axis]
-        places, outputs = (Term(g, g.call("aten::arange", 0, count)) for count in (extent, size))
-        places = Term(g, reshaped(g, places.value, [extent, 1]))
-        first = (outputs * extent).call("floor_divide", size)
-        last = ((outputs + 1) * extent + size - 1).call("floor_divide", size)
-        dtype = g.type(x).dtype
-        weights = ((first <= places) & (places < last)).to(dtype)
-        x = _mixed(g, x, axis, weights / (last - first).to(dtype))
     return x
 
 
@@ -66,90 +49,3 @@ def _is_other_ratio(extent: Any, size: Any, scale: float) -> bool:
 def _rest(size: Any, extent: Any) -> Any:
     rest = size % extent
     return is_symbolic(rest) or rest
-
-
-def _ratio(g: Emitter, extent: Any, size: Any, scale: float | None) -> Term:
-    """Returns the ratio of the sizes, rounded to float32 as in torch."""
-    if scale:
-        return Term(g, g.constant(np.float32(1 / scale)))
-    return Term(g, g.constant(extent, np.float32)) / Term(g, g.constant(size, np.float32))
-
-
-def _outputs(g: Emitter, size: Any) -> Term:
-    return Term(g, g.call("aten::arange", 0, size)).to(np.float32)
-
-
-def _index(place: Term, extent: Any) -> Term:
-    """Returns float positions as indices within the axis."""
-    last = Term(place.g, place.g.constant(extent - 1, np.int64))
-    return place.call("floor").to(np.int64).call("minimum", last)
-
-
-def _copied(offset: float) -> Callable[..., Any]:
-    """Returns the function that copies the elements at floor((i + offset) ratio) along an axis."""
-
-    def along(g: Emitter, x: AdapterValue, axis: int, size: Any, scale: float | None) -> Any:
-        extent = g.type(x).shape[axis]
-        places = _outputs(g, size)
-        centre = (places + offset if offset else places) * _ratio(g, extent, size, scale)
-        return g.call("aten::index_select", x, axis, _index(centre, extent).value)
-
-    return along
-
-
-def _centre(g: Emitter, extent: Any, size: Any, scale: float | None) -> Term:
-    return (_outputs(g, size) + 0.5) * _ratio(g, extent, size, scale) - 0.5
-
-
-def _linear(g: Emitter, x: AdapterValue, axis: int, size: Any, scale: float | None) -> Any:
-    extent = g.type(x).shape[axis]
-    centre = _centre(g, extent, size, scale).call("maximum", Term(g, g.constant(np.float32(0))))
-    centre = centre.call("minimum", Term(g, g.constant(extent - 1, np.float32)))
-    first = centre.call("floor")
-    return _weighted(g, x, axis, [(first, 1 - (centre - first)), (first + 1, centre - first)])
-
-
-def _cubic(g: Emitter, x: AdapterValue, axis: int, size: Any, scale: float | None) -> Any:
-    centre = _centre(g, g.type(x).shape[axis], size, scale)
-    first = centre.call("floor")
-    taps = [(first + tap, _cubic_weight(centre - first - tap)) for tap in (-1, 0, 1, 2)]
-    return _weighted(g, x, axis, taps)
-
-
-def _weighted(g: Emitter, x: AdapterValue, axis: int, taps: list[tuple[Term, Term]]) -> Any:
-    """Returns the sum of elements at positions times weights, along an axis."""
-    extent, rank, dtype = g.type(x).shape[axis], g.type(x).rank, g.type(x).dtype
-    zero = Term(g, g.constant(np.int64(0)))
-    total = None
-    for place, weight in taps:
-        index = _index(place, extent).call("maximum", zero)
-        part = Term(g, g.call("aten::index_select", x, axis, index.value))
-        shape = [g.type(weight.value).shape[0], *[1] * (rank - 1 - axis)]
-        part = part * Term(g, reshaped(g, weight.value, shape)).to(dtype)
-        total = part if total is None else total + part
-    assert total is not None
-    return total.value
-
-
-def _mixed(g: Emitter, x: AdapterValue, axis: int, matrix: Term) -> Any:
-    """Multiplies an axis of ``x`` by a matrix [extent, outputs]."""
-    order = list(range(g.type(x).rank))
-    order[axis], order[-1] = order[-1], order[axis]  # its own inverse
-    made = g.call("aten::matmul", g.call("aten::permute", x, order), matrix.value)
-    return g.call("aten::permute", made, order)
-
-
-def _cubic_weight(distance: Term) -> Term:
-    """The kernel of cubic convolution. Source: Keys 1981."""
-    a, t = CUBIC, distance.call("abs")
-    near = ((t * (a + 2) - (a + 3)) * t) * t + 1
-    far = ((t * a - 5 * a) * t + 8 * a) * t - 4 * a
-    return (t <= 1).where(near, (t < 2).where(far, 0.0))
-
-
-_ALONG = {
-    **{f"upsample_nearest{axes}d": _copied(0) for axes in (1, 2, 3)},
-    **{f"_upsample_nearest_exact{axes}d": _copied(0.5) for axes in (1, 2, 3)},
-    **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"), _linear),
-    "upsample_bicubic2d": _cubic,
-}

@@ -10,11 +10,12 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.frontends.torch.adapters.dynamic_resizing import averaged, resized_dynamically
+from tmconvert.frontends.torch.adapters.dynamic_resizing import resized_dynamically
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import cast, rank, static_ints
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.symbolics.idioms.dynamic_resizing import averaged
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 

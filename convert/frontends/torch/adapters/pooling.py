@@ -13,6 +13,8 @@ from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis, size_of_axis
 from tmconvert.frontends.torch.adapters.values import cast, kind_of, reshaped, static_ints
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.symbolics.idioms.dynamic_resizing import averaged
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 AXES = (1, 2, 3)
@@ -117,16 +119,22 @@ def _avg_pool(axes: int) -> None:
 
 
 def _adaptive(axes: int) -> None:
-    def pooled(g: Emitter, op: str, input: AdapterValue, output_size: AdapterValue) -> Any:
+    def pooled(
+        g: Emitter, op: str, input: AdapterValue, output_size: AdapterValue, dynamically: Any = None
+    ) -> Any:
         given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size]
         given = given * axes if len(given) == 1 else given
         extents = g.type(input).shape[-axes:]
         sizes = [size_of_axis(g, size, extent) for size, extent in zip(given, extents, strict=True)]
+        rows = zip(extents, sizes, strict=True)
+        is_dynamic = any(is_symbolic(row) and row[1] not in (1, row[0]) for row in rows)
+        if dynamically is not None and is_dynamic:
+            return batched(g, input, axes, lambda x: dynamically(g, x, sizes))
         return batched(g, input, axes, lambda x: g.call(op, x, sizes))
 
     @ATEN.add(f"adaptive_avg_pool{axes}d")
     def adaptive_avg_pool(g: Emitter, input: AdapterValue, output_size: AdapterValue) -> Any:
-        return pooled(g, f"aten::adaptive_avg_pool{axes}d", input, output_size)
+        return pooled(g, f"aten::adaptive_avg_pool{axes}d", input, output_size, averaged)
 
     @ATEN.add(f"adaptive_max_pool{axes}d", f"adaptive_max_pool{axes}d_with_indices")
     def adaptive_max_pool(

@@ -40,7 +40,7 @@ class Quotient:
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _refused
-    __int__ = __float__ = __index__ = _refused
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __int__ = __float__ = __index__ = _refused
 
 
 def as_quotient(number: Any) -> Quotient:
