@@ -10,6 +10,7 @@ import numpy as np
 
 from tmconvert.ir.emitter import EagerEmitter, Emitter
 from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import Attribute, Op
 
@@ -54,6 +55,13 @@ class Term:
     def to(self, dtype: Any) -> Term:
         name = np.dtype(dtype).name
         return self if self.dtype.name == name else self.call("to", dtype=name)
+
+    def clamp(self, min: Any = None, max: Any = None) -> Term:
+        """Clamps to bounds, one of which may be a symbolic size."""
+        if not is_symbolic((min, max)):
+            return self.call("clamp", min=min, max=max)
+        lower = self if min is None else self.call("maximum", min)
+        return lower if max is None else lower.call("minimum", max)
 
     def horner(self, coefficients: Sequence[float]) -> Term:
         """Evaluates a polynomial, whose coefficients start with the highest power."""

@@ -175,3 +175,22 @@ def test_resizing_at_dynamic_sizes(name: str, target: str, tmp_path: Path) -> No
         x = torch.rand(sizes)
         (made,) = runtime.run([path], {"x": x.numpy()}, [report.outputs[0]["name"]])
         np.testing.assert_allclose(made, function(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_sampling_of_dynamic_images_in_tflite(mode: str, tmp_path: Path) -> None:
+    grid = torch.rand(1, 3, 4, 2) * 2.2 - 1.1
+    path = tmp_path / "m.tflite"
+    report = tmconvert.to_tflite(
+        lambda x: F.grid_sample(x, grid, mode=mode, padding_mode="border", align_corners=False),
+        path,
+        example_inputs=(torch.rand(1, 2, 6, 8),),
+        dynamic_shapes={"x": {2: "h", 3: "w"}},
+        io_layout="source",
+    )
+    assert report.inputs[0]["shape"] == [1, 2, "h", "w"], report.notes
+    x, runtime = torch.rand(1, 2, 9, 5), runtime_for("tflite", path)
+    assert runtime is not None
+    (made,) = runtime.run([path], {"x": x.numpy()}, [report.outputs[0]["name"]])
+    wanted = F.grid_sample(x, grid, mode=mode, padding_mode="border", align_corners=False)
+    np.testing.assert_allclose(made, wanted.numpy(), rtol=1e-4, atol=1e-5)
