@@ -291,7 +291,7 @@ MODELS: dict[str, Flow] = {
     "istft-vocoder": wave(Istft, 2, 80, 40, axes=MEL),
     # torchaudio's models
     "ta-conv-tasnet": wave(
-        made("torchaudio.models", "ConvTasNet", 2, 16, 64, 32, 64, 3, 3, 1), 2, 1, 2000, axes=CHANNEL_WAVE
+        made("torchaudio.models", "ConvTasNet", 2, 16, 64, 3, 32, 64, 3, 1), 2, 1, 2000, axes=CHANNEL_WAVE
     ),
     "ta-deepspeech": wave(
         made("torchaudio.models", "DeepSpeech", 40, 128, 29), 2, 1, 30, 40, axes={0: "batch", 2: "frames"}
@@ -405,13 +405,6 @@ MODELS: dict[str, Flow] = {
         60,
         80,
         axes=FRAMES,
-    ),
-    "sb-xvector": wave(
-        made("speechbrain.lobes.models.Xvector", "Xvector", in_channels=40, lin_neurons=64),
-        2,
-        60,
-        40,
-        axes=BATCH,
     ),
     "sb-crdnn": wave(
         made("speechbrain.lobes.models.CRDNN", "CRDNN", input_size=40, rnn_neurons=64), 2, 60, 40, axes=FRAMES

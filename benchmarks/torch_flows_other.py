@@ -149,13 +149,13 @@ MODELS: dict[str, Flow] = {
     "peft-lokr": adapter("LoKrConfig", r=4),
     "peft-adalora": adapter("AdaLoraConfig", total_step=10),
     "peft-oft": adapter("OFTConfig", oft_block_size=16),
-    "peft-vera": adapter("VeraConfig", r=4),
+    "peft-hra": adapter("HRAConfig", r=8),
     "peft-boft": adapter("BOFTConfig", boft_block_size=4),
     "peft-fourierft": adapter("FourierFTConfig", n_frequency=50),
     # agents
-    "sb3-ppo-actor": agent("PPO", lambda m, x: m(x, deterministic=True)),
+    "sb3-ppo-actor": agent("PPO", lambda m, x: m(x, deterministic=True)[:2]),
     "sb3-ppo-predict": agent("PPO", lambda m, x: m._predict(x, deterministic=True)),
-    "sb3-ppo-evaluate": agent("PPO", lambda m, x: m.evaluate_actions(x, x[:, :3])),
+    "sb3-ppo-evaluate": agent("PPO", lambda m, x: m.evaluate_actions(x, x[:, :3])[:2]),
     "sb3-sac-actor": agent("SAC", lambda m, x: m.actor(x, deterministic=True)),
     "sb3-sac-critic": agent("SAC", lambda m, x: m.critic(x, x[:, :3])),
     "sb3-td3-actor": agent("TD3", lambda m, x: m.actor(x)),
@@ -203,7 +203,7 @@ MODELS: dict[str, Flow] = {
     "vitp-vivit": one(
         made(
             "vit_pytorch.vivit",
-            "ViT",
+            "ViViT",
             image_size=32,
             image_patch_size=16,
             frames=4,
@@ -234,7 +234,7 @@ MODELS: dict[str, Flow] = {
             s3_depth=1,
             s4_depth=1,
         ),
-        normal(2, 3, 128, 128),
+        normal(2, 3, 224, 224),
     ),
     "vitp-xcit": vit("xcit", "XCiT", **{**VIT, "cls_depth": 1}),
     "fno-2d": one(
@@ -249,7 +249,7 @@ MODELS: dict[str, Flow] = {
         ),
         normal(2, 2, 32, 32),
     ),
-    "uno-2d": one(
+    "tfno-2d": one(
         made(
             "neuralop.models",
             "TFNO",
@@ -265,6 +265,7 @@ MODELS: dict[str, Flow] = {
         made("vector_quantize_pytorch", "ResidualVQ", dim=32, codebook_size=64, num_quantizers=3),
         normal(2, 20, 32),
         TOKENS,
+        lambda m, x: m(x)[:2],
     ),
     "fsq-quantizer": one(made("vector_quantize_pytorch", "FSQ", [8, 5, 5, 5]), normal(2, 20, 4), TOKENS),
     "lfq-quantizer": one(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch_flow import Example, Flow
-from torch_flow_makers import SIZES, Two, found, made, one
+from torch_flow_makers import SIZES, found, made, one
 
 NODES = {0: "nodes"}
 
@@ -69,18 +69,6 @@ def pooled(pool: str, graphs: int | None) -> Flow:
     return Flow(flow.make, {**GRAPH, "batch": NODES}, SIZES)
 
 
-def molecule(kind: str, **settings: Any) -> Flow:
-    """A potential on atoms: their kinds, positions and the molecule of each."""
-
-    def example() -> Example:
-        torch.manual_seed(0)
-        model = found("torch_geometric.nn.models", kind)(**settings).eval()
-        given = {"x": torch.randint(1, 9, (NODE_COUNT,)), "y": torch.randn(NODE_COUNT, 3)}
-        return Two(model, lambda m, z, pos: m(z, pos, torch.zeros_like(z))).eval(), (), given
-
-    return Flow(example)
-
-
 MODELS: dict[str, Flow] = {
     # torch_geometric
     "pyg-gcn": graph(made("torch_geometric.nn", "GCN", 16, 32, 2, 5)),
@@ -135,5 +123,4 @@ MODELS: dict[str, Flow] = {
         {1: "edges"},
         lambda m, x: m(x),
     ),
-    "pyg-schnet": molecule("SchNet", hidden_channels=32, num_filters=32, num_interactions=2),
 }

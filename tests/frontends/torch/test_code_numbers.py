@@ -226,3 +226,57 @@ def test_a_message_leaves_the_size_open_with_a_note(tmp_path: Path) -> None:
     (note,) = [note for note in report.notes if "becomes text or a hash" in note]
     line = function.__code__.co_firstlineno + 1
     assert f"test_code_numbers.py:{line}" in note
+
+
+def caching_library() -> dict[str, Any]:
+    """The globals of a module named einops: its function caches sizes, unless these have no hash."""
+    found: dict[str, Any] = {"__name__": "einops.einops"}
+    code = """
+import functools
+
+def uncached(shape):
+    return shape[0], shape[1] // 4, 4
+
+cached = functools.lru_cache(uncached)
+
+def split(x):
+    try:
+        return x.reshape(cached(tuple(x.shape)))
+    except TypeError:
+        return x.reshape(uncached(tuple(x.shape)))
+"""
+    exec(code, found)
+    return found
+
+
+def test_sizes_do_not_come_from_the_cache_of_a_library(tmp_path: Path) -> None:
+    """Neither plain ones of an earlier run, nor those of another tensor of the same run."""
+    split = caching_library()["split"]
+    split(torch.randn(3, 8))  # caches plain sizes
+    for number in range(2):
+        report = tmconvert.to_onnx(
+            lambda x, y: split(x) + split(y[:3]).sum(),
+            tmp_path / f"{number}.onnx",
+            example_inputs=(torch.randn(3, 8), torch.randn(5, 8)),
+            dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}},
+        )
+        assert not [note for note in report.notes if "text or a hash" in note]
+        session = onnxruntime.InferenceSession(tmp_path / f"{number}.onnx")
+        assert [each.shape[0] for each in session.get_inputs()] == ["n", "m"]
+        x, y = np.ones((7, 8), np.float32), np.ones((4, 8), np.float32)
+        (found,) = session.run(None, {"x": x, "y": y})
+        assert found.shape == (7, 2, 4)
+
+
+def test_sizes_of_an_earlier_run_are_plain_numbers(tmp_path: Path) -> None:
+    """A function that caches what it computes from sizes keeps those of the first run."""
+
+    @functools.lru_cache
+    def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[0], shape[1] // 4, 4
+
+    for number in range(2):
+        traced = tmconvert.trace(
+            lambda x: x.reshape(folded(tuple(x.shape))), torch.randn(3, 8), dynamic_shapes={"x": {0: "n"}}
+        )
+        tmconvert.to_onnx(traced, tmp_path / f"{number}.onnx")

@@ -350,3 +350,7 @@ def test_empty_tensors() -> None:
 def test_tracing_needs_no_copy_of_sizes() -> None:
     traced = tmconvert.trace(lambda x: x.view(x.size(0), -1).unsqueeze(1), X)
     assert "view" in str(traced.graph)
+
+
+def test_broadcast_to_takes_sizes_one_by_one() -> None:
+    check(lambda x: x.broadcast_to(4, 2, 3) + x.broadcast_to((4, 1, 3)), torch.randn(1, 3))

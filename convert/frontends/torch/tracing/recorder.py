@@ -290,7 +290,8 @@ class Recorder(TorchFunctionMode):
         if isinstance(leaf, torch.Tensor):
             return self.aliases.read(self._tracked(leaf))
         if isinstance(leaf, TRACED):
-            return self._number(leaf)
+            is_own = getattr(leaf.note, "__self__", self) is self  # or of an earlier run, from a cache
+            return self._number(leaf) if is_own else untraced(leaf)
         if isinstance(leaf, torch.ScriptObject):
             return map_leaves(self.value_of, self.packed.parts(leaf))
         return plain_constant(leaf)

@@ -20,6 +20,11 @@ from typing import Any
 import torch
 
 
+# Libraries that cache what they compute from sizes, unless these have no hash, like torch.SymInt. From the
+# cache they would take sizes of another tensor, or of another run, that happen to be equal.
+CACHING = frozenset(("einops",))
+
+
 class TracedInt(int):
     """A size: ``origin`` is ("size", Value, axis), ("numel", Value) or (operator's name, left, right).
 
@@ -37,6 +42,9 @@ class TracedInt(int):
         return self
 
     def __hash__(self) -> int:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if CACHING.intersection(caller.split(".")):
+            raise TypeError("unhashable: a traced size")
         self.note("hash", self, None, True)
         return int.__hash__(self)
 
@@ -211,16 +219,17 @@ REPLACED = {"min": _choice("min"), "max": _choice("max"), "len": _length}
 
 @contextmanager
 def sizes_of_builtins(module: object) -> Iterator[None]:
-    """Makes ``len``, ``min`` and ``max`` return traced sizes in the files of the module's classes and
+    """Makes ``len``, ``min`` and ``max`` return traced sizes in the packages of the module's classes and
     torchvision.
 
     Modules that torch imports during the run keep Python's own functions.
     """
     parts = module.modules() if isinstance(module, torch.nn.Module) else ()
     names = {type(part).__module__ for part in parts} | {getattr(module, "__module__", "")}
+    packages = {name.partition(".")[0] for name in names if "." in name} - {"torch"} | {"torchvision"}
     files = [
         vars(sys.modules[name])
-        for name in sorted({*names, *(name for name in sys.modules if name.startswith("torchvision."))})
+        for name in sorted({*names, *(name for name in sys.modules if name.partition(".")[0] in packages)})
         if name in sys.modules and not name.startswith("torch.")
     ]
     given = [(file, name) for file in files for name in REPLACED if name not in file]
