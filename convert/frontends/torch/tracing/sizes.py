@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-
 # Libraries that cache what they compute from sizes, unless these have no hash, like torch.SymInt. From the
 # cache they would take sizes of another tensor, or of another run, that happen to be equal.
 CACHING = frozenset(("einops",))
