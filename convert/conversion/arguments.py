@@ -130,7 +130,11 @@ KINDS: Mapping[str, Kind] = {
     **{option.name: _SWITCH for option in _DECLARED if option.kind == "switch" and option.is_keyword},
     "check": _SWITCH,
     **dict.fromkeys(
-        ("activations", "format", "io_type", "names", "qparams_format", "weight_type", "weights"), _OPTION
+        (
+            *("activations", "float_type", "format", "integer_weights", "io_type", "names"),
+            *("qparams_format", "weight_type", "weights"),
+        ),
+        _OPTION,
     ),
     **dict.fromkeys(("dialect", "runtime", "target"), _VERSION),
     "opset": Kind(

@@ -104,7 +104,7 @@ FLOAT_TYPES = (
         "output",
         "Type of floats, also of inputs and outputs.",
         default_text="those of MODEL",
-        choices=("float32",),
+        choices=("float32", "float16", "bfloat16"),
         targets=_ONNX,
     ),
     Option(

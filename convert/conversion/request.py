@@ -194,7 +194,8 @@ def stored_options(target: Target, stored: Mapping[str, Any]) -> TargetOptions |
     """
     integers = stored.get("integers") or {}
     own = [stored.get(option.name) for option in target.options]
-    is_plain = not (integers or stored.get("weights") or stored.get("fake_quant_weights") or any(own))
+    own += [stored.get("weights"), stored.get("fake_quant_weights"), stored.get("float_type") == "bfloat16"]
+    is_plain = not (integers or any(own))
     if is_plain or not isinstance(integers, Mapping):
         return None
     given: dict[str, Any] = {}

@@ -25,7 +25,7 @@ IntegerType = Literal["int8", "uint8", "int16", "uint16"]
 IoType = IntegerType | Literal["float32"]
 WeightType = Literal["int8", "uint8"]
 # the type of floats in the file; "source" keeps those of the source
-FloatType = Literal["source", "float32"]
+FloatType = Literal["source", "float32", "float16", "bfloat16"]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -105,8 +105,9 @@ class TargetOptions(NamedTuple):
 
     @property
     def is_plain_float(self) -> bool:
-        """Whether the file has the weights of the source as they are."""
-        return self.integers is None and self.weights is None and not self.bakes_weights
+        """Whether the file has the weights of the source as they are, in a type that runtimes run."""
+        has_weights = self.integers is None and self.weights is None and not self.bakes_weights
+        return has_weights and self.float_type != "bfloat16"
 
     @property
     def keeps_qparams(self) -> bool:

@@ -15,6 +15,7 @@ TOLERANCES: dict[str, float] = {
     "float64": 1e-4,  # targets compute in float32
     "float32": 1e-4,
     "float16": 1e-2,
+    "bfloat16": 8e-2,  # which has three bits less
     "int64": 0.0,
     "int32": 0.0,
     "int16": 0.0,

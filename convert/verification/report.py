@@ -96,14 +96,18 @@ def verify_written(
     paths: Sequence[Path],
     graph: TargetGraph,
     references: References,
+    *,
+    runtime: Runtime | None = None,
 ) -> Verification | None:
     """Verifies files just written; returns None, with a note, where verification is not possible.
 
-    The report is about the first of ``references``; the file must agree with the others, too. Raises
-    VerificationError when the runtime rejects the file or returns other results.
+    ``runtime`` is by default the target's. The report is about the first of ``references``; the file must
+    agree with the others, too. Raises VerificationError when the runtime rejects the file or returns other
+    results.
     """
     inputs, notes = references.inputs, references.notes
-    described, runtime = target_named(target), runtime_for(target, paths[0])
+    described, installed = target_named(target), runtime_for(target, paths[0])
+    runtime = runtime if runtime is not None and installed is not None else installed
     if runtime is None:
         package = described.runtime_package
         notes.append(f"not verified: no runtime for {described.title} is installed (pip install '{package}')")

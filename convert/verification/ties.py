@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, TensorNode
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import RanksElements, SameElements
-from tmconvert.verification.compare import Comparison
+from tmconvert.verification.compare import TOLERANCES, Comparison
 from tmconvert.verification.reference import Reference
 
 _EQUAL = 1e-5  # of the largest: what rounding may put in either order
@@ -26,9 +26,10 @@ def with_equal_elements(
     ``expected``.
     """
     made = list(actual)
+    equal = max([_EQUAL, *(TOLERANCES["bfloat16"] for each in actual if each.dtype.name == "bfloat16")])
     for number, each in enumerate(comparisons):
         if not each.ok and each.shape == each.expected_shape:
-            made[number] = _picked_alike(reference, inputs, number, actual[number], expected[number])
+            made[number] = _picked_alike(reference, inputs, number, actual[number], expected[number], equal)
     return _rows_in_order(made, expected, comparisons)
 
 
@@ -38,8 +39,9 @@ def _picked_alike(
     number: int,
     actual: np.ndarray,
     expected: np.ndarray,
+    equal: float,
 ) -> np.ndarray:
-    """Returns the expected indices where the file's indices select equal elements."""
+    """Returns the expected indices where the file's indices select equal elements, but for ``equal``."""
     call = _selection(reference.graph.outputs[number])
     if call is None or actual.dtype.kind not in "iu" or expected.dtype.kind not in "iu":
         return actual
@@ -58,7 +60,7 @@ def _picked_alike(
         return actual
     scale = float(np.max(np.abs(x[np.isfinite(x)]), initial=0)) if x.dtype.kind == "f" else 0.0
     with np.errstate(invalid="ignore"):  # of two infinities
-        is_alike = (ours == theirs) | (np.abs(ours.astype(np.float64) - theirs) <= _EQUAL * scale)
+        is_alike = (ours == theirs) | (np.abs(ours.astype(np.float64) - theirs) <= equal * scale)
     if is_reduced or axis is None:
         return np.where(is_alike.reshape(expected.shape), expected, actual)
     indices = np.sort(np.moveaxis(actual, axis, -1), axis=-1)

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from tmconvert.verification.report import Verification
 
 
+class InBfloat16(Encoding):
+    """A graph in bfloat16, whose operators are verified in float32 with rounded results."""
+
+    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        from tmconvert.targets.onnx.bfloat16_runtime import NOTE, Bfloat16OnnxRuntime
+        from tmconvert.verification.report import verify_written
+
+        runtime = Bfloat16OnnxRuntime()
+        verified = verify_written(self.plain.target, paths, self.graph, references, runtime=runtime)
+        references.notes.extend([NOTE] * (verified is not None))
+        return verified
+
+
 class Qdq(Encoding):
     """A graph with QuantizeLinear/DequantizeLinear pairs."""
 

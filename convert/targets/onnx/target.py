@@ -17,6 +17,7 @@ from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSube
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.initial import final_passes, float_types, initial_passes
 from tmconvert.passes.manager import Pass
+from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.integer_types import lowest_opset
@@ -90,6 +91,9 @@ class OnnxTarget(Target):
         options = options._replace(
             float_type=given["float_type"], integer_weights=given["integer_weights"] or "float32"
         )
+        is_half = given["float_type"] in ("float16", "bfloat16")
+        if is_half and (given["quantized"] or options.integer_weights != "float32"):
+            raise UsageError("TM6002", f"integers have float32 scales: omit float_type {given['float_type']}")
         if not given["quantized"]:
             return options
         weights: WeightType = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
@@ -102,7 +106,7 @@ class OnnxTarget(Target):
         integers = options.integers
         reduce: list[Pass] = [ReduceWeightRange()] if integers is not None and integers.reduce_range else []
         return [
-            *float_types(options.float_type),
+            *float_types(None if options.float_type is None else "float32"),
             *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
             Decompose(catalogue, self.name, options.version),
             DropIdentities(),
@@ -117,8 +121,19 @@ class OnnxTarget(Target):
 
         return OnnxBuilder
 
+    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
+        if options.float_type not in ("float16", "bfloat16"):
+            return []
+        from tmconvert.targets.onnx.narrow_floats import narrow_floats
+
+        return [narrow_floats(graph, options.float_type)]
+
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         if options.integers is None:
+            if options.float_type == "bfloat16":
+                from tmconvert.targets.onnx.encodings import InBfloat16
+
+                return InBfloat16(graphs.graph)
             if options.bakes_weights or options.integer_weights == "float32":
                 return super().encode(graphs, options)
             from tmconvert.targets.onnx.encodings import integer_weights_encoding

@@ -1,0 +1,118 @@
+"""ONNX files in float16 and bfloat16 of models in other types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto
+from torch import nn
+
+import tmconvert
+from tests.frontends.torch.harness import run_onnx
+from tests.frontends.torch.test_element_types import MODULES, made
+from tmconvert.errors import UsageError, VerificationError
+from tmconvert.targets.onnx import narrow_floats
+
+CODES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+
+
+@pytest.mark.parametrize("opset", [13, 17, 22])
+@pytest.mark.parametrize("source", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", MODULES)
+def test_modules(name: str, to: str, source: torch.dtype, opset: int, tmp_path: Path) -> None:
+    module, x = made(name, source)
+    path = tmp_path / "out.onnx"
+    report = tmconvert.to_onnx(module, path, example_inputs=[x], float_type=to, opset=opset)
+    assert report.verified
+    assert report.verification is not None
+    assert ("rounded to bfloat16" in report.verification.runtime) == (to == "bfloat16")
+    assert any("the file itself was not run" in note for note in report.notes) == (to == "bfloat16")
+    graph = onnx.load(path).graph
+    assert graph.input[0].type.tensor_type.elem_type == CODES[to]
+    weights = {each.data_type for each in graph.initializer if len(each.dims) > 1}
+    assert CODES[to] in weights or (name, to, opset < 22) == ("recurrent", "bfloat16", True)
+    if to == "float16":
+        with torch.no_grad():
+            wanted = module.float()(x.float())
+        wanted = wanted[0][0] if isinstance(wanted, tuple) else wanted
+        result = run_onnx(path, [x.float().numpy().astype(np.float16)])[0]
+        np.testing.assert_allclose(result, wanted.numpy(), rtol=0, atol=1e-2 * wanted.abs().max())
+
+
+def test_a_wrong_file_in_bfloat16_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = narrow_floats._rounded
+
+    def wrong(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        return right(data * (1.5 if data.ndim > 1 else 1), dtype)
+
+    monkeypatch.setattr(narrow_floats, "_rounded", wrong)
+    module, x = nn.Linear(64, 32), torch.randn(3, 64)
+    with pytest.raises(VerificationError, match="differs by"):
+        tmconvert.to_onnx(module, tmp_path / "o.onnx", example_inputs=[x], float_type="bfloat16")
+
+
+class Positions(nn.Module):
+    """Angles of positions that float16 does not have, and a mask with the lowest float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50, 64)
+        self.register_buffer("frequencies", 1 / 100 ** torch.linspace(0, 1, 64))
+
+    def forward(self, ids: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+        x, places = self.table(ids), start + torch.arange(ids.shape[1])
+        angles = places[:, None] * self.frequencies
+        x = x * angles.cos() + x.flip(-1) * angles.sin()
+        mask = torch.where(ids[:, None, :] > 40, torch.finfo(torch.float32).min, 0.0)
+        return (x @ x.mT + mask).softmax(-1) @ x
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+def test_positions_stay_exact(to: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, inputs = Positions().eval(), (torch.randint(0, 50, (2, 7)), torch.tensor(3001))
+    report = tmconvert.to_onnx(module, tmp_path / "o.onnx", example_inputs=inputs, float_type=to)
+    assert report.verified
+    assert report.max_error is not None
+    assert report.max_error < (5e-3 if to == "float16" else 4e-2)
+
+
+def test_branches_and_loops_stay_in_float32(tmp_path: Path) -> None:
+    weight = torch.randn(40, 40) / 6
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        y = x @ weight
+        return torch.cond(y.sum() > 0, lambda x: x * 2, lambda x: x.exp(), (y,)) + y
+
+    for to in CODES:
+        report = tmconvert.to_onnx(
+            model, tmp_path / "o.onnx", example_inputs=[torch.rand(3, 40)], float_type=to, opset=17
+        )
+        assert report.verified
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "message"),
+    [
+        ("bfloat16", {"opset": 12}, "no bfloat16 at opset 12"),
+        ("float16", {"integer_weights": "MatMulNBits"}, "omit float_type float16"),
+    ],
+)
+def test_what_cannot_be(to: str, options: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        tmconvert.to_onnx(
+            nn.Linear(4, 4), tmp_path / "o.onnx", example_inputs=[torch.rand(1, 4)], float_type=to, **options
+        )
+
+
+def test_a_written_file_is_verified_again(tmp_path: Path) -> None:
+    module, x = nn.Linear(64, 32).eval(), torch.randn(3, 64)
+    traced = tmconvert.trace(module, x)
+    tmconvert.to_onnx(traced, tmp_path / "o.onnx", float_type="bfloat16")
+    assert "rounded to bfloat16" in tmconvert.verify(traced, tmp_path / "o.onnx").runtime
