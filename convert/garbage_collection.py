@@ -10,6 +10,7 @@ from collections.abc import Iterator
 NEVER = 2**31 - 1  # collections of the middle generation before a full one
 MOST = 0.04  # of the time of conversions, for full collections after them
 MANY = 20_000  # young objects: graphs are large, and make little garbage
+OFTEN = 100  # collections of young objects before one of the middle generation
 
 
 @contextlib.contextmanager
@@ -32,19 +33,22 @@ def full_collections_wait() -> Iterator[None]:
     """Postpones full collections, and collects young objects less often, until the conversion is done.
 
     With PyTorch and torchvision loaded a full collection takes 0.2 s, longer than the rest of a small
-    conversion. One is run when conversions have taken long enough in total that its cost is small.
+    conversion. One is run when conversions have taken long enough in total that its cost is small. What the
+    conversion itself has made is collected at its end, in milliseconds: graphs refer to themselves, and hold
+    the weights of the model.
     """
     young, middle, old = gc.get_threshold()
     if old == NEVER:  # another thread's conversion has seen to it
         yield
         return
-    gc.set_threshold(young and max(young, MANY), middle, NEVER)
+    gc.set_threshold(young and max(young, MANY), max(middle, OFTEN), NEVER)
     before = time.perf_counter()
     try:
         yield
     finally:
         gc.set_threshold(young, middle, old)
         if young and gc.isenabled():
+            gc.collect(1)
             _collect_now_and_then(time.perf_counter() - before)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import signal
@@ -150,11 +151,29 @@ def test_garbage_of_conversions_is_collected(tmp_path: Path, monkeypatch: pytest
     from tmconvert import garbage_collection as collector
 
     collected = []
-    monkeypatch.setattr(collector.gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(collector.gc, "collect", lambda generation=2: collected.append(generation))
     monkeypatch.setattr(collector, "_spent", 0.0)
     monkeypatch.setattr(collector, "_cost", 0.0)
     tmconvert.to_onnx(DATA / "op_s_conv_bn_relu.tm", tmp_path / "m.onnx", verify=False)
-    assert collected == [1]
+    assert collected == [1, 2]
     monkeypatch.setattr(collector, "_cost", 1e9)
     tmconvert.to_onnx(DATA / "op_s_conv_bn_relu.tm", tmp_path / "m.onnx", verify=False)
-    assert collected == [1]  # it must be worth it
+    assert collected == [1, 2, 1]  # a full one must be worth it
+
+
+def test_a_conversion_leaves_no_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs refer to themselves, and hold the weights."""
+    from tmconvert import garbage_collection as collector
+    from tmconvert.ir import InternalGraph
+
+    def graphs() -> int:
+        return sum(issubclass(type(each), InternalGraph) for each in gc.get_objects())
+
+    monkeypatch.setattr(collector, "MANY", 200)  # small models make so few objects that all of them are young
+    monkeypatch.setattr(collector, "_spent", 0.0)
+    tmconvert.to_onnx(DATA / "shufflenet_v2.tm", tmp_path / "m.onnx", verify=False)
+    gc.collect()
+    before = graphs()
+    for _ in range(3):
+        tmconvert.to_onnx(DATA / "shufflenet_v2.tm", tmp_path / "m.onnx", verify=False)
+    assert graphs() == before

@@ -62,7 +62,7 @@ _VALUE_INFO_NAME = ValueInfoProto.NAME_FIELD_NUMBER
 _VALUE_INFO_TYPE = ValueInfoProto.TYPE_FIELD_NUMBER
 _TENSOR_RAW_DATA = TensorProto.RAW_DATA_FIELD_NUMBER
 
-_CHECKED_WHOLE = 64 << 20  # bytes of a file that the checker may read
+_CHECKED_WHOLE = 2 << 20  # bytes of a file that the checker may read
 
 # Since IR version 4 an initializer need not be listed among the graph's inputs.
 _IR_WITH_FREE_INITIALIZERS = 4
@@ -100,7 +100,7 @@ def write_onnx(
 def check_onnx(path: str | os.PathLike[str], graph: TargetGraph | None = None) -> None:
     """Raise InternalError TM9002 unless ONNX's own checker accepts the file, shapes included.
 
-    The checker reads a file into memory, twice. Above 64 MiB ``graph``, if given, is checked in its
+    The checker reads a file into memory, twice. Above 2 MiB ``graph``, if given, is checked in its
     place, with large weights declared as inputs: the same nodes and types without the bytes.
     """
     model: ModelProto | str = os.fspath(path)

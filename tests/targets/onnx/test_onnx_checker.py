@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import ModelProto
 
 import tmconvert
 from tmconvert.errors import InternalError
@@ -38,3 +39,15 @@ def test_the_graph_is_checked_in_place_of_the_file(monkeypatch: pytest.MonkeyPat
     with pytest.raises(InternalError) as caught:  # [2,3] x [3,500] is not [2,5]
         onnx_writer.check_onnx(path, _graph(5))
     assert caught.value.code == "TM9002"
+
+
+def test_the_checker_gets_no_copies_of_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would read them into memory twice, which is the peak of a conversion."""
+    given: list[ModelProto | str] = []
+    monkeypatch.setattr(onnx_writer.onnx.checker, "check_model", lambda model, **_: given.append(model))
+    graph = _graph(500)
+    operator = graph.operators[0]
+    weight = Value("w", FLOAT, (3, 500_000), np.zeros((3, 500_000), np.float32))
+    operator.inputs[1], operator.outputs[0] = weight, Value("y", FLOAT, (2, 500_000))
+    onnx_writer.check_onnx(tmp_path / "out.onnx", graph)
+    assert isinstance(given[0], ModelProto) and given[0].ByteSize() < 1000
