@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,11 @@ from tmconvert.errors import UnsupportedError
 from tmconvert.ir import CallFunction, CallMethod, Expr, ModuleNode
 from tmconvert.ir.text import describe
 
+# of messages with the names of such sizes
+FOUND = (
+    "found_1, found_2, ... are sizes that only the data tells, such as the number of true elements of a mask or "
+    "the value of lengths.max(), in the order in which the model computes them"
+)
 MANY = 4  # ops with one remedy that share a line of a message
 
 
@@ -102,6 +108,8 @@ def unsupported_error(
     notes += [
         ("also", f"{group.op} ({group.calls} in {_paths(group.scopes)}): {group.reason}") for group in others
     ]
+    if any(re.search(r"\bfound_\d", group.reason) for group in (first, *others)):
+        notes.append(("note", FOUND))
     if context:
         notes.append(("note", context))
     notes.append(("see", f"run `tmconvert check MODEL --target {target}` for the whole list"))

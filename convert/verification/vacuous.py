@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tmconvert.ir import InternalGraph
+from tmconvert.ir.symbolic.data_dependent import data_symbols
 
 
 def vacuous_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]) -> dict[str, str]:
@@ -61,8 +62,9 @@ def independent_notes(names: Sequence[str]) -> list[str]:
 
 def _reached(graph: InternalGraph) -> list[bool]:
     """Returns for each output whether it depends on an input."""
-    found = set(graph.inputs)
+    found, sizes = set(graph.inputs), set[str]()
     for expr in graph.exprs():
-        if any(node in found for node in expr.inputs):
+        if any(node in found for node in expr.inputs) or not sizes.isdisjoint(data_symbols(expr.kwargs)):
             found.update(expr.outputs)
+            sizes.update(data_symbols([getattr(node, "shape", None) or () for node in expr.outputs]))
     return [node in found for node in graph.outputs]

@@ -27,6 +27,8 @@ def _slice_result(x: TensorType, dim: int, start: int, end: int, step: int) -> T
         count = _count_of_unknown(x.shape[axis], start, end, step)
     elif 0 <= start <= end <= x.shape[axis] and step >= 1:
         count = -((start - end) // step)
+    elif step == 1 and data_symbols([start, end]):  # the data tells that it is within the axis
+        count = end - start
     else:
         raise ValueError(f"{start}:{end}:{step} is not a valid slice of axis {dim} of {x}")
     return TensorType(x.dtype, (*x.shape[:axis], count, *x.shape[axis + 1 :]))

@@ -12,8 +12,9 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 
+MAX_ELEMENTS = 64  # of a shape in a tensor
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
 
 
@@ -26,13 +27,13 @@ def rank(g: Emitter, x: AdapterValue) -> int:
 
 
 def static_int(g: Emitter, value: AdapterValue, what: str = "a size") -> Any:
-    """Returns an int or a Dim, from one or from a one-element integer tensor that does not depend on the
-    input.
+    """Returns an int or a Dim, from one or from a one-element integer tensor; where that depends on the data,
+    a data-dependent size.
     """
     if is_tensor(value):
         array = g.sizes(value)
         if array is None:
-            raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+            return counted(g, value, what)
         value = array.reshape(-1)[0] if array.size == 1 else array
     if isinstance(value, Dim):
         return value
@@ -41,12 +42,35 @@ def static_int(g: Emitter, value: AdapterValue, what: str = "a size") -> Any:
     return int(value)
 
 
+def counted(g: Emitter, value: Any, what: str) -> Any:
+    """Returns the data-dependent size that one element of an integer tensor says, at least 0.
+
+    It is the number of elements of a range that ends there.
+    """
+    type_ = g.type(value)
+    if what == "an axis" or type_.dtype.kind not in "iu" or is_symbolic(type_.shape) or type_.size != 1:
+        raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+    if type_.dtype not in (np.int32, np.int64):
+        value = g.call("aten::to", value, dtype="int64")
+    if type_.rank:
+        value = g.call("aten::reshape", value, [])
+    return g.type(g.call("tm::count_to", value)).shape[0]
+
+
+def _elements(g: Emitter, value: Any, what: str) -> list[Any]:
+    """Returns the elements of a vector whose length is static, as tensors of one element."""
+    shape = g.type(value).shape
+    if len(shape) > 1 or is_symbolic(shape) or (shape and shape[0] > MAX_ELEMENTS):
+        raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+    return [value] if not shape else [g.call("aten::slice", value, 0, i, i + 1, 1) for i in range(shape[0])]
+
+
 def static_ints(g: Emitter, value: AdapterValue, what: str = "a shape") -> list[Any]:
     """Returns ints (or Dims) from one, a sequence of them and of integer tensors, or one integer tensor."""
     if is_tensor(value):
         array = g.sizes(value)
         if array is None:
-            raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+            return [counted(g, each, what) for each in _elements(g, value, what)]
         if array.size > MAX_INTS:
             raise Refusal(f"{what} has {array.size} elements")
         return [static_int(g, item, what) for item in array.reshape(-1)]

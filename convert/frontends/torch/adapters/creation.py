@@ -201,7 +201,7 @@ def _value(g: Emitter, value: AdapterValue) -> Any:
         return value
     known = g.sizes(value)
     if known is None:
-        raise Refusal("a bound of a range is computed from the data", "make it a constant of the model")
+        return static_int(g, value, "a bound of a range")
     item = known.reshape(-1)[0]
     return item if isinstance(item, Dim) else item.item()
 

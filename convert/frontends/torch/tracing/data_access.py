@@ -17,6 +17,7 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name
 from tmconvert.frontends.torch.tracing import packed, quantized
 from tmconvert.frontends.torch.tracing.data_checks import is_in_check, is_in_message, is_in_text
+from tmconvert.frontends.torch.tracing.data_numbers import NumberRead, file_of_caller, traced_numbers
 from tmconvert.frontends.torch.tracing.sizes import TracedFloat, TracedInt
 from tmconvert.frontends.torch.tracing.source_lines import is_assertion, user_place
 
@@ -65,26 +66,34 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     """Returns the data of a tensor; it is a constant of the run only if it does not depend on an input."""
     operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
     result = recorder.run(function, *args, **kwargs)
+    name = getattr(function, "__name__", "").partition(".")[0]
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
         return result
     if is_in_check():
         recorder.tape.checks.setdefault(str(_place(recorder)))
         return result
     place = _place(recorder)
-    what = WHAT.get(
-        getattr(function, "__name__", "").partition(".")[0], "it is converted to a number or array of Python"
-    )
+    what = WHAT.get(name, "it is converted to a number or array of Python")
+    numbers = traced_numbers(recorder, name, operands[0])
+    if numbers is not None:
+        recorder.data_numbers.append(NumberRead(numbers, place, what, file_of_caller()))
+        return numbers
     if not recorder.freeze_control_flow:
-        raise UnsupportedError(
-            "TM2011",
-            f"the module reads the data of a tensor that depends on its input: {what}",
-            source=place,
-            excerpt=linecache.getline(place.file, place.line or 0).strip(),
-            notes=[("help", INSTEAD)],
-        )
+        raise reads_data(place, what)
     shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
     recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
     return result
+
+
+def reads_data(place: Source, what: str) -> UnsupportedError:
+    """Returns the error for code that makes a number of a tensor, which a file would have as a constant."""
+    return UnsupportedError(
+        "TM2011",
+        f"the module reads the data of a tensor that depends on its input: {what}",
+        source=place,
+        excerpt=linecache.getline(place.file, place.line or 0).strip(),
+        notes=[("help", INSTEAD)],
+    )
 
 
 def _place(recorder: Recorder) -> Source:

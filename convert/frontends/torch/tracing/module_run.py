@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from tmconvert.frontends.torch.tracing.assemble import assemble
 from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
 from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
 from tmconvert.frontends.torch.tracing.branches import calls_of_functions
+from tmconvert.frontends.torch.tracing.data_access import reads_data
+from tmconvert.frontends.torch.tracing.data_numbers import IntTaken, TracedIntType
 from tmconvert.frontends.torch.tracing.gradients import calls_of_autograd
 from tmconvert.frontends.torch.tracing.leaf_calls import (
     calls_of_leaves,
@@ -86,8 +88,10 @@ class ModuleRun:
         answers: Answers,
         follows_gradients: bool = False,
         replay: Outcomes | None = None,
+        int_files: Sequence[str] = (),
     ) -> None:
         self.module = module
+        self.int_files = int_files
         self.answers = answers
         self.is_module = isinstance(module, torch.nn.Module)
         self.class_name = class_name_of(module)
@@ -126,12 +130,29 @@ class ModuleRun:
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result, opener("returns"))
                     self.top.result = map_leaves(recorder.value_of, result)
+                self._check_numbers()
                 returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
                 for leaf in returned:
                     _check_real(leaf, "returns")
                 self.outputs = tuple(map(_copied, returned))
             finally:
                 recorder.guard.restore()
+
+    def _replaced(self) -> dict[str, dict[str, Any]]:
+        return {name: {"int": TracedIntType} for name in self.int_files}
+
+    def _check_numbers(self) -> None:
+        """Raises UnsupportedError TM2011 for numbers of tensors that no call uses: Python counted with them.
+
+        They may be lost by ``int``, for which the run starts again.
+        """
+        used = self.recorder.used_numbers
+        for each in self.recorder.data_numbers:
+            if any(id(number.origin[1]) in used for number in leaves(each.numbers)):
+                continue
+            if each.file is not None and each.file not in self.int_files:
+                raise IntTaken(each.file)
+            raise reads_data(each.place, each.what)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -142,7 +163,7 @@ class ModuleRun:
             stack.enter_context(calls_of_leaves(recorder, self.held))
             for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once, calls_of_autograd):
                 stack.enter_context(watch(recorder))
-            stack.enter_context(sizes_of_builtins(self.module))
+            stack.enter_context(sizes_of_builtins(self.module, self._replaced()))
             stack.enter_context(observers_at_rest(self.module))
             stack.enter_context(recorder)
             yield

@@ -51,6 +51,11 @@ CONSTANTS = frozenset(_CONSTANTS.split())
 _OPEN = """nonzero argwhere masked_select unique unique_consecutive _unique2 unique_dim bincount
     torchvision::nms torchvision.ops.boxes.batched_nms"""
 OPEN = frozenset(_OPEN.split())
+# functions whose arguments of one integer are sizes
+_SIZED = """arange zeros ones empty full rand randn randint new_zeros new_ones new_empty new_full expand view
+    reshape repeat tile narrow pad unflatten"""
+SIZED = frozenset(_SIZED.split())
+INTEGERS = ("int64", "int32", "int16", "int8")
 
 
 def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
@@ -67,6 +72,10 @@ def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object]) -> 
         return values[0].depends and (*args[1:2], *kwargs.values()) in ((), (-1,))
     if own == "tensor_split":
         return any(value.depends for value in values[1:])
+    if own in SIZED and any(
+        value.depends and value.dtype in INTEGERS and value.shape == () for value in values
+    ):
+        return True
     if own == "repeat_interleave":
         repeats = kwargs.get("repeats", (*args, None)[min(len(args), 2) - 1])
         return isinstance(repeats, Value) and repeats.depends

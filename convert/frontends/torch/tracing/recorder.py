@@ -13,6 +13,7 @@ from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
 from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, memory_of
+from tmconvert.frontends.torch.tracing.data_numbers import NumberRead
 from tmconvert.frontends.torch.tracing.inner_ops import Inside
 from tmconvert.frontends.torch.tracing.plain import plain_constant
 from tmconvert.frontends.torch.tracing.python_functions import FunctionCopies
@@ -79,6 +80,8 @@ class Recorder(TorchFunctionMode):
         self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
+        self.data_numbers: list[NumberRead] = []
+        self.used_numbers: set[int] = set()  # identities of the Values whose sizes calls use
         self.has_open_sizes = False  # whether the shape of a tensor depends on data
         self.failure: TmconvertError | None = None
         self.is_batched = False  # a function that torch.vmap made runs: only its ATen ops are of interest
@@ -347,11 +350,14 @@ class Recorder(TorchFunctionMode):
         """Returns a Value of the current scope for a size; its computation is put on the tape."""
         kind, *operands = number.origin
         name, is_method = computation(kind)
-        if not is_method:
+        if is_method:
+            self.used_numbers.add(id(operands[0]))
+        else:
             operands = [self.value_of(operand) for operand in operands]
         key = (self.scope, kind, *operands)
         if key not in self._numbers:
-            value = Value(self.scope, f"{kind}_out")
+            is_open = any(isinstance(each, Value) and each.is_open for each in operands)
+            value = Value(self.scope, f"{kind}_out", is_open=is_open)
             self.scope.items.append(Record(name, is_method, tuple(operands), {}, value, user_place()))
             self._numbers[key] = value
         return self._numbers[key]

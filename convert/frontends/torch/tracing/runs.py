@@ -10,6 +10,7 @@ import torch
 
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
+from tmconvert.frontends.torch.tracing.data_numbers import IntTaken
 from tmconvert.frontends.torch.tracing.gradients import GradientTaken, is_close
 from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery, called
@@ -35,6 +36,7 @@ class Runs:
     ) -> None:
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
+        self.int_files: dict[str, None] = {}  # modules whose code converts tensors by ``int``
         self.answers = [Answers(True, False), Answers(False, False)]
         if symbols:
             self.answers.insert(0, Answers(True, True))
@@ -52,11 +54,15 @@ class Runs:
         self, others: Mapping[str, torch.Tensor], replay: Outcomes | None, follow_sizes: bool
     ) -> ModuleRun:
         replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
-        options = {"follow_sizes": follow_sizes, "answers": self.answers[0], "replay": replay}
-        try:
-            return self.once(*self.clone(replaced), **options)
-        except GradientTaken:
-            return self.once(*self.clone(replaced), **options, follows_gradients=True)
+        options: dict[str, Any] = {"follow_sizes": follow_sizes, "answers": self.answers[0], "replay": replay}
+        while True:
+            options["int_files"] = tuple(self.int_files)
+            try:
+                return self.once(*self.clone(replaced), **options)
+            except GradientTaken:
+                options["follows_gradients"] = True
+            except IntTaken as taken:
+                self.int_files[taken.file] = None
 
     def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> ModuleRun:
         """Runs the module on other data."""

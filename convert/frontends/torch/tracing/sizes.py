@@ -13,7 +13,7 @@ import builtins
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -217,9 +217,9 @@ REPLACED = {"min": _choice("min"), "max": _choice("max"), "len": _length}
 
 
 @contextmanager
-def sizes_of_builtins(module: object) -> Iterator[None]:
+def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
     """Makes ``len``, ``min`` and ``max`` return traced sizes in the packages of the module's classes and
-    torchvision.
+    torchvision; ``replaced`` are further names to replace, by module.
 
     Modules that torch imports during the run keep Python's own functions.
     """
@@ -234,6 +234,10 @@ def sizes_of_builtins(module: object) -> Iterator[None]:
     given = [(file, name) for file in files for name in REPLACED if name not in file]
     for file, name in given:
         file[name] = REPLACED[name]
+    for owner, names in replaced.items():
+        for name, value in names.items():
+            vars(sys.modules[owner])[name] = value
+            given.append((vars(sys.modules[owner]), name))
     try:
         yield
     finally:

@@ -253,7 +253,7 @@ def decided_by_data(tape: Tape, rerun: Callable[[Callable[[torch.Tensor], torch.
     ``rerun`` runs the module on inputs of other data. A comparison with another outcome is not a failure: it
     is recorded on the tape, and reported.
     """
-    for other in (_negated, _halved):
+    for other in (_negated, _halved, _raised, _lowered):
         try:
             second = rerun(other)
         except (Exception, SystemExit):  # data that the module does not take says nothing
@@ -268,6 +268,15 @@ def _negated(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dtype == torch.bool:
         return ~tensor
     return -tensor if tensor.is_floating_point() else tensor.flip(list(range(tensor.dim())))
+
+
+def _raised(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor + 1
+
+
+def _lowered(tensor: torch.Tensor) -> torch.Tensor:
+    is_integer = not (tensor.is_floating_point() or tensor.dtype == torch.bool)
+    return torch.where(tensor > 1, tensor - 1, tensor) if is_integer else tensor
 
 
 def _halved(tensor: torch.Tensor) -> torch.Tensor:
