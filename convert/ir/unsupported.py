@@ -12,8 +12,8 @@ from tmconvert.ir.text import describe
 
 # of messages with the names of such sizes
 FOUND = (
-    "found_1, found_2, ... are sizes that only the data tells, such as the number of true elements of a mask or "
-    "the value of lengths.max(), in the order in which the model computes them"
+    "found_1, found_2, ... are sizes that only the data tells, such as the number of true elements of a mask "
+    "or the value of lengths.max(), in the order in which the model computes them"
 )
 MANY = 4  # ops with one remedy that share a line of a message
 
