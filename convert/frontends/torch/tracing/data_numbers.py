@@ -12,6 +12,7 @@ import builtins
 import linecache
 import sys
 from functools import cache
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -112,7 +113,7 @@ class TracedIntType(builtins.int, metaclass=_CalledInt):
 
 def file_of_caller() -> str | None:
     """Returns the name of the module whose code calls ``int``, if it does nothing else with the name."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "torch",
         "tmconvert",

@@ -234,8 +234,8 @@ def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]])
     given = [(file, name) for file in files for name in REPLACED if name not in file]
     for file, name in given:
         file[name] = REPLACED[name]
-    for owner, names in replaced.items():
-        for name, value in names.items():
+    for owner, values in replaced.items():
+        for name, value in values.items():
             vars(sys.modules[owner])[name] = value
             given.append((vars(sys.modules[owner]), name))
     try:
