@@ -1,6 +1,6 @@
 """Our export compared with torch.onnx.export(dynamo=True) on the same models in one run.
 
-    python benchmarks/beside_dynamo.py                              all models of torch_models_*.py
+    python benchmarks/beside_dynamo.py                   all of torch_models_*.py and torch_flows_*.py
     python benchmarks/beside_dynamo.py --only timm 'small/r*' --save rows.jsonl
     python benchmarks/beside_dynamo.py --show rows.jsonl            the summary of saved rows, without a run
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fnmatch
+import importlib
 import io
 import json
 import math
@@ -37,10 +38,16 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 from torch_exporters import forget_peak, resident
-from torch_models import Example, alive, models, other, tensors
+from torch_flow import Flow
+from torch_flow_runs import plain
+from torch_flows import SLOW_IMPORTS, flows
+from torch_models import Example, alive, models, tensors
+from torch_models import other as shuffled
+from torchvision_ops import declare
 
 import tmconvert
-from tmconvert.verification.compare import check
+from tmconvert.errors import TmconvertError
+from tmconvert.verification.compare import compare, refuse_wrong
 
 EXPORTERS = ("tmconvert", "dynamo")
 Rows = dict[str, dict[str, dict[str, Any]]]
@@ -50,39 +57,39 @@ LIMITS = {"cpu": 0.1, "nodes": 1.0, "memory": 1.0, "bytes": 1.0, "latency": 1.0}
 MOST_ONLY_DYNAMO = 3
 
 
-def export_tmconvert(example: Example, path: Path, opset: int) -> None:
+def export_tmconvert(flow: Flow, example: Example, path: Path, opset: int) -> None:
     module, args, kwargs = example
-    traced = tmconvert.trace(module, *args, **kwargs)
+    traced = tmconvert.trace(module, *args, **kwargs, freeze_control_flow=flow.freeze)
     tmconvert.to_onnx(traced, path, opset=opset, verify=False)
 
 
-def export_dynamo(example: Example, path: Path, opset: int) -> None:
+def export_dynamo(flow: Flow, example: Example, path: Path, opset: int) -> None:
     module, args, kwargs = example
     torch.onnx.export(
         *(module, args, str(path)), kwargs=kwargs, opset_version=opset, dynamo=True, verbose=False
     )
 
 
-EXPORTS: dict[str, Callable[[Example, Path, int], None]] = {
+EXPORTS: dict[str, Callable[[Flow, Example, Path, int], None]] = {
     "tmconvert": export_tmconvert,
     "dynamo": export_dynamo,
 }
 
 
-def measured(make: Callable[[], Example], exporter: str, opset: int) -> Json:
+def measured(flow: Flow, exporter: str, opset: int) -> Json:
     """One export and two runs in this process."""
     torch.manual_seed(0)
-    example = alive(make())
+    example = alive(flow())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         forget_peak()
         before, start = resident("VmRSS"), time.process_time()
-        EXPORTS[exporter](example, path, opset)
+        EXPORTS[exporter](flow, example, path, opset)
         row: Json = {"cpu": time.process_time() - start, "memory": (resident("VmHWM") - before) / 1024}
         row["bytes"] = sum(each.stat().st_size for each in Path(folder).iterdir())
         row["operators"] = _operators(path)
         row["nodes"] = sum(row["operators"].values())
-        _compare(row, example, path)
+        _compare(row, flow, example, path)
     return row
 
 
@@ -103,23 +110,25 @@ def _operators(path: Path) -> dict[str, int]:
     return dict(found)
 
 
-def _compare(row: Json, example: Example, path: Path) -> None:
+def _compare(row: Json, flow: Flow, example: Example, path: Path) -> None:
     """Runs the file on two inputs; sets ``state`` and ``latency``."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names, (module, args, kwargs) = [node.name for node in session.get_inputs()], example
+    input_names, (module, args, kwargs) = [node.name for node in session.get_inputs()], example
     row["state"] = "right"
-    for given in ((args, kwargs), tree_map(other, (args, kwargs))):
+    for given in ((args, kwargs), tree_map(flow.other or shuffled, (args, kwargs))):
         with torch.no_grad():
             wanted = tensors(module(*given[0], **given[1]))
-        feeds = dict(zip(names, tensors(given), strict=True))
+        feeds = dict(zip(input_names, tensors(given), strict=True))
         found = session.run(None, feeds)
+        names = [f"output {number}" for number in range(len(wanted))]
+        errors = compare(found, [plain(each) for each in wanted], names)
         try:
-            check(found, wanted, [f"output {number}" for number in range(len(wanted))])
-        except Exception as error:  # of the comparison
+            refuse_wrong([each._replace(tolerance=each.tolerance and flow.tolerance) for each in errors])
+        except TmconvertError as error:
             row["state"], row["note"] = "wrong", str(error)[:200]
     times = []
     for _ in range(7):
@@ -129,21 +138,21 @@ def _compare(row: Json, example: Example, path: Path) -> None:
     row["latency"] = min(times)
 
 
-def _in_child(send: Any, make: Callable[[], Example], exporter: str, opset: int) -> None:
+def _in_child(send: Any, flow: Flow, exporter: str, opset: int) -> None:
     warnings.simplefilter("ignore")
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            row = measured(make, exporter, opset)
+            row = measured(flow, exporter, opset)
     except BaseException as error:  # a benchmark of what may go wrong
         row = {"state": "error", "note": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
     send.send(row)
 
 
-def forked(make: Callable[[], Example], exporter: str, opset: int, seconds: float) -> Json:
+def forked(flow: Flow, exporter: str, opset: int, seconds: float) -> Json:
     """Measures one export in a forked process."""
     context = multiprocessing.get_context("fork")
     receive, send = context.Pipe(duplex=False)
-    child = context.Process(target=_in_child, args=(send, make, exporter, opset))
+    child = context.Process(target=_in_child, args=(send, flow, exporter, opset))
     child.start()
     send.close()
     try:
@@ -160,9 +169,10 @@ def forked(make: Callable[[], Example], exporter: str, opset: int, seconds: floa
 def warm_up(opset: int) -> None:
     """Exports a small module with each exporter, so that what they import and build once is not measured."""
     module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    example: Example = module.eval(), (torch.randn(2, 3),), {}
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         for name, export in EXPORTS.items():
-            export((module.eval(), (torch.randn(2, 3),), {}), Path(folder) / f"{name}.onnx", opset)
+            export(Flow(lambda: example), example, Path(folder) / f"{name}.onnx", opset)
 
 
 def summary(rows: Rows) -> list[str]:
@@ -234,16 +244,21 @@ def main() -> int:
     rows: Rows = {line["name"]: line["row"] for line in lines}
     if not options.show:
         torch.set_num_threads(1)
+        declare()
+        for name in SLOW_IMPORTS:  # once, not in the process of each export
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        known = {name: Flow(make) for name, make in models().items()} | flows()
         chosen = {
-            name: make
-            for name, make in models().items()
+            name: flow
+            for name, flow in known.items()
             if name not in rows
             and any(fnmatch.fnmatch(name, pattern) or pattern in name for pattern in options.only)
         }
         warnings.simplefilter("ignore")
         warm_up(options.opset)
-        for name, make in chosen.items():
-            row = {each: forked(make, each, options.opset, options.seconds) for each in EXPORTERS}
+        for name, flow in chosen.items():
+            row = {each: forked(flow, each, options.opset, options.seconds) for each in EXPORTERS}
             rows[name] = row
             print(line_of(name, row), flush=True)
             if options.save:

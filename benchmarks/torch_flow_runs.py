@@ -180,12 +180,12 @@ class FlowRun:
                 expected = tensors(module(*args, **kwargs))
             actual, nodes = run(path, tensors((args, kwargs)))
             names = [f"{number}" for number in range(len(expected))]
-            found = compare(actual, [_plain(each) for each in expected], names)
+            found = compare(actual, [plain(each) for each in expected], names)
             refuse_wrong([each._replace(tolerance=each.tolerance and self.flow.tolerance) for each in found])
         return nodes
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
+def plain(array: np.ndarray) -> np.ndarray:
     """Returns complex numbers as pairs, as files have them."""
     return np.stack([array.real, array.imag], -1) if np.iscomplexobj(array) else array
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.errors import InternalError, UsageError
+from tmconvert.ir.expr import CallFunction
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import retried, validated
@@ -165,6 +166,7 @@ class Op:
     symbolics: dict[str, dict[int, Symbolic]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     retired: dict[str, int] = field(default_factory=dict)
+    conditions: dict[str, Callable[..., bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._tensors = [argument for argument in self.args if not isinstance(argument, Attribute)]
@@ -188,6 +190,18 @@ class Op:
             return function
 
         return register if function is None else register(function)
+
+    def native_where(self, target: str) -> Callable[[Callable[..., bool]], Callable[..., bool]]:
+        """Declares for which calls the symbolics of ``target`` apply; other calls are decomposed.
+
+        ``function(**arguments)`` gets tensors as TensorNodes.
+        """
+
+        def register(function: Callable[..., bool]) -> Callable[..., bool]:
+            self.conditions[target] = function
+            return function
+
+        return register
 
     def onnx(self, since: int) -> Callable[[Symbolic], Symbolic]:
         return self.symbolic("onnx", since)
@@ -382,7 +396,12 @@ class Op:
             return None
         return self.decomposed_from.get(target, 0)
 
-    def is_decomposed(self, target: str, version: int) -> bool:
-        """Whether this op is decomposed for ``target`` at ``version``."""
-        since = self.decomposed_since(target)
-        return since is not None and since <= version and self.lookup(target, version) is None
+    def is_decomposed(self, target: str, version: int, call: CallFunction | None = None) -> bool:
+        """Whether this op, or this ``call`` of it, is decomposed for ``target`` at ``version``."""
+        since, condition = self.decomposed_since(target), self.conditions.get(target)
+        if since is None or since > version:
+            return False
+        if self.lookup(target, version) is None:
+            return True
+        is_excluded = condition is not None and call is not None
+        return is_excluded and not condition(**self.by_name(call.args, call.kwargs))

@@ -53,7 +53,7 @@ class Decompose:
         if not isinstance(expr, CallFunction):
             return False
         op = self.catalogue.get(expr.function)
-        return op is not None and op.is_decomposed(self.target, self.version)
+        return op is not None and op.is_decomposed(self.target, self.version, expr)
 
     def _replace(self, graph: InternalGraph, call: CallFunction) -> None:
         op = self.catalogue[call.function]

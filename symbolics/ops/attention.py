@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.expr import Constant
+from tmconvert.ir.node import TensorNode
+from tmconvert.ir.symbolic.clamps import may_be_empty
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.indices import numbers
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, number
 
 Array = np.ndarray
+LOWEST = np.finfo(np.float32).min / 2  # below it is what stands for -inf in masks
 
 
 def _result(
@@ -92,6 +96,50 @@ def scaled_dot_product_attention_ref(
     weights = np.exp(scores - highest)
     weights = np.where(highest == -np.inf, 0, weights / weights.sum(-1, keepdims=True)).astype(wide)
     return (weights @ value).astype(dtype)
+
+
+# ---- one operator, from opset 23 on
+
+
+@attention.native_where("onnx")
+def is_expressed_by_attention(
+    query: TensorNode, key: TensorNode, value: TensorNode, attn_mask: TensorNode | None, **options: Any
+) -> bool:
+    """Whether ONNX Runtime computes a call by Attention as PyTorch does.
+
+    Its kernels take four axes without broadcasting between query, key and value, and no empty ones; in
+    float16 they sum in float16. A query whose mask has only the lowest number returns zeros there, but the
+    mean of the values in PyTorch, so that masks of floats are decomposed unless they are known.
+    """
+    shapes = [node.type.shape for node in (query, key, value)]
+    if any(len(shape) != 4 for shape in shapes) or query.type.dtype == np.float16:
+        return False
+    if any(extent == 0 or may_be_empty(extent) for shape in shapes for extent in shape):
+        return False
+    (batch, heads, *_), (key_batch, key_heads, *_), (value_batch, value_heads, *_) = shapes
+    if not batch == key_batch == value_batch or key_heads != value_heads:
+        return False
+    if heads != key_heads and not options["enable_gqa"]:
+        return False
+    if options["scale"] is not None and options["scale"] <= 0:  # of which Attention takes the root
+        return False
+    if attn_mask is None or attn_mask.type.rank < 2:
+        return attn_mask is None
+    known = attn_mask.expr.value if isinstance(attn_mask.expr, Constant) else None
+    return attn_mask.type.dtype == bool or (known is not None and bool(np.any(known > LOWEST, -1).all()))
+
+
+@attention.onnx(since=23)
+def scaled_dot_product_attention_onnx23(
+    g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+):
+    """Below opset 25 ONNX Runtime does not broadcast the queries and keys of a mask."""
+    if attn_mask is not None and g.graph.version < 25:
+        shape = (*attn_mask.shape[:-2], query.shape[-2], key.shape[-2])
+        if attn_mask.shape != shape:
+            attn_mask = g.op("Expand", attn_mask, g.ints(shape), shape=shape)
+    options = {"scale": None if scale is None else float(scale), "is_causal": int(is_causal) or None}
+    return g.op("Attention", query, key, value, attn_mask, **options)
 
 
 @attention.decompose

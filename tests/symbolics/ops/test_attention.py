@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.symbolics.ops.harness import Const, assert_op_matches, normal, op_graph
+from tests.symbolics.ops.harness import Const, assert_op_matches, normal, op_graph, prepared
 from tmconvert.passes.decompose import Decompose
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import lower
 
 ATTENTION = "aten::scaled_dot_product_attention"
 SEES = np.array([[True, False], [False, False], [True, True]])
@@ -32,3 +33,59 @@ def test_nothing_is_added_where_each_query_is_known_to_see_something() -> None:
     graph = op_graph(ATTENTION, [QUERY, KEY, KEY, Const(np.zeros((3, 2), np.float32))], {})
     Decompose(catalogue(), "onnx", 17).run(graph)
     assert "where" not in graph.to_text()
+
+
+# ---- Attention, from opset 23 on
+
+HEADS = normal(0, 2, 4, 3, 8), normal(1, 2, 4, 5, 8), normal(2, 2, 4, 5, 6)
+PADDED = np.array([[True] * 5, [True, True, False, False, False]])[:, None, None]
+NEAR = np.tri(3, 5) > 0
+
+
+def operators(args: list[object], attributes: dict[str, object], opset: int) -> list[str]:
+    graph = prepared("onnx", opset, ATTENTION, args, attributes)
+    return [each.type for each in lower(graph, catalogue(), "onnx", opset).graph.operators]
+
+
+@pytest.mark.parametrize("opset", [23, 24, 25])
+@pytest.mark.parametrize(
+    ("args", "attributes"),
+    [
+        ([*HEADS, None], {}),
+        ([*HEADS, None], {"is_causal": True}),
+        ([*HEADS, None], {"scale": 0.5}),
+        ([*HEADS, PADDED], {}),
+        ([*HEADS, NEAR], {}),
+        ([*HEADS, np.array([[True] * 5, [False] * 5, [True] * 5])], {}),
+        ([*HEADS, Const(normal(3, 3, 5))], {}),
+        ([HEADS[0], HEADS[1][:, :2], HEADS[2][:, :2], None], {"enable_gqa": True}),
+    ],
+    ids=["plain", "causal", "scale", "padding", "bool", "blind", "float", "gqa"],
+)
+def test_one_operator_from_opset_23_on(args: list[object], attributes: dict[str, object], opset: int) -> None:
+    found = operators(args, attributes, opset)
+    assert set(found) <= {"Attention", "Expand"} and found.count("Attention") == 1
+    assert "Attention" not in operators(args, attributes, 22)
+    assert_op_matches(ATTENTION, args, attributes, targets=["onnx"], opsets=[opset])
+
+
+HIDDEN = np.where(PADDED, 0, np.finfo(np.float32).min).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("args", "attributes"),
+    [
+        ([*(each[:, 0] for each in HEADS), None], {}),
+        ([HEADS[0], HEADS[1][:1], HEADS[2][:1], None], {}),
+        ([*HEADS, HIDDEN], {}),
+        ([*HEADS, Const(np.full((3, 5), np.finfo(np.float32).min, np.float32))], {}),
+        ([*HEADS, None], {"scale": -0.5}),
+        ([*(each.astype(np.float16) for each in HEADS), None], {}),
+    ],
+    ids=["three-axes", "broadcast", "float-mask", "lowest-mask", "negative-scale", "float16"],
+)
+def test_what_the_operator_of_the_runtime_computes_otherwise_is_decomposed(
+    args: list[object], attributes: dict[str, object]
+) -> None:
+    assert "Attention" not in operators(args, attributes, 23)
+    assert_op_matches(ATTENTION, args, attributes, targets=["onnx"], opsets=[23])
