@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 
 # Releases before it have no kernel of Cos for float64 (Python 3.10 has none of the later ones), none of
-# DeformConv, give NaN for a query of Attention that sees nothing, and load the int8 models that later ones do not.
+# DeformConv, NaN for a query of Attention that sees nothing, and load the int8 models that later ones do not.
 FULL_RUNTIME = (1, 24)
 NEED_FULL_RUNTIME = (
     "torchvision::deform_conv2d",
