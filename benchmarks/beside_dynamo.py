@@ -248,7 +248,8 @@ def main() -> int:
         for name in SLOW_IMPORTS:  # once, not in the process of each export
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-        known = {name: Flow(make) for name, make in models().items()} | flows()
+        known = {name: Flow(make) for name, make in models().items()}
+        known |= {f"flows/{name}": flow for name, flow in flows().items()}
         chosen = {
             name: flow
             for name, flow in known.items()

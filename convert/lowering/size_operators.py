@@ -41,6 +41,7 @@ class SizeOperators(ABC):
         self.places: dict[str, tuple[Value, int, int]] = {}  # tensor, axis, and how much more its extent is
         self.shapes: dict[int, Value] = {}
         self.known: dict[Dim, Value] = {}
+        self.vectors: dict[Any, Value] = {}  # of a size as a scalar, or of several
 
     @abstractmethod
     def constant_sizes(
@@ -95,9 +96,17 @@ class SizeOperators(ABC):
         return result
 
     def _computed(self, sizes: Any) -> Value:
-        if isinstance(sizes, Dim):
-            nothing = self.g.const(np.zeros(0, self.g.index_dtype))
-            return self.op("Reshape", self.size(sizes), nothing, shape=())
+        """Returns the value of a size, or of several; equal ones are written once."""
+        key = sizes if isinstance(sizes, Dim) else tuple(sizes)
+        if key not in self.vectors:
+            self.vectors[key] = self._scalar(key) if isinstance(key, Dim) else self._joined(key)
+        return self.vectors[key]
+
+    def _scalar(self, size: Dim) -> Value:
+        nothing = self.g.const(np.zeros(0, self.g.index_dtype))
+        return self.op("Reshape", self.size(size), nothing, shape=())
+
+    def _joined(self, sizes: Sequence[Size]) -> Value:
         parts: list[Any] = []
         for size in sizes:  # neighbouring numbers are one constant
             if isinstance(size, Dim):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
@@ -60,7 +61,13 @@ def expand_ref(x: Array, size: list[int]) -> Array:
 
 @expand.onnx(since=8)
 def expand_onnx8(g, x, size):
-    return g.op("Expand", x, g.ints(g.result_types[0].shape))
+    """An extent of 1 keeps that of ``x``, so that an open size is computed only where it is repeated."""
+    shape = g.result_types[0].shape
+    aligned = (*[1] * (len(shape) - len(x.shape)), *x.shape)
+    kept = [
+        1 if isinstance(new, Dim) and old == new else new for old, new in zip(aligned, shape, strict=True)
+    ]
+    return g.op("Expand", x, g.ints(kept))
 
 
 @expand.onnx(since=6)  # the numbers of copies became one input

@@ -27,9 +27,12 @@ from tmconvert.passes.rewriting import PassRecord
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.target_names import TARGETS
+from tmconvert.targets.onnx.combine_slices import CombineSlices
+from tmconvert.targets.onnx.divide_by_roots import DivideByRoots
+from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
-from tmconvert.targets.registry import passes_for
+from tmconvert.targets.registry import passes_for, target_named
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
 from tmconvert.targets.tflite.passes.fold_channel_shuffles import FoldChannelShuffles
@@ -42,7 +45,9 @@ GOLDEN = Path(__file__).parent / "golden"
 PASSES: dict[str, Any] = {
     "align_ranks": lambda: AlignRanks(catalogue()),
     "assign_layout": lambda: AssignLayout(catalogue(), "nhwc"),
+    "combine_slices": lambda: CombineSlices(catalogue()),
     "decompose": lambda: Decompose(catalogue(), "caffe", 0),
+    "divide_by_roots": lambda: DivideByRoots(catalogue()),
     "drop_identities": DropIdentities,
     "eliminate_common_subexpressions": lambda: EliminateCommonSubexpressions(catalogue()),
     "eliminate_dead_code": EliminateDeadCode,
@@ -51,6 +56,7 @@ PASSES: dict[str, Any] = {
     "fold_scale_bias": lambda: FoldScaleBias(catalogue()),
     "fold_transposes": lambda: FoldTransposes(catalogue()),
     "fuse_conv_bn": FuseConvBn,
+    "fuse_rms_norm": lambda: FuseRmsNorm(catalogue()),
     "fuse_views": lambda: FuseViews(catalogue()),
     "group_statistics": lambda: GroupStatistics(catalogue(), TFLITE_RUNTIME),
     "group_statistics--older_runtime": lambda: GroupStatistics(catalogue(), 5),
@@ -61,6 +67,7 @@ PASSES: dict[str, Any] = {
     "select_decomposition": SelectDecomposition,
     "sink_reshapes": lambda: SinkReshapes(catalogue()),
 }
+NEWEST_OPSET = target_named("onnx").newer_versions(17)[-1]
 CASES = sorted(path.name.removesuffix(".before.ir") for path in GOLDEN.glob("*.before.ir"))
 
 
@@ -71,6 +78,7 @@ def test_every_pass_has_a_case() -> None:
     assert all(PASSES[name]().name == name.partition("--")[0] for name in PASSES)
     integers = Integers(reduce_range=True)
     options = [TargetOptions(target, 17, integers=integers) for target in TARGETS]
+    options.append(TargetOptions("onnx", NEWEST_OPSET))
     assert {step.name for each in options for step in passes_for(each, catalogue())} == names
 
 

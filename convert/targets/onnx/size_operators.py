@@ -29,6 +29,9 @@ class OnnxSizeOperators(SizeOperators):
         duplicate = OnnxSizeOperators(g)
         duplicate.shapes = dict(self.shapes)
         duplicate.known = {size: value for size, value in self.known.items() if not data_symbols(size)}
+        duplicate.vectors = {
+            sizes: value for sizes, value in self.vectors.items() if not data_symbols([sizes])
+        }
         duplicate.places = {
             name: (value, axis, more)
             for name, (value, axis, more) in self.places.items()

@@ -19,7 +19,10 @@ from tmconvert.passes.initial import final_passes, float_types, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
+from tmconvert.targets.onnx.combine_slices import CombineSlices
+from tmconvert.targets.onnx.divide_by_roots import DivideByRoots
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
+from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
 from tmconvert.targets.onnx.integer_types import lowest_opset
 from tmconvert.targets.onnx.operators import SPECS
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     from tmconvert.lowering.builder import Builder
     from tmconvert.targets.written_model import WrittenModel
     from tmconvert.verification.runtime import Runtime
+
+
+_RMS_NORM_SINCE = 23  # the opset that has RMSNormalization
 
 
 class OnnxTarget(Target):
@@ -112,6 +118,9 @@ class OnnxTarget(Target):
             DropIdentities(),
             EliminateCommonSubexpressions(catalogue),
             FoldScaleBias(catalogue, roots=False),
+            DivideByRoots(catalogue),
+            *([CombineSlices(catalogue)] if integers is None else []),  # there are integer kernels of Slice
+            *([FuseRmsNorm(catalogue)] if options.version >= _RMS_NORM_SINCE else []),
             *final_passes(catalogue),
             *reduce,
         ]
