@@ -403,5 +403,6 @@ class Op:
             return False
         if self.lookup(target, version) is None:
             return True
-        is_excluded = condition is not None and call is not None
-        return is_excluded and not condition(**self.by_name(call.args, call.kwargs))
+        if condition is None or call is None:
+            return False
+        return not condition(**self.by_name(call.args, call.kwargs))
