@@ -37,6 +37,15 @@ NAMED = {
     "convert/passes/matching.py": {"tm::view": "passes compose views by their attributes"},
     "convert/passes/propagate_qparams.py": {"tm::requantize": "the pattern that the pass folds"},
     "convert/passes/select_decomposition.py": {"tm::in_steps": "the pattern that the pass resolves"},
+    "convert/targets/onnx/combine_slices.py": {"aten::slice": "slices of an axis become one split"},
+    "convert/targets/onnx/divide_by_roots.py": {
+        "aten::sqrt": "x * (1 / sqrt(y)) becomes x / sqrt(y)",
+        "aten::reciprocal": "x * (1 / sqrt(y)) becomes x / sqrt(y)",
+    },
+    "convert/targets/onnx/fuse_rms_norm.py": {
+        f"aten::{name}": "a step of the pattern that the pass fuses"
+        for name in ("mean", "pow", "sqrt", "square")
+    },
     "convert/targets/tflite/passes/assign_layout.py": {"tm::relayout": "what the pass itself has inserted"},
     "convert/targets/tflite/passes/fold_transposes.py": {"aten::matmul": "becomes tm::matmul_nt"},
     "convert/targets/tflite/passes/group_statistics.py": {
