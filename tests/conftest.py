@@ -17,9 +17,16 @@ import pytest
 
 ROOT = Path(__file__).parent
 OF_OPS = ("symbolics", "test_catalogue.py")
-EACH = 15
-# of tests whose cases take seconds
-EACH_OF = {"test_every_element_type_is_right_or_refused": 60}
+EACH = 25
+# of tests whose cases take long
+EACH_OF = {
+    "test_every_element_type_is_right_or_refused": 60,
+    "test_rule": 60,  # of the catalogue
+    "test_containers_convert_to_the_same_files": 60,
+    "test_right_or_refused": 60,  # ops in Caffe
+    "test_clean_or_refused": 60,
+    "test_images_of_any_size": 60,
+}
 # Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

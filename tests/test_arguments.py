@@ -260,6 +260,7 @@ def to_onnx(model: TracedModule, **others: Any) -> None:
     tmconvert.to_onnx(model, "o.onnx", verify=False, **others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NESTED)
 def test_wrong_values_inside_of_arguments(name: str, model: TracedModule, folder: Path) -> None:
     assert model.graph is not None and str(model.graph.inputs[1].expr.name) == INPUT
@@ -432,6 +433,7 @@ for call in (
 """
 
 
+@pytest.mark.slow
 def test_without_a_working_folder() -> None:
     program = REMOVED.format(model=str(MODEL))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

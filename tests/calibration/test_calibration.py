@@ -52,6 +52,7 @@ def in_onnxruntime(path: Path, images: np.ndarray) -> np.ndarray:
 # ---- what comes out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "least"),
     [
@@ -83,6 +84,7 @@ def test_saved_and_written_as_tflite(images: np.ndarray, tmp_path: Path) -> None
     assert made.parameter_count() <= report.parameters < 1.02 * made.parameter_count()  # it has tables, too
 
 
+@pytest.mark.slow
 def test_averages_with_a_grid_of_their_own_are_rounded_once(images: np.ndarray, tmp_path: Path) -> None:
     made = tmconvert.calibrate(DIGITS, {"x": images[:8]})
     report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True)
@@ -98,6 +100,7 @@ def test_without_bias_correction_the_float_model_is_exact(
     np.testing.assert_allclose(in_onnxruntime(tmp_path / "m.onnx", images[50:60]), float_outputs, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_corrected_biases_do_not_depend_on_the_kernels_of_blas(tmp_path: Path) -> None:
     """NumPy's BLAS takes them by the processor, and each adds in an order of its own."""
     call = (
@@ -161,6 +164,7 @@ def noise(made: tmconvert.TracedModule, images: np.ndarray, wanted: np.ndarray, 
     return float(10 * np.log10(np.mean((np.concatenate(found) - wanted) ** 2) / np.mean(wanted**2)))
 
 
+@pytest.mark.slow
 def test_more_bits_cost_nothing(images: np.ndarray, float_outputs: np.ndarray, tmp_path: Path) -> None:
     """What a layer in int8 takes of one in int16 has the scale that was measured, not that of int16."""
     held, fed = images[50:60], {"x": images[:50]}
@@ -175,6 +179,7 @@ def test_more_bits_cost_nothing(images: np.ndarray, float_outputs: np.ndarray, t
 # ---- the command
 
 
+@pytest.mark.slow
 def test_the_command_tells_what_it_did(images: np.ndarray, tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=images[:4])
     outcome = run("calibrate", DIGITS, "-d", tmp_path / "d.npz", "-o", tmp_path / "q.tm", "--json")

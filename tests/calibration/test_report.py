@@ -148,6 +148,7 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
     assert "a<b>" not in text
 
 
+@pytest.mark.slow
 def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:

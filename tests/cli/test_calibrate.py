@@ -50,6 +50,7 @@ def test_in_one_go_as_in_two_steps(target: str, options: tuple[str, ...], data: 
     assert run("verify", DIGITS, one, "--calibration", data).status == 0
 
 
+@pytest.mark.slow
 def test_verification_needs_the_data_or_the_scales(data: Path, tmp_path: Path) -> None:
     file, cut = tmp_path / "m.tflite", ("--outputs", "depthwise_out", "--rename", "x=image")
     assert run("tflite", DIGITS, file, "--quantized", "--calibration", data, *cut).status == 0

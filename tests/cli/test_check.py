@@ -178,6 +178,7 @@ def test_wrong_usage(args: list[str], said: str) -> None:
     assert said in outcome.stderr
 
 
+@pytest.mark.slow
 def test_limits_of_a_caffe_dialect() -> None:
     outcome = run("check", "mobilenet_v2.tm", "--target", "caffe", "--dialect", "ascend")
     assert (outcome.status, outcome.stdout) == (0, "ok: every op can be converted\n")

@@ -56,6 +56,7 @@ def test_lines_for_tflite(folder: Path) -> None:
     assert re.fullmatch(r"o\.tflite  \(TFLite 2\.\d+, \d+ operators?, 224 parameters\)\n", outcome.stdout)
 
 
+@pytest.mark.slow
 def test_a_caffe_net_beyond_the_limits_of_its_dialect(folder: Path) -> None:
     outcome = run("caffe", model("vit_tiny"), "net.prototxt", "--dialect", "nnie")
     assert (outcome.status, outcome.stdout, names(folder)) == (1, "", [])

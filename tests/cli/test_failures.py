@@ -168,6 +168,7 @@ def ended(script: str, number: int, *args: str | Path, **env: str) -> subprocess
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("script", [ENDED, IMPORTING], ids=["writing", "importing"])
 def test_a_signal_leaves_nothing(script: str, number: signal.Signals, folder: Path) -> None:
@@ -182,6 +183,7 @@ def test_a_signal_leaves_nothing(script: str, number: signal.Signals, folder: Pa
     assert left - {"modules", "onnx.py"} == {"o.onnx", "temporary"}
 
 
+@pytest.mark.slow
 def test_an_ignored_hangup_stays_ignored(folder: Path) -> None:
     """As under ``nohup``."""
     ignoring = f"import signal\nsignal.signal({int(signal.SIGHUP)}, signal.SIG_IGN)\n{ENDED}"
@@ -246,6 +248,7 @@ def shell(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[st
 NAME = "$'b\\xff.onnx'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "status", "said"),
     [
@@ -269,6 +272,7 @@ def test_faults_of_the_environment(line: str, status: int, said: str, folder: Pa
     assert "defect" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
 def test_a_full_disk_behind_json_is_told_once(folder: Path) -> None:
     done = shell(f"tmconvert onnx {CONV} o.onnx --no-verify --json > /dev/full", folder)

@@ -46,6 +46,7 @@ def test_every_version_is_shown(target: str) -> None:
             assert (since <= 7) or str(since) in table[each.op]
 
 
+@pytest.mark.slow
 def test_one_opset() -> None:
     for each in api.supported_ops("onnx", 7):
         line = rows("--target", "onnx", "--opset", "7", "--search", each.op)[each.op]

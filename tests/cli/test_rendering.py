@@ -92,6 +92,7 @@ def without_colour(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_an_error_on_a_terminal_has_colour() -> None:
     status, received = on_terminal("onnx", DATA / "no_such.tm", "o.onnx", width=60)
     assert status == 1
@@ -102,6 +103,7 @@ def test_an_error_on_a_terminal_has_colour() -> None:
     assert "\x1b[3" not in received
 
 
+@pytest.mark.slow
 def test_the_table_of_ops_fits_the_terminal() -> None:
     status, received = on_terminal("ops", width=90)
     assert status == 0
@@ -110,6 +112,7 @@ def test_the_table_of_ops_fits_the_terminal() -> None:
     assert any(line.split() == ["aten::relu", "native", "native", "native"] for line in lines)
 
 
+@pytest.mark.slow
 def test_progress_is_for_terminals_only(tmp_path: Path) -> None:
     out = tmp_path / "o.onnx"
     status, received = on_terminal("onnx", DATA / "resnet18.tm", out, width=250)

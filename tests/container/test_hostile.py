@@ -547,6 +547,7 @@ def test_changed_bytes_and_cuts(name: str, seed: int, tmp_path: Path) -> None:
         read_all(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_changed_documents(seed: int, tmp_path: Path) -> None:
     """Values of tm.json exchanged for others of the same document: sound JSON, any sense."""

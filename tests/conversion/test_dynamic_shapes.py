@@ -102,6 +102,7 @@ def test_sizes_that_must_come_out_even(opset: int, tmp_path: Path) -> None:
     assert_runs_at("det_yolox_focus", tmp_path, (2, 3, 64, 34), (1, 3, 50, 48))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "unit"), [("unet", 4), ("det_fpn_scale_stride", 32)])
 def test_skip_connections_make_sizes_multiples(name: str, unit: int, tmp_path: Path) -> None:
     report = converted(name, tmp_path, IMAGE)

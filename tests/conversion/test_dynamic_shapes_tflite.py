@@ -64,6 +64,7 @@ def test_images_of_any_size(name: str, tmp_path: Path) -> None:
     assert_runs_at(name, tmp_path, (1, channels, 64, 40), (3, channels, 37, 50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["unet", "det_yolox_focus", "det_fpn_scale_stride"])
 def test_sizes_that_must_be_multiples(name: str, tmp_path: Path) -> None:
     report = converted(name, tmp_path, IMAGE, io_layout="source")

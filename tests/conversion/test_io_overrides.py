@@ -66,6 +66,7 @@ def test_shapes_that_are_none(shapes: Any, message: str, tmp_path: Path) -> None
         tmconvert.to_onnx(model("resnet18"), tmp_path / "net.onnx", input_shapes=shapes)
 
 
+@pytest.mark.slow
 def test_check_and_verify_at_another_shape(tmp_path: Path) -> None:
     source = model("mobilenet_v2")
     options = ("--input-shape", "x=2,3,96,80")

@@ -51,6 +51,7 @@ getattr(tmconvert, sys.argv[1])(sys.argv[2], sys.argv[3])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["shufflenet_v2", "op_nested_reuse"])
 def test_same_bytes_under_any_hash_seed(name: str, tmp_path: Path) -> None:
     digests = set()
@@ -68,6 +69,7 @@ def test_same_bytes_under_any_hash_seed(name: str, tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", SUFFIXES)
 def test_kill_in_mid_write_leaves_no_file(target: str, tmp_path: Path) -> None:
     out = tmp_path / f"out{SUFFIXES[target]}"

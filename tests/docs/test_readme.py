@@ -29,6 +29,7 @@ def test_a_command_of_ci(word: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_first_result_takes_three_lines(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (code,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)

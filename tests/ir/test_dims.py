@@ -42,6 +42,7 @@ def _symbolic(text: str) -> Any:
     return eval(text, {"batch": batch, "height": height, "width": width})
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(expressions, sizes)
 def test_the_canonical_form_computes_the_same(text: str, values: dict[str, int]) -> None:
@@ -50,6 +51,7 @@ def test_the_canonical_form_computes_the_same(text: str, values: dict[str, int])
     assert parse_size(str(made), SYMBOLS) == made
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(expressions, sizes)
 def test_what_is_certain_is_true(text: str, values: dict[str, int]) -> None:
@@ -57,6 +59,7 @@ def test_what_is_certain_is_true(text: str, values: dict[str, int]) -> None:
     assert ((value > 0) - (value < 0)) in signs(_symbolic(text))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(expressions, expressions)
 def test_equal_expressions_hash_equal(first: str, second: str) -> None:

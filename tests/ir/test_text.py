@@ -157,6 +157,7 @@ def graphs(draw: st.DrawFn) -> InternalGraph:
     return graph
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(graphs())
 def test_any_graph_reads_back(graph: InternalGraph) -> None:

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_integer_files_read_as_many_digits() -> None:
     pytest.importorskip("ai_edge_litert")
     script = ROOT / "samples/quantize_digits.py"

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import hashlib, io
 import numpy as np
@@ -33,6 +35,7 @@ for file in (onnx, prototxt, caffemodel):
 """
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_the_hash_seed() -> None:
     printed = [
         subprocess.run(

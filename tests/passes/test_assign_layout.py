@@ -75,6 +75,7 @@ def networks(draw: st.DrawFn, size: int = 6) -> InternalGraph:
     return net.give(nodes[-1], *draw(st.lists(st.sampled_from(nodes[1:]), max_size=1)))
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from(["nhwc", "source"]))
 def test_values_stay_and_rules_hold(graph: InternalGraph, io_layout: str) -> None:
@@ -144,6 +145,7 @@ def cost(graph: InternalGraph, plan: LayoutPlan, io_nhwc: bool) -> float:
     return total
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(size=7), st.booleans())
 def test_no_plan_is_cheaper(graph: InternalGraph, io_nhwc: bool) -> None:

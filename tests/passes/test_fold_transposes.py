@@ -167,6 +167,7 @@ def networks(draw: st.DrawFn) -> InternalGraph:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_random_networks(graph: InternalGraph) -> None:

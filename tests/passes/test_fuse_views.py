@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def networks(draw: st.DrawFn) -> InternalGraph:
     return net.give(nodes[-1], *outputs)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_any_chain_computes_the_same(graph: InternalGraph) -> None:

@@ -45,6 +45,7 @@ def networks(draw: st.DrawFn) -> InternalGraph:
     return net.give(*draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=3)))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_random_networks(graph: InternalGraph) -> None:

@@ -82,6 +82,7 @@ def carried(records: list[Record], format: Format) -> list[Record]:
     return [each for each in format.placed(records) if not format.problem(each)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @given(records=networks())
 @settings(max_examples=60, deadline=None)

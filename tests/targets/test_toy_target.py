@@ -151,6 +151,7 @@ registry._registry.set_registered({name: ops[name] for name in ("aten::conv2d", 
 """
 
 
+@pytest.mark.slow
 def test_an_installed_target_has_a_command(tmp_path: Path) -> None:
     info = tmp_path / "toy_package-1.dist-info"
     info.mkdir()

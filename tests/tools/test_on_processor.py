@@ -41,6 +41,7 @@ def supports(tmp_path: Path) -> Path:
     return built
 
 
+@pytest.mark.slow
 @needs("avx2", "sse")
 @pytest.mark.parametrize(("name", "last"), [("avx2", "avx2"), ("sse", "sse4.2")])
 def test_the_mask_hides_what_the_processor_lacks(name: str, last: str, supports: Path) -> None:
@@ -51,6 +52,7 @@ def test_the_mask_hides_what_the_processor_lacks(name: str, last: str, supports:
     assert found.stdout.split() == [each for each in known if each in native]
 
 
+@pytest.mark.slow
 @needs("avx2")
 def test_a_changed_library_is_disassembled_again(supports: Path) -> None:
     cache = supports.parent / "cache"
@@ -71,6 +73,7 @@ def test_emulated_processors(supports: Path) -> None:
     assert found["nehalem"].stdout.split() == ["sse4.2"]
 
 
+@pytest.mark.slow
 @needs("haswell")
 def test_scripts_run_in_their_interpreter(tmp_path: Path) -> None:
     script = tmp_path / "script"

@@ -154,6 +154,7 @@ def doubled_tree(depth: int, inner: Any) -> Any:
     return inner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [17, 30, 60])
 def test_argument_structures_that_unfold(tmp_path: Path, depth: int) -> None:
     x, y = tensor_node("x"), tensor_node("y")
@@ -176,6 +177,7 @@ def test_a_structure_that_contains_itself(tmp_path: Path) -> None:
     assert refused(tmp_path, traced_module([expr], [y], inputs=[module_node("self"), x])).code == "TM1006"
 
 
+@pytest.mark.slow
 def test_a_graph_that_is_built_again_and_again(tmp_path: Path) -> None:
     """Many keys for one graph of many expressions."""
     nodes = [tensor_node(f"n{i}") for i in range(500)]

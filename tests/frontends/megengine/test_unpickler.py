@@ -491,6 +491,7 @@ MANY_OBJECTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY_OBJECTS)
 def test_objects_are_paid_for_by_the_size_of_the_file(name: str) -> None:
     """Each of these took 18 to 118 bytes of memory a byte of the file: 20 MB of tuples, 1 GB."""
@@ -515,6 +516,7 @@ def test_class_tables_that_count_from_zero_may_be_large() -> None:
     assert len(value) == 3_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "nest",
     [b"]" * 100_000 + b"a" * 99_999, b")" + b"\x85" * 100_000, b"}" + b"N}" * 100_000 + b"s" * 100_000],
@@ -546,6 +548,7 @@ def test_damaged_files_give_a_load_error_or_a_module(seed: int) -> None:
         assert time.process_time() - start < 2
 
 
+@pytest.mark.slow
 def test_truncated_files_are_errors() -> None:
     content = (DATA / "proto3_tiny.tm").read_bytes()
     for length in [*range(0, len(content), 151), len(content) - 1]:

@@ -101,6 +101,7 @@ SOFTMAX: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", SOFTMAX)
 def test_softmax(function: Callable[[Any], Any]) -> None:
     check(function, IMAGE[0, 0], tolerance=1e-3)

@@ -106,6 +106,7 @@ def test_layers(options: dict[str, Any]) -> None:
     check(lambda a, b: decoder(a, b), x, x.flip(1))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("norm", [None, nn.LayerNorm(8, bias=True)])
 def test_encoders_give_zeros_at_padding_at_the_end(norm: nn.Module | None) -> None:
@@ -123,6 +124,7 @@ def test_encoders_give_zeros_at_padding_at_the_end(norm: nn.Module | None) -> No
     check(encoder, SEQUENCES)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 def test_transformers() -> None:
     causal = nn.Transformer.generate_square_subsequent_mask(5)

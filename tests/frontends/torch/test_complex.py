@@ -103,6 +103,7 @@ def test_rotary_embeddings() -> None:
     check(Rotary(), torch.randn(2, 5, 3, 8), torch.randn(2, 5, 3, 8))
 
 
+@pytest.mark.slow
 def test_rotary_embeddings_of_any_length(tmp_path: Path) -> None:
     module, x = Rotary(), torch.randn(2, 5, 3, 8)
     sizes = {0: "batch", 1: "length"}

@@ -103,6 +103,7 @@ class Branching(torch.nn.Module):
         return self.last(x)
 
 
+@pytest.mark.slow
 def test_images_in_branches(tmp_path: Path) -> None:
     """Around the branches images are stored channels-last in TFLite; not within."""
     x = torch.randn(1, 3, 5, 7)
@@ -120,6 +121,7 @@ def test_the_typed_text_of_branches_reads_back() -> None:
     lowered(model, TargetOptions("onnx", 17), catalogue())
 
 
+@pytest.mark.slow
 def test_branches_at_other_sizes(tmp_path: Path) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         rows = x.shape[0]
@@ -258,6 +260,7 @@ def test_sizes_that_only_the_data_tells_do_not_leave_a_branch(tmp_path: Path) ->
         tmconvert.to_onnx(model, tmp_path / "model.onnx")
 
 
+@pytest.mark.slow
 def test_sizes_that_the_data_tells_within_and_around() -> None:
     def function(x: torch.Tensor) -> Any:
         few, many = x[x > 0], x[x > -1]

@@ -67,6 +67,7 @@ def test_classes(form: str) -> None:
     check(CLASSES[form], N, opsets=(9, 17) if "codes" in form else (17,), second=(FEWER,))
 
 
+@pytest.mark.slow
 def test_splits_by_places_in_the_data(tmp_path: Path) -> None:
     x = torch.arange(24.0).reshape(4, 6)
 

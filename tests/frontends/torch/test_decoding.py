@@ -11,6 +11,7 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 STEPS = 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "suffix"), [("llama", ".onnx"), ("gemma3", ".onnx"), ("llama", ".tflite"), ("whisper", ".onnx")]
 )

@@ -194,6 +194,7 @@ def of_image(count: int, seed: int, whole: bool = False) -> torch.Tensor:
     return found.round() if whole else found
 
 
+@pytest.mark.slow
 @with_torchvision
 @pytest.mark.parametrize("padding", [1, 0, 2])
 def test_masks_in_an_image(padding: int) -> None:
@@ -210,6 +211,7 @@ def test_masks_in_an_image(padding: int) -> None:
     check(lambda masks, found: paste_masks_in_image(masks, found, (50, 60)), *first[:2], second=second[:2])
 
 
+@pytest.mark.slow
 @with_torchvision
 def test_keypoints_in_boxes() -> None:
     from torchvision.models.detection.roi_heads import heatmaps_to_keypoints

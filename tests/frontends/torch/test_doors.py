@@ -209,6 +209,7 @@ print(json.dumps([name for name in sys.modules if name.startswith("tmconvert.sym
 """
 
 
+@pytest.mark.slow
 def test_a_trace_loads_no_ops_but_those_of_its_calls(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOADED]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=100, check=True)
@@ -227,6 +228,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_without_torch(tmp_path: Path) -> None:
     def hidden(*args: str) -> Any:
         command = [sys.executable, "-c", HIDDEN, *args]

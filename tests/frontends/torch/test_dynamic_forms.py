@@ -37,6 +37,7 @@ IMAGES: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IMAGES)
 def test_dynamic_sizes_stay_dynamic(name: str, tmp_path: Path) -> None:
     model, x = IMAGES[name], torch.randn(1, 2, 8, 6)

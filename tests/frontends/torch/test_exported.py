@@ -121,6 +121,7 @@ def test_other_inputs_than_those_of_the_file(file: Path) -> None:
     assert traced.graph is not None and traced.graph.inputs[1].shape == (6, 4)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_decomposed_program(tmp_path: Path) -> None:
     torch.export.save(exported().run_decompositions(), tmp_path / "d.pt2")
     assert tmconvert.to_onnx(tmp_path / "d.pt2", tmp_path / "o.onnx").verified

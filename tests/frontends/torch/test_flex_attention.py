@@ -53,6 +53,7 @@ def test_flex_attention(name: str) -> None:
     check(CASES[name], Q, K, V, tflite=name == "positions")
 
 
+@pytest.mark.slow
 def test_masks_of_the_data():
     def documents(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         mask = create_block_mask(lambda b, h, i, j: ids[b, i] == ids[b, j], 2, None, 6, 6, device="cpu")
@@ -61,6 +62,7 @@ def test_masks_of_the_data():
     check(documents, Q, K, V, torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 2, 2]]))
 
 
+@pytest.mark.slow
 def test_dynamic_sizes_stay_dynamic(tmp_path: Path) -> None:
     def model(q: torch.Tensor) -> Any:
         return flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s - (i - j).abs() * SLOPES[h])

@@ -164,6 +164,7 @@ def test_the_caller_chooses_the_users() -> None:
     assert neg.expr in relu.users
 
 
+@pytest.mark.slow
 def test_erased_nodes_are_freed() -> None:
     _, graph = traced(lambda x: (torch.relu(x), torch.neg(x)))
     _, relu, neg, _ = graph.nodes

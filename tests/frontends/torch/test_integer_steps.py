@@ -183,6 +183,7 @@ def calibrated(traced: Any, samples: np.ndarray, **options: Any) -> Any:
     return tmconvert.calibrate(traced, {traced.graph.inputs[1].expr.name: samples}, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_calibrated_model_has_no_float(name: str, tmp_path: Path) -> None:
     traced, samples, truth = prepared(name)
@@ -195,6 +196,7 @@ def test_a_calibrated_model_has_no_float(name: str, tmp_path: Path) -> None:
         assert ratio(truth, in_litert(path, samples[:TESTS], mode)) > MODELS[name][2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["block", "division", "gelu", "group_norm", "lstm", "blocks of pixels"])
 def test_in_sixteen_bits_too(name: str, tmp_path: Path) -> None:
     traced, samples, truth = prepared(name)
@@ -204,6 +206,7 @@ def test_in_sixteen_bits_too(name: str, tmp_path: Path) -> None:
     assert ratio(truth, in_litert(path, samples[:TESTS], OWN_KERNELS)) > 40
 
 
+@pytest.mark.slow
 def test_onnx_of_the_same_model_has_whole_operators(tmp_path: Path) -> None:
     traced, samples, truth = prepared("block")
     calibrated(traced, samples).save(tmp_path / "m.tm")
@@ -229,6 +232,7 @@ def test_what_lies_beyond_the_samples_is_clamped(name: str, tmp_path: Path) -> N
         assert np.isfinite(in_litert(path, far, OWN_KERNELS)).all()
 
 
+@pytest.mark.slow
 def test_a_layer_may_have_only_zeros(tmp_path: Path) -> None:
     traced, samples, _ = prepared("lstm")
     made = calibrated(traced, samples * 0)

@@ -193,6 +193,7 @@ def test_covariance() -> None:
     check(lambda x: torch.corrcoef(x), x)
 
 
+@pytest.mark.slow
 def test_matrices() -> None:
     x = randn(2, 3, 3) + 3 * torch.eye(3)
     check(

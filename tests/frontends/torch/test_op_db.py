@@ -38,6 +38,7 @@ def run() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPS)
 def test_first_samples(run: ModuleType, name: str) -> None:
     for op in run.ops([f"^{name}$"]):

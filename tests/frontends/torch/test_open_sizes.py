@@ -20,6 +20,7 @@ def expected(seed: int) -> str:
     return "fixed" if seed in FIXED else "in a range" if seed in IN_A_RANGE else "open"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 10, 20, 30])
 def test_what_becomes_of_programs_with_open_sizes(
     first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -61,6 +61,7 @@ def resting(net: nn.Module) -> nn.Module:
     return copy.deepcopy(net).apply(quantization.disable_observer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QCONFIGS)
 def test_quantization_aware_training(name):
     net = Eager().prepared(QCONFIGS[name])
@@ -78,6 +79,7 @@ def test_the_interpreter_computes_what_torch_computes_bit_for_bit():
     np.testing.assert_array_equal(made, outputs(resting(net), x))
 
 
+@pytest.mark.slow
 def test_weights_of_128():
     """Torch's own settings have them; kernels for some processors sum two products of these in 16 bits."""
     net = Eager().prepared(quantization.get_default_qat_qconfig("x86"))
@@ -114,6 +116,7 @@ def test_weights_with_zero_points():
     assert off[:, [0, 2]].max() < 1.01 and np.mean(off > 0.01) < 0.2
 
 
+@pytest.mark.slow
 def test_concatenation():
     """Its operands are brought to one scale, rounded once."""
     net = Eager(joined=True).prepared(QCONFIGS["uint8, per channel"])
@@ -121,6 +124,7 @@ def test_concatenation():
     assert file.operators["CONCATENATION"] == 1 and file.operators["MUL"] >= 1
 
 
+@pytest.mark.slow
 def test_converted_modules_keep_their_integers():
     net = Eager().prepared(QCONFIGS["seven bits"])  # torch's own sums overflow with eight on some processors
     converted = quantization.convert(copy.deepcopy(net))
@@ -134,6 +138,7 @@ def test_converted_modules_keep_their_integers():
     assert weight.qparams.channel_axis == 0
 
 
+@pytest.mark.slow
 def test_fx():
     mapping = quantization.get_default_qat_qconfig_mapping("x86").set_global(QCONFIGS["seven bits"])
     net = trained(prepare_qat_fx(Plain().train(), mapping, (images(2),)))
@@ -369,6 +374,7 @@ class Pairs(nn.Module):
         return rounded(x, 0.3, 2)
 
 
+@pytest.mark.slow
 def test_pairs_of_exported_programs(tmp_path):
     net = Pairs().eval()
     check(net)

@@ -68,6 +68,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_at_other_sizes(name: str, tmp_path: Path):
     make, shape, axes = CASES[name]

@@ -81,6 +81,7 @@ def test_no_open_sizes(sizes: Any, said: str) -> None:
     assert error.value.code == "TM6014"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["-", "-c"])
 def test_code_without_a_file(how: str) -> None:
     program = textwrap.dedent("""

@@ -85,6 +85,7 @@ def test_incomplete_gamma_of_halves() -> None:
     check(lambda x: torch.igamma(x, x + 1), x)
 
 
+@pytest.mark.slow
 @BOTH
 def test_zeta(dtype: torch.dtype) -> None:
     x = torch.tensor([0.5, 1, 1 + 1e-5, 1.01, 1.5, 2, 2.5, 3, 7, 30, 100, INF, NAN, -INF], dtype=dtype)
@@ -133,6 +134,7 @@ def test_nothing_of_nothing(function: Callable[..., Any]) -> None:
     check(function, torch.zeros(3, 0), torch.ones(3, 1), opsets=(7, 17))
 
 
+@pytest.mark.slow
 def test_other_names_and_forms() -> None:
     x = torch.tensor([0.5, 1.5, 3.0])
     check(lambda x: (torch.special.gammainc(x, x + 1), torch.special.gammaincc(x, other=x), x.igamma(x)), x)

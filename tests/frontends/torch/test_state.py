@@ -191,6 +191,7 @@ def test_the_settings_of_the_user_are_kept() -> None:
         torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.slow
 def test_other_threads_are_not_recorded() -> None:
     """They call modules of the same classes, the traced one too, while it is traced."""
     other, stop, faults = torch.nn.Linear(4, 4), threading.Event(), []
@@ -306,6 +307,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
     script = tmp_path / "make.py"
     script.write_text(MAKE)

@@ -54,6 +54,7 @@ def sizes_in(path: Path) -> dict[str, list[str | int]]:
     }
 
 
+@pytest.mark.slow
 def test_a_mask_over_the_past_and_the_sequence_leaves_all_sizes_open(tmp_path: Path) -> None:
     model, path = Decoder(), tmp_path / "decoder.onnx"
     report = tmconvert.to_onnx(
@@ -71,6 +72,7 @@ def test_a_mask_over_the_past_and_the_sequence_leaves_all_sizes_open(tmp_path: P
             np.testing.assert_allclose(made, tensor.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_names_of_nested_inputs_are_those_of_the_trace_everywhere(tmp_path: Path) -> None:
     traced = tmconvert.trace(Decoder(), *decoder_inputs(2, 7, 5), dynamic_shapes=DECODER_SIZES)
     assert traced.dynamic_shapes == DECODER_SIZES
@@ -86,6 +88,7 @@ def test_the_names_of_nested_inputs_are_those_of_the_trace_everywhere(tmp_path: 
     assert sizes_in(tmp_path / "c.onnx")["mask"] == [2, "sequence+6"]
 
 
+@pytest.mark.slow
 def test_a_size_that_is_fixed_leaves_the_rest_of_a_sum(tmp_path: Path) -> None:
     class Fixed(Decoder):
         def forward(self, x: Any, mask: Any, past: Any) -> Any:
@@ -222,6 +225,7 @@ class Branching(torch.nn.Module):
         return y * 2 if past.shape[1] > 0 else y
 
 
+@pytest.mark.slow
 def test_another_branch_without_a_past_needs_consent(tmp_path: Path) -> None:
     inputs = torch.randn(2, 5), torch.randn(2, 7), torch.randn(2, 12)
     shapes = {"x": {1: "s"}, "past": {1: "p"}, "bias": {1: "p+s"}}
@@ -239,6 +243,7 @@ class Careful(torch.nn.Module):
         return torch.cat([past, x + torch.arange(start, start + x.shape[1])], 1) + bias
 
 
+@pytest.mark.slow
 def test_another_branch_that_computes_the_same_without_a_past_needs_none(tmp_path: Path) -> None:
     inputs = torch.randn(2, 5), torch.randn(2, 7), torch.randn(2, 12)
     shapes = {"x": {1: "s"}, "past": {1: "p"}, "bias": {1: "p+s"}}

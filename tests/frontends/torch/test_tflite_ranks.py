@@ -29,6 +29,7 @@ def nine_axes(x: torch.Tensor) -> torch.Tensor:
     return parts.permute(8, 1, 3, 7, 5, 0, 2, 4, 6).reshape(-1, 4) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [windows, reversed_axes, nine_axes])
 def test_many_axes(function: Callable[..., torch.Tensor], tmp_path: Path) -> None:
     x = torch.randn(2, 64, 3)

@@ -59,6 +59,7 @@ def test_models_of_pytorch(name: str, seed: int, tmp_path: Path) -> None:
     edited(tmconvert.trace(source, *inputs), arrays(inputs), seed, tmp_path, quantized=False)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated", "ignore:Please use quant_min")
 def test_a_model_with_fake_quantization(tmp_path: Path) -> None:
     torch.manual_seed(0)

@@ -85,6 +85,7 @@ def test_divisor_override(divisor: int) -> None:
     check(normal(0, *X), {**attributes, "ceil_mode": True, "count_include_pad": False})
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_matches_for_any_window(data: st.DataObject) -> None:

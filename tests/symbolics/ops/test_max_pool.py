@@ -80,6 +80,7 @@ def test_matches(name: str) -> None:
     assert_op_matches("aten::max_pool2d", [x], attributes, expected=[in_loops(x, attributes)])
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_matches_for_any_window(data: st.DataObject) -> None:

@@ -81,6 +81,7 @@ def test_value_is_exact() -> None:
     check(normal(0, *X), SPATIAL, value=float(np.finfo(np.float32).min))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(data=st.data(), mode=st.sampled_from(MODES))
 def test_matches_at_any_rank(data: st.DataObject, mode: str) -> None:

@@ -56,6 +56,7 @@ def test_all_axes(name: str, dim: list[int] | None) -> None:
     check(name, x, dim, False)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(data=st.data(), name=st.sampled_from(sorted(FOLDS)))
 def test_matches_at_any_rank(data: st.DataObject, name: str) -> None:

@@ -50,6 +50,7 @@ def test_slice(dim: int, step: int) -> None:
     check_slice(x, dim, 1, 2, step)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_slice_at_any_rank(data: st.DataObject) -> None:

@@ -101,6 +101,7 @@ def test_every_form_of_onnx(size: list[int], opset: int) -> None:
         check_bilinear(normal(0, *X), size, align_corners, targets=["onnx"], opsets=[opset])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_any_sizes(data: st.DataObject) -> None:
@@ -157,6 +158,7 @@ def test_one_row_has_its_own_value_everywhere() -> None:
         check_bilinear(x, [3, 1], align_corners)
 
 
+@pytest.mark.slow
 def test_many_channels_and_large_factors() -> None:
     check_nearest(normal(0, 1, 33, 4, 6), [64, 48], opsets=[7, 11])
     check_bilinear(normal(0, 1, 33, 4, 6), [64, 42], False, opsets=[7, 11])

@@ -163,6 +163,7 @@ def test_options_go_with_quantized(option: dict, tmp_path: Path) -> None:
         tmconvert.to_onnx(MODELS["linear"], tmp_path / "m.onnx", quantized=True, weight_type="int4")
 
 
+@pytest.mark.slow
 def test_all_recorded_models_are_exact_here(tmp_path: Path) -> None:
     """The widest sweep: each recorded model, in the session that users run, on whatever processor this is."""
     for name, source in quantized_corpus.models().items():

@@ -160,6 +160,7 @@ def test_channels_of_zeros(tmp_path: Path) -> None:
     assert np.all(output(made.graph, tmp_path / "a.tflite", delegates=True)[:, 7] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["float16", "int8"])
 def test_a_model_is_verified_and_the_cost_told(weights: str, tmp_path: Path) -> None:
     first, second = tmp_path / "a.tflite", tmp_path / "b.tflite"
@@ -271,6 +272,7 @@ def test_a_wrong_operator_is_refused(kind: str, tmp_path: Path, monkeypatch) -> 
         tmconvert.verify(DATA / "mobilenet_v2.tm", path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float16", "int8"])
 def test_a_file_of_open_sizes_and_other_edges_is_verified(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "o.tflite"

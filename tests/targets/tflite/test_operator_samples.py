@@ -43,6 +43,7 @@ def written() -> set[str]:
     return {node.value for node in literals if isinstance(node.value, str)}
 
 
+@pytest.mark.slow
 def test_each_record_is_tried() -> None:
     """By the ops that are lowered to it, as an integer kernel, or by a sample of its own."""
     tried = written() | {sample.type for sample in (*KERNEL_SAMPLES, *SAMPLES)}

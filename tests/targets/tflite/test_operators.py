@@ -62,6 +62,7 @@ def test_operators_are_known_by_name_in_their_records_alone() -> None:
     assert found == {name: count for name, (count, _) in ALLOWED.items()}
 
 
+@pytest.mark.slow
 def test_no_set_of_operators() -> None:
     """What several operators have in common is a field of their records."""
     found = []

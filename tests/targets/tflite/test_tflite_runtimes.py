@@ -89,6 +89,7 @@ def test_other_ways_for_old_runtimes() -> None:
     assert types("aten::clamp", 9, min=0, max=1) == {"MAXIMUM", "MINIMUM"}
 
 
+@pytest.mark.slow
 def test_the_interface(tmp_path: Path) -> None:
     model, out = DATA / "op_trig_compare.tm", tmp_path / "o.tflite"
     with pytest.raises(

@@ -132,6 +132,7 @@ def test_tables_are_named_after_their_operators(type: str) -> None:
     assert table == named.get(plain)
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_litert() -> None:
     """If this fails: python tools/make_tflite_schema.py"""
     script = [sys.executable, "tools/make_tflite_schema.py", "--print"]

@@ -21,6 +21,7 @@ from tmconvert.targets.tflite.runtimes import first_release, kernel_release, typ
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.slow
 def test_the_table_is_that_of_the_measurements() -> None:
     """If this fails: python tools/make_tflite_types.py"""
     script = [sys.executable, "tools/make_tflite_types.py", "--print"]

@@ -391,6 +391,7 @@ print(len(file.getvalue()), hashlib.sha256(file.getvalue()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_same_graph_same_bytes() -> None:
     assert encode(two_layers()) == encode(two_layers())
     printed = [
