@@ -100,11 +100,11 @@ def image(
     return Flow(make, axes)
 
 
-def sound(kind: str, settings: str, length: int = 8000, name: str = "input_values", **sizes: Any) -> Flow:
+def sound(kind: str, settings: str, length: int = 8000, *, open_samples: bool = False, **sizes: Any) -> Flow:
     def make() -> Example:
-        return model(kind, config(settings, **sizes)), (), {name: torch.randn(2, length)}
+        return model(kind, config(settings, **sizes)), (), {"input_values": torch.randn(2, length)}
 
-    return Flow(make, {name: {0: "batch"}})
+    return Flow(make, {"input_values": {0: "batch", **({1: "samples"} if open_samples else {})}})
 
 
 def features(kind: str, settings: str, shape: tuple[int, ...], **sizes: Any) -> Flow:

@@ -23,16 +23,24 @@ def model(name: str, **sizes: Any) -> Any:
     return getattr(diffusers, name)(**sizes).eval()
 
 
-def flow(name: str, inputs: Callable[[], Mapping[str, Any]], axes: Axes | None = None, **sizes: Any) -> Flow:
+def flow(
+    name: str,
+    inputs: Callable[[], Mapping[str, Any]],
+    axes: Axes | None = None,
+    *,
+    frozen: bool = False,
+    dict_flag: bool = True,
+    **sizes: Any,
+) -> Flow:
     """A model of keyword arguments. Without ``axes`` each tensor has an open batch."""
 
     def make() -> Example:
-        return model(name, **sizes), (), {**inputs(), "return_dict": False}
+        return model(name, **sizes), (), {**inputs(), **({"return_dict": False} if dict_flag else {})}
 
     if axes is None:
         batched = [key for key, value in inputs().items() if isinstance(value, torch.Tensor) and value.dim()]
         axes = {key: {0: "batch"} for key in batched}
-    return Flow(make, axes, sizes=LATENT_SIZES)
+    return Flow(make, axes, sizes=LATENT_SIZES, freeze=frozen)
 
 
 class Part(torch.nn.Module):
@@ -163,7 +171,9 @@ def cogview_sizes() -> dict[str, Any]:
 def allegro_places() -> Any:
     from diffusers.models.embeddings import get_3d_rotary_pos_embed_allegro
 
-    return get_3d_rotary_pos_embed_allegro(24, ((0, 0), (4, 4)), (4, 4), 3, (1.0, 1.0, 1.0))
+    times, rows, columns, *grids = get_3d_rotary_pos_embed_allegro(24, ((0, 0), (4, 4)), (4, 4), 3)
+    places = torch.cartesian_prod(*(grid.to(torch.int64) for grid in grids))
+    return (times, rows, columns), places.T.reshape(3, 1, -1)
 
 
 def image_of(channels: int = 4, side: int = 16) -> dict[str, Any]:
@@ -215,7 +225,7 @@ MODELS: dict[str, Flow] = {
             encoder_hidden_states=torch.randn(2, 7, 64), encoder_attention_mask=torch.ones(2, 7)
         ),
         {},
-        time_embedding_dim=64,
+        time_embedding_dim=32,
         groups=8,
         attention_head_dim=8,
         layers_per_block=1,
@@ -296,6 +306,7 @@ MODELS: dict[str, Flow] = {
             "pooled_text_emb": torch.randn(2, 32),
             "micro_conds": torch.rand(2, 5) * 512,
         },
+        dict_flag=False,
         hidden_size=64,
         cond_embed_dim=32,
         micro_cond_encode_dim=8,
@@ -445,6 +456,7 @@ MODELS: dict[str, Flow] = {
             "encoder_hidden_states": torch.randn(2, 7, 64),
             "encoder_attention_mask": torch.ones(2, 7, dtype=torch.bool),
         },
+        frozen=True,
         in_channels=4,
         hidden_size=96,
         num_layers=1,
@@ -591,6 +603,7 @@ MODELS: dict[str, Flow] = {
             "position_ids": torch.arange(72).repeat(2, 1),
         },
         {},
+        frozen=True,
         hidden_size=64,
         num_attention_heads=4,
         num_key_value_heads=4,

@@ -2,9 +2,91 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch_flow import Flow
-from torch_flow_transformers import config, features, model, series, sound
+from torch_flow_transformers import config, features, model, series, sound, tokens
+
+NARROW = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 96}
+WHISPER = {"d_model": 64, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 96}
+WHISPER |= {"decoder_ffn_dim": 96, "max_source_positions": 100}
+MIMI = {"hidden_size": 32, "num_filters": 4, "codebook_dim": 16, "codebook_size": 32, "num_quantizers": 4}
+MIMI |= {"intermediate_size": 32, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16}
+MIMI |= {"vector_quantization_hidden_dimension": 16, "upsample_groups": 32}
+DAC = {
+    "encoder_hidden_size": 8,
+    "decoder_hidden_size": 64,
+    "codebook_size": 32,
+    "n_codebooks": 2,
+    "codebook_dim": 4,
+}
+CODEC_SIZES = {"samples": (3200, 6400, 8000)}
+VITS = {"vocab_size": 40, "hidden_size": 16, "num_attention_heads": 2, "ffn_dim": 32, "flow_size": 16}
+VITS |= {"spectrogram_bins": 8, "upsample_initial_channel": 16, "upsample_rates": [4, 4]}
+VITS |= {"upsample_kernel_sizes": [8, 8], "use_stochastic_duration_prediction": False}
+SPEECHT5 = {"vocab_size": 40, "hidden_size": 64, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+SPEECHT5 |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "speech_decoder_prenet_units": 32}
+SEAMLESS = {"hidden_size": 64, "vocab_size": 40, "t2u_vocab_size": 40, "unit_hifi_gan_vocab_size": 40}
+SEAMLESS |= {
+    "speech_encoder_layers": 2,
+    "speech_encoder_attention_heads": 4,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+}
+SEAMLESS |= {"speech_encoder_intermediate_size": 64, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+SEAMLESS |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "t2u_encoder_layers": 1}
+SEAMLESS |= {"t2u_decoder_layers": 1, "t2u_encoder_attention_heads": 4, "t2u_decoder_attention_heads": 4}
+SEAMLESS |= {"t2u_encoder_ffn_dim": 64, "t2u_decoder_ffn_dim": 64, "unit_embed_dim": 32, "spkr_embed_dim": 8}
+SEAMLESS |= {"lang_embed_dim": 8, "upsample_initial_channel": 32}
+FORECAST = {"prediction_length": 6, "context_length": 12, "lags_sequence": [1, 2, 3], "num_time_features": 2}
+FORECAST |= {"d_model": 16, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+
+
+def forecast() -> dict[str, torch.Tensor]:
+    """Past values, times and masks of the models that forecast."""
+    past = {"past_values": torch.rand(2, 15) + 1, "past_time_features": torch.randn(2, 15, 2)}
+    seen = {"past_observed_mask": torch.ones(2, 15)}
+    return {
+        **past,
+        **seen,
+        "future_values": torch.rand(2, 6) + 1,
+        "future_time_features": torch.randn(2, 6, 2),
+    }
+
+
+class Method(torch.nn.Module):
+    """A method of a codec as a module: codes of a waveform, or the reverse."""
+
+    def __init__(self, whole: Any, name: str) -> None:
+        super().__init__()
+        self.whole, self.name = whole, name
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = getattr(self.whole, self.name)(x)
+        return found[0]
+
+
+class Decode(torch.nn.Module):
+    """Encodec's decoder, without scales."""
+
+    def __init__(self, whole: Any) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
+        return self.whole.decode(codes, [None])[0]
+
+
+def codec(kind: str, settings: str, **sizes: Any) -> Any:
+    return model(kind, config(settings, **sizes))
+
+
+def quiet(module: Any) -> Any:
+    """VITS without noise."""
+    module.noise_scale = 0.0
+    return module
+
 
 MODELS: dict[str, Flow] = {
     # sound
@@ -57,10 +139,179 @@ MODELS: dict[str, Flow] = {
         lambda: (model("SpeechT5HifiGan", config("SpeechT5HifiGanConfig")), (torch.randn(2, 40, 80),), {}),
         {"spectrogram": {0: "batch", 1: "frames"}},
     ),
-    "dac": sound(
-        "DacModel", "DacConfig", name="input_values", encoder_hidden_size=16, decoder_hidden_size=64
+    "whisper": Flow(
+        lambda: (
+            model("WhisperForConditionalGeneration", config("WhisperConfig", **WHISPER, use_cache=False)),
+            (),
+            {"input_features": torch.randn(2, 80, 200), "decoder_input_ids": tokens(length=5)},
+        ),
+        {"input_features": {0: "batch"}, "decoder_input_ids": {0: "batch", 1: "target"}},
+    ),
+    "wav2vec2-ctc": sound("Wav2Vec2ForCTC", "Wav2Vec2Config", open_samples=True),
+    "wavlm": sound("WavLMModel", "WavLMConfig", open_samples=True),
+    "unispeech-sat": sound("UniSpeechSatModel", "UniSpeechSatConfig", open_samples=True),
+    "sew": sound("SEWModel", "SEWConfig"),
+    "mctct-like-parakeet": features("ParakeetEncoder", "ParakeetEncoderConfig", (2, 64, 80), **NARROW),
+    "granite-speech-like-ast": Flow(
+        lambda: (
+            model("ASTModel", config("ASTConfig", **NARROW, max_length=128, num_mel_bins=32)),
+            (),
+            {"input_values": torch.randn(2, 128, 32)},
+        ),
+        {"input_values": {0: "batch"}},
+    ),
+    "encodec-encode": Flow(
+        lambda: (Method(codec("EncodecModel", "EncodecConfig"), "encode"), (torch.randn(2, 1, 4800),), {}),
+        {"x": {0: "batch", 2: "samples"}},
+        CODEC_SIZES,
+    ),
+    "encodec-decode": Flow(
+        lambda: (Decode(codec("EncodecModel", "EncodecConfig")), (torch.randint(0, 30, (1, 2, 8, 15)),), {}),
+        {"codes": {1: "batch"}},
+    ),
+    "mimi-encode": Flow(
+        lambda: (Method(codec("MimiModel", "MimiConfig", **MIMI), "encode"), (torch.randn(2, 1, 5760),), {}),
+        {"x": {0: "batch"}},
+    ),
+    "mimi-decode": Flow(
+        lambda: (
+            Method(codec("MimiModel", "MimiConfig", **MIMI), "decode"),
+            (torch.randint(0, 30, (2, 4, 6)),),
+            {},
+        ),
+        {"x": {0: "batch"}},
+        other=lambda leaf: leaf,
+    ),
+    "dac-encode": Flow(
+        lambda: (Method(codec("DacModel", "DacConfig", **DAC), "encode"), (torch.randn(2, 1, 1024),), {}),
+        {"x": {0: "batch"}},
+    ),
+    "vits": Flow(
+        lambda: (
+            quiet(model("VitsModel", config("VitsConfig", **VITS))),
+            (),
+            {"input_ids": tokens(1, 9) % 30 + 1},
+        ),
+        {},
+        freeze=True,
+        other=lambda leaf: leaf,
+    ),
+    "speecht5-encoder": Flow(
+        lambda: (
+            model("SpeechT5ForTextToSpeech", config("SpeechT5Config", **SPEECHT5)).speecht5.encoder,
+            (),
+            {"input_values": tokens() % 30},
+        ),
+        {"input_values": {0: "batch", 1: "sequence"}},
+    ),
+    "speecht5-asr": Flow(
+        lambda: (
+            model("SpeechT5ForSpeechToText", config("SpeechT5Config", **SPEECHT5)),
+            (),
+            {
+                "input_values": torch.randn(2, 4000),
+                "decoder_input_ids": tokens(2, 5) % 30,
+                "use_cache": False,
+            },
+        ),
+        {"input_values": {0: "batch"}, "decoder_input_ids": {0: "batch", 1: "target"}},
+    ),
+    "fastspeech2-conformer": Flow(
+        lambda: (
+            model("FastSpeech2ConformerModel", config("FastSpeech2ConformerConfig", vocab_size=40)),
+            (),
+            {"input_ids": tokens(1, 9) % 39 + 1},
+        ),
+        {},
+        freeze=True,
+        other=lambda leaf: leaf,
+    ),
+    "seamless-vocoder": Flow(
+        lambda: (
+            model("SeamlessM4TCodeHifiGan", config("SeamlessM4TConfig", **SEAMLESS)),
+            (tokens(1, 9) % 30, torch.tensor([[1]]), torch.tensor([[2]])),
+            {},
+        ),
+        {},
+        other=lambda leaf: leaf,
+    ),
+    "seamless-speech-encoder": Flow(
+        lambda: (
+            model("SeamlessM4TModel", config("SeamlessM4TConfig", **SEAMLESS)).speech_encoder,
+            (),
+            {
+                "input_features": torch.randn(2, 40, 160),
+                "attention_mask": torch.ones(2, 40, dtype=torch.int64),
+            },
+        ),
+        {"input_features": {0: "batch"}, "attention_mask": {0: "batch"}},
+    ),
+    "seamless-v2-speech-encoder": Flow(
+        lambda: (
+            model("SeamlessM4Tv2Model", config("SeamlessM4Tv2Config", **SEAMLESS)).speech_encoder,
+            (),
+            {
+                "input_features": torch.randn(2, 40, 160),
+                "attention_mask": torch.ones(2, 40, dtype=torch.int64),
+            },
+        ),
+        {"input_features": {0: "batch"}, "attention_mask": {0: "batch"}},
+    ),
+    "musicgen-decoder": Flow(
+        lambda: (
+            model(
+                "MusicgenForCausalLM",
+                config(
+                    "MusicgenDecoderConfig",
+                    hidden_size=64,
+                    ffn_dim=64,
+                    num_attention_heads=4,
+                    num_codebooks=4,
+                    vocab_size=50,
+                    use_cache=False,
+                ),
+            ),
+            (),
+            {"input_ids": torch.randint(0, 50, (8, 6)), "encoder_hidden_states": torch.randn(2, 5, 64)},
+        ),
+        {},
+    ),
+    "bark-fine": Flow(
+        lambda: (
+            model(
+                "BarkFineModel",
+                config(
+                    "BarkFineConfig",
+                    hidden_size=64,
+                    num_heads=4,
+                    input_vocab_size=50,
+                    output_vocab_size=50,
+                    block_size=64,
+                ),
+            ),
+            (2, torch.randint(0, 40, (2, 9, 8))),
+            {},
+        ),
+        {},
     ),
     # time series
+    "informer": series("InformerModel", "InformerConfig", lambda: forecast(), **FORECAST),
+    "autoformer": series("AutoformerModel", "AutoformerConfig", lambda: forecast(), **FORECAST),
+    "time-series-transformer": series(
+        "TimeSeriesTransformerModel", "TimeSeriesTransformerConfig", lambda: forecast(), **FORECAST
+    ),
+    "timesfm": series(
+        "TimesFmModelForPrediction",
+        "TimesFmConfig",
+        lambda: {"past_values": torch.randn(2, 64), "freq": torch.zeros(2, 1, dtype=torch.int64)},
+        hidden_size=32,
+        intermediate_size=32,
+        head_dim=8,
+        num_attention_heads=4,
+        patch_length=16,
+        context_length=64,
+        horizon_length=16,
+    ),
     "patchtst": series("PatchTSTModel", "PatchTSTConfig", lambda: {"past_values": torch.randn(2, 32, 1)}),
     "patchtsmixer": series(
         "PatchTSMixerForPrediction", "PatchTSMixerConfig", lambda: {"past_values": torch.randn(2, 32, 1)}

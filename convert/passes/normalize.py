@@ -165,7 +165,8 @@ class _Normalizer:
     def _call(self, expr: Expr) -> None:
         args, kwargs = map_leaves(self._value, expr.args), map_leaves(self._value, expr.kwargs)
         last = self.result.graph.last
-        self.journal.at(f"{self.emitter.name} ({self.vocabulary.name(expr)})", expr.source)
+        place = self.emitter.name if expr.outputs or expr.source is None else str(expr.source)
+        self.journal.at(f"{place} ({self.vocabulary.name(expr)})", expr.source)
         try:
             result = retried(lambda: self.vocabulary.apply(self.emitter, expr, args, kwargs), Refusal)
             self._bind(expr.result, result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -446,3 +447,21 @@ def test_plain_numbers_of_sizes_that_data_tells_are_refused(function: Any) -> No
     assert caught.value.code == "TM2011"
     traced = tmconvert.trace(function, x, freeze_control_flow=True)
     assert "decided by the example inputs" in traced.notes[0]
+
+
+def test_a_branch_on_odd_sizes_keeps_multiples_open(tmp_path: Path) -> None:
+    """A U-Net resizes to the size of its skip connection where halving does not give it back."""
+
+    def resized(x: torch.Tensor) -> torch.Tensor:
+        half = torch.nn.functional.avg_pool2d(x, 2)
+        if x.shape[-1] % 2:
+            return torch.nn.functional.interpolate(half, size=x.shape[-2:], mode="nearest") - x
+        return torch.nn.functional.interpolate(half, scale_factor=2.0, mode="nearest") + x
+
+    report = exported(resized, (torch.randn(1, 2, 4, 8),), {"x": {3: "width"}}, tmp_path)
+    assert report.inputs[0]["shape"] == [1, 2, 4, "width"]
+    (note,) = [note for note in report.notes if "multiple of 2" in note]
+    place = r"\S*test_sizes\.py:\d+, in \S*resized \(tm\.assume\)"
+    assert re.fullmatch(rf"width is a multiple of 2: {place} needs equal sizes", note)
+    for width in (2, 6, 34):
+        agrees(resized, tmp_path, torch.randn(1, 2, 4, width))

@@ -143,7 +143,7 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
         result.reason = f"the module fails at other sizes ({failure})"
     if not result.reason and symbol.number < FAR and elements * FAR <= FAR_ELEMENTS * max(symbol.number, 1):
         far, _ = _attempt(lambda: rerun(symbol, FAR))
-        result.reason = _compared(tape, far, result) if far is not None else ""
+        result.reason = _unexplained(tape, far, result) if far is not None else ""
     if not result.reason:
         result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
     if not result.reason and symbol.number != 1:
@@ -199,6 +199,18 @@ def _compared(tape: Tape, other: Tape, result: Agreement) -> str:
     found = _difference_of(tape, other)
     if not found:
         result.without_effect |= _unmatched_guards(tape, other)
+    return found
+
+
+def _unexplained(tape: Tape, other: Tape, result: Agreement) -> str:
+    """Compares two tapes as ``_compared``; a comparison with another outcome explains a difference: it is a
+    guard.
+    """
+    found = _compared(tape, other, result)
+    guards = _unmatched_guards(tape, other) - result.without_effect
+    if found and guards and not other.unlike_plain:
+        result.needed |= guards
+        return ""
     return found
 
 
