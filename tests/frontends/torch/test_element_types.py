@@ -152,3 +152,89 @@ def test_memory_formats_compute_nothing(format: torch.memory_format) -> None:
     check(lambda x: x.to("cpu", memory_format=format) * x.float(memory_format=format), x)
     wide = torch.rand(1, 2, 3, 3, 3)
     check(lambda x: x.to(memory_format=torch.channels_last_3d) * 2, wide)
+
+
+class MixedTypes(nn.Module):
+    """Layers in bfloat16, norms in float32, and autocast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = nn.Linear(16, 16).bfloat16(), nn.Linear(16, 4).bfloat16()
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.first(x).float())
+        with torch.autocast("cpu", torch.bfloat16):
+            x = x + x @ torch.eye(16)
+        return self.last(x.to(self.last.weight.dtype))
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_layers_of_several_types(target: str, tmp_path: Path) -> None:
+    module, x = MixedTypes().eval(), torch.randn(3, 16).bfloat16()
+    path = tmp_path / f"out.{target}"
+    report = getattr(tmconvert, f"to_{target}")(module, path, example_inputs=[x])
+    assert report.verified
+    assert any(
+        "float32 inputs of the file that are bfloat16 in the model: x" in note for note in report.notes
+    )
+    assert report.inputs[0]["dtype"] == "float32"
+    if target == "onnx":
+        with torch.no_grad():
+            wanted = module(x).float().numpy()
+        (result,) = run_onnx(path, [x.float().numpy()])
+        np.testing.assert_allclose(result, wanted, rtol=0, atol=2e-2 * np.abs(wanted).max())
+
+
+def test_autocast_to_bfloat16_is_said(tmp_path: Path) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return (x @ x.mT).float()
+
+    report = tmconvert.to_onnx(model, tmp_path / "o.onnx", example_inputs=[torch.randn(3, 4)])
+    assert any("bfloat16 becomes float32" in note for note in report.notes)
+
+
+EDGES = [0, 1e-9, 2**-10, 2**-9, 3e-3, 0.0156, 1, 1.0625, 1.1875, 17, 19, 440, 448, 456, 463.9, 57344, 61000]
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_casts_to_float8_round(dtype: torch.dtype) -> None:
+    most = torch.finfo(dtype).max
+    x = torch.cat([torch.randn(500) * torch.logspace(-5, 2, 500), torch.tensor(EDGES).clamp(max=most)])
+    x = torch.cat([x, -x, torch.tensor([most * 1.5, -most * 2])])
+    traced = tmconvert.trace(lambda x: x.to(dtype).to(torch.float32), x)
+    assert any("round to its numbers" in note for note in traced.notes)
+    np.testing.assert_array_equal(np.asarray(traced(x.numpy())), x.to(dtype).float().numpy())
+
+
+@pytest.mark.parametrize("has_rows", [False, True])
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_products_of_float8(target: str, has_rows: bool, tmp_path: Path) -> None:
+    weight = torch.randn(32, 16).to(torch.float8_e4m3fn)
+    scale = torch.rand(1, 32) + 0.5 if has_rows else torch.tensor(0.5)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        own = x.abs().amax(1, keepdim=True) / 448 if has_rows else x.abs().max() / 448
+        stored = (x / own).clamp(-448, 448).to(torch.float8_e4m3fn)
+        kind = torch.bfloat16 if has_rows else torch.float32
+        return torch._scaled_mm(stored, weight.t(), scale_a=own, scale_b=scale, out_dtype=kind).float()
+
+    x = torch.randn(16, 16)
+    path = tmp_path / f"o.{target}"
+    assert getattr(tmconvert, f"to_{target}")(model, path, example_inputs=[x]).verified
+    if target == "onnx":
+        wanted = model(x).numpy()
+        (result,) = run_onnx(path, [x.numpy()])
+        np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-2 * np.abs(wanted).max())
+
+
+def test_exported_programs_of_float8(tmp_path: Path) -> None:
+    module, x = Narrow(), torch.randn(3, 4)
+    torch.export.save(torch.export.export(module, (x,)), tmp_path / "model.pt2")
+    report = tmconvert.to_onnx(tmp_path / "model.pt2", tmp_path / "out.onnx")
+    assert report.verified
+    (result,) = run_onnx(tmp_path / "out.onnx", [x.numpy()])
+    wanted = (1 + 2 * x) * 0.5 + x @ module.table.float()
+    np.testing.assert_allclose(result, wanted.numpy(), rtol=1e-4, atol=1e-4)

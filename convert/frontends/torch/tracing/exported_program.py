@@ -45,6 +45,11 @@ DTYPES = {
     12: torch.bool,
     13: torch.bfloat16,
     28: torch.uint16,
+    29: torch.float8_e4m3fn,
+    30: torch.float8_e5m2,
+    31: torch.float8_e4m3fnuz,
+    32: torch.float8_e5m2fnuz,
+    33: torch.float8_e8m0fnu,
     34: torch.uint32,
     35: torch.uint64,
 }

@@ -37,6 +37,10 @@ class Inside(TorchDispatchMode):
         if cls is not None:
             return self._called_of_class(cls, func, types, args, kwargs)
         func, args, kwargs = recorder.widened(func, args, kwargs)
+        steps = recorder.in_float32(func, args, kwargs)
+        if steps is not None:
+            with self:
+                return steps()
         name = recorder._name(func)
         special = flow.special(name)
         if special is not None:

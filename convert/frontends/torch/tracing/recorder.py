@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing import data_access as flow
+from tmconvert.frontends.torch.tracing import float8
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
 from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, memory_of
 from tmconvert.frontends.torch.tracing.data_numbers import NumberRead
@@ -109,6 +111,10 @@ class Recorder(TorchFunctionMode):
         if self.is_busy:
             return function(*args, **kwargs)
         function, args, kwargs = self.widened(function, args, kwargs)
+        steps = self.in_float32(function, args, kwargs)
+        if steps is not None:
+            with self:
+                return steps()
         name = self._name(function)
         special = flow.special(name)
         if special is not None:
@@ -133,6 +139,16 @@ class Recorder(TorchFunctionMode):
         if has_narrow_tensors(args, kwargs):
             args, kwargs = map_leaves(self._wide, (args, kwargs))
         return function, args, kwargs
+
+    def in_float32(
+        self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Callable[[], object] | None:
+        """Returns the steps of a call with float8, in float32; None for other calls."""
+        dtype = float8.float8_of(function, args, kwargs)
+        if dtype is not None:
+            self.tape.note(float8.NOTE.format(str(dtype).removeprefix("torch.")))
+            return functools.partial(float8.rounded, args[0], dtype)
+        return functools.partial(float8.scaled_mm, *args, **kwargs) if float8.is_product(function) else None
 
     def _wide(self, leaf: object) -> Any:
         if not is_narrow(leaf) or self.aliases.find(leaf) is not None:

@@ -49,7 +49,7 @@ def trace_module(
     is_leaf: Callable[[Any, str], bool] | None = None,
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
-    args, kwargs = _widened(module, args, kwargs)
+    args, kwargs, narrow = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
     wanted = _by_input(dynamic_shapes or {}, inputs)
     symbols = agreement.symbols_of(wanted, inputs)
@@ -74,6 +74,8 @@ def trace_module(
             empty = agreement.with_sizes(inputs, symbols, {symbol.name: 0})
             _check_empty(first, symbol, functools.partial(runs.run, empty))
     traced = first.traced()
+    if narrow:
+        traced.notes.append(f"float32 inputs of the file that are bfloat16 in the model: {', '.join(narrow)}")
     if first.recorder.follows_gradients or first.tape.takes_gradients:
         _check_gradients(traced, runs.changed(agreement.moved))
     _check_decisions(traced, decided, freeze_control_flow)
@@ -85,11 +87,12 @@ def trace_module(
 
 
 def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Returns the arguments with float32 in place of bfloat16."""
-    inputs = named_tensors(module, args, kwargs).values()
-    if not any(tensor.dtype == torch.bfloat16 for tensor in inputs):
-        return args, kwargs
-    return _cloned((args, kwargs), {id(tensor): wide(tensor) for tensor in inputs})
+    """Returns the arguments with float32 in place of bfloat16, and the names of these inputs."""
+    inputs = named_tensors(module, args, kwargs)
+    narrow = [name for name, tensor in inputs.items() if tensor.dtype == torch.bfloat16]
+    if not narrow:
+        return args, kwargs, narrow
+    return *_cloned((args, kwargs), {id(tensor): wide(tensor) for tensor in inputs.values()}), narrow
 
 
 def _check_unseen(

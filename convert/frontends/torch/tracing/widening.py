@@ -20,6 +20,7 @@ _TYPES = {
     *(torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2),
     *(torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu),
 }
+_BFLOAT16 = {torch.bfloat16}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -66,41 +67,50 @@ def wide_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
     """Returns the float32 form of a call that makes a bfloat16 tensor: its function and arguments."""
     if function is torch.Tensor.bfloat16:
         return torch.Tensor.float, args, kwargs
-    wider = torch.float32
+    wider, narrow = torch.float32, _replaced(function)
     return (
         function,
-        tuple(wider if arg is torch.bfloat16 else arg for arg in args),
-        {name: wider if arg is torch.bfloat16 else arg for name, arg in kwargs.items()},
+        tuple(wider if isinstance(arg, torch.dtype) and arg in narrow else arg for arg in args),
+        {
+            name: wider if isinstance(arg, torch.dtype) and arg in narrow else arg
+            for name, arg in kwargs.items()
+        },
     )
 
 
 def is_narrow_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call requests a result of bfloat16."""
-    return (
-        function is torch.Tensor.bfloat16
-        or any(arg is torch.bfloat16 for arg in args)
-        or any(arg is torch.bfloat16 for arg in kwargs.values())
+    """Whether a call requests a result of bfloat16, or tests for a narrow type."""
+    narrow = _replaced(function)
+    return function is torch.Tensor.bfloat16 or any(
+        isinstance(arg, torch.dtype) and arg in narrow for arg in (*args, *kwargs.values())
     )
+
+
+def _replaced(function: object) -> set[torch.dtype]:
+    """Returns the types that a call does not see: for an assertion of an exported program, all of them."""
+    return _TYPES if function is torch.ops.aten._assert_tensor_metadata.default else _BFLOAT16
 
 
 @contextmanager
 def wide_state(module: Any) -> Iterator[list[str]]:
     """Makes parameters, buffers and other tensors of a module float32 within the context.
 
-    Yields notes for a report. Autocast to bfloat16 has no effect meanwhile.
+    Yields notes for a report, a list that grows where the module enters autocast. Autocast to bfloat16 has no
+    effect meanwhile.
     """
     narrow = _narrow_tensors(module) if isinstance(module, torch.nn.Module) else []
     before = [tensor.data for tensor in narrow]
     default = torch.get_default_dtype()
     autocast: Any = torch.autocast
     enter, leave = autocast.__enter__, autocast.__exit__
-    autocast.__enter__, autocast.__exit__ = _unless_bfloat16(enter), _unless_bfloat16(leave)
+    notes = [_note(dtype) for dtype in dict.fromkeys(tensor.dtype for tensor in narrow)]
+    autocast.__enter__, autocast.__exit__ = (_unless_bfloat16(method, notes) for method in (enter, leave))
     try:
         for tensor in narrow:
             tensor.data = tensor.data.float()
         if default == torch.bfloat16:
             torch.set_default_dtype(torch.float32)
-        yield [_note(dtype) for dtype in dict.fromkeys(data.dtype for data in before)]
+        yield notes
     finally:
         torch.set_default_dtype(default)
         autocast.__enter__, autocast.__exit__ = enter, leave
@@ -122,10 +132,14 @@ def _narrow_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
     return list(found.values())
 
 
-def _unless_bfloat16(method: Any) -> Any:
+def _unless_bfloat16(method: Any, notes: list[str]) -> Any:
+    """Returns a method of autocast that does nothing for bfloat16, but adds a note."""
+
     def called(self: Any, *args: Any) -> Any:
         if self.fast_dtype == torch.bfloat16:
-            return self if not args else None
+            notes.extend([NOTE] * (NOTE not in notes))
+            is_ours = method.__name__ == called.__name__
+            return method(self, *args) if is_ours else None if args else self
         return method(self, *args)
 
     return called
