@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.node import TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
@@ -69,6 +70,17 @@ def affine_grid_ref(theta: Array, size: list[int], align_corners: bool) -> Array
     """
     places = _pixels(size[2:], align_corners, theta.dtype) @ theta.swapaxes(1, 2)
     return places.reshape(size[0], *size[2:], -1)
+
+
+@affine_grid.native_where("onnx")
+def has_rows_and_columns(theta: TensorNode, size: list[int], align_corners: bool) -> bool:
+    """With aligned corners, AffineGrid has the only position of an axis at its end, PyTorch in the middle."""
+    return not align_corners or all(isinstance(extent, int) and extent > 1 for extent in size[2:])
+
+
+@affine_grid.onnx(since=20)
+def affine_grid_onnx20(g, theta, size, align_corners):
+    return g.op("AffineGrid", theta, g.ints(size), align_corners=int(align_corners))
 
 
 @affine_grid.decompose

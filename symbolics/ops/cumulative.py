@@ -169,6 +169,11 @@ def cumsum_scan(g, x, dim):
     return _scanned(g, x, dim, lambda g, before, last: g.call("aten::add", before, last), 0)
 
 
+@cumprod.onnx(since=26)
+def cumprod_onnx26(g, x, dim):
+    return g.op("CumProd", x, g.const(np.array(dim % len(x.shape), np.int64)))
+
+
 @cumprod.decompose
 def cumprod_scan(g, x, dim):
     return _scanned(g, x, dim, lambda g, before, last: g.call("aten::mul", before, last), 1)

@@ -23,6 +23,7 @@ from tmconvert.targets.onnx.combine_slices import CombineSlices
 from tmconvert.targets.onnx.divide_by_roots import DivideByRoots
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
+from tmconvert.targets.onnx.fuse_rotary import fuse_rotary
 from tmconvert.targets.onnx.integer_types import lowest_opset
 from tmconvert.targets.onnx.operators import SPECS
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from tmconvert.verification.runtime import Runtime
 
 
-_RMS_NORM_SINCE = 23  # the opset that has RMSNormalization
+# the opsets that have RMSNormalization and RotaryEmbedding
+_RMS_NORM_SINCE = _ROTARY_SINCE = 23
 
 
 class OnnxTarget(Target):
@@ -124,6 +126,11 @@ class OnnxTarget(Target):
             *final_passes(catalogue),
             *reduce,
         ]
+
+    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
+        if options.version < _ROTARY_SINCE or options.integers is not None:
+            return []
+        return [fuse_rotary(graph)]
 
     def builder(self) -> type[Builder]:
         from tmconvert.targets.onnx.builder import OnnxBuilder
