@@ -127,22 +127,19 @@ class OnnxTarget(Target):
             *reduce,
         ]
 
-    def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
-        if options.version < _ROTARY_SINCE or options.integers is not None:
-            return []
-        return [fuse_rotary(graph)]
-
     def builder(self) -> type[Builder]:
         from tmconvert.targets.onnx.builder import OnnxBuilder
 
         return OnnxBuilder
 
     def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
+        has_rotary = options.version >= _ROTARY_SINCE and options.integers is None
+        records = [fuse_rotary(graph)] if has_rotary else []
         if options.float_type not in ("float16", "bfloat16"):
-            return []
+            return records
         from tmconvert.targets.onnx.narrow_floats import narrow_floats
 
-        return [narrow_floats(graph, options.float_type)]
+        return [*records, narrow_floats(graph, options.float_type)]
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         if options.integers is None:

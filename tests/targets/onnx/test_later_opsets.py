@@ -70,6 +70,7 @@ def test_one_operator_from_its_opset_on(
     assert expected[0] not in operators(function, (x,), since - 1, tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:Since version 1.3.0, affine_grid:UserWarning")
 def test_a_grid_of_one_row_is_computed_in_steps(tmp_path: Path) -> None:
     """PyTorch samples its centre, AffineGrid its first corner."""
 
