@@ -38,6 +38,7 @@ LATENT = {
     "first_k_dense_replace": 1,
     "num_key_value_heads": 4,
 }
+OLDER = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
 EAGER = {"attn_implementation": "eager"}
 # name -> (the class of its configuration, what differs from TINY)
 CONFIGURATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -57,6 +58,21 @@ CONFIGURATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "smollm3": ("SmolLM3Config", {}),
     "exaone4": ("Exaone4Config", WINDOWS),
     "granitemoe": ("GraniteMoeConfig", {**EXPERTS, "num_local_experts": 4}),
+    "olmo2": ("Olmo2Config", {}),
+    "olmo3": ("Olmo3Config", WINDOWS),
+    "nemotron": ("NemotronConfig", {}),
+    "starcoder2": ("Starcoder2Config", {"sliding_window": 8}),
+    "stablelm": ("StableLmConfig", {}),
+    "gpt-neox": ("GPTNeoXConfig", {}),
+    "gpt2": ("GPT2Config", OLDER),
+    "gptj": ("GPTJConfig", {**OLDER, **EAGER, "rotary_dim": 4}),
+    "opt": ("OPTConfig", {"ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "bloom": ("BloomConfig", {**OLDER, **EAGER}),
+    "falcon": ("FalconConfig", {}),
+    "ernie4-5": ("Ernie4_5Config", {}),
+    "seed-oss": ("SeedOssConfig", HEADS),
+    "hunyuan": ("HunYuanDenseV1Config", HEADS),
+    "helium": ("HeliumConfig", HEADS),
 }
 
 

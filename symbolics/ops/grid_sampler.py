@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integer
@@ -47,7 +48,9 @@ def _pixel(place: Any, extent: int, align_corners: bool) -> Any:
     """Converts positions to pixels: -1 and 1 are the centres of the outermost pixels, or their outer
     edges.
     """
-    return (place + 1) * ((extent - 1) / 2) if align_corners else (place + 1) * (extent / 2) - 0.5
+    span = extent - 1 if align_corners else extent
+    half = place.like(span) * 0.5 if isinstance(span, Dim) else span / 2
+    return (place + 1) * half if align_corners else (place + 1) * half - 0.5
 
 
 @grid_sampler.reference

@@ -166,8 +166,11 @@ class Dim:
         difference = self - other
         if not isinstance(difference, Dim):
             return bool(difference == 0)
-        if self._hash == hash(other) or 0 not in _signs(difference):
+        if self._hash == hash(other):
             return False
+        possible = _signs(difference)
+        if possible == {0} or 0 not in possible:
+            return 0 in possible
         return current_journal().equal(difference)
 
     def __hash__(self) -> int:

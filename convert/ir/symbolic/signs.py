@@ -29,6 +29,9 @@ def signs(value: Size) -> set[int]:
     """Returns the possible signs (-1, 0, 1) of ``value``; all three where nothing is known."""
     if isinstance(value, int):
         return {(value > 0) - (value < 0)}
+    joined = _without_halves(value)
+    if joined is not value:
+        return signs(joined)
     shared = [atom for atom in value.terms[0][0] if isinstance(atom, Symbol)]
     if shared and all(shared[0] in monomial for monomial, _ in value.terms):
         rest = signs(exact_quotient(value, shared[0]))
@@ -38,6 +41,34 @@ def signs(value: Size) -> set[int]:
         opposite = _signs_if_growing(-value)
         found = None if opposite is None else {-sign for sign in opposite}
     return found or _signs_within(value) or _signs_by_case(value) or _signs_by_period(value) or {-1, 0, 1}
+
+
+def _without_halves(value: Dim) -> Size:
+    """Replaces ceil(x / 2) by x - floor(x / 2) where ``value`` has both.
+
+    With x = floor(y / d): floor((y + d) / 2d) = floor(y / d) - floor(y / 2d). Source: Hermite's identity.
+    """
+    floors = {
+        str(atom): atom
+        for monomial, _ in value.terms
+        for atom in monomial
+        if isinstance(atom, Floor) and isinstance(atom.denominator, int) and atom.denominator % 2 == 0
+    }
+    replaced: dict[str, Any] = {}
+    for text, atom in floors.items():
+        step = int(atom.denominator) // 2
+        lower = floors.get(str(Floor(atom.numerator - step, atom.denominator)))
+        if lower is not None:
+            replaced[text] = lower.numerator // step - of(lower)
+    if not replaced:
+        return value
+    return sum(
+        (
+            factor * math.prod([replaced.get(str(atom), of(atom)) for atom in monomial])
+            for monomial, factor in value.terms
+        ),
+        start=0,
+    )
 
 
 def may_be_zero(size: Size) -> bool:

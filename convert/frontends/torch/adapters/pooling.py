@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import integer_layers
+from tmconvert.frontends.torch.adapters.dynamic_pooling import averaged_beyond, is_dynamic
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis, size_of_axis
 from tmconvert.frontends.torch.adapters.values import cast, kind_of, reshaped, static_ints
 from tmconvert.ir.emitter import Emitter
@@ -110,6 +111,11 @@ def _avg_pool(axes: int) -> None:
     ) -> Any:
         kernel = per_axis(g, kernel_size, axes)
         steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
+        windows = kernel, steps, around
+        is_float = g.type(input).dtype.kind == "f"
+        if ceil_mode and is_float and is_dynamic(g.type(input).shape[-axes:], *windows):
+            options = bool(count_include_pad), divisor_override
+            return batched(g, input, axes, lambda x: averaged_beyond(g, x, *windows, *options))
         kernel = _clipped(g, input, kernel, around) if ceil_mode else kernel
         modes = (bool(ceil_mode), bool(count_include_pad), divisor_override)
         compute = functools.partial(g.call, f"aten::avg_pool{axes}d")
