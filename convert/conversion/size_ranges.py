@@ -32,6 +32,7 @@ MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
 MAX_EQUAL = 8  # equalities of sizes that are tried
 MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
 MAX_EVALUATED = 1 << 20  # bytes of all results of models that are evaluated at other sizes before
+MAX_GUARDED = 1 << 27  # the same, where otherwise a guard would stay
 MAX_BYTES = 1 << 28  # of the activations at the largest sizes that a file is compared at
 Sizes = Mapping[str, int]
 
@@ -61,6 +62,7 @@ class SizeChecks:
         self.types = _types(symbolic.graph, {})
         self.rerun = module.rerun if has_source and not module.is_edited() else None
         self.symbolic = symbolic
+        self._evaluated: dict[tuple[tuple[str, int], ...], bool | None] = {}
         # now, since passes change the graph
         self.graph = symbolic.graph.copy()
         self.steps = [(_result_types(expr), expr.source) for expr in symbolic.graph]
@@ -170,7 +172,12 @@ class SizeChecks:
             return False
         if guard.is_of_equality:
             return True
-        return not guard.is_ours and self._evaluates_to(self._computed(sizes), sizes) is True
+        if guard.is_ours:
+            return False
+        key = tuple(sizes.items())
+        if key not in self._evaluated:
+            self._evaluated[key] = self._evaluates_to(self._computed(sizes), sizes, MAX_GUARDED)
+        return self._evaluated[key] is True
 
     def _beyond(self, guard: Guard) -> Iterator[Sizes]:
         """Yields for each size in the guard the next smaller and larger one at which it does not hold."""
@@ -228,13 +235,13 @@ class SizeChecks:
         is_same = [_substituted(types, sizes) for types, _ in self.steps] == [
             anonymous(_result_types(expr)) for expr in plain
         ]
-        return not is_same and self._evaluates_to(reference, sizes) is False
+        return not is_same and self._evaluates_to(reference, sizes, MAX_EVALUATED) is False
 
-    def _evaluates_to(self, reference: Example | str | None, sizes: Sizes) -> bool | None:
+    def _evaluates_to(self, reference: Example | str | None, sizes: Sizes, most: int) -> bool | None:
         """Whether the symbolic graph computes these outputs; None where it is too large, or not evaluated."""
         if not isinstance(reference, Example) or reference.outputs is None:
             return None
-        if self._bytes(sizes) > MAX_EVALUATED:
+        if self._bytes(sizes) > most:
             return None
 
         def evaluate(expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:

@@ -206,3 +206,13 @@ def test_minimum_and_maximum_are_exact() -> None:
         assert 0 <= first <= n and first <= 10 and minimum(n, m) <= m and minimum(n, m) > 0
         assert minimum(n, 10) - n <= 0 and maximum(n, 1) == n
     assert not journal.guards and not journal.specialized
+
+
+def test_halves_rounded_up_and_down_are_the_whole() -> None:
+    with SizeJournal() as journal:
+        height, width = dim("h", 60, 4), dim("w", 52, 4)
+        rows, columns = height // 4, width // 4
+        even = (rows + rows % 2) // 2, (columns + columns % 2) // 2
+        assert (rows + 1) // 2 * ((columns + 1) // 2) == even[0] * even[1]
+        assert signs((height + 8) // 16 + height // 16 - height // 8) == {0}
+        assert not journal.guards and not journal.specialized

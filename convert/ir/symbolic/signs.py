@@ -62,13 +62,14 @@ def _without_halves(value: Dim) -> Size:
             replaced[text] = lower.numerator // step - of(lower)
     if not replaced:
         return value
-    return sum(
+    joined: Size = sum(
         (
             factor * math.prod([replaced.get(str(atom), of(atom)) for atom in monomial])
             for monomial, factor in value.terms
         ),
         start=0,
     )
+    return joined
 
 
 def may_be_zero(size: Size) -> bool:

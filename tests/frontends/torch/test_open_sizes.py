@@ -35,3 +35,15 @@ def test_what_becomes_of_programs_with_open_sizes(
     found = {seed: generator.outcome(seed, tmp_path) for seed in seeds}
     unexpected = {seed: each for seed, each in found.items() if each[0] != expected(seed)}
     assert not unexpected
+
+
+@pytest.mark.parametrize("first", [0, 6, 12, 18])
+def test_what_becomes_of_programs_with_nested_inputs(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(PATH.parent))
+    generator = importlib.import_module("open_sizes_nested")
+    found = {seed: generator.outcome(seed, tmp_path) for seed in range(first, first + 6)}
+    allowed = ("open", "in a range", "no program", "fixed", "partly fixed")
+    assert not {seed: each for seed, each in found.items() if each[0] not in allowed}
+    assert sum(kind == "open" for kind, _ in found.values()) >= 3
