@@ -190,6 +190,10 @@ class Identity(Trait):
         self.holds = holds
 
 
+class Casts(Trait):
+    """The result is the elements of operand 0 in another element type."""
+
+
 # ---- indices
 
 

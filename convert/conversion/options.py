@@ -132,9 +132,7 @@ KEEP_INT64 = switch(
     "Keep int64 tensors instead of int32.",
     targets=_TFLITE,
 )
-RENAME = Option(
-    "rename", "output", "Rename an input or output of the written model.", "entries", metavar="OLD=NEW"
-)
+RENAME = Option("rename", "output", "Rename an input or output.", "entries", metavar="OLD=NEW")
 NAMES = Option(
     "names",
     "output",

@@ -1,12 +1,13 @@
 """Changes the float types of a graph: of inputs, constants and results alike.
 
-A cast between two types that become one is an identity then, which rounds nothing.
+A cast between two types that become one is an identity then, which rounds nothing. A tensor that no call
+computes with, such as float16 between two casts, rounds on purpose: it keeps its type.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.types import name_of
 from tmconvert.passes.rewriting import PassRecord
+from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.traits import Casts
 
 
 class ChangeFloatTypes:
@@ -37,26 +40,28 @@ class ChangeFloatTypes:
 
     def run(self, graph: InternalGraph) -> PassRecord:
         """Changes the types in place."""
-        record, nodes = PassRecord(self.name), list(_tensors(graph))
-        names = [name_of(node.dtype) for node in nodes if node.dtype is not None]
-        for name in () if self.is_inside else sorted(self.replaced & {*names}):
-            inside = names.count(name) - sum(_dtype(node) == name for node in _edges(graph))
-            record.notes.append(f"{name} as {self.dtype}: " + "; ".join(self._parts(graph, name, inside)))
-        self._change(graph, record)
-        return record
-
-    def _change(self, graph: InternalGraph, record: PassRecord) -> None:
-        changed = {node for node in _tensors(graph) if self._is_replaced(node.dtype)}
-        for node in changed:
-            node.dtype = self.dtype
+        record = PassRecord(self.name)
+        tensors = list(_tensors(graph))
+        changed: dict[Node, str] = {node: _dtype(node) for node in tensors if self._is_replaced(graph, node)}
+        for name in () if self.is_inside else sorted({*changed.values()}):
+            record.notes.append(f"{name} as {self.dtype}: " + "; ".join(_parts(graph, changed, name)))
+        for node in tensors:
+            if node in changed:
+                node.dtype = self.dtype
         for expr in graph:
             if isinstance(expr, Constant):
-                if isinstance(expr.value, np.ndarray) and self._is_replaced(expr.value.dtype):
-                    expr.value = rounded(expr.value, self.dtype)
-            elif isinstance(expr, CallFunction) and not changed.isdisjoint((*expr.inputs, *expr.outputs)):
+                if expr.output in changed:
+                    expr.value = rounded(np.asarray(expr.value), self.dtype)
+            elif isinstance(expr, CallFunction) and not changed.keys().isdisjoint(expr.inputs + expr.outputs):
+                if changed.keys().isdisjoint(expr.outputs) and trait_of(expr, Casts):
+                    continue
                 expr.kwargs = {name: self._attribute(value) for name, value in expr.kwargs.items()}
                 expr.inferred = None
                 record.did(expr, f"computes in {self.dtype}")
+        return record
+
+    def _is_replaced(self, graph: InternalGraph, node: TensorNode) -> bool:
+        return _dtype(node) in self.replaced and not _only_rounds(graph, node)
 
     def _attribute(self, value: object) -> Any:
         if isinstance(value, str) and value in self.replaced:
@@ -65,21 +70,6 @@ class ChangeFloatTypes:
             most = float(np.finfo(self.dtype).max)
             return min(max(value, -most), most)
         return value
-
-    def _is_replaced(self, dtype: np.dtype | None) -> bool:
-        return dtype is not None and name_of(dtype) in self.replaced
-
-    def _parts(self, graph: InternalGraph, name: str, inside: int) -> Iterator[str]:
-        outputs = zip(graph.output_names or ("",) * len(graph.outputs), graph.outputs, strict=True)
-        names = {
-            "input": [node.name for node in graph.inputs if _dtype(node) == name],
-            "output": [called or node.name for called, node in outputs if _dtype(node) == name],
-        }
-        for kind, found in names.items():
-            if found:
-                yield f"{kind}{'s' * (len(found) > 1)} {', '.join(found)}"
-        if inside > 0:
-            yield f"{inside} tensor{'s' * (inside > 1)} inside"
 
 
 def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -97,14 +87,38 @@ def rounded(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return made
 
 
+def _only_rounds(graph: InternalGraph, node: TensorNode) -> bool:
+    """Whether a cast made this tensor and casts take it, each from and to a wider type."""
+    if graph.is_output(node) or not node.uses or node.expr is None:
+        return False
+    size = node.type.dtype.itemsize
+    return all(
+        trait_of(expr, Casts) is not None
+        and all(each.type.dtype.itemsize > size for each in tensors if isinstance(each, TensorNode))
+        for expr, tensors in ((node.expr, node.expr.inputs), *((user, user.outputs) for user in node.users))
+    )
+
+
 def _tensors(graph: InternalGraph) -> Iterator[TensorNode]:
     yield from (node for node in graph.inputs if isinstance(node, TensorNode))
     for expr in graph:
         yield from (node for node in expr.outputs if isinstance(node, TensorNode))
 
 
-def _edges(graph: InternalGraph) -> set[TensorNode]:
-    return {node for node in (*graph.inputs, *graph.outputs) if isinstance(node, TensorNode)}
+def _parts(graph: InternalGraph, changed: Mapping[Node, str], name: str) -> Iterator[str]:
+    """Names the inputs and outputs that had the type ``name``, and counts the other tensors."""
+    outputs = zip(graph.output_names or ("",) * len(graph.outputs), graph.outputs, strict=True)
+    names = {
+        "input": [node.name for node in graph.inputs if changed.get(node) == name],
+        "output": [called or node.name for called, node in outputs if changed.get(node) == name],
+    }
+    for kind, found in names.items():
+        if found:
+            yield f"{kind}{'s' * (len(found) > 1)} {', '.join(found)}"
+    edges = {*graph.inputs, *graph.outputs}
+    inside = sum(each == name and node not in edges for node, each in changed.items())
+    if inside:
+        yield f"{inside} tensor{'s' * (inside > 1)} inside"
 
 
 def _dtype(node: Node) -> str:

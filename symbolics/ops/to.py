@@ -8,7 +8,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice
-from tmconvert.symbolics.traits import SameElements
+from tmconvert.symbolics.traits import Casts, SameElements
 
 # TensorProto.DataType of ONNX
 ONNX_TYPES = {
@@ -33,7 +33,7 @@ to = Op(
     args=[Tensor("x", ANY_DTYPE), choice("dtype", ANY_DTYPE)],
     result=_result,
     layout=ANY,
-    traits=[SameElements()],
+    traits=[Casts(), SameElements()],
 )
 
 

@@ -128,20 +128,13 @@ def test_errors_have_one_frame_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_many_ops_with_one_remedy_share_a_line(tmp_path: Path) -> None:
-    layers = [
-        torch.nn.Conv2d(3, 4, 3),
-        torch.nn.ReLU(),
-        torch.nn.MaxPool2d(2),
-        torch.nn.Tanh(),
-    ]
-    module = torch.nn.Sequential(*layers, torch.nn.Sigmoid()).half()
+    layers = [torch.nn.RReLU(), torch.nn.AlphaDropout(), torch.nn.FeatureAlphaDropout(), torch.nn.Dropout2d()]
+    traced = tmconvert.trace(torch.nn.Sequential(torch.nn.Dropout(), *layers), torch.ones(1, 3, 8, 8))
     with pytest.raises(UnsupportedError) as error:
-        tmconvert.to_tflite(
-            module, tmp_path / "o.tflite", example_inputs=torch.ones(1, 3, 8, 8, dtype=torch.float16)
-        )
+        tmconvert.to_tflite(traced, tmp_path / "o.tflite")
     also = [text for label, text in error.value.notes if label == "also"]
     assert len(also) == 1
-    assert also[0].startswith("the same help applies to aten::relu (1), ")
+    assert also[0].startswith("the same help applies to torch.nn.functional.rrelu (1), ")
 
 
 def test_the_report_may_have_arrays_where_calibration_has_images(tmp_path: Path) -> None:

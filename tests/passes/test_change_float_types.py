@@ -112,6 +112,7 @@ CALLS: dict[str, Callable[[torch.Tensor], Any]] = {
     "matmul": lambda x: x @ x.mT,
     "cast": lambda x: (x * 3).long(),
     "cumsum": lambda x: x.cumsum(0),
+    "rounding": lambda x: (x.half().double() + x, x.float().double() * 3),
     "branch": lambda x: torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x.exp(), (x,)),
 }
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.passes.graphs import apply, recorded
 from tmconvert.ir.parser import parse_graph
+from tmconvert.passes.change_float_types import ChangeFloatTypes
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
@@ -45,6 +46,7 @@ GOLDEN = Path(__file__).parent / "golden"
 PASSES: dict[str, Any] = {
     "align_ranks": lambda: AlignRanks(catalogue()),
     "assign_layout": lambda: AssignLayout(catalogue(), "nhwc"),
+    "change_float_types": lambda: ChangeFloatTypes({"float64", "float16"}, "float32"),
     "combine_slices": lambda: CombineSlices(catalogue()),
     "decompose": lambda: Decompose(catalogue(), "caffe", 0),
     "divide_by_roots": lambda: DivideByRoots(catalogue()),

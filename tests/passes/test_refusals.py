@@ -43,6 +43,12 @@ def test_a_constant_of_symbolic_size_is_not_computed() -> None:
     assert refusals(FoldConstants(catalogue()), graph) == ["one of its sizes is symbolic"]
 
 
+def test_random_numbers_of_constants_are_no_constants() -> None:
+    net = Net()
+    graph = net.give(net("tm::random_normal", [3], 0, None))
+    assert refusals(FoldConstants(catalogue()), graph) == ["its result is random"]
+
+
 def value(name: str, dtype: str = "float32", shape: tuple[int, ...] = (1, 2, 2, 3)) -> Value:
     return Value(name, np.dtype(dtype), shape)
 

@@ -16,6 +16,8 @@ from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 
 MAX_ELEMENTS = 64  # of a shape in a tensor
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
+# what the structure of a graph, or the choice of its operators, depends on
+_STRUCTURAL = frozenset({"an axis", "a number of parts", "the size of an image"})
 
 
 def is_tensor(value: AdapterValue) -> bool:
@@ -48,7 +50,7 @@ def counted(g: Emitter, value: Any, what: str) -> Any:
     It is the number of elements of a range that ends there.
     """
     type_ = g.type(value)
-    if what == "an axis" or type_.dtype.kind not in "iu" or is_symbolic(type_.shape) or type_.size != 1:
+    if what in _STRUCTURAL or type_.dtype.kind not in "iu" or is_symbolic(type_.shape) or type_.size != 1:
         raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
     if type_.dtype not in (np.int32, np.int64):
         value = g.call("aten::to", value, dtype="int64")

@@ -332,9 +332,12 @@ RANDOM: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("form", RANDOM)
-def test_random_numbers_are_refused(form: str) -> None:
-    with pytest.raises(UnsupportedError, match="random"):
-        check(RANDOM[form], X)
+def test_random_numbers_are_refused(form: str, tmp_path: Path) -> None:
+    traced = tmconvert.trace(RANDOM[form], X)
+    for convert in (tmconvert.to_onnx, tmconvert.to_tflite):
+        with pytest.raises(UnsupportedError, match="random"):
+            convert(traced, tmp_path / "out.model")
+    assert not list(tmp_path.iterdir())
 
 
 def test_bytes_of_another_type_are_refused() -> None:

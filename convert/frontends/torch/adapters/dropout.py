@@ -130,11 +130,11 @@ def gumbel_softmax(
         return soft
     axis = dim % type_.rank
     largest = g.call("aten::argmax", soft, axis, True)
-    steps = _positions(g, type_.shape, axis)
+    steps = cast(g, _positions(g, type_.shape, axis), g.type(largest).dtype)
     return cast(g, g.call("aten::eq", steps, largest), type_.dtype)
 
 
 def _positions(g: Emitter, shape: tuple[Any, ...], axis: int) -> Any:
     """Returns 0, 1, ... along an axis, with extents of 1 in the others."""
-    steps = g.call("aten::arange", 0, shape[axis], 1, "int64")
+    steps = g.call("aten::arange", 0, shape[axis])
     return g.call("aten::reshape", steps, [*[1] * axis, shape[axis], *[1] * (len(shape) - axis - 1)])
