@@ -50,7 +50,7 @@ def fuse_rotary(graph: TargetGraph) -> PassRecord:
             continue
         rewriter.rewrite(operator, rotation)
         record.did(operator, f"is a rotary embedding of `{rotation.x.name}`")
-    rewriter.remove_unused()
+    rewriter.finish()
     return record
 
 
@@ -64,6 +64,7 @@ class _Rewriter:
         self.halves: dict[tuple[int, Any], Value] = {}
         self.batches: dict[Any, Value] = {}
         self.replaced: list[Operator] = []
+        self.written: dict[int, list[Operator]] = {}  # before which operator, by its id
 
     # ---- the pattern
 
@@ -223,16 +224,18 @@ class _Rewriter:
         made = Value(self.names.free(name), dtype, shape)
         own = self.names.free(f"{place.name}_{type}")
         written = Operator(type, inputs, [made], dict(attributes or {}), own, place.source)
-        self.graph.operators.insert(self.graph.operators.index(place), written)
+        self.written.setdefault(id(place), []).append(written)
         return self.graph.inherit_origin(made, place.outputs[0])
 
     def _constant(self, name: str, numbers: Sequence[int]) -> Value:
         array = np.array(numbers, np.int64)
         return Value(self.names.free(name), array.dtype, array.shape, array)
 
-    def remove_unused(self) -> None:
-        """Removes the operators of fused rotations, and what only they used."""
+    def finish(self) -> None:
+        """Inserts what was written, and removes the operators of fused rotations with what only they used."""
         graph, open_ = self.graph, self.replaced
+        written = self.written
+        graph.operators = [each for old in graph.operators for each in (*written.get(id(old), ()), old)]
         uses = Counter(
             id(value) for each in graph.all_operators() for value in each.inputs if value is not None
         )
