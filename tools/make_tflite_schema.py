@@ -1,4 +1,4 @@
-"""Makes convert/targets/tflite/option_tables.py: the fields of TFLite's options tables.
+"""Makes convert/formats/tflite/option_tables.py: the fields of TFLite's options tables.
 
     python tools/make_tflite_schema.py      (--print: to stdout)
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ai_edge_litert import schema_py_generated as schema
 
-OUTPUT = Path(__file__).resolve().parents[1] / "convert/targets/tflite/option_tables.py"
+OUTPUT = Path(__file__).resolve().parents[1] / "convert/formats/tflite/option_tables.py"
 ENUM_FIELDS = {
     "padding": "padding",
     "fused_activation_function": "activation",

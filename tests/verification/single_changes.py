@@ -18,9 +18,9 @@ from onnx.numpy_helper import from_array, to_array
 
 import tmconvert
 from tmconvert.errors import TmconvertError
+from tmconvert.formats.caffe.schema import schema
 from tmconvert.ir import TracedModule
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.caffe.schema import schema
 from tmconvert.targets.registry import runtime_for
 from tmconvert.verification.inputs import drawn_inputs
 

@@ -15,7 +15,7 @@ from onnx.numpy_helper import from_array, to_array
 import tmconvert
 from tests.models import corpus
 from tmconvert.errors import VerificationError
-from tmconvert.targets.caffe.schema import schema as caffe_schema
+from tmconvert.formats.caffe.schema import schema as caffe_schema
 
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
 NAME = "qat_small_ema"  # a ReLU keeps a layer of it from all outputs, for the example

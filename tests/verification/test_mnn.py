@@ -12,11 +12,11 @@ from benchmarks.corpus_targets import judged
 from tests.models import corpus
 from tests.targets.caffe.nets import defined, layer, normal, text_of, written
 from tmconvert.errors import VerificationError
-from tmconvert.targets.caffe.dialects import DIALECTS
+from tmconvert.formats.caffe.dialects import DIALECTS
+from tmconvert.formats.caffe.schema import schema
 from tmconvert.targets.caffe.for_mnn import mnn_reads
 from tmconvert.targets.caffe.mnn import MnnRuntime
 from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, OpenCvRuntime
-from tmconvert.targets.caffe.schema import schema
 from tmconvert.targets.registry import runtime_for
 from tmconvert.verification.runtime import FirstToTakeIt
 

@@ -10,14 +10,14 @@ from tmconvert.lowering.target_graph import Operator, Value
 from tmconvert.targets.caffe.float32_integers import inexact_parameter, refusal
 
 if TYPE_CHECKING:
-    from tmconvert.targets.caffe.dialects.dialect import Dialect
+    from tmconvert.formats.caffe.dialects.dialect import Dialect
 
 
 class CaffeBuilder(Builder):
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
         if "::" in type:
             self.refuse(f"Caffe's format has its own layers only, not {type}")
-        from tmconvert.targets.caffe.layers import BVLC
+        from tmconvert.formats.caffe.layers import BVLC
 
         dialect = self._dialect()
         if type in BVLC and type not in dialect.layers:
@@ -36,7 +36,7 @@ class CaffeBuilder(Builder):
         return self._dialect().allows(layer, quantity, number)
 
     def _dialect(self) -> Dialect:
-        from tmconvert.targets.caffe.dialects import DIALECTS  # which other targets do without
+        from tmconvert.formats.caffe.dialects import DIALECTS  # which other targets do without
 
         assert isinstance(self.graph.version, int)
         return DIALECTS[tuple(DIALECTS)[self.graph.version]]

@@ -10,8 +10,8 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from tmconvert.formats.caffe.schema import schema
 from tmconvert.targets.caffe.lint import lint_text
-from tmconvert.targets.caffe.schema import schema
 
 DIALECT = "mnn"
 

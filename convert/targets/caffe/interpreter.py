@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tmconvert.targets.caffe.layers import LAYERS
-from tmconvert.targets.caffe.net import Net, NetLayer, input_shapes
+from tmconvert.formats.caffe.layers import LAYERS
+from tmconvert.formats.caffe.net import Net, NetLayer, input_shapes
 
 
 def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:

@@ -11,10 +11,10 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.caffe.dialects import DIALECTS
+from tmconvert.formats.caffe.reader import net_of
+from tmconvert.formats.caffe.schema import schema
 from tmconvert.output.prototxt import Entry, PrototxtError, parse_prototxt
-from tmconvert.targets.caffe.dialects import DIALECTS
-from tmconvert.targets.caffe.reader import net_of
-from tmconvert.targets.caffe.schema import schema
 from tmconvert.targets.caffe.structure import violations
 from tmconvert.targets.violation import Violation
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tmconvert.targets.caffe.layers import convolution, pooling
-from tmconvert.targets.caffe.layers.layer import Shape
-from tmconvert.targets.caffe.net import NetLayer
+from tmconvert.formats.caffe.layers import convolution, pooling
+from tmconvert.formats.caffe.layers.layer import Shape
+from tmconvert.formats.caffe.net import NetLayer
 
 Numbers = Iterable[float]
 Quantity = Callable[[NetLayer, list[Shape], list[Shape]], Numbers]

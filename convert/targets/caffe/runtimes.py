@@ -38,7 +38,7 @@ class OpenCvRuntime(IsolatedRuntime):
     ) -> list[np.ndarray]:
         import cv2
 
-        from tmconvert.targets.caffe.reader import caffe_tops
+        from tmconvert.formats.caffe.reader import caffe_tops
 
         with refusals(self.name), silent_stderr():
             tops = caffe_tops(paths[0])
@@ -70,8 +70,8 @@ class NumpyCaffeRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
+        from tmconvert.formats.caffe.reader import dialects_of, read_net
         from tmconvert.targets.caffe.interpreter import run_net
-        from tmconvert.targets.caffe.reader import dialects_of, read_net
 
         with refusals(self.name):
             dialects = dialects_of(paths[0])

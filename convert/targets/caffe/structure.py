@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tmconvert.targets.caffe.dialects.dialect import Dialect
-from tmconvert.targets.caffe.layers import LAYERS, TRAINING
-from tmconvert.targets.caffe.layers.layer import Shape
-from tmconvert.targets.caffe.net import Net, NetLayer
+from tmconvert.formats.caffe.dialects.dialect import Dialect
+from tmconvert.formats.caffe.layers import LAYERS, TRAINING
+from tmconvert.formats.caffe.layers.layer import Shape
+from tmconvert.formats.caffe.net import Net, NetLayer
 from tmconvert.targets.caffe.quantities import QUANTITIES
 from tmconvert.targets.violation import Violation
 

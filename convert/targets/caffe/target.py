@@ -14,6 +14,7 @@ import numpy as np
 
 from tmconvert.errors import InternalError, LoadError, UnsupportedError, UsageError
 from tmconvert.errors.source import Source
+from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.output.metadata import OPTIONS
@@ -26,7 +27,6 @@ from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.caffe.layers import LAYERS
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 
@@ -130,7 +130,7 @@ class CaffeTarget(Target):
 
     def _violations_of_file(self, graph: TargetGraph, prototxt: Path) -> list[Violation]:
         """The limits of its dialect that a net just written exceeds; see ``check``."""
-        from tmconvert.targets.caffe.dialects import DIALECTS as RECORDS
+        from tmconvert.formats.caffe.dialects import DIALECTS as RECORDS
         from tmconvert.targets.caffe.lint import lint
 
         limits = {rule.name for rule in RECORDS[_dialect(graph)].rules}
@@ -166,7 +166,7 @@ class CaffeTarget(Target):
         return found if isinstance(found, dict) else {}
 
     def stored_input_shapes(self, path: Path) -> Mapping[str, Sequence[int]]:
-        from tmconvert.targets.caffe.reader import caffe_input_sizes
+        from tmconvert.formats.caffe.reader import caffe_input_sizes
 
         return caffe_input_sizes(path)
 
@@ -176,7 +176,7 @@ class CaffeTarget(Target):
         return written_caffe(path)
 
     def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
-        from tmconvert.targets.caffe.reader import read_net
+        from tmconvert.formats.caffe.reader import read_net
 
         net = read_net(paths[0], paths[1], DIALECTS[version])
         return {
@@ -206,7 +206,7 @@ def _dialect(graph: TargetGraph) -> str:
 
 def _beyond_limits(graph: TargetGraph, broken: Sequence[Violation]) -> UnsupportedError:
     """The first violation in full, the others in a line for each rule."""
-    from tmconvert.targets.caffe.dialects import DIALECTS as RECORDS
+    from tmconvert.formats.caffe.dialects import DIALECTS as RECORDS
 
     first, dialect = broken[0], _dialect(graph)
     sources = {operator.name: operator.source for operator in graph.operators}

@@ -13,11 +13,11 @@ from google.protobuf import text_format
 from google.protobuf.descriptor import FieldDescriptor
 
 from tmconvert.errors import InternalError, WriteError
+from tmconvert.formats.caffe.schema import Schema, schema
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.output.metadata import OPTIONS
 from tmconvert.output.protobuf_stream import LARGEST_MESSAGE, StreamedMessage
 from tmconvert.symbolics.dialects import DIALECTS
-from tmconvert.targets.caffe.schema import Schema, schema
 
 # the same in every dialect
 _NET_LAYER = schema().NetParameter.DESCRIPTOR.fields_by_name["layer"].number

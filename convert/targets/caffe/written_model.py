@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tmconvert.formats.caffe.reader import dialects_of, read_net
 from tmconvert.symbolics.dialects import DIALECTS
-from tmconvert.targets.caffe.reader import dialects_of, read_net
 from tmconvert.targets.written_model import WrittenLayer, WrittenModel, blob_name
 
 

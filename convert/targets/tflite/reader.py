@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.formats.tflite.schema import TENSOR_TYPES
 from tmconvert.lowering.target_graph import Quantization, Value
-from tmconvert.targets.tflite.schema import TENSOR_TYPES
 
 _LAYOUT, _OPTIONS = "tmconvert.layout", "tmconvert.options"
 

@@ -14,6 +14,12 @@ import numpy as np
 
 from tmconvert._version import __version__
 from tmconvert.errors import InternalError
+from tmconvert.formats.tflite.schema import (
+    ENUMS,
+    TENSOR_TYPES,
+    OptionField,
+    options_code,
+)
 from tmconvert.ir.lazy_constants import Array, computed, memory_of
 from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
 from tmconvert.ir.types import name_of
@@ -21,12 +27,6 @@ from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Va
 from tmconvert.targets.tflite.flatbuffer_writer import Field, FlatbufferWriter
 from tmconvert.targets.tflite.operators import SPECS, spec
 from tmconvert.targets.tflite.runtimes import minimum_runtime
-from tmconvert.targets.tflite.schema import (
-    ENUMS,
-    TENSOR_TYPES,
-    OptionField,
-    options_code,
-)
 from tmconvert.targets.tflite.versions import model_versions
 
 _FILE_IDENTIFIER = b"TFL3"

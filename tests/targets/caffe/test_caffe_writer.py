@@ -13,9 +13,9 @@ from google.protobuf import text_format
 
 from tmconvert.errors import InternalError, WriteError
 from tmconvert.errors.source import Source
+from tmconvert.formats.caffe.schema import schema
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.symbolics.dialects import DIALECTS
-from tmconvert.targets.caffe.schema import schema
 from tmconvert.targets.caffe.writer import write_caffe
 
 LayerParameter, NetParameter = schema().LayerParameter, schema().NetParameter

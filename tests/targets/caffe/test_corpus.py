@@ -11,7 +11,7 @@ from benchmarks.corpus_targets import models
 from tests.models import corpus
 from tmconvert import api
 from tmconvert.errors import UnsupportedError
-from tmconvert.targets.caffe.dialects import DIALECTS
+from tmconvert.formats.caffe.dialects import DIALECTS
 
 # the models that are refused: for lack of a layer, or for a limit
 ROUNDING = {"op_elemwise_arith", "op_setitem_shift", "op_trig_compare", "op_typecvt"}

@@ -9,10 +9,10 @@ import pytest
 from tests.models import corpus
 from tmconvert import api
 from tmconvert.errors import LoadError
+from tmconvert.formats.caffe.dialects import DIALECTS
 from tmconvert.symbolics.dialects import DIALECTS as NAMES
 from tmconvert.targets.caffe import lint as caffe_lint
 from tmconvert.targets.caffe import structure
-from tmconvert.targets.caffe.dialects import DIALECTS
 from tmconvert.targets.caffe.lint import lint_text
 
 INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 6 dim: 20 dim: 30 } } }\n'

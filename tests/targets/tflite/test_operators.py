@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tmconvert.formats.tflite.schema import ENUMS
 from tmconvert.targets.tflite.operators import SPECS, spec
-from tmconvert.targets.tflite.schema import ENUMS
 
 ROOT = Path(__file__).parents[3]
 # The folders without the records. A name in them is that of an operator that is written, or that one

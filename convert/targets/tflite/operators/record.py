@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, NamedTuple
 
+from tmconvert.formats.tflite.schema import OptionField, options_fields
 from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.element_types import TABLE
-from tmconvert.targets.tflite.schema import OptionField, options_fields
 
 Range = tuple[float, float]  # the lowest and the highest value; of integers both are int
 RangeRule = Callable[[Operator, Sequence[Range]], Range]

@@ -1,0 +1,1 @@
+"""Caffe nets as files: messages, dialects, layer types, reading."""

@@ -1,0 +1,98 @@
+"""A dialect of Caffe as data, from which schemas are built and with which files are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tmconvert.formats.caffe.dialects import bvlc
+from tmconvert.formats.caffe.dialects.rule import Rule
+from tmconvert.formats.caffe.layers import BVLC, LAYERS, TRAINING
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Layers, messages and rules of one reader of Caffe files.
+
+    ``layers`` are the types of layers, whose records are in ``formats/caffe/layers``; ``messages`` and
+    ``enums`` are in the form of ``bvlc.py``. ``unconfirmed`` names the fields whose numbers no public
+    document confirms: they are written as text, where numbers play no part, and left out of the caffemodel.
+    """
+
+    name: str
+    title: str
+    layers: frozenset[str]
+    messages: Mapping[str, str]
+    enums: Mapping[str, str]
+    rules: tuple[Rule, ...] = ()
+    unconfirmed: frozenset[str] = field(default_factory=frozenset)
+
+    trains: bool = False
+    # A blob that no layer reads is an output of the net, and one that a layer reads is none.
+    outputs_are_unread: bool = False
+
+    def knows(self, layer_type: str) -> bool:
+        return layer_type in self.layers or (self.trains and layer_type in TRAINING)
+
+    def has(self, layer_type: str, parameter: str = "") -> bool:
+        """Whether there is such a layer, optionally with this parameter."""
+        if layer_type not in self.layers or not parameter:
+            return layer_type in self.layers
+        group = LAYERS[layer_type].parameters
+        if group is None:
+            return False
+        return parameter in _by_name(self.messages[_by_name(self.messages["LayerParameter"])[group]])
+
+    def allows(self, layer_type: str, quantity: str, number: float) -> bool:
+        """Whether the rules allow this value in layers of the type."""
+        rules = (rule for rule in self.rules if rule.quantity == quantity and layer_type in rule.layers)
+        return all(rule.allows(number) for rule in rules)
+
+
+def extended(
+    name: str,
+    title: str,
+    *,
+    without: tuple[str, ...] = (),
+    layers: tuple[str, ...] = (),
+    fields: Mapping[str, str] | None = None,
+    messages: Mapping[str, str] | None = None,
+    enums: Mapping[str, str] | None = None,
+    rules: tuple[Rule, ...] = (),
+    unconfirmed: frozenset[str] = frozenset(),
+    outputs_are_unread: bool = False,
+) -> Dialect:
+    """BVLC's dialect with other layers; ``fields`` are added to its messages.
+
+    A field replaces one with the same number or the same name.
+    """
+    merged = {**bvlc.MESSAGES, **(messages or {})}
+    for message, added in (fields or {}).items():
+        merged[message] = _merged(merged[message], added)
+    return Dialect(
+        name,
+        title,
+        (BVLC - {*without}) | {*layers},
+        merged,
+        {**bvlc.ENUMS, **(enums or {})},
+        rules,
+        unconfirmed,
+        outputs_are_unread=outputs_are_unread,
+    )
+
+
+def _merged(fields: str, added: str) -> str:
+    taken = {mark for text in added.split(",") for mark in _marks(text)}
+    kept = [text.strip() for text in fields.split(",") if not taken & _marks(text)]
+    return ", ".join([*kept, added])
+
+
+def _marks(text: str) -> set[str]:
+    """The number and the name of a field such as ``18 dilation:*uint32``."""
+    number, rest = text.split()
+    return {number, rest.partition(":")[0]}
+
+
+def _by_name(fields: str) -> dict[str, str]:
+    """The types of ``fields``, ``{"dilation": "*uint32"}``."""
+    return {name: kind for name, _, kind in (text.split()[1].partition(":") for text in fields.split(","))}

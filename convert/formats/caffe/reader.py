@@ -1,0 +1,138 @@
+"""Reads Caffe nets: the .prototxt with the structure, and the .caffemodel with the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf import message, text_format
+
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+from tmconvert.formats.caffe.dialects import DIALECTS
+from tmconvert.formats.caffe.net import Net, NetLayer
+from tmconvert.formats.caffe.schema import schema
+
+TEST = 1  # the number of the phase in which nets are run
+
+
+def caffe_tops(prototxt: Path) -> dict[str, tuple[str, int]]:
+    """Returns for each blob the layer that last writes it, and which of its tops it is.
+
+    Parameters that are not in the schema, such as those of a vendor, are ignored. Raises:
+    text_format.ParseError when the file is not a net in text form.
+    """
+    net = schema().NetParameter()
+    text_format.Parse(prototxt.read_text("utf-8"), net, allow_unknown_field=True)
+    return {top: (layer.name, index) for layer in net.layer for index, top in enumerate(layer.top)}
+
+
+def caffe_input_sizes(prototxt: Path) -> dict[str, tuple[int, ...]]:
+    """The sizes of the inputs of a net, by name."""
+    net = schema().NetParameter()
+    text_format.Parse(prototxt.read_text("utf-8"), net, allow_unknown_field=True)
+    inputs = [each for each in net.layer if each.type == "Input"]
+    sizes = {each.top[0]: tuple(each.input_param.shape[0].dim) for each in inputs if each.input_param.shape}
+    return sizes | {name: tuple(each.dim) for name, each in zip(net.input, net.input_shape, strict=False)}
+
+
+def dialects_of(prototxt: Path) -> list[str]:
+    """The dialects that know every layer and every field of the text."""
+    text, found = prototxt.read_text("utf-8", "replace"), []
+    for name, dialect in DIALECTS.items():
+        net = schema(name).NetParameter()
+        try:
+            text_format.Parse(text, net)
+        except text_format.ParseError:
+            continue
+        if all(dialect.knows(layer.type) for layer in net.layer):
+            found.append(name)
+    return found
+
+
+def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvlc") -> Net:
+    """The net as it is run (layers for training alone are left out), with its weights where these are given.
+
+    Raises: LoadError TM1016 when a file is not a net of this dialect, or the caffemodel lacks a layer with
+    weights.
+    """
+    text = schema(dialect).NetParameter()
+    try:
+        text_format.Parse(prototxt.read_text("utf-8"), text)
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise _unreadable(prototxt, str(error)) from error
+    return net_of(text, {} if caffemodel is None else _weights(caffemodel, dialect), dialect)
+
+
+def net_of(
+    text: Any, weights: dict[str, list[np.ndarray]], dialect: str = "bvlc", lines: Sequence[int] = ()
+) -> Net:
+    """The net that the message ``text`` describes.
+
+    ``weights`` are by the names of layers, ``lines`` by their order in the text.
+    """
+    fields = schema(dialect).parameter_fields
+    layers = _old_inputs(text, dialect)
+    for index, layer in enumerate(text.layer):
+        if not _is_run(layer):
+            continue
+        parameter_field = fields.get(layer.type)
+        layers.append(
+            NetLayer(
+                layer.name,
+                layer.type,
+                list(layer.bottom),
+                list(layer.top),
+                getattr(layer, parameter_field) if parameter_field else None,
+                weights.get(layer.name, []),
+                lines[index] if lines else 0,
+            )
+        )
+    return Net(text.name, layers)
+
+
+def _old_inputs(text: Any, dialect: str) -> list[NetLayer]:
+    """Inputs in the form of old nets: names and extents at the top, four extents each if without shapes."""
+    layers = []
+    for index, name in enumerate(text.input):
+        parameters = schema(dialect).LayerParameter().input_param
+        if text.input_shape:
+            parameters.shape.add(dim=text.input_shape[index].dim)
+        else:
+            parameters.shape.add(dim=text.input_dim[4 * index : 4 * index + 4])
+        layers.append(NetLayer(name, "Input", [], [name], parameters))
+    return layers
+
+
+def _is_run(layer: Any) -> bool:
+    """Whether the rules of the layer leave it in a net at the phase TEST, without levels and stages."""
+
+    def holds(rule: Any) -> bool:
+        return (not rule.HasField("phase") or rule.phase == TEST) and not rule.stage
+
+    if layer.include:
+        return any(holds(rule) for rule in layer.include)
+    return not any(holds(rule) for rule in layer.exclude)
+
+
+def _weights(caffemodel: Path, dialect: str) -> dict[str, list[np.ndarray]]:
+    net = schema(dialect).NetParameter()
+    try:
+        net.ParseFromString(caffemodel.read_bytes())
+    except (message.DecodeError, RuntimeError) as error:
+        raise _unreadable(caffemodel, str(error)) from error
+    return {layer.name: [_blob(blob) for blob in layer.blobs] for layer in net.layer}
+
+
+def _blob(blob: Any) -> np.ndarray:
+    """The array of a BlobProto; one without a shape has the four extents of old files."""
+    data = np.array(blob.data if len(blob.data) else blob.double_data, np.float32)
+    if blob.HasField("shape"):
+        return data.reshape(tuple(blob.shape.dim))
+    return data.reshape(blob.num, blob.channels, blob.height, blob.width)
+
+
+def _unreadable(path: Path, reason: str) -> LoadError:
+    return LoadError("TM1016", f"this is not a Caffe net: {reason}", source=Source(str(path)))

@@ -1,0 +1,1 @@
+"""TFLite files: element types, enums and options tables."""

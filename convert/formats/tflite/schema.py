@@ -1,0 +1,87 @@
+"""The part of TFLite's schema that the writer needs: element types, enums, and slots of options tables.
+
+The options tables are generated (option_tables.py); the codes of operators are in their records
+(``operators/``). Source: LiteRT's schema.fbs, which only ever appends, so numbers and slots are stable.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from tmconvert.formats.tflite.option_tables import OPTION_TABLES
+
+# By name, since ml_dtypes' bfloat16 has no other handle that every NumPy understands.
+TENSOR_TYPES = {
+    "float32": 0,
+    "float16": 1,
+    "int32": 2,
+    "uint8": 3,
+    "int64": 4,
+    "bool": 6,
+    "int16": 7,
+    "complex64": 8,
+    "int8": 9,
+    "float64": 10,
+    "complex128": 11,
+    "uint64": 12,
+    "uint32": 15,
+    "uint16": 16,
+    "bfloat16": 18,
+}
+
+ENUMS: dict[str, dict[str, int]] = {
+    "type": {name.upper(): code for name, code in TENSOR_TYPES.items()},
+    "padding": {"SAME": 0, "VALID": 1},
+    "activation": {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3, "TANH": 4, "SIGN_BIT": 5},
+    "mirror": {"REFLECT": 0, "SYMMETRIC": 1},
+    "weights_format": {"DEFAULT": 0, "SHUFFLED4x16INT8": 1},
+    "lstm_kernel": {"FULL": 0, "BASIC": 1},
+}
+
+
+class OptionField(NamedTuple):
+    """A field of an options table.
+
+    ``kind`` is a number's type, "int32s", "float32s", "graph" or a key of ENUMS.
+
+    ``required`` marks a field whose default in the schema would be wrong: a stride of 0, a softmax's beta of
+    0. ``default`` is the stored number; such a value is not written.
+    """
+
+    slot: int
+    name: str
+    kind: str
+    default: float
+    required: bool
+
+
+def options_code(table: str) -> int:
+    """Returns the table's number in the union BuiltinOptions."""
+    return _tables()[table][0]
+
+
+def options_fields(table: str) -> dict[str, OptionField]:
+    """Returns the table's fields by name."""
+    return _tables()[table][1]
+
+
+@cache
+def _tables() -> dict[str, tuple[int, dict[str, OptionField]]]:
+    tables: dict[str, tuple[int, dict[str, OptionField]]] = {}
+    fields: dict[str, OptionField] = {}
+    for line in OPTION_TABLES.strip().splitlines():
+        first, second = line.split()
+        if line.startswith(" "):
+            field = _field(int(first), second)
+            fields[field.name] = field
+        else:
+            fields = {}
+            tables[first] = int(second), fields
+    return tables
+
+
+def _field(slot: int, word: str) -> OptionField:
+    name, kind = word.split(":")
+    kind, _, default = kind.partition("=")
+    return OptionField(slot, name, kind.rstrip("!"), int(default or 0), kind.endswith("!"))
