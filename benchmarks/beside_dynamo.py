@@ -24,6 +24,7 @@ import io
 import json
 import math
 import multiprocessing
+import random
 import statistics
 import sys
 import tempfile
@@ -236,6 +237,7 @@ def main() -> int:
     parser.add_argument("--opset", type=int, default=18)
     parser.add_argument("--seconds", type=float, default=300, help="the most for one export")
     parser.add_argument("--save", type=Path, help="append rows to a file; models in it are not run again")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="a drawn order: a part is a fair sample")
     parser.add_argument("--show", type=Path, nargs="+", help="summarize saved rows only")
     parser.add_argument("--operators", action="store_true", help="print the differences by operator")
     options = parser.parse_args()
@@ -258,7 +260,10 @@ def main() -> int:
         }
         warnings.simplefilter("ignore")
         warm_up(options.opset)
-        for name, flow in chosen.items():
+        order = list(chosen.items())
+        if options.shuffle is not None:
+            random.Random(options.shuffle).shuffle(order)
+        for name, flow in order:
             row = {each: forked(flow, each, options.opset, options.seconds) for each in EXPORTERS}
             rows[name] = row
             print(line_of(name, row), flush=True)

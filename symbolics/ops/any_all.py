@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tmconvert.ir.node import TensorNode
 from tmconvert.ir.symbolic.signs import may_be_zero
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, boolean, integers
@@ -18,7 +19,7 @@ from tmconvert.symbolics.ops.reduce import reduced_axes, reduced_type
 Array = np.ndarray
 
 
-def _op(name: str, kernel: Callable[..., Array], extreme: str) -> Op:
+def _op(name: str, kernel: Callable[..., Array], extreme: str, onnx_type: str) -> Op:
     def result(x: TensorType, dim: list[int] | None, keepdim: bool) -> TensorType:
         return TensorType(np.dtype(bool), reduced_type(x, dim, keepdim).shape)
 
@@ -32,9 +33,21 @@ def _op(name: str, kernel: Callable[..., Array], extreme: str) -> Op:
     def any_all_ref(x: Array, dim: list[int] | None, keepdim: bool) -> Array:
         return kernel(x, axis=tuple(reduced_axes(x.ndim, dim)), keepdims=keepdim)
 
+    @op.native_where("onnx")
+    def is_of_flags(x: TensorNode, dim: list[int] | None, keepdim: bool) -> bool:
+        """ONNX Runtime refuses to reduce no elements."""
+        return x.dtype == np.bool_ and not any(map(may_be_zero, x.shape))
+
+    @op.onnx(since=20)  # before, they do not take bools
+    def any_all_onnx20(g, x, dim, keepdim):
+        axes = reduced_axes(len(x.shape), dim)
+        return g.op(onnx_type, x, g.ints(axes) if axes else None, keepdims=int(keepdim))
+
     @op.decompose
     def any_all_extreme(g, x, dim, keepdim):
-        flags = g.call("aten::to", g.call("aten::to", x, dtype="bool"), dtype="int32")
+        if g.type(x).dtype != np.bool_:
+            return g.call(op.name, g.call("aten::to", x, dtype="bool"), dim, keepdim)
+        flags = g.call("aten::to", x, dtype="int32")
         made = g.call(extreme, flags, dim, keepdim)
         shape = g.type(x).shape
         if any(map(may_be_zero, shape)):  # of no elements it is the least or the greatest integer
@@ -44,8 +57,8 @@ def _op(name: str, kernel: Callable[..., Array], extreme: str) -> Op:
     return op
 
 
-any_ = _op("any", np.any, "aten::amax")
-all_ = _op("all", np.all, "aten::amin")
+any_ = _op("any", np.any, "aten::amax", "ReduceMax")
+all_ = _op("all", np.all, "aten::amin", "ReduceMin")
 
 
 def _count(x: TensorType, dim: list[int] | None) -> TensorType:
