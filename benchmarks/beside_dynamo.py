@@ -37,13 +37,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_map
 from torch_exporters import forget_peak, resident
 from torch_flow import Flow
-from torch_flow_runs import plain
+from torch_flow_runs import FlowRun, plain
 from torch_flows import SLOW_IMPORTS, flows
-from torch_models import Example, alive, models, tensors
-from torch_models import other as shuffled
+from torch_models import Example, models, tensors
 from torchvision_ops import declare
 
 import tmconvert
@@ -79,8 +77,8 @@ EXPORTS: dict[str, Callable[[Flow, Example, Path, int], None]] = {
 
 def measured(flow: Flow, exporter: str, opset: int) -> Json:
     """One export and two runs in this process."""
-    torch.manual_seed(0)
-    example = alive(flow())
+    run = FlowRun(flow)
+    example = run.example
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         forget_peak()
@@ -90,7 +88,7 @@ def measured(flow: Flow, exporter: str, opset: int) -> Json:
         row["bytes"] = sum(each.stat().st_size for each in Path(folder).iterdir())
         row["operators"] = _operators(path)
         row["nodes"] = sum(row["operators"].values())
-        _compare(row, flow, example, path)
+        _compare(row, run, path)
     return row
 
 
@@ -111,24 +109,24 @@ def _operators(path: Path) -> dict[str, int]:
     return dict(found)
 
 
-def _compare(row: Json, flow: Flow, example: Example, path: Path) -> None:
+def _compare(row: Json, run: FlowRun, path: Path) -> None:
     """Runs the file on two inputs; sets ``state`` and ``latency``."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    input_names, (module, args, kwargs) = [node.name for node in session.get_inputs()], example
+    input_names, tolerance = [node.name for node in session.get_inputs()], run.flow.tolerance
     row["state"] = "right"
-    for given in ((args, kwargs), tree_map(flow.other or shuffled, (args, kwargs))):
+    for given in run.inputs():
         with torch.no_grad():
-            wanted = tensors(module(*given[0], **given[1]))
+            wanted = tensors(run.example[0](*given[0], **given[1]))
         feeds = dict(zip(input_names, tensors(given), strict=True))
         found = session.run(None, feeds)
         names = [f"output {number}" for number in range(len(wanted))]
         errors = compare(found, [plain(each) for each in wanted], names)
         try:
-            refuse_wrong([each._replace(tolerance=each.tolerance and flow.tolerance) for each in errors])
+            refuse_wrong([each._replace(tolerance=each.tolerance and tolerance) for each in errors])
         except TmconvertError as error:
             row["state"], row["note"] = "wrong", str(error)[:200]
     times = []

@@ -97,7 +97,7 @@ def _measure(pipe: Connection, name: str, flow: Flow, options: Any) -> None:
 class FlowRun:
     """The model of a flow, made and traced once for all measurements."""
 
-    def __init__(self, flow: Flow, options: Any) -> None:
+    def __init__(self, flow: Flow, options: Any = None) -> None:
         self.flow, self.options = flow, options
         self._example: Example | None = None
         self._traces: dict[bool, Any] = {}
