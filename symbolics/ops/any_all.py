@@ -36,7 +36,7 @@ def _op(name: str, kernel: Callable[..., Array], extreme: str, onnx_type: str) -
     @op.native_where("onnx")
     def is_of_flags(x: TensorNode, dim: list[int] | None, keepdim: bool) -> bool:
         """ONNX Runtime refuses to reduce no elements."""
-        return x.dtype == np.bool_ and not any(map(may_be_zero, x.shape))
+        return bool(x.type.dtype == np.bool_ and not any(map(may_be_zero, x.type.shape)))
 
     @op.onnx(since=20)  # before, they do not take bools
     def any_all_onnx20(g, x, dim, keepdim):

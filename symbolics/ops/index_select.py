@@ -12,6 +12,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, caffe_numbers
 from tmconvert.symbolics.idioms.indices import counted_from_the_front, from_the_front, scattered
+from tmconvert.symbolics.idioms.tensor_scatter import slices_written
 from tmconvert.symbolics.idioms.tflite_scattering import copied, counted
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
@@ -104,6 +105,12 @@ def index_copy_ref(x: Array, dim: int, index: Array, source: Array) -> Array:
     result = np.moveaxis(x.copy(), dim, 0)
     result[index] = np.moveaxis(source, dim, 0)
     return np.ascontiguousarray(np.moveaxis(result, 0, dim)).reshape(x.shape)
+
+
+@index_copy.onnx(since=24)
+def index_copy_onnx24(g, x, dim, index, source):
+    made = slices_written(g, x, dim % len(x.shape), index, source)
+    return _rows_scattered(g, x, dim, index, source) if made is None else made
 
 
 @index_copy.onnx(since=11)

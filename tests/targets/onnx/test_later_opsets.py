@@ -92,6 +92,48 @@ def test_a_grid_of_one_row_is_computed_in_steps(tmp_path: Path) -> None:
     assert "AffineGrid" not in operators(row, (THETA,), 20, tmp_path)
 
 
+# ---- TensorScatter
+
+
+CACHE, STEP = torch.randn(3, 2, 6, 4), torch.randn(3, 2, 1, 4)
+
+
+def stepped(cache: Tensor, step: Tensor, position: Tensor) -> Tensor:
+    return cache.index_copy(2, position, step)
+
+
+def test_a_step_of_decoding_is_written_to_its_cache(tmp_path: Path) -> None:
+    inputs = CACHE, STEP, torch.tensor([4])
+    assert operators(stepped, inputs, 24, tmp_path) == ["Mod", "Expand", "TensorScatter"]
+    assert operators(stepped, inputs, 23, tmp_path).count("Transpose") == 3
+
+
+def test_a_cache_of_open_sizes(tmp_path: Path) -> None:
+    if newest_runnable() < 24:
+        pytest.skip("the runtime does not take opset 24")
+    sizes = {"inputs.0": {0: "batch", 2: "past"}, "inputs.1": {0: "batch"}}
+    path = tmp_path / "model.onnx"
+    traced = tmconvert.trace(Called(stepped), CACHE, STEP, torch.tensor([4]), dynamic_shapes=sizes)
+    report = tmconvert.to_onnx(traced, path, opset=24)
+    found = [node.op_type for node in onnx.load(path).graph.node]
+    assert "TensorScatter" in found and "Transpose" not in found
+    assert not [note for note in report.notes if "specialized" in note]
+
+
+@pytest.mark.parametrize(("places", "is_row"), [([2, 3], True), ([3, 2], False), ([1, 3], False)])
+def test_constant_positions(places: list[int], is_row: bool, tmp_path: Path) -> None:
+    def written(cache: Tensor, part: Tensor) -> Tensor:
+        return cache.index_copy(2, torch.tensor(places), part)
+
+    found = operators(written, (CACHE, torch.cat((STEP, STEP + 1), 2)), 24, tmp_path)
+    assert (found == ["TensorScatter"]) == is_row
+
+
+def test_two_positions_that_only_the_data_tells_may_lie_apart(tmp_path: Path) -> None:
+    inputs = CACHE, torch.cat((STEP, STEP + 1), 2), torch.tensor([4, 1])
+    assert "TensorScatter" not in operators(stepped, inputs, 24, tmp_path)
+
+
 # ---- RotaryEmbedding
 
 
