@@ -7,12 +7,16 @@ float8. What reads the bits of such a tensor sees float32.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.source_lines import user_place
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
 
 NOTE = "casts to {} round to its numbers, which the file holds in float32"
 
@@ -34,6 +38,17 @@ _CASTS = (
     *(torch.ops.aten.to.dtype, torch.ops.aten._to_copy.default),
 )
 _PRODUCTS = (torch._scaled_mm, torch.ops.aten._scaled_mm.default)
+
+
+def in_float32(
+    recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[], object] | None:
+    """Returns the steps of a call with float8, in float32; None for other calls."""
+    dtype = float8_of(function, args, kwargs)
+    if dtype is not None:
+        recorder.tape.note(NOTE.format(str(dtype).removeprefix("torch.")))
+        return functools.partial(rounded, args[0], dtype)
+    return functools.partial(scaled_mm, *args, **kwargs) if is_product(function) else None
 
 
 def float8_of(function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> torch.dtype | None:

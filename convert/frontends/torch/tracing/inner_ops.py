@@ -10,9 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing import data_access as flow
+from tmconvert.frontends.torch.tracing import float8
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
 from tmconvert.frontends.torch.tracing.quantized import made_of_tensors
 from tmconvert.frontends.torch.tracing.source_lines import user_place
+from tmconvert.frontends.torch.tracing.widening import widened
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -36,8 +38,8 @@ class Inside(TorchDispatchMode):
         cls = next((each for each in types if made_of_tensors(each)), None)
         if cls is not None:
             return self._called_of_class(cls, func, types, args, kwargs)
-        func, args, kwargs = recorder.widened(func, args, kwargs)
-        steps = recorder.in_float32(func, args, kwargs)
+        func, args, kwargs = widened(recorder, func, args, kwargs)
+        steps = float8.in_float32(recorder, func, args, kwargs)
         if steps is not None:
             with self:
                 return steps()

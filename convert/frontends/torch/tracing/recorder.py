@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,14 +40,7 @@ from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Outcomes, Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.unseen import Origins
 from tmconvert.frontends.torch.tracing.view_writes import written_back
-from tmconvert.frontends.torch.tracing.widening import (
-    NOTE,
-    Float32Copies,
-    has_narrow_tensors,
-    is_narrow,
-    is_narrow_call,
-    wide_call,
-)
+from tmconvert.frontends.torch.tracing.widening import Float32Copies, widened
 from tmconvert.ir.tree import leaves, map_leaves
 
 Function = Callable[..., Any]
@@ -110,8 +102,8 @@ class Recorder(TorchFunctionMode):
         """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
-        function, args, kwargs = self.widened(function, args, kwargs)
-        steps = self.in_float32(function, args, kwargs)
+        function, args, kwargs = widened(self, function, args, kwargs)
+        steps = float8.in_float32(self, function, args, kwargs)
         if steps is not None:
             with self:
                 return steps()
@@ -130,33 +122,6 @@ class Recorder(TorchFunctionMode):
         if name.is_python and name.is_method:  # torch names it when it calls the method of C++ in turn
             function = getattr(torch._C.TensorBase, name.text)
         return self.traced_through(name, function, args, kwargs)
-
-    def widened(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """Returns a call in float32: without bfloat16 as a type, or tensors of narrow types from before."""
-        if is_narrow_call(function, args, kwargs):
-            function, args, kwargs = wide_call(function, args, kwargs)
-            self.tape.note(NOTE)
-        if has_narrow_tensors(args, kwargs):
-            args, kwargs = map_leaves(self._wide, (args, kwargs))
-        return function, args, kwargs
-
-    def in_float32(
-        self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Callable[[], object] | None:
-        """Returns the steps of a call with float8, in float32; None for other calls."""
-        dtype = float8.float8_of(function, args, kwargs)
-        if dtype is not None:
-            self.tape.note(float8.NOTE.format(str(dtype).removeprefix("torch.")))
-            return functools.partial(float8.rounded, args[0], dtype)
-        return functools.partial(float8.scaled_mm, *args, **kwargs) if float8.is_product(function) else None
-
-    def _wide(self, leaf: object) -> Any:
-        if not is_narrow(leaf) or self.aliases.find(leaf) is not None:
-            return leaf
-        copy: torch.Tensor = self.run(self.float32_copies.of, leaf)
-        for note in self.float32_copies.notes():
-            self.tape.note(note)
-        return self.origins.add(copy)
 
     def _traced_body(self, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Runs a Python function of torch, and records the calls inside."""

@@ -6,13 +6,18 @@ same weights computes the same without their rounding.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 
 from tmconvert.frontends.torch.tracing.quantized import parts_of
+from tmconvert.ir.tree import map_leaves
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recorder import Recorder
 
 NOTE = "bfloat16 becomes float32: weights keep their values, and results are not rounded to bfloat16"
 _NOTE_OF_WEIGHTS = "weights in {} become float32 with the same values"
@@ -47,6 +52,28 @@ class Float32Copies:
     def notes(self) -> list[str]:
         """Returns notes for a report, one for each type."""
         return [_note(dtype) for dtype in dict.fromkeys(one.dtype for one, _ in self._made.values())]
+
+
+def widened(
+    recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any, Any]:
+    """Returns a call in float32: without bfloat16 as a type, or tensors of narrow types from before."""
+    if is_narrow_call(function, args, kwargs):
+        function, args, kwargs = wide_call(function, args, kwargs)
+        recorder.tape.note(NOTE)
+    if has_narrow_tensors(args, kwargs):
+        args, kwargs = map_leaves(functools.partial(_copied, recorder), (args, kwargs))
+    return function, args, kwargs
+
+
+def _copied(recorder: Recorder, leaf: object) -> Any:
+    """Returns the float32 copy of a tensor from before the run; other values as they are."""
+    if not is_narrow(leaf) or recorder.aliases.find(leaf) is not None:
+        return leaf
+    copy: torch.Tensor = recorder.run(recorder.float32_copies.of, leaf)
+    for note in recorder.float32_copies.notes():
+        recorder.tape.note(note)
+    return recorder.origins.add(copy)
 
 
 def has_narrow_tensors(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
