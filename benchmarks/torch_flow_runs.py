@@ -167,9 +167,10 @@ class FlowRun:
         return self._traces[is_open]
 
     def _convert(self, traced: Any, path: Path, target: str) -> Any:
+        given = {"verify": self.options.verify, "accept_range": True}
         if target == "tflite":
-            return tmconvert.to_tflite(traced, path, io_layout="source", verify=self.options.verify)
-        return tmconvert.to_onnx(traced, path, opset=self.options.opset, verify=self.options.verify)
+            return tmconvert.to_tflite(traced, path, io_layout="source", **given)
+        return tmconvert.to_onnx(traced, path, opset=self.options.opset, **given)
 
     def _compare(self, path: Path, target: str, inputs: Sequence[Any]) -> int:
         """Runs the file on each of the inputs; raises TM4001 that names the worst output."""

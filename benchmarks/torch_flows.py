@@ -5,9 +5,9 @@
     python benchmarks/torch_flows.py --json rows.json --markdown --jobs 2
 
 Three measurements of each model: "onnx", right on two inputs in ONNX Runtime (opset 17); "open", each size
-that PyTorch keeps open is open and right at three other sets of sizes; "tflite", right on two inputs in
-LiteRT. A fourth on request, "open-tflite", is "open" in LiteRT. Right means max|a-b| / max|b| < 1e-3, for
-each output.
+that PyTorch keeps open is open, at least within a range, and right at three other sets of sizes; "tflite",
+right on two inputs in LiteRT. A fourth on request, "open-tflite", is "open" in LiteRT. Right means
+max|a-b| / max|b| < 1e-3, for each output.
 
 Models have real widths, few layers and random weights. Each has a process of its own with a time limit. A
 model whose package is not installed is "absent" and not counted. The packages: transformers, diffusers,

@@ -79,7 +79,31 @@ class Decode(torch.nn.Module):
 
 
 def codec(kind: str, settings: str, **sizes: Any) -> Any:
-    return model(kind, config(settings, **sizes))
+    """A codec with codebooks; those of an untrained one are zeros."""
+    found = model(kind, config(settings, **sizes))
+    for name, buffer in found.named_buffers():
+        if name.endswith(("codebook.embed", "codebook.embed_sum")):
+            buffer.normal_()
+    return found
+
+
+class First(torch.nn.Module):
+    """The first output of a model that forecasts; the location that its scaler returns is constant."""
+
+    def __init__(self, whole: Any) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def forward(
+        self,
+        past_values: Any,
+        past_time_features: Any,
+        past_observed_mask: Any,
+        future_values: Any,
+        future: Any,
+    ) -> Any:
+        given = past_time_features, past_observed_mask, None, None, future_values, future
+        return self.whole(past_values, *given)[0]
 
 
 def quiet(module: Any) -> Any:
@@ -180,7 +204,6 @@ MODELS: dict[str, Flow] = {
             {},
         ),
         {"x": {0: "batch"}},
-        other=lambda leaf: leaf,
     ),
     "dac-encode": Flow(
         lambda: (Method(codec("DacModel", "DacConfig", **DAC), "encode"), (torch.randn(2, 1, 1024),), {}),
@@ -193,8 +216,6 @@ MODELS: dict[str, Flow] = {
             {"input_ids": tokens(1, 9) % 30 + 1},
         ),
         {},
-        freeze=True,
-        other=lambda leaf: leaf,
     ),
     "speecht5-encoder": Flow(
         lambda: (
@@ -223,8 +244,6 @@ MODELS: dict[str, Flow] = {
             {"input_ids": tokens(1, 9) % 39 + 1},
         ),
         {},
-        freeze=True,
-        other=lambda leaf: leaf,
     ),
     "seamless-vocoder": Flow(
         lambda: (
@@ -233,7 +252,6 @@ MODELS: dict[str, Flow] = {
             {},
         ),
         {},
-        other=lambda leaf: leaf,
     ),
     "seamless-speech-encoder": Flow(
         lambda: (
@@ -295,11 +313,20 @@ MODELS: dict[str, Flow] = {
         {},
     ),
     # time series
-    "informer": series("InformerModel", "InformerConfig", lambda: forecast(), **FORECAST),
-    "autoformer": series("AutoformerModel", "AutoformerConfig", lambda: forecast(), **FORECAST),
-    "time-series-transformer": series(
-        "TimeSeriesTransformerModel", "TimeSeriesTransformerConfig", lambda: forecast(), **FORECAST
-    ),
+    **{
+        name: Flow(
+            lambda kind=kind: (
+                First(model(f"{kind}Model", config(f"{kind}Config", **FORECAST))),
+                tuple(forecast().values()),
+                {},
+            )
+        )
+        for name, kind in (
+            ("informer", "Informer"),
+            ("autoformer", "Autoformer"),
+            ("time-series-transformer", "TimeSeriesTransformer"),
+        )
+    },
     "timesfm": series(
         "TimesFmModelForPrediction",
         "TimesFmConfig",

@@ -238,7 +238,7 @@ def run_tflite(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarra
         interpreter.resize_tensor_input(detail["index"], array.shape, strict=True)
     interpreter.allocate_tensors()
     for detail, array in zip(described, inputs, strict=True):
-        interpreter.set_tensor(detail["index"], np.ascontiguousarray(array.astype(detail["dtype"])))
+        interpreter.set_tensor(detail["index"], array.astype(detail["dtype"], order="C"))
     interpreter.invoke()
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()], len(
         interpreter._get_ops_details()

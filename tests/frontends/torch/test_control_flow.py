@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -344,6 +345,29 @@ def test_a_symbolic_that_fails_names_its_line() -> None:
     assert error.value.source is not None and error.value.source.file == __file__
     with pytest.raises(UnsupportedError, match="returns 2 results, its forward 1"):
         tmconvert.trace(TooMany.apply, X)
+
+
+class OfTorchScript(torch.autograd.Function):
+    """DeBERTa's way: its symbolic calls functions of ``torch.onnx``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return torch.cumsum(x, 0)
+
+    @staticmethod
+    def symbolic(g: Any, x: Any) -> Any:
+        return importlib.import_module("torch.onnx.symbolic_opset11").cumsum(g, x, 0)
+
+
+class OfTypes(Broken):
+    """It asks for the type of a value."""
+
+    symbolic = staticmethod(lambda g, x: g.op("Add", x, torch.ones((), dtype=x.type().dtype())))
+
+
+@pytest.mark.parametrize("function", [OfTorchScript, OfTypes])
+def test_forward_is_recorded_if_a_symbolic_needs_torch_script(function: Any) -> None:
+    check(function.apply, X)
 
 
 def test_nothing_of_torch_stays_changed() -> None:

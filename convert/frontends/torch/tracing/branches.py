@@ -156,8 +156,12 @@ HIGHER_ORDER: dict[str, Function] = {
 
 
 def _applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, ...]) -> Any:
-    """Records a call of an autograd.Function that has a symbolic for ONNX."""
+    """Records a call of an autograd.Function that has a symbolic for ONNX; its forward alone if the symbolic
+    needs TorchScript.
+    """
     said = recorder.run(symbolic.said_by, cls, args)
+    if said is None:
+        return forward(*args)
     given = map_leaves(recorder.value_of, plain_structure(args))
     scope, result = _body(recorder, cls.__name__, forward, args, given)
     scope.class_name = f"{cls.__module__}.{cls.__qualname__}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,10 @@ class Said:
     results: list[int] = field(default_factory=list)
 
 
+class TorchScriptOnly(AttributeError):
+    """The symbolic asks for what only the values and graphs of TorchScript have."""
+
+
 class SymbolicValue:
     """A tensor in a symbolic; ``type()`` has its sizes if it is an argument of the call."""
 
@@ -50,6 +55,11 @@ class SymbolicValue:
 
     def scalarType(self) -> str | None:
         return None if self.tensor is None else self.tensor.type().rpartition(".")[2].removesuffix("Tensor")
+
+    def __getattr__(self, name: str) -> Any:
+        if any(hasattr(kind, name) for kind in (torch._C.Value, torch._C.TensorType)):
+            raise TorchScriptOnly(name)
+        raise AttributeError(f"a value of this graph has no attribute {name}")
 
 
 class SymbolicGraph:
@@ -106,20 +116,30 @@ class SymbolicGraph:
         return number if kind == "input" else len(self.said.inputs) + number
 
 
-def said_by(cls: Any, args: tuple[Any, ...]) -> Said:
+def said_by(cls: Any, args: tuple[Any, ...]) -> Said | None:
     """Returns the operators that the method ``symbolic`` of ``cls`` creates for a call. Raises
     UnsupportedError TM2017.
+
+    The result is None if the symbolic calls functions of ``torch.onnx``, which only write into graphs of
+    TorchScript.
     """
     g = SymbolicGraph()
     given = [g._value(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
     try:
         return g.finished(cls.symbolic(g, *given))
     except Exception as error:
+        if isinstance(error, TorchScriptOnly) or _in_torch_onnx(error):
+            return None
         raise UnsupportedError(
             "TM2017",
             f"the symbolic of {cls.__name__} failed: {type(error).__name__}: {error}",
             source=place_of(cls) if raised_at(error).line is None else raised_at(error),
         ) from error
+
+
+def _in_torch_onnx(error: BaseException) -> bool:
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(str(frame.f_globals.get("__name__")).startswith("torch.onnx") for frame, _ in frames)
 
 
 def place_of(cls: Any) -> Source:
