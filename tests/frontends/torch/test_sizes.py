@@ -88,8 +88,6 @@ AT_ONE = [
     lambda x: x.squeeze(0),
     lambda x: x.clone().squeeze_(),
     lambda x: torch.split(x, 1, 0)[-1],
-    lambda x: x / float(x.shape[0]),
-    lambda x: x * int(x.shape[0]),
     lambda x: sum(x[i] for i in range(x.shape[0])),
 ]
 
@@ -105,6 +103,16 @@ def test_what_is_done_at_the_examples_size_of_one_fixes_it(
     assert report.verified
     assert report.inputs[0]["shape"] == [1, 4]
     assert any(note.startswith("n is specialized to 1") for note in report.notes), report.notes
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x / float(x.shape[0]), lambda x: x * int(x.shape[0])], ids=["float", "int"]
+)
+def test_numbers_made_of_a_size_of_one_stay_open(function: Any, tmp_path: Path) -> None:
+    report = exported(function, (torch.randn(1, 4),), {"x": {0: "n"}}, tmp_path)
+    assert report.inputs[0]["shape"] == ["n", 4]
+    for size in (1, 2, 5):
+        agrees(function, tmp_path, torch.randn(size, 4))
 
 
 @pytest.mark.parametrize("function", [lambda x: x[[-1], None, -1:], lambda x: x[[0], -1]])
