@@ -1,4 +1,4 @@
-"""Runs the graph of a script op by op where its control flow depends on data.
+"""Runs the graph of a script op by op where its control flow depends on data, or sizes are followed.
 
 TorchScript itself takes one branch. Here both branches of such an ``If`` are traced, as those of torch.cond,
 and such a ``Loop`` like torch.while_loop. A number that depends on data is represented by a tensor of rank 0.
@@ -13,6 +13,13 @@ import torch
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.branches import conditional, while_loop
+from tmconvert.frontends.torch.tracing.script_numbers import (
+    as_python,
+    computed,
+    constant,
+    is_followed,
+    is_recurrent,
+)
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 
 if TYPE_CHECKING:
@@ -33,6 +40,12 @@ def decides_by_data(script: Any) -> bool:
         return _depends_on_data(script.inlined_graph)
     except RuntimeError:  # a method of C++ has no graph, such as those of packed weights
         return False
+
+
+def hides_sizes(recorder: Recorder, script: Any) -> bool:
+    """Whether the run in C++ would lose what is to be followed, and the graph can be run op by op."""
+    known = (*_STRUCTURES.keys() - {"prim::CallFunction"}, "prim::Constant", "prim::If", "prim::Loop")
+    return (recorder.follow_sizes or is_recurrent(script)) and is_followed(script, known)
 
 
 def _depends_on_data(graph: Any) -> bool:
@@ -101,7 +114,7 @@ class _GraphRun:
     def _node(self, node: Any, values: dict[str, Any]) -> list[Any]:
         kind = node.kind()
         if kind == "prim::Constant":
-            return [node.output().toIValue()]
+            return [constant(node)]
         args = [values[each.debugName()] for each in node.inputs()]
         if kind == "prim::If":
             return self._if(node, args[0], values)
@@ -113,10 +126,15 @@ class _GraphRun:
             return [args[0].to(_CASTS[kind]) if kind in _CASTS else args[0]]
         if kind == "aten::__not__" and isinstance(args[0], torch.Tensor):
             return [torch.logical_not(args[0])]
+        counted = computed(kind, args)
+        if counted is not None:
+            return counted
         operation, _ = torch._C._jit_get_operation(kind)
         if operation is None:
             raise self._refused(f"TorchScript's {kind}, after a decision that depends on data")
         named = [] if node.schema() == "(no schema)" else torch._C.parse_schema(node.schema()).arguments
+        if named:
+            args = [as_python(each.name, arg) for each, arg in zip(named, args, strict=False)]
         # by name, since those after a number stand elsewhere in the overload for a tensor
         keywords = {
             each.name: arg
@@ -249,4 +267,5 @@ _STRUCTURES: dict[str, Callable[[Any, list[Any]], list[Any]]] = {
     "prim::TupleUnpack": lambda node, args: list(args[0]),
     "prim::Uninitialized": lambda node, args: [None],
     "prim::unchecked_cast": lambda node, args: [args[0]],
+    "prim::unchecked_unwrap_optional": lambda node, args: [args[0]],
 }

@@ -15,7 +15,7 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
-from tmconvert.frontends.torch.tracing.script_graphs import decides_by_data, run_script
+from tmconvert.frontends.torch.tracing.script_graphs import decides_by_data, hides_sizes, run_script
 from tmconvert.frontends.torch.tracing.source_lines import STAND_INS
 from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported
 
@@ -102,7 +102,8 @@ def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Call
         name = Name(f"torch.jit.{script.name}", False)
         try:
             with marked_as_exported(False):  # else torch takes the Python function that was scripted
-                if not recorder.freeze_control_flow and decides_by_data(script):
+                by_data = not recorder.freeze_control_flow and decides_by_data(script)
+                if by_data or hides_sizes(recorder, script):
                     return run_script(recorder, script, args, kwargs, lambda n: _be_at(n, lines))
                 return recorder.traced_through(name, original, (script, *args), kwargs)
         except TmconvertError:
