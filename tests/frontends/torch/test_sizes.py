@@ -82,6 +82,13 @@ def test_a_size_of_one_in_the_example_stays_open(tmp_path: Path) -> None:
         agrees(lambda x, y: x * y, tmp_path, torch.randn(size, 3), torch.randn(size, 3))
 
 
+def test_a_size_of_one_as_a_fraction_stays_open(tmp_path: Path) -> None:
+    report = exported(lambda x: x / float(x.shape[0]), (torch.randn(1, 4),), {"x": {0: "n"}}, tmp_path)
+    assert report.inputs[0]["shape"] == ["n", 4], report.notes
+    for size in (1, 2, 5):
+        agrees(lambda x: x / float(x.shape[0]), tmp_path, torch.randn(size, 4))
+
+
 AT_ONE = [
     lambda x: x * 2 if x.shape[0] == 1 else x * 3,
     lambda x: x.squeeze(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,21 +17,20 @@ from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.symbolic.signs import signs
 
-if TYPE_CHECKING:
-    from fractions import Fraction
-
 FUNCTIONS = Table()
 EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
 
 
 class Quotient:
-    """A symbolic size divided by a number: the value of a float until it is rounded to a size."""
+    """A symbolic size divided by a number or a size, or a number divided by a size: the value of a float.
 
-    def __init__(self, numerator: Dim | int, denominator: int) -> None:
+    It is a tensor where a tensor is computed with it, and a size where it is rounded.
+    """
+
+    def __init__(self, numerator: Dim | int, denominator: Dim | int) -> None:
+        if isinstance(denominator, int) and denominator < 0:
+            numerator, denominator = -numerator, -denominator
         self.numerator, self.denominator = numerator, denominator
-
-    def scaled(self, factor: Fraction) -> Quotient:
-        return Quotient(self.numerator * factor.numerator, self.denominator * factor.denominator)
 
     def _refused(self, *_: Any) -> Any:
         raise Refusal(
@@ -55,8 +54,8 @@ def as_quotient(number: Any) -> Quotient:
 
 def quotient_tensor(g: Emitter, value: Quotient) -> Any:
     """Returns the value of a quotient as a float32 tensor of rank 0."""
-    over = g.constant(value.numerator, np.float32)
-    return g.call("aten::div", over, g.constant(np.float32(value.denominator)))
+    over, under = (g.constant(each, np.float32) for each in (value.numerator, value.denominator))
+    return g.call("aten::div", over, under)
 
 
 def _calculation(name: str) -> None:
@@ -80,18 +79,13 @@ for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
 
 
 def _product(left: Any, right: Any, is_quotient: bool) -> Any:
-    if isinstance(right, (Dim, Quotient)) and (is_quotient or isinstance(left, (Dim, Quotient))):
-        if not is_quotient and isinstance(left, Dim) and isinstance(right, Dim):
-            return left * right
-        raise Refusal("division of two dynamic sizes is not supported", "keep one of these sizes static")
-    size, factor = (right, left) if isinstance(right, (Dim, Quotient)) else (left, right)
-    if isinstance(factor, int) and not is_quotient and isinstance(size, Dim):
-        return size * factor
-    from fractions import Fraction
-
-    exact = Fraction(factor).limit_denominator(EXACT)
-    exact = 1 / exact if is_quotient else exact
-    return (size if isinstance(size, Quotient) else Quotient(size, 1)).scaled(exact)
+    if not is_quotient and all(isinstance(each, (int, Dim)) for each in (left, right)):
+        return left * right
+    first, second = as_quotient(left), as_quotient(right)
+    above, below = second.numerator, second.denominator
+    if is_quotient:
+        above, below = below, above
+    return Quotient(first.numerator * above, first.denominator * below)
 
 
 def _rounding(name: str) -> None:

@@ -149,6 +149,9 @@ def class_name_of(module: object) -> str:
 def parameter_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the parameter names that a call's positional arguments bind to."""
     function = module.forward if isinstance(module, torch.nn.Module) else module
+    if isinstance(function, (torch._C.ScriptFunction, torch._C.ScriptMethod)):
+        named = [each.name for each in function.schema.arguments if each.name != "self"]
+        return tuple(named[: len(args)])
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

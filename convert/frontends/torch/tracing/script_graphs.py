@@ -13,12 +13,18 @@ import torch
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.branches import conditional, while_loop
+from tmconvert.frontends.torch.tracing.script_layers import FUSED
 from tmconvert.frontends.torch.tracing.script_numbers import (
     as_python,
+    as_tensor,
     computed,
     constant,
+    has_layers,
+    inlined,
+    is_arithmetic,
     is_followed,
-    is_recurrent,
+    plain,
+    with_tensors,
 )
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 
@@ -37,28 +43,40 @@ _COUNTS = (bool, int, float)
 def decides_by_data(script: Any) -> bool:
     """Whether a script function or method has a condition, or a number of trips, read from a tensor."""
     try:
-        return _depends_on_data(script.inlined_graph)
+        return _depends_on_data(inlined(script))
     except RuntimeError:  # a method of C++ has no graph, such as those of packed weights
         return False
 
 
 def hides_sizes(recorder: Recorder, script: Any) -> bool:
     """Whether the run in C++ would lose what is to be followed, and the graph can be run op by op."""
-    known = (*_STRUCTURES.keys() - {"prim::CallFunction"}, "prim::Constant", "prim::If", "prim::Loop")
-    return (recorder.follow_sizes or is_recurrent(script)) and is_followed(script, known)
+    known = (*_STRUCTURES, "prim::Constant", "prim::If", "prim::Loop")
+    return (recorder.follow_sizes or has_layers(script)) and is_followed(script, known)
 
 
 def _depends_on_data(graph: Any) -> bool:
     for node in graph.nodes():
         if node.kind() in ("prim::If", "prim::Loop"):
             decisions = [node.inputsAt(place) for place in range(1 + (node.kind() == "prim::Loop"))]
-            if any(value.node().kind() in _NUMBERS and _reads_tensor(value.node()) for value in decisions):
+            if any(map(_is_read, decisions)):
                 return True
         if any(_depends_on_data(block) for block in node.blocks()):
             return True
-        if node.kind() == "prim::Loop" and _reads_tensor(next(next(node.blocks()).outputs()).node()):
+        if node.kind() == "prim::Loop" and _is_read(next(next(node.blocks()).outputs())):
             return True
     return False
+
+
+def _is_read(number: Any) -> bool:
+    """Whether a number is read from a tensor, or computed from such."""
+    node = number.node()
+    if node.kind() == "prim::If":
+        place = [output.debugName() for output in node.outputs()].index(number.debugName())
+        made = [list(block.outputs())[place] for block in node.blocks()]
+        return _is_read(node.inputsAt(0)) or any(map(_is_read, made))
+    if node.kind() in _NUMBERS:
+        return _reads_tensor(node) or any(map(_is_read, filter(_is_number, node.inputs())))
+    return is_arithmetic(node.kind()) and any(map(_is_read, filter(_is_number, node.inputs())))
 
 
 def _reads_tensor(node: Any) -> bool:
@@ -76,7 +94,7 @@ def run_script(
 
     Raises UnsupportedError TM2011.
     """
-    graph = script.inlined_graph
+    graph = inlined(script)
     given: list[Any] = [script.owner] if isinstance(script, torch._C.ScriptMethod) else []
     remaining = list(args)
     for argument in script.schema.arguments[len(given) :]:
@@ -85,6 +103,7 @@ def run_script(
         else:
             given.append(kwargs.get(argument.name, argument.default_value))
     results = _GraphRun(recorder, at).block(graph, {}, given)
+    results = [as_tensor(*each) for each in zip(graph.outputs(), results, strict=True)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -115,7 +134,7 @@ class _GraphRun:
         kind = node.kind()
         if kind == "prim::Constant":
             return [constant(node)]
-        args = [values[each.debugName()] for each in node.inputs()]
+        args = with_tensors(node, [values[each.debugName()] for each in node.inputs()])
         if kind == "prim::If":
             return self._if(node, args[0], values)
         if kind == "prim::Loop":
@@ -128,13 +147,16 @@ class _GraphRun:
             return [torch.logical_not(args[0])]
         counted = computed(kind, args)
         if counted is not None:
-            return counted
+            return counted[: node.outputsSize()]
         operation, _ = torch._C._jit_get_operation(kind)
+        operation = FUSED.get(kind, operation)
         if operation is None:
             raise self._refused(f"TorchScript's {kind}, after a decision that depends on data")
         named = [] if node.schema() == "(no schema)" else torch._C.parse_schema(node.schema()).arguments
         if named:
             args = [as_python(each.name, arg) for each, arg in zip(named, args, strict=False)]
+        if not _holds_tensors(args) and node.outputsSize() == 1 and _is_number(node.output()):
+            args = [plain(arg) for arg in args]
         # by name, since those after a number stand elsewhere in the overload for a tensor
         keywords = {
             each.name: arg
@@ -239,6 +261,10 @@ class _GraphRun:
 
 def _key(node: Any) -> str:
     return "|".join(output.debugName() for output in node.outputs())
+
+
+def _is_number(value: Any) -> bool:
+    return value.type().kind() in ("IntType", "FloatType", "BoolType")
 
 
 def _raises(block: Any) -> bool:
