@@ -150,7 +150,8 @@ def parameter_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
     """Returns the parameter names that a call's positional arguments bind to."""
     function = module.forward if isinstance(module, torch.nn.Module) else module
     if isinstance(function, (torch._C.ScriptFunction, torch._C.ScriptMethod)):
-        named = [each.name for each in function.schema.arguments if each.name != "self"]
+        schema: Any = function.schema
+        named = [each.name for each in schema.arguments if each.name != "self"]
         return tuple(named[: len(args)])
     try:
         parameters = list(inspect.signature(function).parameters.values())
