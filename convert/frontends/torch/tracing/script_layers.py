@@ -76,18 +76,18 @@ def encoder_layer(
     norm_first: bool,
     eps: float,
     *of_layers: torch.Tensor,
-    **masks: Any,
+    mask: torch.Tensor | None = None,
+    mask_type: int | None = None,
 ) -> torch.Tensor:
     """Computes ``aten::_transformer_encoder_layer_fwd`` of x (batch, length, width).
 
     ``of_layers`` are the weights and biases of two layer norms, then of two linear layers.
     """
-    norms, linears = of_layers[:4], of_layers[4:8]
-    masks = dict(zip(("mask", "mask_type"), of_layers[8:], strict=False)) | masks
+    norms, linears = of_layers[:4], of_layers[4:]
 
     def attended(x: torch.Tensor) -> torch.Tensor:
         own = (weight, bias, last_weight, last_bias)
-        return attention(x, x, x, width, heads, *own, need_weights=False, **masks)[0]
+        return attention(x, x, x, width, heads, *own, mask, False, mask_type=mask_type)[0]
 
     def widened(x: torch.Tensor) -> torch.Tensor:
         inner = F.linear(x, *linears[:2])

@@ -24,12 +24,12 @@ def _whole(number: Any) -> Any:
     return math.floor(number) if untraced(number) >= 0 else math.ceil(number)
 
 
-def _appended(values: list[Any], value: Any) -> list[Any]:
+def _appended(values: list[Any], value: object) -> list[Any]:
     values.append(value)
     return values
 
 
-def _at(values: Any, place: Any) -> Any:
+def _at(values: Any, place: object) -> Any:
     return values[plain(place)]
 
 
@@ -174,13 +174,13 @@ def with_tensors(node: Any, args: list[Any]) -> list[Any]:
     return [as_tensor(each, arg) for each, arg in zip(node.inputs(), args, strict=True)]
 
 
-def as_tensor(value: Any, known: Any) -> Any:
+def as_tensor(value: Any, known: object) -> Any:
     """Returns what is known of a value of a graph: a tensor if that is its type, and it is a number."""
     is_made = value.type().kind() == "TensorType" and isinstance(known, (int, float))
     return torch.tensor(known) if is_made else known
 
 
-def plain(number: Any) -> Any:
+def plain(number: object) -> Any:
     """Returns a number as a plain one, which the size is noted to become."""
     if isinstance(number, TRACED):
         return int(number) if isinstance(number, TracedInt) else float(number)
@@ -196,10 +196,11 @@ def constant(node: Any) -> Any:
     return value.item() if uses and all(_is_size(use.user.output()) for use in uses) else value
 
 
-def as_python(name: str, value: Any) -> Any:
+def as_python(name: str, value: object) -> Any:
     """Returns an argument as Python passes it: a type of elements is a number in a graph."""
-    is_code = name == "dtype" and type(value) is int and value < len(_DTYPES)
-    return _DTYPES[value] if is_code else value
+    if name == "dtype" and type(value) is int and value < len(_DTYPES):
+        return _DTYPES[value]
+    return value
 
 
 def _nodes(block: Any) -> Iterator[Any]:
