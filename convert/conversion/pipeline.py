@@ -135,11 +135,12 @@ def _references(
     from tmconvert.verification.references import References
 
     module, options = source.module, request.options
-    example = None if source.overrides.is_cut or options.bakes_weights else module.example
+    is_other = source.overrides.is_cut or options.bakes_weights
+    example, original = (None, None) if is_other else (module.example, module.original)
     if module.is_edited():
         notes.append("the model was edited after it was traced: the file is compared with the edited graph")
     references = [
-        Reference(graph, catalogue, *model.layouts, source_outputs if number else example)
+        Reference(graph, catalogue, *model.layouts, source_outputs if number else example, original)
         for number, (graph, source_outputs) in enumerate(zip(model.references, model.truths, strict=True))
     ]
     if options.integers is not None:

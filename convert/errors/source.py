@@ -24,7 +24,7 @@ class Source(NamedTuple):
     ran, as for the modules of an ``nn.Sequential``; only the module is known then. ``line`` is the 1-based
     line there; for a model file it is the id of the expression, the ``%7`` that ``tmconvert inspect --graph``
     prints. ``scope`` is the dotted module path (``layer1.0.conv``, empty at the top) and ``class_name`` the
-    class of that module.
+    class of that module. Files of named nodes have no lines: there, these are the name and type of the node.
     """
 
     file: str
@@ -35,6 +35,9 @@ class Source(NamedTuple):
     def __str__(self) -> str:
         is_python = self.file.endswith(".py") or self.file.startswith("<")
         line = "" if self.line is None else f":{self.line}" if is_python else f":%{self.line}"
+        if self.file and self.line is None and self.scope and not is_python:
+            kind = f" ({self.class_name})" if self.class_name else ""
+            return printable(f"{self.file}: node {self.scope}{kind}")
         module = f"{self.class_name} ({self.scope})" if self.class_name and self.scope else ""
         module = module or self.class_name or self.scope
         return printable(", ".join(part for part in (self.file + line, module and f"in {module}") if part))

@@ -70,6 +70,9 @@ class Emitter(Protocol):
 
     catalogue: Mapping[str, OpDefinition]
 
+    def begin(self, name: str, source: Source | None) -> None:
+        """Starts with the next expression of the source."""
+
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         """Returns the op's result: one value, or a list where the op has several."""
 
@@ -109,6 +112,9 @@ class EagerEmitter:
 
     def __init__(self, catalogue: Mapping[str, OpDefinition], name: str = "") -> None:
         self.catalogue = catalogue
+        self.name = name
+
+    def begin(self, name: str, source: Source | None) -> None:
         self.name = name
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:

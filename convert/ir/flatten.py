@@ -220,7 +220,10 @@ class _Flattener:
     def _source(self, call: _Call, expr: Expr | None) -> Source:
         known = expr.source if expr is not None else None
         source = known or Source(self.top.source_file or "model", expr.id if expr is not None else None)
-        place = (source.file, source.line, call.scope, call.owner.class_name.rpartition(".")[2])
+        scope, class_name = call.scope, call.owner.class_name.rpartition(".")[2]
+        if known is not None and known.scope and known.line is None:  # a node of a file
+            scope, class_name = known.scope, known.class_name
+        place = (source.file, source.line, scope, class_name)
         if not self.marks_calls:
             return Source(*place)
         marked = CallSource(*place)

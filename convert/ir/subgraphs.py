@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tmconvert.errors import Refusal
 from tmconvert.ir.expr import Constant, Expr, GetAttr
 from tmconvert.ir.graph import InternalGraph
@@ -60,21 +62,39 @@ def body_of(
     """Builds the subgraph of a call of ``module`` with the tensors and numbers ``given``, in ops of the
     catalogue.
 
-    ``around`` has the type of each input of the subgraph, by the id of the corresponding tensor in ``given``.
+    ``around`` has the type of each input of the subgraph, by the id of the corresponding tensor in ``given``;
+    other arrays in ``given`` become constants.
+    Raises Refusal.
+    """
+    name = "".join(char if char.isalnum() else "_" for char in module.name.rpartition(".")[2]) or "body"
+    g, inputs = empty_body(name, list(around.values()), catalogue)
+    copies = dict(zip(around, inputs, strict=True))
+
+    def own(value: Any) -> Any:
+        copy = copies.get(id(value), value)
+        return g.constant(copy) if isinstance(copy, np.ndarray) else copy
+
+    results = emitted(g, module, [own(value) for value in given])
+    if not all(isinstance(result, TensorNode) for result in results):
+        raise Refusal("a subgraph returns a value that is not a tensor")
+    g.graph.set_result(tuple(results))
+    return g.graph
+
+
+def emitted(g: Emitter, module: TracedModule, given: Sequence[Any]) -> list[Any]:
+    """Converts the calls of ``module`` on the values ``given`` of ``g``, and returns its results.
+
     Raises Refusal.
     """
     flat = module.flatten()
     assert flat.graph is not None and flat.vocabulary is not None
-    name = "".join(char if char.isalnum() else "_" for char in module.name.rpartition(".")[2]) or "body"
-    g, inputs = empty_body(name, list(around.values()), catalogue)
-    copies = dict(zip(around, inputs, strict=True))
     formal = flat.graph.inputs
     if len(formal) != len(given) + 1:
         raise Refusal("the subgraph was recorded with another number of arguments than it is called with")
     values: dict[Node, Any] = {formal[0]: flat}
-    values.update((node, copies.get(id(value), value)) for node, value in zip(formal[1:], given, strict=True))
+    values.update(zip(formal[1:], given, strict=True))
     for expr in flat.graph:
-        g.begin(expr.outputs[0].name if expr.outputs else name, expr.source)
+        g.begin(expr.outputs[0].name if expr.outputs else "body", expr.source)
         if isinstance(expr, Constant):
             result = _captured(g, expr.value, expr.name)
         elif isinstance(expr, GetAttr):
@@ -89,11 +109,7 @@ def body_of(
             except Refusal as refusal:
                 raise Refusal(f"at {expr.source}: {refusal.reason}", refusal.help) from refusal
         _bind(expr.result, result, values)
-    results = [values[node] for node in flat.graph.outputs]
-    if not all(isinstance(result, TensorNode) for result in results):
-        raise Refusal("a subgraph returns a value that is not a tensor")
-    g.graph.set_result(tuple(results))
-    return g.graph
+    return [values[node] for node in flat.graph.outputs]
 
 
 def inlined(g: Emitter, body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
@@ -113,8 +129,6 @@ def inlined(g: Emitter, body: InternalGraph, inputs: Sequence[Any]) -> list[Any]
 
 
 def _captured(g: Emitter, value: Any, name: str | None) -> Any:
-    import numpy as np
-
     if not isinstance(value, np.ndarray):
         return value
     return g.parameter(value, name) if name else g.constant(value)

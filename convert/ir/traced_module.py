@@ -89,6 +89,13 @@ class Source(Protocol):
         raise NotImplementedError
 
 
+class Original(Protocol):
+    """The file that a model was loaded from; another program than tmconvert runs it."""
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """Returns the outputs for inputs in order; None where the program does not run the file."""
+
+
 class TracedModule(ModuleAccess, FxModule):
     """A module of the source model.
 
@@ -102,9 +109,9 @@ class TracedModule(ModuleAccess, FxModule):
     digest of its original file, if that is not ``source_file``) and optionally an ``example``.
     ``dynamic_shapes`` names the sizes of inputs for which the recorded graph was validated, by input and
     axis; None if the graph is valid for every size. ``rerun`` runs the source on inputs of other shapes,
-    while it is loaded. ``notes`` are for the report of a conversion. ``watch_node_value`` has the values of
-    ``watch_points`` in the last run; a run ends at ``end_points``. ``meta`` is for the user's own notes,
-    which are not saved.
+    while it is loaded; ``original`` runs the source's file, unless the model was edited. ``notes`` are for
+    the report of a conversion. ``watch_node_value`` has the values of ``watch_points`` in the last run; a run
+    ends at ``end_points``. ``meta`` is for the user's own notes, which are not saved.
     """
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
@@ -121,7 +128,8 @@ class TracedModule(ModuleAccess, FxModule):
         self.producer = ""
         self.source_sha256 = ""
         self._example: Example | None = None
-        self._recorded: State | None = None  # what computed the outputs of the example
+        self._original: Original | None = None
+        self._recorded: State | None = None  # what computes the outputs of the example and of the original
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
         self.rerun: Source | None = None
         self.notes: list[str] = []
@@ -146,6 +154,17 @@ class TracedModule(ModuleAccess, FxModule):
         """Sets the example of the model in its current state."""
         self._example = example
         self._recorded = State(self) if example is not None and example.outputs is not None else None
+
+    @property
+    def original(self) -> Original | None:
+        """Returns the file that the model was loaded from, unless the model was edited."""
+        return None if self.is_edited() else self._original
+
+    @original.setter
+    def original(self, original: Original | None) -> None:
+        """Sets the file of the model in its current state."""
+        self._original = original
+        self._recorded = State(self) if original is not None else self._recorded
 
     def _takes(self, example: Example) -> bool:
         """Whether the inputs of an example are still those of the graph."""

@@ -36,9 +36,10 @@ def verify_file(
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target.name)
     layouts = target.stored_layouts(path)
-    example = module.example if overrides == IoOverrides(rename=overrides.rename) else None
+    is_whole = overrides == IoOverrides(rename=overrides.rename)
+    example, original = (module.example, module.original) if is_whole else (None, None)
     nhwc_inputs, nhwc_outputs = layouts or ((), ())
-    reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example)
+    reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example, original)
     lacking = reference.lacks(inputs)
     if lacking:
         raise VerificationError("TM4005", f"there is no reference to compare with: {lacking}")

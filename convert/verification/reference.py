@@ -16,7 +16,7 @@ from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.random_calls import random_calls
 from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import example, substituted
-from tmconvert.ir.traced_module import Example
+from tmconvert.ir.traced_module import Example, Original
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import Op
@@ -45,7 +45,8 @@ class Reference:
     """Runs a normalized graph, and converts arrays between the layouts of source and file.
 
     ``nhwc_inputs`` and ``nhwc_outputs`` are the inputs and outputs that the file stores channels-last.
-    ``example`` has inputs and the outputs of the source framework for them. A graph that draws random numbers
+    ``example`` has inputs and the outputs of the source framework for them; ``original`` runs the source's
+    file, whose outputs are expected of float models. A graph that draws random numbers
     draws others for other inputs; the outputs of its example are not compared.
     """
 
@@ -56,6 +57,7 @@ class Reference:
         nhwc_inputs: Sequence[bool] = (),
         nhwc_outputs: Sequence[bool] = (),
         example: Example | None = None,
+        original: Original | None = None,
     ) -> None:
         self.graph = graph
         self.catalogue = catalogue
@@ -63,6 +65,7 @@ class Reference:
         if self.is_random and example is not None:
             example = example._replace(outputs=None)
         self.example = example
+        self.original = original
         self.nhwc_inputs = nhwc_inputs or [False] * len(graph.inputs)
         self.nhwc_outputs = nhwc_outputs or [False] * len(graph.outputs)
         self._drawn: dict[int, dict[int, np.ndarray]] = {}
@@ -99,16 +102,16 @@ class Reference:
         if inputs is None and example is not None and self._fits(example):
             given = list(example.inputs)
             is_computed = self._is_computed(example)
-            return given, self.run(given) if is_computed else list(example.outputs or ())
+            return given, self.expected(given) if is_computed else list(example.outputs or ())
         if inputs is not None:
             given = matching_inputs(inputs, self.input_types)
-            return given, self.run(given)
+            return given, self.expected(given)
         try:
             given = drawn_inputs(self.graph, self.catalogue)
-            return given, self.run(given)
+            return given, self.expected(given)
         except (ValueError, IndexError):  # indices beyond what they are taken of: 0 is always there
             given = example_inputs(self.input_types)
-            return given, self.run(given)
+            return given, self.expected(given)
 
     def second_case(self) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
         """Returns a different test case: negated floats, other indices.
@@ -149,7 +152,7 @@ class Reference:
 
     def _finite_case(self, given: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
         try:
-            expected = self.run(given)
+            expected = self.expected(given)
         except (ValueError, IndexError):
             return None  # as a model may check what it takes
         is_finite = all(np.isfinite(each).all() for each in expected if each.dtype.kind == "f")
@@ -161,12 +164,23 @@ class Reference:
             return
         for given in all_indices(self.graph, self.catalogue, MOST_CASES):
             try:
-                yield given, self.run(given)
+                yield given, self.expected(given)
             except (ValueError, IndexError):  # what an index is added to reaches beyond the table
                 return
 
     def has_example(self) -> bool:
         return self.example is not None and self._fits(self.example)
+
+    def expected(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the outputs that are expected of a file: those of the original, where it can be run."""
+        made = self.run(inputs)
+        if self.original is None or self.is_random or self.is_quantized():
+            return made
+        found = self.original.run(inputs)
+        if found is None or [each.dtype for each in found] != [each.dtype for each in made]:
+            self.original = None
+            return made
+        return found
 
     def noise(self, inputs: Sequence[np.ndarray], numbers: Sequence[int]) -> list[float]:
         """Returns for each float output how much rounding inside the model changes an element at most.
