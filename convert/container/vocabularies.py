@@ -24,6 +24,10 @@ def vocabulary_called(identifier: object) -> Vocabulary:
 
     if name.startswith(IDENTIFIER):
         return vocabulary_of(release_called(name.removeprefix(IDENTIFIER)))
+    from tmconvert.frontends.onnx.vocabulary import vocabulary_called as onnx_vocabulary
+
+    if (of_onnx := onnx_vocabulary(name)) is not None:
+        return of_onnx
     from tmconvert.frontends.shared.vocabulary import registered_vocabulary
 
     known = registered_vocabulary(name)

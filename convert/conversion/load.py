@@ -25,7 +25,6 @@ KNOWN = (
     (0, b"PK\x03\x04", "a ZIP archive"),
     (8, b'{"', "a safetensors file: it has weights, but not the computation"),
     (4, b"TFL3", "a TFLite model: tmconvert writes these files, but does not read them"),
-    (0, b"\x08", "protobuf (an ONNX model, perhaps): tmconvert writes these files, but does not read them"),
 )
 
 
@@ -48,9 +47,10 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
     if kind is not None:
         return trace_file(name, kind, tracing or Tracing())
     from tmconvert.frontends.megengine.unpickler import is_pickle
+    from tmconvert.frontends.onnx.recognize import is_onnx
 
     is_ours = is_container(head)
-    if not is_ours and not is_pickle(head):
+    if not is_ours and not is_onnx(head) and not is_pickle(head):
         raise _unknown(name, head)
     if tracing not in (None, Tracing()):
         raise UsageError(
@@ -62,9 +62,20 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         from tmconvert.container.reader import load_container
 
         return load_container(name, check)
+    if is_onnx(head):
+        return _onnx_model(name)
     from tmconvert.frontends.megengine.loader import load_megengine
 
     return load_megengine(name)
+
+
+def _onnx_model(name: str) -> TracedModule:
+    from tmconvert.conversion.original import OnnxOriginal
+    from tmconvert.frontends.onnx.loader import load_onnx
+
+    module, inputs, outputs = load_onnx(name)
+    module.original = OnnxOriginal(name, inputs, outputs)
+    return module
 
 
 def _unknown(name: str, head: bytes) -> LoadError:

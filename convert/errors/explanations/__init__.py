@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tmconvert.errors.explanation import Explanation
+from tmconvert.errors.explanations.onnx import ONNX
 from tmconvert.errors.explanations.quantization import QUANTIZATION
 from tmconvert.errors.explanations.tracing import TORCH
 from tmconvert.errors.explanations.transform import TRANSFORM
@@ -459,6 +460,7 @@ _ALL = {
     **_DEFECTS,
     **USAGE,
     **TRANSFORM,
+    **ONNX,
     **TORCH,
     **QUANTIZATION,
 }

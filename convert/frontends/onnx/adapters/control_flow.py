@@ -1,0 +1,330 @@
+"""If, Loop and Scan.
+
+Their bodies are traced modules; ``captured`` has, for each body in the order of its attribute's name, the
+values that it takes from around it. What is known when the model is converted is decided then: a branch that
+is taken always, the number of steps of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import GraphError, Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.values import (
+    axis_of,
+    cast,
+    is_tensor,
+    rank,
+    reshaped,
+    stacked,
+    static_int,
+)
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir import Constant, InternalGraph, TensorNode, TracedModule
+from tmconvert.ir.emitter import EagerEmitter, Emitter
+from tmconvert.ir.subgraphs import emitted, empty_body, inlined
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.symbolics.registry import catalogue
+
+OPERATORS = OperatorTable()
+Captured = Sequence[Sequence[AdapterValue]]
+MAX_UNROLLED = 500  # steps
+
+
+@OPERATORS.add("If")
+def if_(
+    g: Emitter,
+    cond: AdapterValue,
+    *,
+    then_branch: TracedModule,
+    else_branch: TracedModule,
+    captured: Captured = ((), ()),
+) -> Any:
+    bodies = (else_branch, then_branch)
+    known = g.known(cond)
+    if known is not None:
+        taken = int(bool(known.reshape(-1)[0]))
+        return emitted(g, bodies[taken], captured[taken])
+    given = [_given(g, each) for each in captured]
+    around = _unknown(g, [*captured[0], *captured[1]]) or [cond]
+    otherwise, then = (g.body(body, each, around) for body, each in zip(bodies, given, strict=True))
+    return _listed(g.call("tm::cond", cast(g, reshaped(g, cond, []), np.bool_), around, then, otherwise))
+
+
+@OPERATORS.add("Loop")
+def loop(
+    g: Emitter,
+    M: AdapterValue,
+    cond: AdapterValue = None,
+    *v_initial: AdapterValue,
+    body: TracedModule,
+    captured: Captured = ((),),
+) -> Any:
+    state, around = list(v_initial), list(captured[0])
+    first = True if cond is None else _flag(g, cond)
+    if isinstance(g, EagerEmitter):
+        return _run(g, M, first, state, around, body)
+    if first is False:
+        return _no_step(g, state, around, body)
+    count = None if M is None or g.sizes(M) is None else static_int(g, M, "the number of steps of a loop")
+    step = None if _holds_lists(state) else _step(g, state, around, body)
+    if step is None or (
+        isinstance(count, int) and not _is_endless(step) and len(step.outputs) > len(state) + 1
+    ):
+        return _unrolled(g, count, state, around, body)
+    if first is True and _is_endless(step) and M is not None:
+        count = static_int(g, M, "the number of steps of a loop") if count is None else count
+        if count == 1:
+            return _unrolled(g, count, state, around, body)
+        return _counted(g, count, state, around, step)
+    if len(step.outputs) > len(state) + 1:
+        raise Refusal(
+            "a loop that ends by a condition has stacked outputs, whose number depends on the data",
+            "export the model with a loop over a known number of steps",
+        )
+    return _while(g, M, cond, state, around, step)
+
+
+def _given(g: Emitter, values: Sequence[AdapterValue]) -> list[Any]:
+    """Returns arguments of a subgraph: arrays of those that are known."""
+    return [value if g.known(value) is None else np.asarray(g.known(value)) for value in values]
+
+
+def _unknown(g: Emitter, values: Sequence[AdapterValue]) -> list[Any]:
+    """Returns the values that are not known, without duplicates."""
+    return [value for value in {id(each): each for each in values}.values() if g.known(value) is None]
+
+
+def _listed(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def _flag(g: Emitter, value: AdapterValue) -> bool | None:
+    """Returns a condition that is known."""
+    known = g.known(value)
+    return None if known is None else bool(known.reshape(-1)[0])
+
+
+def _holds_lists(values: Sequence[AdapterValue]) -> bool:
+    return not all(map(is_tensor, values))
+
+
+def _step(g: Emitter, state: list[Any], around: list[Any], body: TracedModule) -> InternalGraph | None:
+    """Returns the subgraph of a step: (number, state, around) to (goes on, state, stacked).
+
+    None where it changes the type of the state. A step that is taken knows that the condition is true.
+    """
+    number = TensorNode("number", (), np.dtype(np.int64))
+    slots = [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, state)]
+    inputs = [number, *slots, *_unknown(g, around)]
+    made = g.body(body, [number, np.array(True), *slots, *_given(g, around)], inputs)
+    after = [node.type for node in made.outputs[1 : len(state) + 1] if isinstance(node, TensorNode)]
+    return made if after == [g.type(value) for value in state] else None
+
+
+def _is_endless(step: InternalGraph) -> bool:
+    """Whether a step always says that the loop goes on."""
+    expr = step.outputs[0].expr
+    return isinstance(expr, Constant) and bool(np.all(expr.value))
+
+
+def _counted(g: Emitter, count: Any, state: list[Any], around: list[Any], step: InternalGraph) -> list[Any]:
+    """A loop over a number of steps is a scan over their numbers."""
+    if isinstance(count, int) and count <= 0:
+        raise Refusal("a loop of no steps is not supported")
+    numbers = g.call("aten::arange", 0, count, 1)
+    found = _unknown(g, around)
+    types = [*map(g.type, state), g.type(numbers), *map(g.type, found)]
+    types[len(state)] = type(types[len(state)])(np.dtype(np.int64), ())
+    inner, inputs = empty_body("step", types, catalogue())
+    values, number, given = inputs[: len(state)], inputs[len(state)], inputs[len(state) + 1 :]
+    results = inlined(inner, step, [number, *values, *given])
+    inner.graph.set_result(tuple(results[1:]))
+    return _listed(g.call("tm::scan", [*state, numbers, *found], len(state), 1, inner.graph))
+
+
+def _while(
+    g: Emitter, M: AdapterValue, cond: AdapterValue, state: list[Any], around: list[Any], step: InternalGraph
+) -> list[Any]:
+    """A loop that ends by a condition, or after a number of steps that is computed."""
+    limit = None if M is None else reshaped(g, cast(g, M, np.int64), [])
+    found = _unknown(g, around)
+    limits = [] if limit is None else [limit]
+    first = g.constant(0, np.int64)
+    types = [g.type(value) for value in (first, *state, *found, *limits)]
+    inner, inputs = empty_body("step", types, catalogue())
+    number, values = inputs[0], inputs[1 : len(state) + 1]
+    given = inputs[len(state) + 1 : len(state) + 1 + len(found)]
+    goes_on, *after = inlined(inner, step, [number, *values, *given])
+    following = inner.call("aten::add", number, inner.constant(1, np.int64))
+    goes_on = cast(inner, reshaped(inner, goes_on, []), np.bool_)
+    if limits:
+        goes_on = inner.call("aten::logical_and", goes_on, inner.call("aten::lt", following, inputs[-1]))
+    inner.graph.set_result((goes_on, following, *after))
+    begins = g.constant(True) if cond is None else cast(g, reshaped(g, cond, []), np.bool_)
+    if limit is not None:
+        begins = g.call("aten::logical_and", begins, g.call("aten::lt", first, limit))
+    entering = [first, *state, *found, *limits]
+    return _listed(g.call("tm::loop", begins, entering, len(state) + 1, inner.graph))[1:]
+
+
+def _unrolled(g: Emitter, count: Any, state: list[Any], around: list[Any], body: TracedModule) -> list[Any]:
+    """Writes the steps of a loop one after the other."""
+    if not isinstance(count, int) or count > MAX_UNROLLED:
+        raise Refusal(
+            "the type or number of the values of a loop changes from step to step, and the number of "
+            "its steps is not known",
+            "export the model with values of the same shape in each step",
+        )
+    rows: list[list[Any]] = []
+    for number in range(max(count, 0)):
+        goes_on, *results = emitted(
+            g, body, [g.constant(number, np.int64), g.constant(True), *state, *around]
+        )
+        state = results[: len(state)]
+        rows.append(results[len(state) :])
+        known = _flag(g, goes_on)
+        if known is None:
+            raise Refusal("the steps of a loop depend on the data, and so do the types of its values")
+        if not known:
+            break
+    if not rows:
+        return _no_step(g, state, around, body)
+    return [*state, *_stacked(g, rows)]
+
+
+def _stacked(g: Emitter, rows: list[list[Any]]) -> list[Any]:
+    return [stacked(g, column) for column in zip(*rows, strict=True)]
+
+
+def _no_step(g: Emitter, state: list[Any], around: list[Any], body: TracedModule) -> list[Any]:
+    """The results of a loop that takes no step: the initial state, and empty stacks."""
+    assert body.graph is not None
+    count = len(body.graph.outputs) - 1 - len(state)
+    if not count:
+        return state
+    step = _step(g, state, around, body)
+    if step is None:
+        raise Refusal("the type of the outputs of a loop without steps is not known")
+    types = [node.type for node in step.outputs[-count:] if isinstance(node, TensorNode)]
+    return [*state, *(g.constant(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types)]
+
+
+def _run(
+    g: EagerEmitter, M: Any, goes_on: bool | None, state: list[Any], around: list[Any], body: TracedModule
+) -> list[Any]:
+    """Computes a loop on arrays."""
+    limit = None if M is None else int(np.asarray(M).reshape(-1)[0])
+    rows: list[list[Any]] = []
+    count = len(state)
+    while goes_on and (limit is None or len(rows) < limit):
+        number = g.constant(len(rows), np.int64)
+        again, *results = emitted(g, body, [number, g.constant(True), *state, *around])
+        state = results[:count]
+        rows.append(results[count:])
+        goes_on = _flag(g, again)
+    if not rows:
+        return _no_step(g, state, around, body)
+    return [*state, *_stacked(g, rows)]
+
+
+@OPERATORS.add("Scan", since=9)
+def scan(
+    g: Emitter,
+    *initial_state_and_scan_inputs: AdapterValue,
+    body: TracedModule,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
+    scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None,
+    captured: Captured = ((),),
+) -> Any:
+    given = list(initial_state_and_scan_inputs)
+    count = len(given) - num_scan_inputs
+    state, scanned = given[:count], given[count:]
+    axes = list(scan_input_axes or [0] * num_scan_inputs)
+    backwards = list(scan_input_directions or [0] * num_scan_inputs)
+    scanned = [
+        _in_front(g, x, axis_of(g, x, axis), bool(is_backwards))
+        for x, axis, is_backwards in zip(scanned, axes, backwards, strict=True)
+    ]
+    results = _scanned(g, state, scanned, list(captured[0]), body)
+    rows = results[count:]
+    axes = list(scan_output_axes or [0] * len(rows))
+    backwards = list(scan_output_directions or [0] * len(rows))
+    return [*results[:count], *(_put_back(g, *each) for each in zip(rows, axes, backwards, strict=True))]
+
+
+def _scanned(
+    g: Emitter, state: list[Any], scanned: list[Any], around: list[Any], body: TracedModule
+) -> list[Any]:
+    slots = [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, state)]
+    slices = [TensorNode("slice", type_.shape[1:], type_.dtype) for type_ in map(g.type, scanned)]
+    found = _unknown(g, around)
+    step = g.body(body, [*slots, *slices, *_given(g, around)], [*slots, *slices, *found])
+    try:
+        return _listed(g.call("tm::scan", [*state, *scanned, *found], len(state), len(scanned), step))
+    except GraphError:
+        length = g.type(scanned[0]).shape[0]
+        if isinstance(length, Dim) or length > MAX_UNROLLED:
+            raise
+    rows = []
+    for number in range(length):  # the state has another type after a step
+        parts = [g.call("aten::select", x, 0, number) for x in scanned]
+        results = emitted(g, body, [*state, *parts, *around])
+        state = results[: len(state)]
+        rows.append(results[len(state) :])
+    return [*state, *_stacked(g, rows)]
+
+
+@OPERATORS.add("Scan", since=8)
+def scan8(
+    g: Emitter,
+    sequence_lens: AdapterValue,
+    *initial_state_and_scan_inputs: AdapterValue,
+    body: TracedModule,
+    num_scan_inputs: int,
+    directions: Sequence[int] | None = None,
+    captured: Captured = ((),),
+) -> Any:
+    """Scans over the second axis, for each element of the batch."""
+    if sequence_lens is not None:
+        raise Refusal("a scan over sequences of different lengths is not supported", "export at opset 9")
+    given = list(initial_state_and_scan_inputs)
+    batch = g.type(given[0]).shape[0]
+    if isinstance(batch, Dim):
+        raise Refusal("a scan of opset 8 needs a static batch", "export at opset 9")
+    rows = []
+    for number in range(batch):
+        parts = [g.call("aten::select", x, 0, number) for x in given]
+        rows.append(
+            scan(
+                g,
+                *parts,
+                body=body,
+                num_scan_inputs=num_scan_inputs,
+                scan_input_directions=directions,
+                captured=captured,
+            )
+        )
+    return _stacked(g, rows)
+
+
+def _in_front(g: Emitter, x: Any, axis: int, is_backwards: bool) -> Any:
+    """Returns ``x`` with the scanned axis first, in the order of the steps."""
+    order = [axis, *(each for each in range(rank(g, x)) if each != axis)]
+    x = g.call("aten::permute", x, order) if axis else x
+    return g.call("aten::flip", x, [0]) if is_backwards else x
+
+
+def _put_back(g: Emitter, x: Any, axis: int, is_backwards: int) -> Any:
+    """Returns a stacked result with the steps along ``axis``."""
+    x = g.call("aten::flip", x, [0]) if is_backwards else x
+    place = axis_of(g, x, axis)
+    order = [*range(1, place + 1), 0, *range(place + 1, rank(g, x))]
+    return g.call("aten::permute", x, order) if place else x

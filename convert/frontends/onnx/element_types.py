@@ -1,0 +1,66 @@
+"""Element types of ONNX, and the ones that stand for them in a graph.
+
+Values of 4 bits are held in 8, and bfloat16 and float8 are widened to float32, as for models of PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+
+class ElementType(NamedTuple):
+    """``stored`` is the type in a file, ``dtype`` the one in a graph; ``bits`` are those of an element."""
+
+    name: str
+    stored: np.dtype
+    dtype: np.dtype
+    bits: int
+
+    @property
+    def is_widened(self) -> bool:
+        return self.dtype.itemsize * 8 != self.bits and self.dtype.kind == "f"
+
+
+def _same(name: str, dtype: type | str) -> ElementType:
+    return ElementType(name, np.dtype(dtype), np.dtype(dtype), np.dtype(dtype).itemsize * 8)
+
+
+def _wide(name: str, stored: type) -> ElementType:
+    return ElementType(name, np.dtype(stored), np.dtype(np.float32), np.dtype(stored).itemsize * 8)
+
+
+# by the numbers of TensorProto.DataType in onnx.proto
+ELEMENT_TYPES: dict[int, ElementType] = {
+    1: _same("float", "float32"),
+    2: _same("uint8", "uint8"),
+    3: _same("int8", "int8"),
+    4: _same("uint16", "uint16"),
+    5: _same("int16", "int16"),
+    6: _same("int32", "int32"),
+    7: _same("int64", "int64"),
+    9: _same("bool", "bool"),
+    10: _same("float16", "float16"),
+    11: _same("double", "float64"),
+    12: _same("uint32", "uint32"),
+    13: _same("uint64", "uint64"),
+    16: _wide("bfloat16", ml_dtypes.bfloat16),
+    17: _wide("float8e4m3fn", ml_dtypes.float8_e4m3fn),
+    18: _wide("float8e4m3fnuz", ml_dtypes.float8_e4m3fnuz),
+    19: _wide("float8e5m2", ml_dtypes.float8_e5m2),
+    20: _wide("float8e5m2fnuz", ml_dtypes.float8_e5m2fnuz),
+    21: ElementType("uint4", np.dtype("uint8"), np.dtype("uint8"), 4),
+    22: ElementType("int4", np.dtype("uint8"), np.dtype("int8"), 4),
+}
+# why the others are not read
+REFUSED_TYPES = {
+    8: "strings",
+    14: "complex numbers",
+    15: "complex numbers",
+    23: "float4 numbers",
+    24: "float8e8m0 numbers",
+    25: "numbers of 2 bits",
+    26: "numbers of 2 bits",
+}

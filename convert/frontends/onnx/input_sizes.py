@@ -1,0 +1,65 @@
+"""Shapes of the inputs of an ONNX model: static sizes, and open ones with an example."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.onnx.faults import damaged
+from tmconvert.ir.symbolic.text import is_size_expression, is_size_name, names_in, size_of
+
+# An open size has these in the example that the graph is first run with: the batch; sizes of images; others.
+BATCH, IMAGE, OTHER = 2, 64, 8
+MAX_RANK = 64
+
+
+class InputSizes:
+    """Collects the open sizes of inputs, by input and axis, while their shapes are read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.open_sizes: dict[str, dict[int, str]] = {}
+        self.notes: list[str] = []
+        self._examples: dict[str, int] = {}
+
+    def shape(self, name: str, type_: Any) -> tuple[int, ...]:
+        """Returns the shape of an input, with examples for open sizes. Raises LoadError."""
+        if not type_.HasField("shape"):
+            raise LoadError(
+                "TM1033",
+                f"the input {name} has no shape, so its rank is not known",
+                source=Source(self.path, scope=f"input {name}"),
+                notes=[("help", "give it a shape, of names where sizes are open, with onnx.helper")],
+            )
+        extents = []
+        dims = type_.shape.dim
+        if len(dims) > MAX_RANK:
+            raise damaged(self.path, f"the input {name} has {len(dims)} axes")
+        for axis, each in enumerate(dims):
+            kind = each.WhichOneof("value")
+            if kind == "dim_value":
+                if each.dim_value < 0:
+                    raise damaged(self.path, f"the input {name} has the size {each.dim_value}")
+                extents.append(int(each.dim_value))
+                continue
+            size = self._name(each.dim_param if kind == "dim_param" else "", name, axis)
+            self.open_sizes.setdefault(name, {})[axis] = size
+            is_image = len(dims) >= 4 and axis >= 2
+            extents.append(self._example(size, BATCH if axis == 0 else IMAGE if is_image else OTHER))
+        return tuple(extents)
+
+    def _name(self, given: str, name: str, axis: int) -> str:
+        if is_size_name(given) or is_size_expression(given):
+            return given
+        plain = re.sub(r"\W", "_", given or f"{name}_{axis}", flags=re.ASCII)
+        made = plain if is_size_name(plain) else f"size_{plain}"
+        if given:
+            self.notes.append(f"the size {given!r:.60} of the input {name} is called {made}")
+        return made
+
+    def _example(self, size: str, default: int) -> int:
+        for each in names_in(size):
+            self._examples.setdefault(each, default)
+        return int(size_of(size, self._examples))

@@ -1,0 +1,77 @@
+"""Builds a TracedModule from an ONNX file. Nothing in the file is ever executed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tmconvert.errors import GraphError, LoadError
+from tmconvert.errors.source import Source, printable
+from tmconvert.frontends.onnx.faults import damaged, unknown_part
+from tmconvert.frontends.onnx.graphs import GraphReader
+from tmconvert.frontends.onnx.recognize import IR_VERSIONS
+from tmconvert.frontends.shared.mapped_file import map_file
+from tmconvert.ir import TracedModule
+from tmconvert.ir.editing.ids import share_ids
+
+LARGEST = 2**31 - 1  # bytes of a protobuf message
+
+
+class LoadedModel(NamedTuple):
+    """A model, and the names of its inputs and outputs in the file."""
+
+    module: TracedModule
+    inputs: list[str]
+    outputs: list[str]
+
+
+def load_onnx(path: str) -> LoadedModel:
+    """Loads an ONNX model of IR version 3 or later.
+
+    Raises LoadError: TM1001 where the file cannot be read, TM1031 for a file that is no valid model, TM1032
+    for external data that are missing or lie outside of its folder, TM1033 for parts that are not read.
+
+    >>> load_onnx("model.onnx").module.graph  # doctest: +SKIP
+    """
+    model = _parsed(path)
+    try:
+        module = GraphReader(path, model).module()
+    except LoadError:
+        raise
+    except GraphError as error:
+        raise damaged(path, error.message) from error
+    # The content is untrusted: names and attributes may be anything, and whatever they break is their fault.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
+    module.source_file = path
+    version = f"{model.producer_name} {model.producer_version}".strip()
+    module.producer = printable(version[:200]) or "ONNX"
+    share_ids(module)
+    stored = {each.name for each in model.graph.initializer}
+    inputs = [each.name for each in model.graph.input if each.name not in stored]
+    return LoadedModel(module, inputs, [each.name for each in model.graph.output])
+
+
+def _parsed(path: str) -> Any:
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    data = map_file(path)
+    if len(data) > LARGEST:
+        raise damaged(path, f"it has {len(data)} bytes; a model of more than 2 GB needs external data")
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(bytes(data))
+    except DecodeError as error:
+        raise damaged(path, str(error)) from error
+    if not model.HasField("graph"):
+        raise damaged(path, "it has no graph")
+    if model.ir_version < IR_VERSIONS.start:
+        raise unknown_part(
+            path,
+            f"the file has the version {model.ir_version} of the format, from before {IR_VERSIONS.start}",
+            "export the model again, or convert it with onnx.version_converter",
+        )
+    if not Path(path).exists():
+        raise LoadError("TM1001", "the file was removed while it was read", source=Source(path))
+    return model

@@ -1,0 +1,126 @@
+"""Arrays of TensorProtos, and of their external data.
+
+Source of the format: onnx.proto (TensorProto) and the page "External Data" of ONNX's documentation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import LoadError
+from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
+from tmconvert.frontends.onnx.faults import damaged, outside, unknown_part
+from tmconvert.frontends.shared.mapped_file import map_file
+
+EXTERNAL = 1  # TensorProto.DataLocation
+MAX_RANK = 64
+# the field of each type where a tensor has no raw data; types that are not named are in int32_data
+_FIELDS = {
+    "float": "float_data",
+    "int64": "int64_data",
+    "double": "double_data",
+    "uint32": "uint64_data",
+    "uint64": "uint64_data",
+}
+
+
+class TensorReader:
+    """Reads the tensors of the model file ``path``; external data are mapped, once for each file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.folder = Path(path).resolve().parent
+        self._files: dict[str, memoryview] = {}
+
+    def array(self, proto: Any, place: str = "") -> np.ndarray:
+        """Returns the array of a TensorProto; read-only. Raises LoadError TM1031, TM1032 or TM1033."""
+        place = place or f"tensor {proto.name}"
+        type_ = self.type(proto.data_type, place)
+        shape = tuple(proto.dims)
+        if len(shape) > MAX_RANK or any(extent < 0 for extent in shape):
+            raise damaged(self.path, f"a tensor has the shape {shape}"[:200], place)
+        count = math.prod(shape)
+        if proto.data_location == EXTERNAL:
+            data: Any = self._external(proto, (count * type_.bits + 7) // 8, place)
+        elif proto.HasField("raw_data"):
+            data = proto.raw_data
+        else:
+            return self._of_fields(proto, type_, shape, place)
+        return self._of_bytes(data, type_, shape, place)
+
+    def type(self, number: int, place: str) -> ElementType:
+        """Returns the element type of a number in the file. Raises LoadError TM1033."""
+        if number in ELEMENT_TYPES:
+            return ELEMENT_TYPES[number]
+        if number in REFUSED_TYPES:
+            what = f"the model has {REFUSED_TYPES[number]}, which no target of tmconvert stores"
+            raise unknown_part(self.path, what, "make tensors of float, integer or bool of them", place)
+        raise damaged(self.path, f"{number} is no element type", place)
+
+    def _of_bytes(self, data: Any, type_: ElementType, shape: Sequence[int], place: str) -> np.ndarray:
+        count = math.prod(shape)
+        size = (count * type_.bits + 7) // 8
+        if len(data) != size:
+            raise damaged(self.path, f"a tensor of {size} bytes has {len(data)}", place)
+        if type_.bits == 4:
+            return _unpacked(np.frombuffer(data, np.uint8), type_, count).reshape(shape)
+        array = np.frombuffer(data, type_.stored.newbyteorder("<"), count)
+        return array.astype(type_.dtype, copy=False).reshape(shape)
+
+    def _of_fields(self, proto: Any, type_: ElementType, shape: Sequence[int], place: str) -> np.ndarray:
+        values = getattr(proto, _FIELDS.get(type_.name, "int32_data"))
+        count = math.prod(shape)
+        if type_.bits == 4:
+            packed = np.asarray(values, np.int32).astype(np.uint8)
+            if packed.size != (count + 1) // 2:
+                raise damaged(self.path, f"a tensor of {count} elements has {packed.size} bytes", place)
+            return _unpacked(packed, type_, count).reshape(shape)
+        if len(values) != count:
+            raise damaged(self.path, f"a tensor of {count} elements has {len(values)}", place)
+        if type_.name == "float16" or type_.is_widened:  # bits of the number, in an integer
+            bits = np.asarray(values, np.int32).astype(f"uint{type_.bits}")
+            return bits.view(type_.stored).astype(type_.dtype, copy=False).reshape(shape)
+        return np.asarray(values).astype(type_.dtype).reshape(shape)
+
+    def _external(self, proto: Any, size: int, place: str) -> memoryview:
+        said = {entry.key: entry.value for entry in proto.external_data}
+        try:
+            offset, length = int(said.get("offset", 0)), int(said.get("length", size))
+        except ValueError as error:
+            raise damaged(self.path, f"an offset of external data is no number: {error}", place) from error
+        data = self._file(said.get("location", ""), place)
+        if offset < 0 or length < 0 or offset + length > len(data):
+            cause = f"{said.get('location')!r} has {len(data)} bytes, not {offset + length}"
+            raise outside(self.path, cause, place)
+        return data[offset : offset + length]
+
+    def _file(self, location: str, place: str) -> memoryview:
+        if location not in self._files:
+            target = Path(location)
+            if not location or "\0" in location or target.is_absolute() or ".." in target.parts:
+                raise outside(self.path, f"{location[:100]!r} is not in the folder of the model", place)
+            try:
+                found = (self.folder / target).resolve(strict=True)
+                if not found.is_relative_to(self.folder):
+                    raise outside(self.path, f"{location!r} leads out of the folder of the model", place)
+                self._files[location] = map_file(str(found))
+            except LoadError as error:
+                if error.code == "TM1032":
+                    raise
+                raise outside(self.path, f"{location!r}: {error.message}", place) from error
+            except (OSError, RuntimeError) as error:
+                raise outside(self.path, f"{location!r} does not exist", place) from error
+        return self._files[location]
+
+
+def _unpacked(packed: np.ndarray, type_: ElementType, count: int) -> np.ndarray:
+    """Returns numbers of 4 bits, of which the first of a byte is in its lower half."""
+    halves = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count]
+    if type_.dtype == np.uint8:
+        return halves
+    return ((halves ^ 8).astype(np.int8) - 8).astype(np.int8)

@@ -1,0 +1,80 @@
+"""The vocabulary of ONNX: maps calls of operators to adapters, for each opset."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.refused import reason_of
+from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
+from tmconvert.ir import CallFunction, Expr
+from tmconvert.ir.emitter import Emitter
+
+IDENTIFIER = "onnx-"
+
+
+class OnnxVocabulary(AdapterVocabulary):
+    """Converts operators of one opset of ai.onnx; those of other domains have one version.
+
+    The functions are ``onnx.Conv``, and ``com.microsoft.FusedConv``.
+    """
+
+    framework = "ONNX Runtime"
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        self.identifier = f"{IDENTIFIER}{opset}"
+
+    def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
+        name = self.name(expr)
+        return name, _table().lookup(name, self.opset) if isinstance(expr, CallFunction) else None
+
+    def knows(self, name: str, is_method: bool) -> bool:
+        return not is_method and _table().lookup(name, self.opset) is not None
+
+    def help(self, name: str) -> str:
+        return "register a conversion with register_symbolic, or export the model without this operator"
+
+    def refusal(self, name: str) -> Refusal:
+        reason = reason_of(name)
+        return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
+
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: Any) -> Any:
+        """Returns as many results as the node has: trailing ones are optional in ONNX.
+
+        An adapter may return a function of this number, and functions in place of results that are computed
+        only where they are used.
+        """
+        nodes = expr.result if isinstance(expr.result, tuple) else (expr.result,)
+        made = result(len(nodes)) if callable(result) else result
+        values = list(made) if isinstance(made, (list, tuple)) else [made]
+        values += [None] * (len(nodes) - len(values))
+        found = []
+        for number, (value, node) in enumerate(zip(values, nodes, strict=False)):
+            is_needed = expr.graph is None or expr.graph.is_used(node)
+            value = value() if callable(value) and is_needed else value
+            if value is None and is_needed:
+                raise Refusal(f"output {number} of {self.name(expr)} is not supported")
+            found.append(None if callable(value) else value)
+        return tuple(found) if isinstance(expr.result, tuple) else found[0]
+
+
+@cache
+def vocabulary_of(opset: int) -> OnnxVocabulary:
+    """Returns the vocabulary of an opset of ai.onnx."""
+    return OnnxVocabulary(opset)
+
+
+def vocabulary_called(identifier: str) -> OnnxVocabulary | None:
+    """Returns the vocabulary with an identifier, such as ``onnx-17``; None for that of another frontend."""
+    opset = identifier.removeprefix(IDENTIFIER)
+    return vocabulary_of(int(opset)) if opset != identifier and opset.isdigit() else None
+
+
+@cache
+def _table() -> OperatorTable:
+    from tmconvert.frontends.onnx.adapters import OPERATORS
+
+    return OPERATORS
