@@ -1,0 +1,108 @@
+"""Matrix products and what is computed of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.values import like, rank, scalar
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = OperatorTable()
+
+
+@OPERATORS.add("MatMul")
+def matmul(g: Emitter, A: AdapterValue, B: AdapterValue) -> Any:
+    return product(g, A, B)
+
+
+def product(g: Emitter, a: Any, b: Any) -> Any:
+    """A product of floats, or of integers, as sums of products."""
+    if g.type(a).dtype.kind == "f":
+        return g.call("aten::matmul", a, b)
+    if rank(g, a) < 2 or rank(g, b) < 2:
+        raise Refusal("a product of integer vectors is not supported")
+    return integer_product(g, a, b)
+
+
+def integer_product(g: Emitter, a: Any, b: Any) -> Any:
+    """[..., M, K] x [..., K, N] of integers, as the sum over K of [..., M, K, 1] x [..., 1, K, N]."""
+    from tmconvert.frontends.onnx.adapters.values import reshaped
+
+    left = reshaped(g, a, [*g.type(a).shape, 1])
+    shape = list(g.type(b).shape)
+    right = reshaped(g, b, [*shape[:-2], 1, *shape[-2:]])
+    dtype = g.type(a).dtype
+    made = g.call("aten::sum", g.call("aten::mul", left, right), [-2], False)
+    return made if g.type(made).dtype == dtype else g.call("aten::to", made, dtype=dtype.name)
+
+
+@OPERATORS.add("Gemm")
+def gemm(
+    g: Emitter,
+    A: AdapterValue,
+    B: AdapterValue,
+    C: AdapterValue = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    broadcast: int = 0,
+) -> Any:
+    """alpha A' B' + beta C."""
+    a = g.call("aten::permute", A, [1, 0]) if transA else A
+    if g.type(a).dtype.kind != "f":
+        b = g.call("aten::permute", B, [1, 0]) if transB else B
+        return _sum(g, _times(g, integer_product(g, a, b), alpha), C, beta)
+    weight = B if transB else g.call("aten::permute", B, [1, 0])
+    is_bias = C is not None and g.type(C).shape == (g.type(weight).shape[0],)
+    if alpha == 1.0 and beta == 1.0 and is_bias:
+        return g.call("aten::linear", a, weight, C)
+    return _sum(g, _times(g, g.call("aten::linear", a, weight, None), alpha), C, beta)
+
+
+def _times(g: Emitter, x: Any, factor: float) -> Any:
+    if factor == 1.0:
+        return x
+    if g.type(x).dtype.kind != "f":
+        if factor != int(factor):
+            raise Refusal(f"the factor {factor} of integers is not supported")
+        factor = int(factor)
+    return g.call("aten::mul", x, like(g, x, factor))
+
+
+def _sum(g: Emitter, x: Any, other: Any, beta: float) -> Any:
+    return x if other is None or beta == 0 else g.call("aten::add", x, _times(g, other, beta))
+
+
+@OPERATORS.add("Einsum")
+def einsum(g: Emitter, *Inputs: AdapterValue, equation: str) -> Any:
+    return g.call("aten::einsum", list(Inputs), equation.replace(" ", ""))
+
+
+@OPERATORS.add("Det")
+def det(g: Emitter, X: AdapterValue) -> Any:
+    return g.call("aten::linalg_det", X)
+
+
+@OPERATORS.add("Trilu")
+def trilu(g: Emitter, input: AdapterValue, k: AdapterValue = None, *, upper: int = 1) -> Any:
+    diagonal = 0 if k is None else int(scalar(g, k, "the diagonal"))
+    return g.call("aten::triu" if upper else "aten::tril", input, diagonal)
+
+
+@OPERATORS.add("EyeLike")
+def eye_like(g: Emitter, input: AdapterValue, *, dtype: int | None = None, k: int = 0) -> Any:
+    from tmconvert.frontends.onnx.adapters.values import dtype_of, reshaped
+
+    rows, columns = g.type(input).shape
+    wanted = g.type(input).dtype if dtype is None else dtype_of(dtype)
+    row = reshaped(g, g.call("aten::arange", 0, rows, 1), [rows, 1])
+    column = reshaped(g, g.call("aten::arange", 0, columns, 1), [1, columns])
+    is_diagonal = g.call("aten::eq", g.call("aten::add", row, g.constant(k, np.int64)), column)
+    return g.call("aten::to", is_diagonal, dtype=wanted.name)

@@ -1,0 +1,166 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped
+from tmconvert.frontends.onnx.adapters.windows import Window, ceil_end, padded, product, window
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = OperatorTable()
+
+
+def _with_ceil(g: Emitter, x: AdapterValue, settings: Window, ceil_mode: int) -> Window:
+    if not ceil_mode:
+        return settings
+    ends = [
+        ceil_end(extent, *each)
+        for extent, *each in zip(
+            g.type(x).shape[2:],
+            settings.kernel,
+            settings.strides,
+            settings.dilations,
+            settings.begin,
+            settings.end,
+            strict=True,
+        )
+    ]
+    return settings._replace(end=ends)
+
+
+def _fits(settings: Window) -> bool:
+    """Whether the padding is one that PyTorch's pooling takes: even, and at most half of the window."""
+    pairs = zip(settings.kernel, settings.begin, strict=True)
+    return settings.is_even and all(2 * pad <= size for size, pad in pairs)
+
+
+@OPERATORS.add("MaxPool")
+def max_pool(
+    g: Emitter,
+    X: AdapterValue,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    storage_order: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The second result has the places of the largest elements in the flattened input, all axes counted."""
+    axes = _spatial_axes(g, X)
+    settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
+    settings = _with_ceil(g, X, settings, ceil_mode)
+    dtype = g.type(X).dtype
+    x = X if dtype.kind == "f" else cast(g, X, np.float32)
+    lowest = float(np.finfo(g.type(x).dtype).min) if dtype.kind == "f" else -1e9
+    begin = settings.begin
+    if not _fits(settings):
+        x, begin = padded(g, x, settings.begin, settings.end, lowest), [0] * axes
+    values = (settings.kernel, settings.strides, begin, settings.dilations, False)
+    made = cast(g, g.call(f"aten::max_pool{axes}d", x, *values), dtype)
+    return made, lambda: _places(g, X, settings, storage_order)
+
+
+def _places(g: Emitter, x: AdapterValue, settings: Window, storage_order: int) -> Any:
+    """Returns the places of the largest elements in the flattened input, all axes counted."""
+    axes = rank(g, x) - 2
+    if not _fits(settings) or storage_order:
+        raise Refusal("the places of maxima with this padding or order are not supported")
+    values = (settings.kernel, settings.strides, settings.begin, settings.dilations, False)
+    _, places = g.call(f"aten::max_pool{axes}d_with_indices", x, *values)
+    batch, channels, *spatial = g.type(x).shape
+    planes = g.call("aten::arange", 0, batch * channels, 1)
+    starts = g.call("aten::mul", planes, g.constant(product(spatial), np.int64))
+    return g.call("aten::add", places, reshaped(g, starts, [batch, channels, *[1] * axes]))
+
+
+def _spatial_axes(g: Emitter, x: AdapterValue) -> int:
+    axes = rank(g, x) - 2
+    if not 1 <= axes <= 3:
+        raise Refusal(f"pooling over {axes} axes is not supported")
+    return axes
+
+
+@OPERATORS.add("AveragePool")
+def average_pool(
+    g: Emitter,
+    X: AdapterValue,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    axes = _spatial_axes(g, X)
+    given = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
+    settings = _with_ceil(g, X, given, ceil_mode)
+    if set(settings.dilations) == {1} and _fits(settings):
+        values = (settings.kernel, settings.strides, settings.begin, False, bool(count_include_pad))
+        return g.call(f"aten::avg_pool{axes}d", X, *values)
+    whole = _window_sum(g, X, settings, axes)
+    counted = [1, 1, *g.type(X).shape[2:]]
+    ones = g.call("aten::expand", like(g, X, 1), counted)
+    if count_include_pad:  # what ceil_mode adds behind the padding is not counted
+        ones = padded(g, ones, given.begin, given.end, 1.0)
+        ends = [last - first for first, last in zip(given.end, settings.end, strict=True)]
+        settings = settings._replace(begin=[0] * axes, end=ends)
+    return g.call("aten::div", whole, _window_sum(g, ones, settings, axes))
+
+
+def _window_sum(g: Emitter, x: Any, settings: Window, axes: int) -> Any:
+    """Returns the sum of each window, by a convolution of single channels with ones."""
+    x = padded(g, x, settings.begin, settings.end, 0.0)
+    batch, channels, *spatial = g.type(x).shape
+    planes = reshaped(g, x, [batch * channels, 1, *spatial])
+    ones = g.constant(np.ones([1, 1, *settings.kernel], g.type(x).dtype))
+    values = (settings.strides, [0] * axes, settings.dilations, 1)
+    made = g.call(f"aten::conv{axes}d", planes, ones, None, *values)
+    return reshaped(g, made, [batch, channels, *g.type(made).shape[2:]])
+
+
+@OPERATORS.add("LpPool")
+def lp_pool(
+    g: Emitter,
+    X: AdapterValue,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    p: int = 2,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    axes = _spatial_axes(g, X)
+    settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
+    settings = _with_ceil(g, X, settings, ceil_mode)
+    size = g.call("aten::abs", X)
+    powers = size if p == 1 else g.call("aten::pow", size, like(g, X, p))
+    whole = _window_sum(g, powers, settings, axes)
+    return whole if p == 1 else g.call("aten::pow", whole, like(g, X, 1 / p))
+
+
+@OPERATORS.add("GlobalAveragePool")
+def global_average_pool(g: Emitter, X: AdapterValue) -> Any:
+    return g.call("aten::mean", X, list(range(2, rank(g, X))), True)
+
+
+@OPERATORS.add("GlobalMaxPool")
+def global_max_pool(g: Emitter, X: AdapterValue) -> Any:
+    return g.call("aten::amax", X, list(range(2, rank(g, X))), True)
+
+
+@OPERATORS.add("GlobalLpPool")
+def global_lp_pool(g: Emitter, X: AdapterValue, *, p: float = 2) -> Any:
+    return g.call("aten::linalg_vector_norm", X, p, list(range(2, rank(g, X))), True)

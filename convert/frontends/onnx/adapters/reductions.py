@@ -1,0 +1,171 @@
+"""Reductions, and the places of extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, static_ints
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = OperatorTable()
+Reduction = Callable[[Emitter, Any, list[int], bool], Any]
+
+
+def _call(op: str) -> Reduction:
+    def reduce(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+        dtype = g.type(x).dtype
+        return cast(g, g.call(f"aten::{op}", x, axes, keep), dtype)
+
+    return reduce
+
+
+def _extreme(op: str) -> Reduction:
+    def reduce(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+        if g.type(x).dtype.kind == "b":
+            return g.call("aten::any" if op == "amax" else "aten::all", x, axes, keep)
+        return g.call(f"aten::{op}", x, axes, keep)
+
+    return reduce
+
+
+def _mean(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+    dtype = g.type(x).dtype
+    if dtype.kind == "f":
+        return g.call("aten::mean", x, axes, keep)
+    whole = cast(g, g.call("aten::sum", x, axes, keep), dtype)
+    count = int(np.prod([g.type(x).shape[axis] for axis in axes]))
+    return g.call("tm::trunc_divide", whole, g.constant(count, dtype))
+
+
+def _prod(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+    dtype = g.type(x).dtype
+    for axis in sorted(axes, reverse=True):
+        x = g.call("aten::prod", x, [axis], keep)
+    return cast(g, x, dtype)
+
+
+def _norm(order: int) -> Reduction:
+    def reduce(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+        if g.type(x).dtype.kind == "f":
+            return g.call("aten::linalg_vector_norm", x, order, axes, keep)
+        if order == 1:
+            return _call("sum")(g, g.call("aten::abs", x), axes, keep)
+        squares = _call("sum")(g, g.call("aten::mul", x, x), axes, keep)
+        return cast(g, g.call("aten::sqrt", cast(g, squares, np.float64)), g.type(x).dtype)
+
+    return reduce
+
+
+def _sum_square(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+    return _call("sum")(g, g.call("aten::mul", x, x), axes, keep)
+
+
+def _log_sum(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+    return g.call("aten::log", g.call("aten::sum", x, axes, keep))
+
+
+_REDUCTIONS: dict[str, Reduction] = {
+    "ReduceSum": _call("sum"),
+    "ReduceMean": _mean,
+    "ReduceMax": _extreme("amax"),
+    "ReduceMin": _extreme("amin"),
+    "ReduceProd": _prod,
+    "ReduceL1": _norm(1),
+    "ReduceL2": _norm(2),
+    "ReduceSumSquare": _sum_square,
+    "ReduceLogSum": _log_sum,
+    "ReduceLogSumExp": _call("logsumexp"),
+}
+_SINCE = {"ReduceSum": 13}  # opset from which axes are an input; 18 for the others
+
+
+def _reduced(g: Emitter, x: AdapterValue, axes: Any, keepdims: int, apply: Reduction, is_noop: bool) -> Any:
+    places = list(range(rank(g, x))) if not axes else sorted({axis_of(g, x, axis) for axis in axes})
+    if not axes and is_noop:
+        return x if apply in _PLAIN else apply(g, x, [], bool(keepdims))
+    return apply(g, x, places, bool(keepdims)) if places else apply(g, x, [], bool(keepdims))
+
+
+def _add(name: str, apply: Reduction) -> None:
+    @OPERATORS.add(name, since=_SINCE.get(name, 18))
+    def adapter(
+        g: Emitter,
+        data: AdapterValue,
+        axes: AdapterValue = None,
+        *,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> Any:
+        given = [] if axes is None else static_ints(g, axes, "the axes of a reduction")
+        if not given and noop_with_empty_axes:
+            return _of_each(g, data, name)
+        return _reduced(g, data, given, keepdims, apply, False)
+
+    @OPERATORS.add(name)
+    def adapter1(g: Emitter, data: AdapterValue, *, axes: Any = None, keepdims: int = 1) -> Any:
+        return _reduced(g, data, axes, keepdims, apply, False)
+
+
+_PLAIN = frozenset(_REDUCTIONS[name] for name in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"))
+
+
+def _of_each(g: Emitter, x: AdapterValue, name: str) -> Any:
+    """What a reduction over no axis does to each element."""
+    if name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp"):
+        return x
+    if name in ("ReduceL1", "ReduceL2"):
+        return g.call("aten::abs", x)
+    return g.call("aten::mul", x, x) if name == "ReduceSumSquare" else g.call("aten::log", x)
+
+
+for _name, _apply in _REDUCTIONS.items():
+    _add(_name, _apply)
+
+
+def _arg(name: str, op: str) -> None:
+    @OPERATORS.add(name)
+    def adapter(
+        g: Emitter, data: AdapterValue, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+    ) -> Any:
+        place = axis_of(g, data, axis)
+        if not select_last_index:
+            return cast(g, g.call(f"aten::{op}", data, place, bool(keepdims)), np.int64)
+        extent = g.type(data).shape[place]
+        found = g.call(f"aten::{op}", g.call("aten::flip", data, [place]), place, bool(keepdims))
+        return g.call("aten::sub", g.constant(extent - 1, np.int64), cast(g, found, np.int64))
+
+
+for _name, _op in {"ArgMax": "argmax", "ArgMin": "argmin"}.items():
+    _arg(_name, _op)
+
+
+@OPERATORS.add("CumSum")
+def cum_sum(g: Emitter, x: AdapterValue, axis: AdapterValue, *, exclusive: int = 0, reverse: int = 0) -> Any:
+    return _cumulative(g, x, axis, exclusive, reverse, "aten::cumsum", 0)
+
+
+@OPERATORS.add("CumProd")
+def cum_prod(g: Emitter, x: AdapterValue, axis: AdapterValue, *, exclusive: int = 0, reverse: int = 0) -> Any:
+    return _cumulative(g, x, axis, exclusive, reverse, "aten::cumprod", 1)
+
+
+def _cumulative(
+    g: Emitter, x: Any, axis: AdapterValue, exclusive: int, reverse: int, op: str, neutral: int
+) -> Any:
+    (number,) = static_ints(g, axis, "the axis of a cumulative operator")
+    place, dtype = axis_of(g, x, number), g.type(x).dtype
+    x = g.call("aten::flip", x, [place]) if reverse else x
+    if exclusive:
+        shape = list(g.type(x).shape)
+        if not shape[place]:
+            raise Refusal("an exclusive sum over an empty axis is not supported")
+        first = g.constant(np.full([1 if i == place else n for i, n in enumerate(shape)], neutral, dtype))
+        x = g.call("aten::cat", [first, g.call("aten::slice", x, place, 0, shape[place] - 1, 1)], place)
+    made = cast(g, g.call(op, x, place), dtype)
+    return g.call("aten::flip", made, [place]) if reverse else made

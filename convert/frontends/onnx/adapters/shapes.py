@@ -1,0 +1,136 @@
+"""Shapes: reshape, transpose, expand, and sizes as tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.values import axis_of, rank, reshaped, static_ints
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = OperatorTable()
+
+
+@OPERATORS.add("Shape")
+def shape_of(g: Emitter, data: AdapterValue, *, start: int = 0, end: int | None = None) -> Any:
+    return g.constant(list(g.type(data).shape[start:end]), np.int64)
+
+
+@OPERATORS.add("Size")
+def size_of(g: Emitter, data: AdapterValue) -> Any:
+    return g.constant(g.type(data).size, np.int64)
+
+
+@OPERATORS.add("Reshape", since=5)
+def reshape(g: Emitter, data: AdapterValue, shape: AdapterValue, *, allowzero: int = 0) -> Any:
+    return _reshaped(g, data, static_ints(g, shape, "the shape of Reshape"), bool(allowzero))
+
+
+@OPERATORS.add("Reshape")
+def reshape1(g: Emitter, data: AdapterValue, *, shape: Sequence[int], consumed_inputs: Any = None) -> Any:
+    return _reshaped(g, data, list(shape), False)
+
+
+def _reshaped(g: Emitter, x: AdapterValue, shape: list[Any], allows_zero: bool) -> Any:
+    """A 0 stands for the size of the same axis, unless ``allows_zero``."""
+    old = g.type(x).shape
+    if not allows_zero:
+        shape = [old[axis] if _is(size, 0) else size for axis, size in enumerate(shape)]
+    return reshaped(g, x, shape)
+
+
+def _is(size: Any, number: int) -> bool:
+    return isinstance(size, int) and size == number
+
+
+@OPERATORS.add("Flatten")
+def flatten(g: Emitter, input: AdapterValue, *, axis: int = 1) -> Any:
+    shape = g.type(input).shape
+    place = axis + len(shape) if axis < 0 else axis
+    return reshaped(g, input, [math.prod(shape[:place]), math.prod(shape[place:])])
+
+
+@OPERATORS.add("Transpose")
+def transpose(g: Emitter, data: AdapterValue, *, perm: Sequence[int] | None = None) -> Any:
+    order = list(perm) if perm is not None else list(range(rank(g, data)))[::-1]
+    return data if order == sorted(order) else g.call("aten::permute", data, order)
+
+
+@OPERATORS.add("Squeeze", since=13)
+def squeeze(g: Emitter, data: AdapterValue, axes: AdapterValue = None) -> Any:
+    return _squeezed(g, data, None if axes is None else static_ints(g, axes, "the axes of Squeeze"))
+
+
+@OPERATORS.add("Squeeze")
+def squeeze1(g: Emitter, data: AdapterValue, *, axes: Sequence[int] | None = None) -> Any:
+    return _squeezed(g, data, axes)
+
+
+def _squeezed(g: Emitter, x: AdapterValue, axes: Sequence[int] | None) -> Any:
+    shape = g.type(x).shape
+    places = (
+        [axis for axis, size in enumerate(shape) if _is(size, 1)]
+        if axes is None
+        else [axis_of(g, x, axis) for axis in axes]
+    )
+    if any(not _is(shape[axis], 1) for axis in places):
+        raise Refusal(f"Squeeze removes an axis of {g.type(x)} that is not of size 1")
+    return reshaped(g, x, [size for axis, size in enumerate(shape) if axis not in places])
+
+
+@OPERATORS.add("Unsqueeze", since=13)
+def unsqueeze(g: Emitter, data: AdapterValue, axes: AdapterValue) -> Any:
+    return _unsqueezed(g, data, static_ints(g, axes, "the axes of Unsqueeze"))
+
+
+@OPERATORS.add("Unsqueeze")
+def unsqueeze1(g: Emitter, data: AdapterValue, *, axes: Sequence[int]) -> Any:
+    return _unsqueezed(g, data, axes)
+
+
+def _unsqueezed(g: Emitter, x: AdapterValue, axes: Sequence[int]) -> Any:
+    count = rank(g, x) + len(axes)
+    places = {axis % count for axis in axes}
+    if len(places) != len(axes):
+        raise Refusal(f"Unsqueeze has the same axis twice: {list(axes)}")
+    sizes = iter(g.type(x).shape)
+    return reshaped(g, x, [1 if axis in places else next(sizes) for axis in range(count)])
+
+
+@OPERATORS.add("Expand")
+def expand(g: Emitter, input: AdapterValue, shape: AdapterValue) -> Any:
+    wanted = tuple(static_ints(g, shape, "the shape of Expand"))
+    whole = list(broadcast_shapes(g.type(input).shape, wanted))
+    return input if tuple(whole) == g.type(input).shape else g.call("aten::expand", input, whole)
+
+
+@OPERATORS.add("Tile", since=6)
+def tile(g: Emitter, input: AdapterValue, repeats: AdapterValue) -> Any:
+    return g.call("aten::repeat", input, static_ints(g, repeats, "the repeats of Tile"))
+
+
+@OPERATORS.add("DepthToSpace")
+def depth_to_space(g: Emitter, input: AdapterValue, *, blocksize: int, mode: str = "DCR") -> Any:
+    if mode == "CRD":
+        return g.call("aten::pixel_shuffle", input, blocksize)
+    batch, channels, height, width = g.type(input).shape
+    each = channels // blocksize**2
+    parts = reshaped(g, input, [batch, blocksize, blocksize, each, height, width])
+    moved = g.call("aten::permute", parts, [0, 3, 4, 1, 5, 2])
+    return reshaped(g, moved, [batch, each, height * blocksize, width * blocksize])
+
+
+@OPERATORS.add("SpaceToDepth")
+def space_to_depth(g: Emitter, input: AdapterValue, *, blocksize: int) -> Any:
+    batch, channels, height, width = g.type(input).shape
+    rows, columns = height // blocksize, width // blocksize
+    parts = reshaped(g, input, [batch, channels, rows, blocksize, columns, blocksize])
+    moved = g.call("aten::permute", parts, [0, 3, 5, 1, 2, 4])
+    return reshaped(g, moved, [batch, channels * blocksize**2, rows, columns])

@@ -1,0 +1,224 @@
+"""Slices, splits, concatenation and padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, reshaped, scalar, static_ints
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.frontends.shared.indexing import getitem
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = OperatorTable()
+
+
+@OPERATORS.add("Slice", since=10)
+def slice10(
+    g: Emitter,
+    data: AdapterValue,
+    starts: AdapterValue,
+    ends: AdapterValue,
+    axes: AdapterValue = None,
+    steps: AdapterValue = None,
+) -> Any:
+    first, last = (static_ints(g, each, "the bounds of Slice") for each in (starts, ends))
+    places = list(range(len(first))) if axes is None else static_ints(g, axes, "the axes of Slice")
+    strides = [1] * len(first) if steps is None else static_ints(g, steps, "the steps of Slice")
+    return _sliced(g, data, first, last, places, strides)
+
+
+@OPERATORS.add("Slice")
+def slice1(
+    g: Emitter,
+    data: AdapterValue,
+    *,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None = None,
+) -> Any:
+    places = list(range(len(starts))) if axes is None else list(axes)
+    return _sliced(g, data, list(starts), list(ends), places, [1] * len(starts))
+
+
+def _sliced(
+    g: Emitter, x: AdapterValue, starts: list[Any], ends: list[Any], axes: list[int], steps: list[int]
+) -> Any:
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise Refusal("Slice has another number of starts than of ends, axes or steps")
+    index: list[Any] = [slice(None)] * rank(g, x)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        index[axis_of(g, x, axis)] = slice(start, end, step)
+    return getitem(g, x, tuple(index))
+
+
+@OPERATORS.add("Concat", since=4)
+def concat(g: Emitter, *inputs: AdapterValue, axis: int) -> Any:
+    return inputs[0] if len(inputs) == 1 else g.call("aten::cat", list(inputs), axis_of(g, inputs[0], axis))
+
+
+@OPERATORS.add("Concat")
+def concat1(g: Emitter, *inputs: AdapterValue, axis: int = 1) -> Any:
+    return concat(g, *inputs, axis=axis)
+
+
+@OPERATORS.add("Split", since=13)
+def split(
+    g: Emitter,
+    input: AdapterValue,
+    split: AdapterValue = None,
+    *,
+    axis: int = 0,
+    num_outputs: int | None = None,
+) -> Callable[[int], Any]:
+    sizes = None if split is None else static_ints(g, split, "the sizes of Split")
+    return lambda count: _parts(g, input, sizes, axis, count)
+
+
+@OPERATORS.add("Split")
+def split1(
+    g: Emitter,
+    input: AdapterValue,
+    split: AdapterValue = None,
+    *,
+    axis: int = 0,
+    **given: Any,
+) -> Callable[[int], Any]:
+    sizes = static_ints(g, split, "the sizes of Split") if split is not None else None
+    return lambda count: _parts(g, input, sizes, axis, count)
+
+
+def _parts(g: Emitter, x: AdapterValue, sizes: list[Any] | None, axis: int, count: int) -> list[Any]:
+    """Returns parts of the given sizes, or of equal ones of which the last may be smaller."""
+    place = axis_of(g, x, axis)
+    extent = g.type(x).shape[place]
+    if sizes is None:
+        each = -(-extent // count)
+        sizes = [each] * (count - 1) + [extent - each * (count - 1)]
+    if count == 1:
+        return [x]
+    made = g.call("aten::split_with_sizes", x, sizes, place)
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+# ---- padding
+
+
+@OPERATORS.add("Pad", since=11)
+def pad(
+    g: Emitter,
+    data: AdapterValue,
+    pads: AdapterValue,
+    constant_value: AdapterValue = None,
+    axes: AdapterValue = None,
+    *,
+    mode: str = "constant",
+) -> Any:
+    sizes = static_ints(g, pads, "the sizes of Pad")
+    value = 0 if constant_value is None else scalar(g, constant_value, "the value of Pad")
+    places = range(rank(g, data)) if axes is None else static_ints(g, axes, "the axes of Pad")
+    return _padded(g, data, sizes, [axis_of(g, data, axis) for axis in places], mode, value)
+
+
+@OPERATORS.add("Pad", since=2)
+def pad2(
+    g: Emitter, data: AdapterValue, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0
+) -> Any:
+    return _padded(g, data, list(pads), list(range(rank(g, data))), mode, value)
+
+
+@OPERATORS.add("Pad")
+def pad1(
+    g: Emitter, data: AdapterValue, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0
+) -> Any:
+    return _padded(g, data, list(paddings), list(range(rank(g, data))), mode, value)
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "wrap"}
+
+
+def _padded(g: Emitter, x: Any, sizes: list[Any], axes: list[int], mode: str, value: Any) -> Any:
+    """Removes what negative sizes cut, then pads."""
+    if len(sizes) != 2 * len(axes) or mode not in _MODES:
+        raise Refusal(f"Pad has {len(sizes)} sizes for {len(axes)} axes, in mode {mode!r}")
+    begin, end = [0] * rank(g, x), [0] * rank(g, x)
+    for place, axis in enumerate(axes):
+        begin[axis], end[axis] = sizes[place], sizes[place + len(axes)]
+    index = tuple(
+        slice(max(-first, 0), g.type(x).shape[axis] - max(-last, 0))
+        for axis, (first, last) in enumerate(zip(begin, end, strict=True))
+    )
+    if any(size < 0 for size in sizes):
+        x = getitem(g, x, index)
+    begin, end = [max(each, 0) for each in begin], [max(each, 0) for each in end]
+    if not any(begin) and not any(end):
+        return x
+    pairs = [each for pair in zip(begin, end, strict=True) for each in pair]
+    if mode == "constant":
+        return g.call("aten::pad", x, pairs, "constant", value)
+    extents = zip(g.type(x).shape, begin, end, strict=True)
+    if mode == "edge" or (mode == "reflect" and all(max(ends) < extent for extent, *ends in extents)):
+        return g.call("aten::pad", x, pairs, _MODES[mode])
+    return _repeated(g, x, begin, end, mode)
+
+
+def _repeated(g: Emitter, x: Any, begin: list[Any], end: list[Any], mode: str) -> Any:
+    """Pads with elements of the tensor, one axis after the other."""
+    for axis, (first, last) in enumerate(zip(begin, end, strict=True)):
+        if not first and not last:
+            continue
+        extent = g.type(x).shape[axis]
+        if not all(isinstance(size, int) for size in (first, last, extent)):
+            raise Refusal(f"Pad in mode {mode!r} needs static sizes", "make the padded axis static")
+        places = np.arange(-first, extent + last)
+        if mode == "wrap":
+            places %= extent
+        else:
+            period = max(2 * (extent - 1), 1)
+            places = np.abs(places) % period if extent > 1 else places * 0
+            places = np.where(places >= extent, period - places, places)
+        x = g.call("aten::index_select", x, axis, g.constant(places.astype(np.int64)))
+    return x
+
+
+@OPERATORS.add("CenterCropPad")
+def center_crop_pad(
+    g: Emitter, input_data: AdapterValue, shape: AdapterValue, *, axes: Sequence[int] | None = None
+) -> Any:
+    """Crops or pads with zeros around the centre; an odd element is at the end where it is padded."""
+    wanted = static_ints(g, shape, "the shape of CenterCropPad")
+    places = range(rank(g, input_data)) if axes is None else axes
+    x = input_data
+    for axis, size in zip((axis_of(g, x, each) for each in places), wanted, strict=True):
+        extent = g.type(x).shape[axis]
+        if size < extent:
+            start = (extent - size) // 2
+            x = g.call("aten::slice", x, axis, start, start + size, 1)
+        elif size > extent:
+            first = (size - extent) // 2
+            pairs = [0] * 2 * rank(g, x)
+            pairs[2 * axis : 2 * axis + 2] = [first, size - extent - first]
+            x = g.call("aten::pad", x, pairs, "constant", 0)
+    return x
+
+
+@OPERATORS.add("ReverseSequence")
+def reverse_sequence(
+    g: Emitter, input: AdapterValue, sequence_lens: AdapterValue, *, batch_axis: int = 1, time_axis: int = 0
+) -> Any:
+    """Reverses the first elements of each sequence, as many as it has."""
+    shape = list(g.type(input).shape)
+    time, batch = axis_of(g, input, time_axis), axis_of(g, input, batch_axis)
+    steps = reshaped(
+        g, g.call("aten::arange", 0, shape[time], 1), [-1 if i == time else 1 for i in range(len(shape))]
+    )
+    lengths = cast(g, sequence_lens, np.int64)
+    lengths = reshaped(g, lengths, [-1 if i == batch else 1 for i in range(len(shape))])
+    last = g.call("aten::sub", lengths, g.constant(1, np.int64))
+    mirrored = g.call("aten::sub", last, steps)
+    places = g.call("aten::where", g.call("aten::lt", steps, lengths), mirrored, steps)
+    return g.call("aten::gather", input, time, g.call("aten::expand", places, shape))
