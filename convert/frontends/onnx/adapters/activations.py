@@ -18,12 +18,14 @@ SELU_ALPHA, SELU_GAMMA = 1.6732631921768188, 1.0507010221481323  # the defaults 
 
 
 @OPERATORS.add("LeakyRelu")
-def leaky_relu(g: Emitter, X: AdapterValue, *, alpha: float = 0.01, consumed_inputs: Any = None) -> Any:
+def leaky_relu(
+    g: Emitter, X: AdapterValue, *, alpha: float = 0.01, consumed_inputs: AdapterValue = None
+) -> Any:
     return g.call("aten::leaky_relu", X, negative_slope=alpha)
 
 
 @OPERATORS.add("Elu")
-def elu(g: Emitter, X: AdapterValue, *, alpha: float = 1.0, consumed_inputs: Any = None) -> Any:
+def elu(g: Emitter, X: AdapterValue, *, alpha: float = 1.0, consumed_inputs: AdapterValue = None) -> Any:
     return g.call("aten::elu", X, alpha=alpha)
 
 
@@ -39,7 +41,7 @@ def selu(
     *,
     alpha: float = SELU_ALPHA,
     gamma: float = SELU_GAMMA,
-    consumed_inputs: Any = None,
+    consumed_inputs: AdapterValue = None,
 ) -> Any:
     if math.isclose(alpha, SELU_ALPHA, rel_tol=1e-6) and math.isclose(gamma, SELU_GAMMA, rel_tol=1e-6):
         return g.call("aten::selu", X)
@@ -48,7 +50,12 @@ def selu(
 
 @OPERATORS.add("HardSigmoid")
 def hard_sigmoid(
-    g: Emitter, X: AdapterValue, *, alpha: float = 0.2, beta: float = 0.5, consumed_inputs: Any = None
+    g: Emitter,
+    X: AdapterValue,
+    *,
+    alpha: float = 0.2,
+    beta: float = 0.5,
+    consumed_inputs: AdapterValue = None,
 ) -> Any:
     if math.isclose(alpha, 1 / 6, rel_tol=1e-5) and beta == 0.5:
         return g.call("aten::hardsigmoid", X)
@@ -112,9 +119,9 @@ def dropout(
     ratio: AdapterValue = None,
     training_mode: AdapterValue = None,
     *,
-    seed: Any = None,
-    is_test: Any = None,
-    consumed_inputs: Any = None,
+    seed: AdapterValue = None,
+    is_test: AdapterValue = None,
+    consumed_inputs: AdapterValue = None,
 ) -> Any:
     """The identity, with a mask of ones: models are converted for inference."""
     if training_mode is not None:

@@ -99,7 +99,7 @@ def _unknown(g: Emitter, values: Sequence[AdapterValue]) -> list[Any]:
     return [value for value in {id(each): each for each in values}.values() if g.known(value) is None]
 
 
-def _listed(results: Any) -> list[Any]:
+def _listed(results: AdapterValue) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
@@ -132,7 +132,9 @@ def _is_endless(step: InternalGraph) -> bool:
     return isinstance(expr, Constant) and bool(np.all(expr.value))
 
 
-def _counted(g: Emitter, count: Any, state: list[Any], around: list[Any], step: InternalGraph) -> list[Any]:
+def _counted(
+    g: Emitter, count: AdapterValue, state: list[Any], around: list[Any], step: InternalGraph
+) -> list[Any]:
     """A loop over a number of steps is a scan over their numbers."""
     if isinstance(count, int) and count <= 0:
         raise Refusal("a loop of no steps is not supported")
@@ -172,7 +174,9 @@ def _while(
     return _listed(g.call("tm::loop", begins, entering, len(state) + 1, inner.graph))[1:]
 
 
-def _unrolled(g: Emitter, count: Any, state: list[Any], around: list[Any], body: TracedModule) -> list[Any]:
+def _unrolled(
+    g: Emitter, count: AdapterValue, state: list[Any], around: list[Any], body: TracedModule
+) -> list[Any]:
     """Writes the steps of a loop one after the other."""
     if not isinstance(count, int) or count > MAX_UNROLLED:
         raise Refusal(
@@ -215,7 +219,12 @@ def _no_step(g: Emitter, state: list[Any], around: list[Any], body: TracedModule
 
 
 def _run(
-    g: EagerEmitter, M: Any, goes_on: bool | None, state: list[Any], around: list[Any], body: TracedModule
+    g: EagerEmitter,
+    M: AdapterValue,
+    goes_on: bool | None,
+    state: list[Any],
+    around: list[Any],
+    body: TracedModule,
 ) -> list[Any]:
     """Computes a loop on arrays."""
     limit = None if M is None else int(np.asarray(M).reshape(-1)[0])
@@ -315,14 +324,14 @@ def scan8(
     return _stacked(g, rows)
 
 
-def _in_front(g: Emitter, x: Any, axis: int, is_backwards: bool) -> Any:
+def _in_front(g: Emitter, x: AdapterValue, axis: int, is_backwards: bool) -> Any:
     """Returns ``x`` with the scanned axis first, in the order of the steps."""
     order = [axis, *(each for each in range(rank(g, x)) if each != axis)]
     x = g.call("aten::permute", x, order) if axis else x
     return g.call("aten::flip", x, [0]) if is_backwards else x
 
 
-def _put_back(g: Emitter, x: Any, axis: int, is_backwards: int) -> Any:
+def _put_back(g: Emitter, x: AdapterValue, axis: int, is_backwards: int) -> Any:
     """Returns a stacked result with the steps along ``axis``."""
     x = g.call("aten::flip", x, [0]) if is_backwards else x
     place = axis_of(g, x, axis)

@@ -36,7 +36,9 @@ def conv(
     return convolved(g, X, W, B, settings, group)
 
 
-def convolved(g: Emitter, x: Any, weight: Any, bias: Any, settings: Window, group: int) -> Any:
+def convolved(
+    g: Emitter, x: AdapterValue, weight: AdapterValue, bias: AdapterValue, settings: Window, group: int
+) -> Any:
     """A convolution with any padding."""
     axes = rank(g, x) - 2
     if not 1 <= axes <= 3:
@@ -87,9 +89,9 @@ def conv_transpose(
 
 def _transposed(
     g: Emitter,
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
     strides: list[int],
     begin: list[Any],
     end: list[Any],

@@ -50,7 +50,7 @@ _ROUNDINGS = {"Ceil": "ceil", "Floor": "floor", "Round": "round"}
 
 def _unary(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, X: AdapterValue, consumed_inputs: Any = None) -> Any:
+    def adapter(g: Emitter, X: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
         return g.call(f"aten::{op}", X)
 
 
@@ -113,12 +113,12 @@ def clip6(
     *,
     min: float | None = None,
     max: float | None = None,
-    consumed_inputs: Any = None,
+    consumed_inputs: AdapterValue = None,
 ) -> Any:
     return clamped(g, input, min, max)
 
 
-def clamped(g: Emitter, x: AdapterValue, low: Any, high: Any) -> Any:
+def clamped(g: Emitter, x: AdapterValue, low: AdapterValue, high: AdapterValue) -> Any:
     """Clips to numbers or None; the upper bound counts where the lower one is above it."""
     if low is None and high is None:
         return x
@@ -132,7 +132,7 @@ def _call(op: str) -> Binary:
     return lambda g, a, b: g.call(f"aten::{op}", a, b)
 
 
-def _div(g: Emitter, a: Any, b: Any) -> Any:
+def _div(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     if g.type(a).dtype.kind == "f":
         return g.call("aten::div", a, b)
     if _has_sizes(g, a) and _has_sizes(g, b):
@@ -140,13 +140,13 @@ def _div(g: Emitter, a: Any, b: Any) -> Any:
     return g.call("tm::trunc_divide", a, b)
 
 
-def _has_sizes(g: Emitter, x: Any) -> bool:
+def _has_sizes(g: Emitter, x: AdapterValue) -> bool:
     """Whether all elements are known and none is negative."""
     sizes = g.sizes(x)
     return sizes is not None and all(size >= 0 for size in sizes.reshape(-1))
 
 
-def _pow(g: Emitter, a: Any, b: Any) -> Any:
+def _pow(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     dtype = g.type(a).dtype
     if g.type(b).dtype == dtype:
         return g.call("aten::pow", a, b)
@@ -156,7 +156,7 @@ def _pow(g: Emitter, a: Any, b: Any) -> Any:
     return cast(g, g.call("aten::pow", cast(g, a, wide), cast(g, b, wide)), dtype)
 
 
-def _equal(g: Emitter, a: Any, b: Any) -> Any:
+def _equal(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     return g.call("aten::eq", a, b)
 
 
@@ -193,7 +193,7 @@ def _binary(name: str, apply: Binary) -> None:
         *,
         axis: int | None = None,
         broadcast: int = 0,
-        consumed_inputs: Any = None,
+        consumed_inputs: AdapterValue = None,
     ) -> Any:
         return apply(g, A, aligned(g, A, B, axis) if broadcast else B)
 
@@ -209,7 +209,7 @@ for _name, _apply in _BINARY.items():
 
 
 @OPERATORS.add("PRelu")
-def prelu(g: Emitter, X: AdapterValue, slope: AdapterValue, consumed_inputs: Any = None) -> Any:
+def prelu(g: Emitter, X: AdapterValue, slope: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
     zero = like(g, X, 0)
     if g.type(X).dtype.kind == "f" and g.type(slope).size == 1:
         known = g.known(slope)
@@ -248,7 +248,7 @@ def where(g: Emitter, condition: AdapterValue, X: AdapterValue, Y: AdapterValue)
 
 def _variadic(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, *data: AdapterValue, consumed_inputs: Any = None) -> Any:
+    def adapter(g: Emitter, *data: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
         return functools.reduce(lambda a, b: g.call(f"aten::{op}", a, b), data)
 
 
@@ -257,6 +257,6 @@ for _name, _op in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():
 
 
 @OPERATORS.add("Mean")
-def mean(g: Emitter, *data: AdapterValue, consumed_inputs: Any = None) -> Any:
+def mean(g: Emitter, *data: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
     whole = functools.reduce(lambda a, b: g.call("aten::add", a, b), data)
     return whole if len(data) == 1 else g.call("aten::div", whole, like(g, whole, len(data)))

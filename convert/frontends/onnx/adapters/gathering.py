@@ -23,7 +23,7 @@ from tmconvert.ir.emitter import Emitter
 OPERATORS = OperatorTable()
 
 
-def wrapped(g: Emitter, indices: AdapterValue, extent: Any) -> Any:
+def wrapped(g: Emitter, indices: AdapterValue, extent: AdapterValue) -> Any:
     """Returns indices that count from the beginning; negative ones count from the end."""
     known = g.known(indices)
     if known is None:

@@ -20,7 +20,7 @@ def matmul(g: Emitter, A: AdapterValue, B: AdapterValue) -> Any:
     return product(g, A, B)
 
 
-def product(g: Emitter, a: Any, b: Any) -> Any:
+def product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     """A product of floats, or of integers, as sums of products."""
     if g.type(a).dtype.kind == "f":
         return g.call("aten::matmul", a, b)
@@ -29,7 +29,7 @@ def product(g: Emitter, a: Any, b: Any) -> Any:
     return integer_product(g, a, b)
 
 
-def integer_product(g: Emitter, a: Any, b: Any) -> Any:
+def integer_product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     """[..., M, K] x [..., K, N] of integers, as the sum over K of [..., M, K, 1] x [..., 1, K, N]."""
     from tmconvert.frontends.onnx.adapters.values import reshaped
 
@@ -66,7 +66,7 @@ def gemm(
     return _sum(g, _times(g, g.call("aten::linear", a, weight, None), alpha), C, beta)
 
 
-def _times(g: Emitter, x: Any, factor: float) -> Any:
+def _times(g: Emitter, x: AdapterValue, factor: float) -> Any:
     if factor == 1.0:
         return x
     if g.type(x).dtype.kind != "f":
@@ -76,7 +76,7 @@ def _times(g: Emitter, x: Any, factor: float) -> Any:
     return g.call("aten::mul", x, like(g, x, factor))
 
 
-def _sum(g: Emitter, x: Any, other: Any, beta: float) -> Any:
+def _sum(g: Emitter, x: AdapterValue, other: AdapterValue, beta: float) -> Any:
     return x if other is None or beta == 0 else g.call("aten::add", x, _times(g, other, beta))
 
 

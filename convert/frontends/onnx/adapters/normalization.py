@@ -31,7 +31,7 @@ def batch_normalization(
     training_mode: int = 0,
     spatial: int = 1,
     is_test: int = 1,
-    consumed_inputs: Any = None,
+    consumed_inputs: AdapterValue = None,
 ) -> Any:
     if training_mode:
         return _trained(g, X, scale, B, input_mean, input_var, epsilon, momentum)
@@ -42,7 +42,14 @@ def batch_normalization(
 
 
 def _trained(
-    g: Emitter, x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float, momentum: float
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    bias: AdapterValue,
+    mean: AdapterValue,
+    var: AdapterValue,
+    epsilon: float,
+    momentum: float,
 ) -> tuple[Any, ...]:
     """Normalizes by the statistics of the batch, and returns the running ones, too."""
     axes = [axis for axis in range(rank(g, x)) if axis != 1]
@@ -50,7 +57,7 @@ def _trained(
     own_var = g.call("aten::var", x, axes, 0, False)
     made = g.call("aten::batch_norm", x, scale, bias, own_mean, own_var, epsilon)
 
-    def running(old: Any, new: Any) -> Any:
+    def running(old: AdapterValue, new: AdapterValue) -> Any:
         kept = g.call("aten::mul", old, like(g, old, momentum))
         return g.call("aten::add", kept, g.call("aten::mul", new, like(g, new, 1 - momentum)))
 
@@ -65,7 +72,7 @@ def instance_normalization(
     B: AdapterValue,
     *,
     epsilon: float = EPSILON,
-    consumed_inputs: Any = None,
+    consumed_inputs: AdapterValue = None,
 ) -> Any:
     return g.call("aten::instance_norm", input, scale, B, epsilon)
 

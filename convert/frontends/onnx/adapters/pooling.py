@@ -118,7 +118,7 @@ def average_pool(
     return g.call("aten::div", whole, _window_sum(g, ones, settings, axes))
 
 
-def _window_sum(g: Emitter, x: Any, settings: Window, axes: int) -> Any:
+def _window_sum(g: Emitter, x: AdapterValue, settings: Window, axes: int) -> Any:
     """Returns the sum of each window, by a convolution of single channels with ones."""
     x = padded(g, x, settings.begin, settings.end, 0.0)
     batch, channels, *spatial = g.type(x).shape

@@ -18,7 +18,7 @@ Reduction = Callable[[Emitter, Any, list[int], bool], Any]
 
 
 def _call(op: str) -> Reduction:
-    def reduce(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+    def reduce(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
         dtype = g.type(x).dtype
         return cast(g, g.call(f"aten::{op}", x, axes, keep), dtype)
 
@@ -26,7 +26,7 @@ def _call(op: str) -> Reduction:
 
 
 def _extreme(op: str) -> Reduction:
-    def reduce(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+    def reduce(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
         if g.type(x).dtype.kind == "b":
             return g.call("aten::any" if op == "amax" else "aten::all", x, axes, keep)
         return g.call(f"aten::{op}", x, axes, keep)
@@ -34,7 +34,7 @@ def _extreme(op: str) -> Reduction:
     return reduce
 
 
-def _mean(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+def _mean(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
     dtype = g.type(x).dtype
     if dtype.kind == "f":
         return g.call("aten::mean", x, axes, keep)
@@ -43,7 +43,7 @@ def _mean(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
     return g.call("tm::trunc_divide", whole, g.constant(count, dtype))
 
 
-def _prod(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+def _prod(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
     dtype = g.type(x).dtype
     for axis in sorted(axes, reverse=True):
         x = g.call("aten::prod", x, [axis], keep)
@@ -51,7 +51,7 @@ def _prod(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
 
 
 def _norm(order: int) -> Reduction:
-    def reduce(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+    def reduce(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
         if g.type(x).dtype.kind == "f":
             return g.call("aten::linalg_vector_norm", x, order, axes, keep)
         if order == 1:
@@ -62,11 +62,11 @@ def _norm(order: int) -> Reduction:
     return reduce
 
 
-def _sum_square(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+def _sum_square(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
     return _call("sum")(g, g.call("aten::mul", x, x), axes, keep)
 
 
-def _log_sum(g: Emitter, x: Any, axes: list[int], keep: bool) -> Any:
+def _log_sum(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
     return g.call("aten::log", g.call("aten::sum", x, axes, keep))
 
 
@@ -108,7 +108,7 @@ def _add(name: str, apply: Reduction) -> None:
         return _reduced(g, data, given, keepdims, apply, False)
 
     @OPERATORS.add(name)
-    def adapter1(g: Emitter, data: AdapterValue, *, axes: Any = None, keepdims: int = 1) -> Any:
+    def adapter1(g: Emitter, data: AdapterValue, *, axes: AdapterValue = None, keepdims: int = 1) -> Any:
         return _reduced(g, data, axes, keepdims, apply, False)
 
 
@@ -156,7 +156,7 @@ def cum_prod(g: Emitter, x: AdapterValue, axis: AdapterValue, *, exclusive: int 
 
 
 def _cumulative(
-    g: Emitter, x: Any, axis: AdapterValue, exclusive: int, reverse: int, op: str, neutral: int
+    g: Emitter, x: AdapterValue, axis: AdapterValue, exclusive: int, reverse: int, op: str, neutral: int
 ) -> Any:
     (number,) = static_ints(g, axis, "the axis of a cumulative operator")
     place, dtype = axis_of(g, x, number), g.type(x).dtype

@@ -132,7 +132,7 @@ class Missing:
 
 
 @OPERATORS.add("Optional")
-def optional(g: Emitter, input: AdapterValue = None, *, type: Any = None) -> Any:
+def optional(g: Emitter, input: AdapterValue = None, *, type: AdapterValue = None) -> Any:
     return Missing() if input is None else input
 
 

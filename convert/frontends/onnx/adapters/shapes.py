@@ -34,7 +34,9 @@ def reshape(g: Emitter, data: AdapterValue, shape: AdapterValue, *, allowzero: i
 
 
 @OPERATORS.add("Reshape")
-def reshape1(g: Emitter, data: AdapterValue, *, shape: Sequence[int], consumed_inputs: Any = None) -> Any:
+def reshape1(
+    g: Emitter, data: AdapterValue, *, shape: Sequence[int], consumed_inputs: AdapterValue = None
+) -> Any:
     return _reshaped(g, data, list(shape), False)
 
 
@@ -46,7 +48,7 @@ def _reshaped(g: Emitter, x: AdapterValue, shape: list[Any], allows_zero: bool) 
     return reshaped(g, x, shape)
 
 
-def _is(size: Any, number: int) -> bool:
+def _is(size: AdapterValue, number: int) -> bool:
     return isinstance(size, int) and size == number
 
 

@@ -141,7 +141,9 @@ def pad1(
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "wrap"}
 
 
-def _padded(g: Emitter, x: Any, sizes: list[Any], axes: list[int], mode: str, value: Any) -> Any:
+def _padded(
+    g: Emitter, x: AdapterValue, sizes: list[Any], axes: list[int], mode: str, value: AdapterValue
+) -> Any:
     """Removes what negative sizes cut, then pads."""
     if len(sizes) != 2 * len(axes) or mode not in _MODES:
         raise Refusal(f"Pad has {len(sizes)} sizes for {len(axes)} axes, in mode {mode!r}")
@@ -166,7 +168,7 @@ def _padded(g: Emitter, x: Any, sizes: list[Any], axes: list[int], mode: str, va
     return _repeated(g, x, begin, end, mode)
 
 
-def _repeated(g: Emitter, x: Any, begin: list[Any], end: list[Any], mode: str) -> Any:
+def _repeated(g: Emitter, x: AdapterValue, begin: list[Any], end: list[Any], mode: str) -> Any:
     """Pads with elements of the tensor, one axis after the other."""
     for axis, (first, last) in enumerate(zip(begin, end, strict=True)):
         if not first and not last:

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-def like(g: Emitter, x: AdapterValue, number: Any) -> Any:
+def like(g: Emitter, x: AdapterValue, number: AdapterValue) -> Any:
     """Returns a constant of rank 0 with the element type of ``x``."""
     return g.constant(number, g.type(x).dtype)
 
