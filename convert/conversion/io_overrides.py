@@ -12,7 +12,7 @@ from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import GraphEmitter, OpDefinition
 from tmconvert.ir.extract import cut_graph, matching_name, unknown
-from tmconvert.ir.symbolic.dims import LEAST, Size, Symbol, is_symbolic, of, substituted, symbols_of
+from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, is_symbolic, of, substituted, symbols_of
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal
 from tmconvert.ir.symbolic.open_sizes import (
     NamedAxis,
@@ -188,10 +188,14 @@ class BoundModel(NamedTuple):
         """Returns sizes of 1, at which a guard of minimum sizes does not hold."""
         return {name: self.symbols[name].unit for name in guard.difference.symbols}
 
+    def sums(self) -> list[Dim]:
+        """Returns the sizes of inputs that are sums of symbols."""
+        extents = dict.fromkeys(extent for shape in self.shapes.values() for extent in shape)
+        return [each for each in extents if isinstance(each, Dim) and len(each.symbols) > 1]
+
     def parts(self) -> list[Symbol]:
         """Returns the symbols that are parts of sums, which may be 0: the past of a first step is empty."""
-        sums = [extent for shape in self.shapes.values() for extent in shape if len(symbols_of([extent])) > 1]
-        return list(symbols_of(sums).values())
+        return list(symbols_of(self.sums()).values())
 
 
 def bind_model(

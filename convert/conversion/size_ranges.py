@@ -63,6 +63,7 @@ class SizeChecks:
         self.rerun = module.rerun if has_source and not module.is_edited() else None
         self.symbolic = symbolic
         self._evaluated: dict[tuple[tuple[str, int], ...], bool | None] = {}
+        self._corners: list[Sizes] | None = None
         # now, since passes change the graph
         self.graph = symbolic.graph.copy()
         self.steps = [(_result_types(expr), expr.source) for expr in symbolic.graph]
@@ -109,9 +110,35 @@ class SizeChecks:
             elif self._runs(sizes):
                 guard = Guard(of(symbol) - 2, frozenset({0, 1}), source=self._place(sizes))
                 least.append((guard, {**self.opened.other(), **self.opened.ones(guard)}))
+        for guard, sizes in self._above_smallest():
+            trial = self._trial(sizes) if _all_hold(guards, sizes) else None
+            if trial is not None and self._is_evaluated(trial):
+                found.append(trial)
+            elif _all_hold(guards, sizes) and self._runs(sizes) and not self._is_same(guard, sizes):
+                least.append((guard._replace(source=self._place(sizes)), sizes))
         known = {name for guard, _ in least for name in guard.difference.symbols}
         parts = [symbol for symbol in self.opened.parts() if symbol.name not in known]
         return found, [*least, *filter(None, map(self._not_empty, parts))]
+
+    def _above_smallest(self) -> Iterator[tuple[Guard, Sizes]]:
+        """Yields the least sizes of sums, each with the guard that the sum is larger."""
+        for sizes in self._smallest():
+            for total in self.opened.sums():
+                guard = Guard(total - substituted([total], sizes)[0], frozenset({1}))
+                if guard.holds(self.opened.example()):
+                    yield guard, sizes
+
+    def _smallest(self) -> list[Sizes]:
+        """Returns sizes at which a sum of sizes is least: all are 1, or one of them is 0."""
+        if self._corners is None:
+            self._corners = []
+            for total in self.opened.sums():
+                ones = {name: symbol.unit for name, symbol in total.symbols.items()}
+                self._corners.append({**self.opened.other(), **ones})
+                for part in total.symbols:
+                    if self._trial({**self.opened.other(), part: 0}) is not None:
+                        self._corners.append({**self.opened.other(), **ones, part: 0})
+        return self._corners
 
     def _not_empty(self, symbol: Symbol) -> tuple[Guard, Sizes] | None:
         """Returns a guard that the size is not 0, with sizes where it is, if the trace is not valid there."""
@@ -180,7 +207,9 @@ class SizeChecks:
         return self._evaluated[key] is True
 
     def _beyond(self, guard: Guard) -> Iterator[Sizes]:
-        """Yields for each size in the guard the next smaller and larger one at which it does not hold."""
+        """Yields for each size in the guard the next smaller and larger one at which it does not hold, and
+        the least sizes.
+        """
         start = self.opened.other()
         for name, symbol in guard.difference.symbols.items():
             if name not in self.opened.symbols:
@@ -193,6 +222,12 @@ class SizeChecks:
                     sizes = next((each for each in tried if not guard.holds(each)), None)
                     if sizes is not None:
                         yield sizes
+        if len(guard.difference.symbols) > 1:
+            yield from (
+                each
+                for each in ({**start, **self.opened.ones(guard)}, *self._smallest())
+                if not guard.holds(each)
+            )
 
     def _large(self, guards: Sequence[Guard]) -> Sizes | None:
         """Returns sizes larger than all that they are compared with, if the activations are not too large."""
@@ -232,10 +267,20 @@ class SizeChecks:
         As where an axis of one element is dropped, later calls use another one, and the outputs have the same
         shapes nevertheless.
         """
-        is_same = [_substituted(types, sizes) for types, _ in self.steps] == [
+        is_same = self._has_types_of(plain, sizes)
+        return not is_same and self._evaluates_to(reference, sizes, MAX_EVALUATED) is False
+
+    def _has_types_of(self, plain: InternalGraph, sizes: Sizes) -> bool:
+        """Whether the results of all steps have the types of a graph at static sizes."""
+        return [_substituted(types, sizes) for types, _ in self.steps] == [
             anonymous(_result_types(expr)) for expr in plain
         ]
-        return not is_same and self._evaluates_to(reference, sizes, MAX_EVALUATED) is False
+
+    def _is_evaluated(self, trial: Trial) -> bool:
+        """Whether the symbolic graph has the types of the trial, or is evaluated to its outputs."""
+        if self._has_types_of(trial.graph, trial.sizes) or self._bytes(trial.sizes) > MAX_EVALUATED:
+            return True
+        return self._evaluates_to(trial.reference, trial.sizes, MAX_EVALUATED) is True
 
     def _evaluates_to(self, reference: Example | str | None, sizes: Sizes, most: int) -> bool | None:
         """Whether the symbolic graph computes these outputs; None where it is too large, or not evaluated."""
@@ -333,14 +378,14 @@ def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, S
     if not broken:
         return
     guard, sizes = broken[0]
+    (first,) = summarized([guard])
     names = [name for name in guard.difference.symbols if name in symbols]
     at = ", ".join(f"{name} = {sizes[name]}" for name in names)
     fixed = ", ".join(f"{name} at {symbols[name].example * symbols[name].unit}" for name in names)
-    also = [("also", text) for text in summarized([each for each, _ in broken[1:]])]
+    also = [("also", text) for text in summarized([each for each, _ in broken]) if text != first]
     raise UnsupportedError(
         "TM2030",
-        f"the file would be valid for {summarized([guard])[0]} only: the model computes something else "
-        f"at {at}",
+        f"the file would be valid for {first} only: the model computes something else at {at}",
         source=guard.source if isinstance(guard.source, Source) else None,
         notes=[
             *also,

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
 
 PATH = Path(__file__).parents[3] / "benchmarks" / "open_sizes.py"
 
@@ -44,6 +49,40 @@ def test_what_becomes_of_programs_with_nested_inputs(
     monkeypatch.syspath_prepend(str(PATH.parent))
     generator = importlib.import_module("open_sizes_nested")
     found = {seed: generator.outcome(seed, tmp_path) for seed in range(first, first + 6)}
-    allowed = ("open", "in a range", "no program", "fixed", "partly fixed")
+    allowed = ("open", "in a range", "no program", "fixed", "partly fixed")  # never wrong
     assert not {seed: each for seed, each in found.items() if each[0] not in allowed}
     assert sum(kind == "open" for kind, _ in found.values()) >= 3
+
+
+SUM = {"past": {0: "past"}, "x": {0: "rows"}}
+AT_LEAST: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
+    "a branch": (lambda x: x * 2 if x.shape[0] > 2 else x * 3, r"past\+rows > 2 only.* past = 1, rows = 1"),
+    "an axis of 1": (lambda x: x.squeeze(), r"past\+rows > 1 only.* past = 0, rows = 1"),
+    "half": (lambda x: x.chunk(2)[-1], "only: the model computes something else at past = 0, rows = 1"),
+}
+
+
+@pytest.mark.parametrize("name", AT_LEAST)
+def test_sums_of_sizes_are_tried_where_they_are_least(name: str, tmp_path: Path) -> None:
+    function, message = AT_LEAST[name]
+
+    def joined(past: torch.Tensor, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return function(torch.cat([past, x]) * mask[:, None])
+
+    inputs = torch.rand(3, 4), torch.rand(4, 4), torch.rand(7)
+    options = {"example_inputs": inputs, "dynamic_shapes": {**SUM, "mask": {0: "past+rows"}}}
+    with pytest.raises(UnsupportedError, match=message):
+        tmconvert.to_onnx(joined, tmp_path / "model.onnx", **options)
+    report = tmconvert.to_onnx(joined, tmp_path / "model.onnx", accept_range=True, **options)
+    assert report.ranges
+
+
+def test_sums_of_sizes_that_compute_the_same_have_no_range(tmp_path: Path) -> None:
+    def joined(past: torch.Tensor, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        joined = torch.cat([past, x]) * mask[:, None]
+        return joined[: min(joined.shape[0], 1)].cumsum(0)
+
+    inputs = torch.rand(3, 4), torch.rand(4, 4), torch.rand(7)
+    shapes = {**SUM, "mask": {0: "past+rows"}}
+    report = tmconvert.to_onnx(joined, tmp_path / "model.onnx", example_inputs=inputs, dynamic_shapes=shapes)
+    assert not report.ranges

@@ -134,6 +134,20 @@ def _note_unequal(name: str, left: Any, right: Any, outcome: bool) -> None:
         current_journal().take(difference, SIGNS["ne"])
 
 
+def _note_ones(name: str, left: Any, right: Any, outcome: bool) -> None:
+    """Notes a guard of several sizes that does not hold where all of them are 1.
+
+    Signs of sizes hold from 2 on; the tracer tries 1 for each size by itself.
+    """
+    difference = left - right if all(isinstance(x, (int, Dim)) for x in (left, right)) else 0
+    if not isinstance(difference, Dim) or len(difference.symbols) < 2:
+        return
+    wanted = SIGNS[name] if outcome else {-1, 0, 1} - SIGNS[name]
+    least = int(difference.at(lambda _: 1))
+    if (least > 0) - (least < 0) not in wanted:
+        current_journal().take(difference, wanted)
+
+
 @FUNCTIONS.add("tm.assume")
 def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
     """A guard: a comparison of sizes that the trace depends on.
@@ -156,4 +170,5 @@ def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
             f"at this size the module takes another branch than in the trace ({left} {name} {right})",
             "trace it with example inputs of this size",
         )
+    _note_ones(name, left, right, outcome)
     return ()
