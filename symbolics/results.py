@@ -148,7 +148,8 @@ def pooled(
     spatial = []
     for i in range(axes):
         reach = dilation[i] * (kernel_size[i] - 1) + 1
-        if min(kernel_size[i], stride[i], dilation[i]) < 1 or not 0 <= padding[i] < reach:
+        amounts = (kernel_size[i], stride[i], dilation[i])  # not their least: sizes would be compared
+        if any(amount < 1 for amount in amounts) or not 0 <= padding[i] < reach:
             raise ValueError(
                 f"kernel {kernel_size}, stride {stride} and dilation {dilation} must be positive, "
                 f"and the padding {padding} smaller than the window"

@@ -480,3 +480,13 @@ def test_a_branch_on_odd_sizes_keeps_multiples_open(tmp_path: Path) -> None:
     assert re.fullmatch(rf"width is a multiple of 2: {place} needs equal sizes", note)
     for width in (2, 6, 34):
         agrees(resized, tmp_path, torch.randn(1, 2, 4, width))
+
+
+def test_global_pooling_of_what_may_be_one_element(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2, 1), torch.nn.AdaptiveAvgPool2d(1)).eval()
+    axes = {2: "height", 3: "width"}
+    report = exported(model, (torch.randn(1, 3, 32, 32),), {"input": axes}, tmp_path)
+    assert report.inputs[0]["shape"] == [1, 3, "height", "width"], report.notes
+    assert not report.notes
+    for size in (1, 2, 33):
+        agrees(model, tmp_path, torch.randn(1, 3, size, size + 1))
