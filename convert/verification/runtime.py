@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from tmconvert.errors import VerificationError
-from tmconvert.verification import worker
 
 is_apart = False  # whether this is the process of a worker
 
@@ -105,7 +104,7 @@ def installed_version(package: str) -> str:
 
 class IsolatedRuntime:
     """A runtime that may abort; it runs in a worker (``worker.py``), or in this process if there is no
-    worker.
+    worker. The module of workers is imported where it is needed: a worker does not.
 
     ``settings`` are the arguments with which the worker constructs it.
     """
@@ -138,6 +137,8 @@ class IsolatedRuntime:
 
     @property
     def version(self) -> str:
+        from tmconvert.verification import worker
+
         try:
             return worker.version(self)
         except worker.Unavailable:
@@ -151,6 +152,8 @@ class IsolatedRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
+        from tmconvert.verification import worker
+
         try:
             return worker.run(self, paths, inputs, outputs, shapes)
         except worker.Unavailable:
@@ -158,6 +161,8 @@ class IsolatedRuntime:
 
     def forget(self) -> None:
         """Frees the data kept between runs, in the process that runs the files."""
+        from tmconvert.verification import worker
+
         worker.forget(self)
         self.forget_here()  # where there is no worker
 

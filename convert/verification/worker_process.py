@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO
 
 from tmconvert.errors import TmconvertError
@@ -114,7 +115,17 @@ def _observe(request: Message) -> Message:
 
 def _runtime(request: Message) -> Any:
     module, _, name = request.header["runtime"].partition(":")
-    return getattr(import_module(module), name)(**request.header["settings"])
+    return getattr(_imported(module), name)(**request.header["settings"])
+
+
+def _imported(module: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except ImportError:  # a hook finds it, as for a target of a project that is being developed
+        import site
+
+        site.main()
+        return import_module(module)
 
 
 _UNANSWERED: dict[str, Callable[[Message], None]] = {"load": _load, "forget": _forget}
