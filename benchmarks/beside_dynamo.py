@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fnmatch
+import gc
 import importlib
 import io
 import json
@@ -258,6 +259,8 @@ def main() -> int:
         }
         warnings.simplefilter("ignore")
         warm_up(options.opset)
+        gc.collect()
+        gc.freeze()  # or a collection in a forked process copies the memory of all that is imported
         order = list(chosen.items())
         if options.shuffle is not None:
             random.Random(options.shuffle).shuffle(order)

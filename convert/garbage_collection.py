@@ -33,27 +33,27 @@ def full_collections_wait() -> Iterator[None]:
     """Postpones full collections, and collects young objects less often, until the conversion is done.
 
     With PyTorch and torchvision loaded a full collection takes 0.2 s, longer than the rest of a small
-    conversion. One is run when conversions have taken long enough in total that its cost is small. What the
-    conversion itself has made is collected at its end, in milliseconds: graphs refer to themselves, and hold
-    the weights of the model.
+    conversion. One is run when conversions have taken enough of the processor in total that its cost is
+    small. What the conversion itself has made is collected at its end, in milliseconds: graphs refer to
+    themselves, and hold the weights of the model.
     """
     young, middle, old = gc.get_threshold()
     if old == NEVER:  # another thread's conversion has seen to it
         yield
         return
     gc.set_threshold(young and max(young, MANY), max(middle, OFTEN), NEVER)
-    before = time.perf_counter()
+    before = time.thread_time()
     try:
         yield
     finally:
         gc.set_threshold(young, middle, old)
         if young and gc.isenabled():
             gc.collect(1)
-            _collect_now_and_then(time.perf_counter() - before)
+            _collect_now_and_then(time.thread_time() - before)
 
 
-_spent = 0.0  # seconds of conversions since the last full collection
-_cost = 0.2  # seconds of that collection
+_spent = 0.0  # seconds on the processor, of conversions since the last full collection
+_cost = 0.2  # the same of that collection
 
 
 def _collect_now_and_then(seconds: float) -> None:
@@ -61,6 +61,6 @@ def _collect_now_and_then(seconds: float) -> None:
     _spent += seconds
     if _spent * MOST < _cost:
         return
-    before = time.perf_counter()
+    before = time.thread_time()
     gc.collect()
-    _spent, _cost = 0.0, time.perf_counter() - before
+    _spent, _cost = 0.0, time.thread_time() - before
