@@ -1,7 +1,7 @@
 """Resize and Upsample.
 
-Where the coordinates are those of PyTorch, they become aten::upsample ops; else elements are selected by index, or
-mixed by one matrix for each axis.
+Where the coordinates are those of PyTorch, they become aten::upsample ops; else elements are selected by
+index, or mixed by one matrix for each axis.
 """
 
 from __future__ import annotations
@@ -269,9 +269,9 @@ def _agrees(axis: Axis, how: Mode, twin: _Twin, corners: bool, scale: float | No
     """Whether an op of PyTorch takes the same elements; open sizes are compared by their examples."""
     if scale is not None and axis.factor is None:
         return False
-    if is_symbolic((axis.extent, axis.outputs)) and scale is None and axis.factor not in (None, 1.0):
-        if axis.factor != int(axis.factor or 0):
-            return False
+    is_open = is_symbolic((axis.extent, axis.outputs))
+    if is_open and scale is None and axis.factor is not None and axis.factor != int(axis.factor):
+        return False
     static = axis._replace(extent=example(axis.extent), outputs=example(axis.outputs))
     theirs = twin.compute(static.extent, static.outputs, corners, scale)
     if how.kind == "nearest":
