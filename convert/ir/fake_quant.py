@@ -12,6 +12,8 @@ from tmconvert.ir.types import QParams
 Rounding = Callable[[np.ndarray, QParams], np.ndarray]
 # ``QParams.source`` of fake quantization by PyTorch, which rounds halves to even
 PYTORCH = "PyTorch"
+# that of QuantizeLinear, which divides by the scale and rounds halves to even
+ONNX = "ONNX"
 
 
 class QuantizedArray(np.ndarray):
@@ -60,6 +62,14 @@ def fake_quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
     return _restored(array, steps, qparams)
 
 
+def fake_quantize_dividing(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """scale * (clip(round(x / scale) + zero_point) - zero_point) in float32, halves to even, as in ONNX."""
+    scale, zero_point = _columns(array, qparams)
+    with np.errstate(all="ignore"):
+        steps = np.rint(np.asarray(array, np.float32) / scale) + zero_point
+    return _restored(array, steps, qparams)
+
+
 def quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
     """scale * (clip(round(x * (1 / scale) + zero_point)) - zero_point) in float32, halves to even.
 
@@ -80,9 +90,12 @@ def requantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
     return _restored(array, steps, qparams)
 
 
+_ROUNDINGS: dict[str, Rounding] = {PYTORCH: fake_quantize_to_even, ONNX: fake_quantize_dividing}
+
+
 def rounding_of(qparams: QParams) -> Rounding:
     """Returns the fake quantization of the framework that parameters come from."""
-    return fake_quantize_to_even if qparams.source == PYTORCH else fake_quantize
+    return _ROUNDINGS.get(qparams.source, fake_quantize)
 
 
 def _restored(array: np.ndarray, steps: np.ndarray, qparams: QParams) -> np.ndarray:

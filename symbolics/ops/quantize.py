@@ -1,8 +1,8 @@
 """tm::quantize, the integers of a tensor: clip(round(x * (1 / scale)) + zero_point), halves to even.
 
 ``axis`` is that of the channels that the scales belong to, -1 where there is one scale. The rounding is that
-of PyTorch's quantize_per_tensor in exported programs. Most of them are folded with a following dequantize;
-this op is for the others.
+of PyTorch's quantize_per_tensor in exported programs; with ``divides`` that of ONNX's QuantizeLinear, x / scale.
+Most of them are folded with a following dequantize; this op is for the others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.op import FLOATS, Op, Tensor, choice, integer, integers, numbers
+from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, choice, integer, integers, numbers
 
 DTYPES = ("int8", "uint8", "int16", "int32")
 
@@ -33,6 +33,7 @@ quantize = Op(
         integer("quant_max"),
         integer("axis", -1),
         choice("dtype", DTYPES, "int8"),
+        boolean("divides", False),
     ],
     result=_result,
 )
@@ -52,10 +53,12 @@ def quantize_ref(
     quant_max: int,
     axis: int,
     dtype: str,
+    divides: bool,
 ) -> np.ndarray:
-    inverse, zero = np.float32(1) / _column(scale, x.ndim, axis), _column(zero_point, x.ndim, axis)
-    with np.errstate(invalid="ignore"):
-        return np.clip(np.rint(x * inverse) + zero, quant_min, quant_max).astype(dtype)
+    step, zero = _column(scale, x.ndim, axis), _column(zero_point, x.ndim, axis)
+    with np.errstate(all="ignore"):
+        steps = x / step if divides else x * (np.float32(1) / step)
+        return np.clip(np.rint(steps) + zero, quant_min, quant_max).astype(dtype)
 
 
 @quantize.decompose(onnx=7)
@@ -68,10 +71,15 @@ def quantize_steps(
     quant_max: int,
     axis: int,
     dtype: str,
+    divides: bool,
 ) -> Any:
     type_ = g.type(x)
-    inverse = (np.float32(1) / _column(scale, type_.rank, axis)).astype(type_.dtype)
-    steps = g.call("aten::round", g.call("aten::mul", x, g.constant(inverse)))
+    step = _column(scale, type_.rank, axis)
+    if divides:
+        scaled = g.call("aten::div", x, g.constant(step.astype(type_.dtype)))
+    else:
+        scaled = g.call("aten::mul", x, g.constant((np.float32(1) / step).astype(type_.dtype)))
+    steps = g.call("aten::round", scaled)
     if any(zero_point):
         zero = _column(zero_point, type_.rank, axis).astype(type_.dtype)
         steps = g.call("aten::add", steps, g.constant(zero))
