@@ -176,4 +176,8 @@ def spread(g: Emitter, x: AdapterValue, vector: AdapterValue, axis: int, block: 
     copies = reshaped(g, vector, [*sizes[: place + 1], 1, *sizes[place + 1 :]])
     copies = g.call("aten::expand", copies, [*sizes[: place + 1], block, *sizes[place + 1 :]])
     whole = reshaped(g, copies, [*sizes[:place], sizes[place] * block, *sizes[place + 1 :]])
-    return whole if sizes[place] * block == shape[place] else g.call("aten::slice", whole, place, 0, shape[place], 1)
+    return (
+        whole
+        if sizes[place] * block == shape[place]
+        else g.call("aten::slice", whole, place, 0, shape[place], 1)
+    )

@@ -76,7 +76,7 @@ def functions_of(
     betas: Sequence[float],
     directions: int,
 ) -> list[Functions]:
-    """Returns the functions of each direction. Parameters belong to those functions that have some, in turn."""
+    """Returns the functions of each direction. Parameters belong to the functions that have some, in turn."""
     names = [each.lower() for each in given or _DEFAULTS[name] * directions]
     each = len(_DEFAULTS[name])
     if len(names) != each * directions:

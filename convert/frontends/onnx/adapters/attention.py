@@ -1,0 +1,153 @@
+"""Attention and rotary embeddings of ai.onnx."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.attending import (
+    Attended,
+    causal,
+    joined,
+    merge_heads,
+    positions,
+    rotated,
+    rows_of,
+    split_heads,
+)
+from tmconvert.frontends.onnx.adapters.values import cast, rank, reshaped
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
+
+OPERATORS = OperatorTable()
+
+
+@OPERATORS.add("Attention")
+def attention(
+    g: Emitter,
+    Q: AdapterValue,
+    K: AdapterValue,
+    V: AdapterValue,
+    attn_mask: AdapterValue = None,
+    past_key: AdapterValue = None,
+    past_value: AdapterValue = None,
+    nonpad_kv_seqlen: AdapterValue = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: int = 0,
+    left_window_size: int = -1,
+    q_num_heads: int = 0,
+    qk_matmul_output_mode: int = 0,
+    right_window_size: int = -1,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    softmax_precision: int = 1,
+) -> Any:
+    is_flat = rank(g, Q) == 3
+    if is_flat:
+        Q = split_heads(g, Q, q_num_heads)
+        K, V = (split_heads(g, each, kv_num_heads) for each in (K, V))
+    key, value = joined(g, past_key, K), joined(g, past_value, V)
+    width = g.type(Q).shape[-1]
+    call = Attended(Q, key, value, 1 / math.sqrt(width) if scale is None else scale, [], [], softcap)
+    offset = _offset(g, call, past_key, nonpad_kv_seqlen)
+    if is_causal:
+        call.is_causal = offset is None
+        call.allowed += [] if offset is None else [_causal(g, call, offset)]
+    call.allowed += _window(g, call, offset, left_window_size, right_window_size)
+    if nonpad_kv_seqlen is not None:
+        ends = reshaped(g, cast(g, nonpad_kv_seqlen, np.int64), [-1, 1, 1, 1])
+        call.allowed.append(g.call("aten::lt", positions(g, g.type(key).shape[2]), ends))
+    if attn_mask is not None:
+        mask = _lengthened(g, attn_mask, g.type(key).shape[2])
+        (call.allowed if g.type(mask).dtype == bool else call.biases).append(mask)
+    made = call.result(g)
+    scores = (
+        lambda: call.scores(g, is_capped=False),
+        lambda: call.scores(g),
+        lambda: call.masked_scores(g),
+        lambda: call.weights(g),
+    )
+    if qk_matmul_output_mode not in range(4):
+        raise Refusal(f"qk_matmul_output_mode {qk_matmul_output_mode} is unknown")
+    return merge_heads(g, made) if is_flat else made, key, value, scores[qk_matmul_output_mode]
+
+
+def _offset(g: Emitter, call: Attended, past: AdapterValue, lengths: AdapterValue) -> Any:
+    """Returns how many keys are in front of the first query: None for none, a number, or [N, 1, 1, 1]."""
+    if past is not None:
+        return g.type(past).shape[2]
+    if lengths is None:
+        return None
+    ends = Term(g, reshaped(g, cast(g, lengths, np.int64), [-1, 1, 1, 1]))
+    return ends - ends.like(g.type(call.query).shape[2])
+
+
+def _causal(g: Emitter, call: Attended, offset: Any) -> Any:
+    return causal(g, g.type(call.query).shape[2], g.type(call.key).shape[2], offset)
+
+
+def _window(g: Emitter, call: Attended, offset: Any, left: int, right: int) -> list[Any]:
+    """Returns masks of keys that are at most so far to the left or the right of a query."""
+    made = []
+    queries, keys = g.type(call.query).shape[2], g.type(call.key).shape[2]
+    query = Term(g, reshaped(g, positions(g, queries), [queries, 1]))
+    if offset is not None:
+        query = query + (offset if isinstance(offset, Term) else query.like(offset))
+    distance = query - Term(g, positions(g, keys))
+    if left >= 0:
+        made.append((distance <= left).value)
+    if right >= 0:
+        made.append((distance >= -right).value)
+    return made
+
+
+def _lengthened(g: Emitter, mask: AdapterValue, keys: Any) -> Any:
+    """A mask that has fewer keys hides the others."""
+    axis = rank(g, mask) - 1
+    missing = keys - g.type(mask).shape[axis]
+    if not missing:
+        return mask
+    shape = [*g.type(mask).shape[:axis], missing]
+    dtype = g.type(mask).dtype
+    hidden = g.call("aten::expand", g.constant(-np.inf if dtype.kind == "f" else False, dtype), shape)
+    return g.call("aten::cat", [mask, hidden], axis)
+
+
+@OPERATORS.add("RotaryEmbedding")
+def rotary_embedding(
+    g: Emitter,
+    X: AdapterValue,
+    cos_cache: AdapterValue,
+    sin_cache: AdapterValue,
+    position_ids: AdapterValue = None,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+) -> Any:
+    """Rotates the features of [N, H, L, E] or [N, L, H E] by the angles of their positions."""
+    tables = [cos_cache, sin_cache]
+    if position_ids is not None:
+        tables = [rows_of(g, table, position_ids) for table in tables]
+    if rank(g, X) == 4:
+        cos, sin = (_with_axis(g, table, 1) for table in tables)
+        width = rotary_embedding_dim or g.type(X).shape[3]
+        return rotated(g, X, cos, sin, width, bool(interleaved))
+    batch, length, features = g.type(X).shape
+    if not num_heads or features % num_heads:
+        raise Refusal(f"{g.type(X)} cannot be split into {num_heads} heads")
+    apart = reshaped(g, X, [batch, length, num_heads, features // num_heads])
+    cos, sin = (_with_axis(g, table, 2) for table in tables)
+    width = rotary_embedding_dim or features // num_heads
+    return reshaped(g, rotated(g, apart, cos, sin, width, bool(interleaved)), [batch, length, features])
+
+
+def _with_axis(g: Emitter, table: Any, axis: int) -> Any:
+    shape = list(g.type(table).shape)
+    return reshaped(g, table, [*shape[:axis], 1, *shape[axis:]])
