@@ -68,7 +68,7 @@ class _FoldRequantize(Rule[TensorNode]):
 
 def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bool:
     """Whether all users of a tensor read it with these parameters."""
-    if graph.is_output(operand) or _has_another(operand):
+    if graph.is_output(operand) or _has_another(operand, qparams):
         return False
     return all(
         isinstance(user, CallFunction)
@@ -79,12 +79,12 @@ def _is_alone(graph: InternalGraph, operand: TensorNode, qparams: QParams) -> bo
     )
 
 
-def _has_another(node: TensorNode) -> bool:
+def _has_another(node: TensorNode, qparams: QParams) -> bool:
     """Whether a tensor has the elements of one with other parameters, which that one keeps."""
     while isinstance(node.expr, CallFunction) and has_trait(node.expr, KeepsQparams):
         node = node.expr.args[0]
         if node.qparams is not None:
-            return True
+            return node.qparams != qparams
     return False
 
 
