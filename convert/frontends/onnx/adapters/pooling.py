@@ -59,8 +59,12 @@ def max_pool(
     settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
     settings = _with_ceil(g, X, settings, ceil_mode)
     dtype = g.type(X).dtype
-    x = X if dtype.kind == "f" else cast(g, X, np.float32)
-    lowest = float(np.finfo(g.type(x).dtype).min) if dtype.kind == "f" else -1e9
+    is_small = dtype in (np.int8, np.uint8)
+    x = X if dtype.kind == "f" or is_small else cast(g, X, np.float32)
+    if is_small:
+        lowest: float = int(np.iinfo(dtype).min)
+    else:
+        lowest = float(np.finfo(g.type(x).dtype).min) if dtype.kind == "f" else -1e9
     begin = settings.begin
     if not _fits(settings):
         x, begin = padded(g, x, settings.begin, settings.end, lowest), [0] * axes

@@ -153,9 +153,9 @@ def _before(g: Emitter, value: Any, qparams: QParams) -> Any:
     if any(each is None for each in found):
         return None
     moved = [g.quantized(each, qparams, _as_it_is) for each in found]
-    if maker.function == "aten::cat":
-        return g.call(maker.function, moved, **maker.kwargs)
-    return g.call(maker.function, moved[0], *maker.args[1:], **maker.kwargs)
+    first = moved if maker.function == "aten::cat" else moved[0]
+    arguments = g.catalogue[maker.function].by_name([first, *maker.args[1:]], maker.kwargs)
+    return g.call(maker.function, **arguments)
 
 
 def spread(g: Emitter, x: AdapterValue, vector: AdapterValue, axis: int, block: int = 0) -> Any:
