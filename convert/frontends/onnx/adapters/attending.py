@@ -1,4 +1,4 @@
-"""What the attention operators of ai.onnx and com.microsoft share: heads, masks, scores, rotary embeddings."""
+"""What attention operators of ai.onnx and com.microsoft share: heads, masks, scores, rotary embeddings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Attended:
         """Returns what hides keys: one mask of bools, or one that is added; None without any."""
         allowed = list(self.allowed)
         if self.is_causal:
-            allowed.append(causal(g, g.type(self.query).shape[2], g.type(self.key).shape[2]))
+            allowed.append(looks_back(g, g.type(self.query).shape[2], g.type(self.key).shape[2]))
         shown = allowed[0] if allowed else None
         for each in allowed[1:]:
             shown = g.call("aten::logical_and", shown, each)
@@ -99,7 +99,7 @@ def positions(g: Emitter, count: Any) -> Any:
     return g.call("aten::arange", 0, count, 1)
 
 
-def causal(g: Emitter, queries: Any, keys: Any, offset: Any = None) -> Any:
+def looks_back(g: Emitter, queries: Any, keys: Any, offset: Any = None) -> Any:
     """[L, S]: whether a key is not behind a query, which has ``offset`` keys in front of the first one; with
     one offset for each batch [N, 1, L, S].
     """

@@ -11,8 +11,8 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.attending import (
     Attended,
-    causal,
     joined,
+    looks_back,
     merge_heads,
     positions,
     rotated,
@@ -89,7 +89,7 @@ def _offset(g: Emitter, call: Attended, past: AdapterValue, lengths: AdapterValu
 
 
 def _causal(g: Emitter, call: Attended, offset: Any) -> Any:
-    return causal(g, g.type(call.query).shape[2], g.type(call.key).shape[2], offset)
+    return looks_back(g, g.type(call.query).shape[2], g.type(call.key).shape[2], offset)
 
 
 def _window(g: Emitter, call: Attended, offset: Any, left: int, right: int) -> list[Any]:

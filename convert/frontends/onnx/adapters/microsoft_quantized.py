@@ -280,9 +280,10 @@ def matmul_nbits(
     bits: int = 4,
     block_size: int,
     accuracy_level: int = 0,
+    weight_prepacked: int = 0,
 ) -> Any:
     """A [..., K] by a matrix [N, K] that is stored in blocks of 2, 4 or 8 bits along K, lower bits first."""
-    if bits not in (2, 4, 8):
+    if weight_prepacked or bits not in (2, 4, 8):
         raise Refusal(f"weights of {bits} bits are not supported")
     blocks = -(-K // block_size)
     integers = _numbers(g, B, bits, N, blocks * block_size)
