@@ -105,7 +105,8 @@ def qlinear_concat(
     """``inputs`` are a tensor, its scale and its zero point, in turn."""
     if len(inputs) % 3:
         raise Refusal(f"QLinearConcat has {len(inputs)} inputs that are no groups of three")
-    parts = [real(g, *inputs[start : start + 3]) for start in range(0, len(inputs), 3)]
+    groups = zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
+    parts = [real(g, x, scale, zero) for x, scale, zero in groups]
     made = parts[0] if len(parts) == 1 else g.call("aten::cat", parts, axis_of(g, parts[0], axis))
     return _stored(g, made, Y_scale, Y_zero_point, inputs[0])
 

@@ -191,5 +191,5 @@ def conv_integer(
     count = int(np.prod(g.type(w).shape[1:]))
     if is_exact(g, weight, count, axes):
         return cast(g, convolved(g, given, weight, None, settings, group), np.int32)
-    wide = [cast(g, each, np.float64) for each in (given, weight)]
-    return cast(g, convolved(g, *wide, None, settings, group), np.int32)
+    wide, wide_weight = (cast(g, each, np.float64) for each in (given, weight))
+    return cast(g, convolved(g, wide, wide_weight, None, settings, group), np.int32)

@@ -44,7 +44,7 @@ class Layer(NamedTuple):
     cell: Cell
 
     @property
-    def count(self) -> int:
+    def directions(self) -> int:
         return 2 if self.direction == "bidirectional" else 1
 
 
@@ -142,7 +142,7 @@ def _state(g: Emitter, given: Any, x: Any, recurrence: Any, count: int) -> Any:
 def _results(g: Emitter, layer: Layer, rows: Any, last: list[Any], is_batch_first: bool) -> list[Any]:
     """Returns [T, N, directions H] as [T, directions, N, H], and the last states."""
     steps, batch, width = g.type(rows).shape
-    apart = reshaped(g, rows, [steps, batch, layer.count, width // layer.count])
+    apart = reshaped(g, rows, [steps, batch, layer.directions, width // layer.directions])
     if is_batch_first:
         return [
             g.call("aten::permute", apart, [1, 0, 2, 3]),
@@ -167,7 +167,7 @@ def _is_usual(layer: Layer) -> bool:
 
 def _by_aten(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     params: list[Any] = []
-    for number in range(layer.count):
+    for number in range(layer.directions):
         parts = [layer.weight, layer.recurrence]
         params += [_reordered(g, layer.name, g.call("aten::select", each, 0, number)) for each in parts]
         if layer.bias is not None:
@@ -179,7 +179,7 @@ def _by_aten(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     is_reversed, x = layer.direction == "reverse", layer.x
     op = {"LSTM": "lstm", "GRU": "gru", "RNN": f"rnn_{layer.functions[0][0].name}"}[layer.name]
     hx = layer.states if layer.name == "LSTM" else layer.states[0]
-    modes = (layer.bias is not None, 1, 0.0, False, layer.count == 2, False)
+    modes = (layer.bias is not None, 1, 0.0, False, layer.directions == 2, False)
     x = _turned(g, x, layer.lengths) if is_reversed else x
     rows, *last = g.call(f"aten::{op}", x, hx, params, *modes, layer.lengths)
     return _turned(g, rows, layer.lengths) if is_reversed else rows, last
@@ -208,7 +208,7 @@ def _turned(g: Emitter, x: Any, lengths: Any) -> Any:
 def _by_steps(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     """Computes each direction by a scan."""
     rows, last = [], []
-    for number in range(layer.count):
+    for number in range(layer.directions):
         is_reversed = layer.direction == "reverse" or number == 1
         x = _turned(g, layer.x, layer.lengths) if is_reversed else layer.x
         row, states = scanned(
