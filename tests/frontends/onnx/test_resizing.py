@@ -65,8 +65,9 @@ def test_axes_policies_and_regions(tmp_path, mode):
     for policy in ("not_larger", "not_smaller"):
         resized(tmp_path, sizes=[9, 9], mode=mode, keep_aspect_ratio_policy=policy, axes=[2, 3])
     resized(tmp_path, sizes=[9, 4], mode=mode, axes=[3, 2])
-    resized(tmp_path, scales=[1, 2, 2, 1], shape=(1, 5, 6, 3), mode=mode)
-    resized(tmp_path, scales=[1, 1, 2.5], shape=(1, 5, 6), mode=mode)
+    if mode != "cubic":  # which ONNX Runtime has for the last two axes of four
+        resized(tmp_path, scales=[1, 2, 2, 1], shape=(1, 5, 6, 3), mode=mode)
+        resized(tmp_path, scales=[1, 1, 2.5], shape=(1, 5, 6), mode=mode)
     region = [0, 0, 0.2, -0.1, 1, 1, 0.8, 1.2]
     options = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 3.0}
     resized(tmp_path, sizes=[1, 2, 4, 7], roi=region, mode=mode, **options)
@@ -80,7 +81,7 @@ def test_integers(tmp_path, dtype):
 @pytest.mark.parametrize(("op", "opset"), [("Resize", 10), ("Upsample", 9)])
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_versions_before_11(tmp_path, op, opset, mode):
-    for scales in ([1, 1, 2, 2], [1, 1, 1.5, 1.3], [1, 1, 0.6, 0.4]):
+    for scales in ([1, 1, 2, 2], [1, 1, 1.5, 1.3], *([[1, 1, 0.6, 0.4]] if op == "Resize" else [])):
         check(tmp_path, op, [floats(*SHAPE), value(scales)], constant=(1,), opset=opset, mode=mode)
 
 
