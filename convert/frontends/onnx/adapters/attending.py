@@ -84,7 +84,7 @@ class Attended:
         is_hidden = g.call("aten::eq", scores, like(g, scores, -np.inf))
         return g.call("aten::where", is_hidden, like(g, made, 0), made)
 
-    def _repeated(self, g: Emitter, x: Any) -> Any:
+    def _repeated(self, g: Emitter, x: AdapterValue) -> Any:
         """Repeats each head as often as queries share it."""
         batch, own, length, width = g.type(x).shape
         heads = g.type(self.query).shape[1]
@@ -95,11 +95,11 @@ class Attended:
         return reshaped(g, copies, [batch, heads, length, width])
 
 
-def positions(g: Emitter, count: Any) -> Any:
+def positions(g: Emitter, count: AdapterValue) -> Any:
     return g.call("aten::arange", 0, count, 1)
 
 
-def looks_back(g: Emitter, queries: Any, keys: Any, offset: Any = None) -> Any:
+def looks_back(g: Emitter, queries: Any, keys: Any, offset: AdapterValue = None) -> Any:
     """[L, S]: whether a key is not behind a query, which has ``offset`` keys in front of the first one; with
     one offset for each batch [N, 1, L, S].
     """
@@ -119,13 +119,13 @@ def split_heads(g: Emitter, x: AdapterValue, heads: int) -> Any:
     return g.call("aten::permute", apart, [0, 2, 1, 3])
 
 
-def merge_heads(g: Emitter, x: Any) -> Any:
+def merge_heads(g: Emitter, x: AdapterValue) -> Any:
     """[N, H, L, E] -> [N, L, H E]."""
     batch, heads, length, width = g.type(x).shape
     return reshaped(g, g.call("aten::permute", x, [0, 2, 1, 3]), [batch, length, heads * width])
 
 
-def joined(g: Emitter, past: AdapterValue, new: Any) -> Any:
+def joined(g: Emitter, past: AdapterValue, new: AdapterValue) -> Any:
     """Appends the keys or values of this step to those of the past."""
     return new if past is None else g.call("aten::cat", [past, new], 2)
 
@@ -137,7 +137,9 @@ def rows_of(g: Emitter, table: AdapterValue, indices: AdapterValue) -> Any:
     return reshaped(g, g.call("aten::index_select", table, 0, flat), [*shape, g.type(table).shape[1]])
 
 
-def rotated(g: Emitter, x: Any, cos: Any, sin: Any, width: int, interleaved: bool) -> Any:
+def rotated(
+    g: Emitter, x: AdapterValue, cos: AdapterValue, sin: AdapterValue, width: int, interleaved: bool
+) -> Any:
     """Rotates pairs of the first ``width`` features of the last axis; cosines and sines broadcast to half of
     them.
     """

@@ -88,11 +88,11 @@ def _offset(g: Emitter, call: Attended, past: AdapterValue, lengths: AdapterValu
     return ends - ends.like(g.type(call.query).shape[2])
 
 
-def _causal(g: Emitter, call: Attended, offset: Any) -> Any:
+def _causal(g: Emitter, call: Attended, offset: AdapterValue) -> Any:
     return looks_back(g, g.type(call.query).shape[2], g.type(call.key).shape[2], offset)
 
 
-def _window(g: Emitter, call: Attended, offset: Any, left: int, right: int) -> list[Any]:
+def _window(g: Emitter, call: Attended, offset: AdapterValue, left: int, right: int) -> list[Any]:
     """Returns masks of keys that are at most so far to the left or the right of a query."""
     made = []
     queries, keys = g.type(call.query).shape[2], g.type(call.key).shape[2]
@@ -107,7 +107,7 @@ def _window(g: Emitter, call: Attended, offset: Any, left: int, right: int) -> l
     return made
 
 
-def _lengthened(g: Emitter, mask: AdapterValue, keys: Any) -> Any:
+def _lengthened(g: Emitter, mask: AdapterValue, keys: AdapterValue) -> Any:
     """A mask that has fewer keys hides the others."""
     axis = rank(g, mask) - 1
     missing = keys - g.type(mask).shape[axis]
@@ -148,6 +148,6 @@ def rotary_embedding(
     return reshaped(g, rotated(g, apart, cos, sin, width, bool(interleaved)), [batch, length, features])
 
 
-def _with_axis(g: Emitter, table: Any, axis: int) -> Any:
+def _with_axis(g: Emitter, table: AdapterValue, axis: int) -> Any:
     shape = list(g.type(table).shape)
     return reshaped(g, table, [*shape[:axis], 1, *shape[axis:]])

@@ -31,7 +31,7 @@ _ACTIVATIONS: dict[str, Callable[..., Term]] = {
 }
 
 
-def activated(g: Emitter, x: Any, name: str, params: Sequence[float] = ()) -> Any:
+def activated(g: Emitter, x: AdapterValue, name: str, params: Sequence[float] = ()) -> Any:
     """Applies the activation of a fused operator. Raises Refusal."""
     if name not in _ACTIVATIONS:
         raise Refusal(f"the activation {name!r} is unknown")
@@ -189,7 +189,7 @@ def bias_dropout(
     ratio: AdapterValue = None,
     training_mode: AdapterValue = None,
     *,
-    seed: Any = None,
+    seed: AdapterValue = None,
 ) -> Any:
     made = g.call("aten::add", data, bias)
     return made if residual is None else g.call("aten::add", made, residual)

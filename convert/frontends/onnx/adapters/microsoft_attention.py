@@ -76,7 +76,7 @@ def attention(
     return merge_heads(g, call.result(g)), present
 
 
-def _look_back(g: Emitter, call: Attended, past: Any) -> None:
+def _look_back(g: Emitter, call: Attended, past: AdapterValue) -> None:
     """Hides what is behind a query, in front of whose first one there are ``past`` keys."""
     if past is None:
         call.is_causal = True
@@ -228,13 +228,15 @@ def group_query_attention(
     return merge_heads(g, call.result(g)), k, v
 
 
-def _unpacked(g: Emitter, packed: Any, heads: int, key_heads: int) -> list[Any]:
+def _unpacked(g: Emitter, packed: AdapterValue, heads: int, key_heads: int) -> list[Any]:
     width = g.type(packed).shape[2] // (heads + 2 * key_heads)
     sizes = [heads * width, key_heads * width, key_heads * width]
     return list(g.call("aten::split_with_sizes", packed, sizes, 2))
 
 
-def _turned(g: Emitter, x: Any, places: Any, cos: AdapterValue, sin: AdapterValue, interleaved: bool) -> Any:
+def _turned(
+    g: Emitter, x: AdapterValue, places: AdapterValue, cos: AdapterValue, sin: AdapterValue, interleaved: bool
+) -> Any:
     """Rotates [N, H, L, E] by the angles of positions [N or 1, L]."""
     tables = [rows_of(g, table, places) for table in (cos, sin)]
     batch, length, half = g.type(tables[0]).shape

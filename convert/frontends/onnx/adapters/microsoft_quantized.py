@@ -23,7 +23,9 @@ OPERATORS.add("QuantizeLinear")(quantized.quantize_linear)
 OPERATORS.add("DequantizeLinear")(quantized.dequantize_linear)
 
 
-def _stored(g: Emitter, made: Any, scale: AdapterValue, zero: AdapterValue, like: AdapterValue) -> Any:
+def _stored(
+    g: Emitter, made: AdapterValue, scale: AdapterValue, zero: AdapterValue, like: AdapterValue
+) -> Any:
     """Quantizes a result to the type of its zero point, or else of an operand."""
     dtype = g.type(like if zero is None else zero).dtype
     return to_integers(g, made, scale, zero, Integers.of(dtype))
@@ -131,7 +133,7 @@ def qlinear_where(
 # ---- over windows and axes
 
 
-def _moved(g: Emitter, x: Any, channels_last: int, *, back: bool = False) -> Any:
+def _moved(g: Emitter, x: AdapterValue, channels_last: int, *, back: bool = False) -> Any:
     """Moves the channels from the last axis to the second one, or ``back``."""
     if not channels_last:
         return x
@@ -191,7 +193,9 @@ def qlinear_reduce_mean(
 
 
 @OPERATORS.add("QLinearConv")
-def qlinear_conv(g: Emitter, x: AdapterValue, *others: Any, channels_last: int = 0, **attributes: Any) -> Any:
+def qlinear_conv(
+    g: Emitter, x: AdapterValue, *others: AdapterValue, channels_last: int = 0, **attributes: Any
+) -> Any:
     """The operator of ai.onnx; with ``channels_last`` the channels are the last axis of input and output."""
     made = quantized.qlinear_conv(g, _moved(g, x, channels_last), *others, **attributes)
     return _moved(g, made, channels_last, back=True)

@@ -127,7 +127,9 @@ def _as_it_is(array: np.ndarray, qparams: QParams) -> np.ndarray:
     return array
 
 
-def _dequantized(g: Emitter, value: Any, scale: Any, zero: Any, axis: int, block: int) -> Any:
+def _dequantized(
+    g: Emitter, value: AdapterValue, scale: AdapterValue, zero: AdapterValue, axis: int, block: int
+) -> Any:
     made = Term(g, cast(g, value, np.float32))
     known = None if zero is None else g.known(zero)
     if zero is not None and (known is None or known.any()):
@@ -135,7 +137,7 @@ def _dequantized(g: Emitter, value: Any, scale: Any, zero: Any, axis: int, block
     return (made * Term(g, cast(g, spread(g, value, scale, axis, block), np.float32))).value
 
 
-def _before(g: Emitter, value: Any, qparams: QParams) -> Any:
+def _before(g: Emitter, value: AdapterValue, qparams: QParams) -> Any:
     """Returns the tensor that was quantized with these parameters to give ``value``; None for other values.
 
     What moves elements of the integers moves those of the tensor instead.

@@ -132,7 +132,7 @@ def qlinear_matmul(
     return quantized(g, made, scale, zero, Integers.of(g.type(y_zero_point).dtype), -2)
 
 
-def centred(g: Emitter, x: AdapterValue, zero: Any) -> Any:
+def centred(g: Emitter, x: AdapterValue, zero: AdapterValue) -> Any:
     """x - zero, as float32."""
     given = Term(g, cast(g, x, np.float32))
     known = None if zero is None else g.known(zero)
@@ -141,7 +141,7 @@ def centred(g: Emitter, x: AdapterValue, zero: Any) -> Any:
     return (given - Term(g, cast(g, zero, np.float32))).value
 
 
-def is_exact(g: Emitter, weight: Any, count: int, axes: tuple[int, ...], widest: int = 255) -> bool:
+def is_exact(g: Emitter, weight: AdapterValue, count: int, axes: tuple[int, ...], widest: int = 255) -> bool:
     """Whether float32 holds all sums of products of integers with a weight; ``count`` are those of a sum."""
     known = g.known(weight)
     if known is None:

@@ -95,13 +95,13 @@ def rnn(
 def _recurrent(
     g: Emitter,
     name: str,
-    x: Any,
-    weight: Any,
-    recurrence: Any,
-    bias: Any,
-    lengths: Any,
-    initial: list[Any],
-    peepholes: Any,
+    x: AdapterValue,
+    weight: AdapterValue,
+    recurrence: AdapterValue,
+    bias: AdapterValue,
+    lengths: AdapterValue,
+    initial: Sequence[AdapterValue],
+    peepholes: AdapterValue,
     *,
     activations: Sequence[str] | None = None,
     activation_alpha: Sequence[float] = (),
@@ -132,14 +132,16 @@ def _recurrent(
     return _results(g, layer, rows, last, bool(layout))
 
 
-def _state(g: Emitter, given: Any, x: Any, recurrence: Any, count: int) -> Any:
+def _state(g: Emitter, given: AdapterValue, x: AdapterValue, recurrence: AdapterValue, count: int) -> Any:
     if given is not None:
         return given
     sizes = [count, g.type(x).shape[1], g.type(recurrence).shape[2]]
     return g.call("aten::expand", g.constant(0, g.type(x).dtype), sizes)
 
 
-def _results(g: Emitter, layer: Layer, rows: Any, last: list[Any], is_batch_first: bool) -> list[Any]:
+def _results(
+    g: Emitter, layer: Layer, rows: AdapterValue, last: Sequence[AdapterValue], is_batch_first: bool
+) -> list[Any]:
     """Returns [T, N, directions H] as [T, directions, N, H], and the last states."""
     steps, batch, width = g.type(rows).shape
     apart = reshaped(g, rows, [steps, batch, layer.directions, width // layer.directions])
@@ -185,7 +187,7 @@ def _by_aten(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     return _turned(g, rows, layer.lengths) if is_reversed else rows, last
 
 
-def _reordered(g: Emitter, name: str, weight: Any) -> Any:
+def _reordered(g: Emitter, name: str, weight: AdapterValue) -> Any:
     """Brings the gates, one below the other, to the order of PyTorch."""
     order = _ORDERS[name]
     if len(order) == 1:
@@ -195,7 +197,7 @@ def _reordered(g: Emitter, name: str, weight: Any) -> Any:
     return g.call("aten::cat", parts, 0)
 
 
-def _turned(g: Emitter, x: Any, lengths: Any) -> Any:
+def _turned(g: Emitter, x: AdapterValue, lengths: AdapterValue) -> Any:
     """Reverses the sequences, each within its length."""
     if lengths is None:
         return g.call("aten::flip", x, [0])
@@ -231,5 +233,5 @@ def _by_steps(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     return (rows[0] if len(rows) == 1 else g.call("aten::cat", rows, 2)), stacked
 
 
-def _one(g: Emitter, value: Any, number: int) -> Any:
+def _one(g: Emitter, value: AdapterValue, number: int) -> Any:
     return None if value is None else g.call("aten::select", value, 0, number)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.values import reshaped
+from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.subgraphs import empty_body
 from tmconvert.ir.types import TensorType
@@ -98,11 +99,11 @@ def scanned(
     g: Emitter,
     cell: Cell,
     functions: Functions,
-    x: Any,
-    weights: list[Any],
-    states: list[Any],
-    peepholes: Any,
-    lengths: Any,
+    x: AdapterValue,
+    weights: Sequence[AdapterValue],
+    states: Sequence[AdapterValue],
+    peepholes: AdapterValue,
+    lengths: AdapterValue,
 ) -> tuple[Any, list[Any]]:
     """Runs one direction over ``x`` [T, N, I]; ``weights`` are W, R and B (or None). Returns the outputs
     [T, N, H], which are 0 behind the end of a sequence, and the last states.
@@ -134,7 +135,7 @@ def scanned(
     return made[-1], made[:-1]
 
 
-def _biases(g: Emitter, bias: Any) -> tuple[Any, Any]:
+def _biases(g: Emitter, bias: AdapterValue) -> tuple[Any, Any]:
     if bias is None:
         return None, None
     half = g.type(bias).shape[0] // 2

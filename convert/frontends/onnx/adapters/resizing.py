@@ -113,7 +113,9 @@ def _grown(extent: Any, factor: float) -> Any:
     return int(np.floor(np.float32(extent) * np.float32(factor)))
 
 
-def _by_sizes(g: Emitter, x: AdapterValue, places: list[int], sizes: list[Any], policy: str) -> list[Axis]:
+def _by_sizes(
+    g: Emitter, x: AdapterValue, places: list[int], sizes: Sequence[AdapterValue], policy: str
+) -> list[Axis]:
     shape = g.type(x).shape
     if len(sizes) != len(places):
         raise Refusal(f"the sizes {sizes} do not fit {g.type(x)}")
@@ -185,7 +187,7 @@ def _is_identity(axis: Axis, how: Mode) -> bool:
     return bool(axis.outputs == axis.extent and (axis.factor is None or axis.factor == 1.0))
 
 
-def _along(g: Emitter, x: Any, axis: int, each: Axis, how: Mode) -> Any:
+def _along(g: Emitter, x: AdapterValue, axis: int, each: Axis, how: Mode) -> Any:
     """Resizes one axis by index or by a matrix."""
     if is_symbolic((each.extent, each.outputs)):
         raise Refusal(
@@ -206,7 +208,7 @@ def _along(g: Emitter, x: Any, axis: int, each: Axis, how: Mode) -> Any:
     return g.call("aten::permute", mixed, np.argsort(order).tolist())
 
 
-def _extrapolated(g: Emitter, x: Any, axes: list[Axis], value: float) -> Any:
+def _extrapolated(g: Emitter, x: AdapterValue, axes: list[Axis], value: float) -> Any:
     """Replaces what lies outside of the tensor by a number."""
     for axis, each in enumerate(axes):
         if is_symbolic((each.extent, each.outputs)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ def dft17(
     return _transformed(g, input, dft_length, axis, bool(inverse), bool(onesided))
 
 
-def _transformed(g: Emitter, x: Any, length: Any, axis: int, inverse: bool, onesided: bool) -> Any:
+def _transformed(
+    g: Emitter, x: AdapterValue, length: AdapterValue, axis: int, inverse: bool, onesided: bool
+) -> Any:
     place = axis_of(g, x, axis)
     real, imag = _parts(g, x)
     extent = g.type(real).shape[place]
@@ -57,7 +60,7 @@ def _transformed(g: Emitter, x: Any, length: Any, axis: int, inverse: bool, ones
     return _stacked(g, parts)
 
 
-def _parts(g: Emitter, x: Any) -> tuple[Any, Any]:
+def _parts(g: Emitter, x: AdapterValue) -> tuple[Any, Any]:
     """Returns real and imaginary part of [..., 2], or of [..., 1], which has no imaginary one."""
     last = rank(g, x) - 1
     size = g.type(x).shape[last]
@@ -67,11 +70,11 @@ def _parts(g: Emitter, x: Any) -> tuple[Any, Any]:
     return parts[0], parts[1] if size == 2 else None
 
 
-def _or_zeros(g: Emitter, real: Any, imag: Any) -> Any:
+def _or_zeros(g: Emitter, real: AdapterValue, imag: AdapterValue) -> Any:
     return g.call("aten::mul", real, g.constant(0, g.type(real).dtype)) if imag is None else imag
 
 
-def _stacked(g: Emitter, parts: list[Any]) -> Any:
+def _stacked(g: Emitter, parts: Sequence[AdapterValue]) -> Any:
     columns = [reshaped(g, part, [*g.type(part).shape, 1]) for part in parts]
     return g.call("aten::cat", columns, g.type(columns[0]).rank - 1)
 
