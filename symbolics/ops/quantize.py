@@ -1,8 +1,8 @@
 """tm::quantize, the integers of a tensor: clip(round(x * (1 / scale)) + zero_point), halves to even.
 
 ``axis`` is that of the channels that the scales belong to, -1 where there is one scale. The rounding is that
-of PyTorch's quantize_per_tensor in exported programs; with ``divides`` that of ONNX's QuantizeLinear, x / scale.
-Most of them are folded with a following dequantize; this op is for the others.
+of PyTorch's quantize_per_tensor in exported programs; with ``divides``, where x is divided by the scale, that
+of ONNX's QuantizeLinear. Most of them are folded with a following dequantize; this op is for the others.
 """
 
 from __future__ import annotations
