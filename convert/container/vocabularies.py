@@ -28,6 +28,10 @@ def vocabulary_called(identifier: object) -> Vocabulary:
 
     if (of_onnx := onnx_vocabulary(name)) is not None:
         return of_onnx
+    from tmconvert.frontends.tflite.vocabulary import VOCABULARY as TFLITE
+
+    if name == TFLITE.identifier:
+        return TFLITE
     from tmconvert.frontends.shared.vocabulary import registered_vocabulary
 
     known = registered_vocabulary(name)

@@ -24,7 +24,6 @@ HELP = (
 KNOWN = (
     (0, b"PK\x03\x04", "a ZIP archive"),
     (8, b'{"', "a safetensors file: it has weights, but not the computation"),
-    (4, b"TFL3", "a TFLite model: tmconvert writes these files, but does not read them"),
 )
 
 
@@ -48,9 +47,10 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         return trace_file(name, kind, tracing or Tracing())
     from tmconvert.frontends.megengine.unpickler import is_pickle
     from tmconvert.frontends.onnx.recognize import is_onnx
+    from tmconvert.frontends.tflite.recognize import is_tflite
 
     is_ours = is_container(head)
-    if not is_ours and not is_onnx(head) and not is_pickle(head):
+    if not is_ours and not is_onnx(head) and not is_tflite(head) and not is_pickle(head):
         raise _unknown(name, head)
     if tracing not in (None, Tracing()):
         raise UsageError(
@@ -64,6 +64,8 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         return load_container(name, check)
     if is_onnx(head):
         return _onnx_model(name)
+    if is_tflite(head):
+        return _tflite_model(name)
     from tmconvert.frontends.megengine.loader import load_megengine
 
     return load_megengine(name)
@@ -75,6 +77,16 @@ def _onnx_model(name: str) -> TracedModule:
 
     module, inputs, outputs = load_onnx(name)
     module.original = OnnxOriginal(name, inputs, outputs)
+    return module
+
+
+def _tflite_model(name: str) -> TracedModule:
+    from tmconvert.conversion.original import TfliteOriginal
+    from tmconvert.frontends.tflite.loader import is_quantized, load_tflite
+
+    module, inputs, outputs = load_tflite(name)
+    if not is_quantized(module):
+        module.original = TfliteOriginal(name, inputs, outputs)
     return module
 
 

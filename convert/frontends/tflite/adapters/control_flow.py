@@ -1,0 +1,70 @@
+"""IF, WHILE and CALL, whose subgraphs are traced modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.arguments import cast, reshaped
+from tmconvert.frontends.tflite.adapters.values import PREFIX
+from tmconvert.ir import TracedModule
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.subgraphs import empty_body, inlined
+from tmconvert.symbolics.registry import catalogue
+
+OPERATORS = Table(PREFIX)
+
+
+@OPERATORS.add("CALL")
+def call(g: Emitter, *inputs: AdapterValue, subgraph: TracedModule) -> Any:
+    return inlined(g, g.body(subgraph, inputs, inputs), inputs)
+
+
+@OPERATORS.add("IF")
+def if_(
+    g: Emitter,
+    condition: AdapterValue,
+    *inputs: AdapterValue,
+    then_subgraph_index: TracedModule,
+    else_subgraph_index: TracedModule,
+) -> Any:
+    bodies = then_subgraph_index, else_subgraph_index
+    known = g.known(condition)
+    if known is not None:
+        taken = bodies[0] if bool(known.reshape(-1)[0]) else bodies[1]
+        return inlined(g, g.body(taken, inputs, inputs), inputs)
+    around = list(inputs) or [condition]
+    then, otherwise = (g.body(body, inputs, around) for body in bodies)
+    return _listed(g.call("tm::cond", _flag(g, condition), around, then, otherwise))
+
+
+@OPERATORS.add("WHILE")
+def while_(
+    g: Emitter,
+    *inputs: AdapterValue,
+    cond_subgraph_index: TracedModule,
+    body_subgraph_index: TracedModule,
+) -> Any:
+    condition, body = (g.body(each, inputs, inputs) for each in (cond_subgraph_index, body_subgraph_index))
+    types = [g.type(each) for each in inputs]
+    if [node.type for node in body.outputs] != types:  # type: ignore[union-attr]
+        raise Refusal(
+            "the types of the values of a loop change from step to step", "convert a model with static sizes"
+        )
+    step, values = empty_body("step", types, catalogue())
+    after = inlined(step, body, values)
+    goes_on = inlined(step, condition, after)[0]
+    step.graph.set_result((_flag(step, goes_on), *after))
+    first = _flag(g, inlined(g, condition, inputs)[0])
+    return _listed(g.call("tm::loop", first, list(inputs), len(inputs), step.graph))
+
+
+def _flag(g: Emitter, value: Any) -> Any:
+    return cast(g, reshaped(g, value, []), np.bool_)
+
+
+def _listed(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, (list, tuple)) else [results]

@@ -1,0 +1,157 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.arguments import rank, static_ints
+from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, check_rank, permuted
+from tmconvert.frontends.tflite.adapters.windows import Padding, padding_of
+from tmconvert.frontends.tflite.channels import Planes, planes
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = Table(PREFIX)
+
+
+@OPERATORS.add("CONV_2D")
+def conv_2d(
+    g: Emitter,
+    x: AdapterValue,
+    filters: AdapterValue,
+    bias: AdapterValue = None,
+    *,
+    padding: str,
+    stride_w: int,
+    stride_h: int,
+    dilation_w_factor: int = 1,
+    dilation_h_factor: int = 1,
+    fused_activation_function: str = "NONE",
+) -> Any:
+    check_rank(g, x, 4)
+    check_rank(g, filters, 4)
+    channels, own = g.type(x).shape[3], g.type(filters).shape[3]
+    if not own or channels % own:
+        raise Refusal(f"filters of {own} channels do not divide the {channels} channels of the input")
+    weight = permuted(g, filters, [0, 3, 1, 2])
+    strides, spread = [stride_h, stride_w], [dilation_h_factor, dilation_w_factor]
+    made = convolved(g, planes(g, x), weight, bias, padding, strides, spread, channels // own)
+    return activated(g, made, fused_activation_function)
+
+
+@OPERATORS.add("DEPTHWISE_CONV_2D")
+def depthwise_conv_2d(
+    g: Emitter,
+    x: AdapterValue,
+    filters: AdapterValue,
+    bias: AdapterValue = None,
+    *,
+    padding: str,
+    stride_w: int,
+    stride_h: int,
+    depth_multiplier: int = 0,
+    dilation_w_factor: int = 1,
+    dilation_h_factor: int = 1,
+    fused_activation_function: str = "NONE",
+) -> Any:
+    """The results' channels are those of the first input channel, of the second, ...: as with groups."""
+    check_rank(g, x, 4)
+    check_rank(g, filters, 4)
+    weight = permuted(g, filters, [3, 0, 1, 2])
+    strides, spread = [stride_h, stride_w], [dilation_h_factor, dilation_w_factor]
+    groups = g.type(x).shape[3]
+    made = convolved(g, planes(g, x), weight, bias, padding, strides, spread, groups)
+    return activated(g, made, fused_activation_function)
+
+
+@OPERATORS.add("CONV_3D")
+def conv_3d(
+    g: Emitter,
+    x: AdapterValue,
+    filters: AdapterValue,
+    bias: AdapterValue = None,
+    *,
+    padding: str,
+    stride_d: int,
+    stride_w: int,
+    stride_h: int,
+    dilation_d_factor: int = 1,
+    dilation_w_factor: int = 1,
+    dilation_h_factor: int = 1,
+    fused_activation_function: str = "NONE",
+) -> Any:
+    check_rank(g, x, 5)
+    weight = permuted(g, filters, [4, 3, 0, 1, 2])
+    strides = [stride_d, stride_h, stride_w]
+    spread = [dilation_d_factor, dilation_h_factor, dilation_w_factor]
+    groups = g.type(x).shape[4] // g.type(weight).shape[1]
+    made = convolved(g, planes(g, x), weight, bias, padding, strides, spread, groups)
+    return activated(g, made, fused_activation_function)
+
+
+def convolved(
+    g: Emitter,
+    x: Any,
+    weight: Any,
+    bias: AdapterValue,
+    scheme: str,
+    strides: list[int],
+    dilations: list[int],
+    groups: int,
+) -> Planes:
+    """A convolution of planes."""
+    axes = rank(g, x) - 2
+    given = padding_of(scheme, g.type(x).shape[2:], g.type(weight).shape[2:], strides, dilations)
+    begin = given.begin
+    if not given.is_even:
+        x, begin = padded(g, x, given, 0.0), [0] * axes
+    return Planes(g.call(f"aten::conv{axes}d", x, weight, bias, strides, begin, dilations, groups))
+
+
+def padded(g: Emitter, x: Any, given: Padding, value: float) -> Any:
+    """Pads the spatial axes of planes; the result keeps the quantization parameters."""
+    pairs = [end for pair in zip(given.begin, given.end, strict=True) for end in pair]
+    if not any(pairs):
+        return x
+    made = g.call("aten::pad", x, [0, 0, 0, 0, *pairs], "constant", value)
+    qparams = getattr(x, "qparams", None)
+    return made if qparams is None else g.quantized(made, qparams)
+
+
+@OPERATORS.add("TRANSPOSE_CONV")
+def transpose_conv(
+    g: Emitter,
+    output_shape: AdapterValue,
+    filters: AdapterValue,
+    x: AdapterValue,
+    bias: AdapterValue = None,
+    *,
+    padding: str,
+    stride_w: int,
+    stride_h: int,
+    fused_activation_function: str = "NONE",
+) -> Any:
+    check_rank(g, x, 4)
+    weight = permuted(g, filters, [3, 0, 1, 2])
+    strides, kernel = [stride_h, stride_w], g.type(weight).shape[2:]
+    sizes = static_ints(g, output_shape, "the shape of the result")
+    if len(sizes) != 4:
+        raise Refusal(f"the shape of the result has {len(sizes)} axes")
+    given = padding_of(padding, sizes[1:3], kernel, strides, [1, 1])
+    source = planes(g, x)
+    # what the last windows leave uncovered is in the result, too
+    extra = [
+        size - ((extent - 1) * step + window - 2 * begin)
+        for size, extent, step, window, begin in zip(
+            sizes[1:3], g.type(source).shape[2:], strides, kernel, given.begin, strict=True
+        )
+    ]
+    more = [max(each, 0) if isinstance(each, int) else 0 for each in extra]
+    made = g.call(
+        "aten::conv_transpose2d", source, weight, bias, strides, given.begin, more, 1, [1, 1]
+    )
+    for axis, size in enumerate(sizes[1:3]):
+        if g.type(made).shape[2 + axis] != size:
+            made = g.call("aten::slice", made, 2 + axis, 0, size, 1)
+    return activated(g, Planes(made), fused_activation_function)

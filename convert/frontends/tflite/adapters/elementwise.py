@@ -1,0 +1,130 @@
+"""Arithmetic, comparisons and logic, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.arguments import rank, reshaped
+from tmconvert.frontends.tflite.adapters.values import PREFIX, activated
+from tmconvert.frontends.tflite.channels import elementwise, like, value_of
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = Table(PREFIX)
+_BINARY = {
+    "MAXIMUM": "maximum",
+    "MINIMUM": "minimum",
+    "POW": "pow",
+    "FLOOR_DIV": "floor_divide",
+    "FLOOR_MOD": "remainder",
+    "ATAN2": "atan2",
+    "EQUAL": "eq",
+    "NOT_EQUAL": "ne",
+    "LESS": "lt",
+    "LESS_EQUAL": "le",
+    "GREATER": "gt",
+    "GREATER_EQUAL": "ge",
+    "LOGICAL_AND": "logical_and",
+    "LOGICAL_OR": "logical_or",
+    "BITWISE_XOR": "bitwise_xor",
+    "RIGHT_SHIFT": "bitwise_right_shift",
+}
+_WITH_ACTIVATION = {"ADD": "add", "SUB": "sub", "MUL": "mul"}
+_UNARY = {
+    "ABS": "abs",
+    "NEG": "neg",
+    "EXP": "exp",
+    "LOG": "log",
+    "SQRT": "sqrt",
+    "RSQRT": "rsqrt",
+    "SQUARE": "square",
+    "SIN": "sin",
+    "COS": "cos",
+    "FLOOR": "floor",
+    "CEIL": "ceil",
+    "ROUND": "round",
+    "SIGN": "sign",
+    "LOGICAL_NOT": "logical_not",
+}
+
+
+def _add_binary(name: str, op: str) -> None:
+    @OPERATORS.add(name)
+    def adapter(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+        return elementwise(g, f"aten::{op}", x, y)
+
+
+def _add_activated(name: str, op: str) -> None:
+    @OPERATORS.add(name)
+    def adapter(
+        g: Emitter, x: AdapterValue, y: AdapterValue, *, fused_activation_function: str = "NONE"
+    ) -> Any:
+        return activated(g, elementwise(g, f"aten::{op}", x, y), fused_activation_function)
+
+
+def _add_unary(name: str, op: str) -> None:
+    @OPERATORS.add(name)
+    def adapter(g: Emitter, x: AdapterValue) -> Any:
+        return elementwise(g, f"aten::{op}", x)
+
+
+for _name, _op in _BINARY.items():
+    _add_binary(_name, _op)
+for _name, _op in _WITH_ACTIVATION.items():
+    _add_activated(_name, _op)
+for _name, _op in _UNARY.items():
+    _add_unary(_name, _op)
+
+
+@OPERATORS.add("DIV")
+def div(g: Emitter, x: AdapterValue, y: AdapterValue, *, fused_activation_function: str = "NONE") -> Any:
+    """Integers are divided toward zero."""
+    op = "aten::div" if g.type(x).dtype.kind == "f" else "tm::trunc_divide"
+    return activated(g, elementwise(g, op, x, y), fused_activation_function)
+
+
+@OPERATORS.add("SQUARED_DIFFERENCE")
+def squared_difference(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+    made = elementwise(g, "aten::sub", x, y)
+    return like(made, g.call("aten::square", value_of(made)))
+
+
+@OPERATORS.add("ADD_N")
+def add_n(g: Emitter, *xs: AdapterValue) -> Any:
+    total: Any = xs[0]
+    for each in xs[1:]:
+        total = g.call("aten::add", total, each)
+    return total
+
+
+@OPERATORS.add("SELECT")
+def select(g: Emitter, condition: AdapterValue, x: AdapterValue, y: AdapterValue) -> Any:
+    """A condition of rank 1 selects along the first axis."""
+    if rank(g, condition) == 1 and rank(g, x) > 1:
+        condition = reshaped(g, condition, [-1, *[1] * (rank(g, x) - 1)])
+    return elementwise(g, "aten::where", condition, x, y)
+
+
+@OPERATORS.add("SELECT_V2")
+def select_v2(g: Emitter, condition: AdapterValue, x: AdapterValue, y: AdapterValue) -> Any:
+    return elementwise(g, "aten::where", condition, x, y)
+
+
+@OPERATORS.add("CAST", "DEQUANTIZE", "QUANTIZE")
+def converted(g: Emitter, x: AdapterValue) -> Any:
+    """The result's tensor has the type, and the quantization parameters, to which ``x`` is converted."""
+    return x
+
+
+@OPERATORS.add("ZEROS_LIKE")
+def zeros_like(g: Emitter, x: AdapterValue) -> Any:
+    dtype = g.type(x).dtype
+    return g.call("aten::expand", g.constant(np.zeros((), dtype)), list(g.type(x).shape))
+
+
+@OPERATORS.add("BITCAST")
+def bitcast(g: Emitter, x: AdapterValue) -> Any:
+    raise Refusal("BITCAST: the bits of a number have no meaning in the targets")

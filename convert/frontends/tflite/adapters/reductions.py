@@ -1,0 +1,91 @@
+"""Reductions, places of largest elements, and sums along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.arguments import axis_of, rank, static_int
+from tmconvert.frontends.tflite.adapters.values import PREFIX, axes_in, number
+from tmconvert.frontends.tflite.channels import Planes, known_planes, plane_axis
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = Table(PREFIX)
+_REDUCTIONS = {
+    "MEAN": "mean",
+    "SUM": "sum",
+    "REDUCE_PROD": "prod",
+    "REDUCE_MAX": "amax",
+    "REDUCE_MIN": "amin",
+    "REDUCE_ANY": "any",
+    "REDUCE_ALL": "all",
+}
+
+
+def _add(name: str, op: str) -> None:
+    @OPERATORS.add(name)
+    def adapter(g: Emitter, x: AdapterValue, axes: AdapterValue, *, keep_dims: bool = False) -> Any:
+        return reduced(g, f"aten::{op}", x, axes_in(g, x, axes), keep_dims)
+
+
+def reduced(g: Emitter, op: str, x: Any, axes: list[int], keep_dims: bool) -> Any:
+    """Reduces axes, of planes where the order of those that remain is the same."""
+    if not axes:
+        return x
+    known, count = known_planes(g, x), rank(g, x)
+    kept = [axis for axis in range(count) if axis not in axes]
+    places = [plane_axis(axis, count) for axis in kept]
+    if known is None or (not keep_dims and places != sorted(places)):
+        return g.call(op, x, axes, keep_dims)
+    made = g.call(op, known, sorted(plane_axis(axis, count) for axis in axes), keep_dims)
+    return Planes(made) if keep_dims else made
+
+
+for _name, _op in _REDUCTIONS.items():
+    _add(_name, _op)
+
+
+@OPERATORS.add("ARG_MAX")
+def arg_max(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
+    return g.call("aten::argmax", x, axis_of(g, x, axis), False)
+
+
+@OPERATORS.add("ARG_MIN")
+def arg_min(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
+    return g.call("aten::argmin", x, axis_of(g, x, axis), False)
+
+
+@OPERATORS.add("TOPK_V2")
+def topk(g: Emitter, x: AdapterValue, k: AdapterValue) -> Any:
+    return g.call("aten::topk", x, static_int(g, k, "the number of elements"), rank(g, x) - 1, True, True)
+
+
+@OPERATORS.add("CUMSUM")
+def cumsum(
+    g: Emitter, x: AdapterValue, axis: AdapterValue, *, exclusive: bool = False, reverse: bool = False
+) -> Any:
+    place = axis_of(g, x, axis)
+    source = g.call("aten::flip", x, [place]) if reverse else x
+    made = g.call("aten::cumsum", source, place)
+    made = g.call("aten::sub", made, source) if exclusive else made
+    return g.call("aten::flip", made, [place]) if reverse else made
+
+
+@OPERATORS.add("L2_NORMALIZATION")
+def l2_normalization(g: Emitter, x: AdapterValue, *, fused_activation_function: str = "NONE") -> Any:
+    """Divides by the length of the last axis, at least 1e-6."""
+    last = rank(g, x) - 1
+    squares = g.call("aten::sum", g.call("aten::square", x), [last], True)
+    length = g.call("aten::maximum", g.call("aten::sqrt", squares), number(g, x, 1e-6))
+    return g.call("aten::div", x, length)
+
+
+@OPERATORS.add("LOCAL_RESPONSE_NORMALIZATION")
+def local_response_normalization(
+    g: Emitter, x: AdapterValue, *, radius: int, alpha: float, beta: float, bias: float = 0.0
+) -> Any:
+    size = 2 * radius + 1
+    planes_ = known_planes(g, x)
+    if planes_ is None:
+        planes_ = g.call("aten::permute", x, [0, 3, 1, 2])
+    return Planes(g.call("aten::local_response_norm", planes_, size, alpha * size, beta, bias))

@@ -1,0 +1,137 @@
+"""Shapes, permutations, joining and broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.arguments import axis_of, rank, reshaped, static_int, static_ints
+from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, scalar, stacked, without_axes
+from tmconvert.frontends.tflite.channels import Planes, known_planes, plane_axis, planes
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = Table(PREFIX)
+
+
+@OPERATORS.add("RESHAPE")
+def reshape(
+    g: Emitter, x: AdapterValue, shape: AdapterValue = None, *, new_shape: Sequence[int] | None = None
+) -> Any:
+    return reshaped(g, x, list(new_shape or []) if shape is None else static_ints(g, shape))
+
+
+@OPERATORS.add("SQUEEZE")
+def squeeze(g: Emitter, x: AdapterValue, *, squeeze_dims: Sequence[int] | None = None) -> Any:
+    shape = g.type(x).shape
+    axes = [axis_of(g, x, axis) for axis in squeeze_dims or []]
+    if not squeeze_dims:
+        axes = [axis for axis, extent in enumerate(shape) if isinstance(extent, int) and extent == 1]
+    return without_axes(g, x, axes)
+
+
+@OPERATORS.add("EXPAND_DIMS")
+def expand_dims(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
+    place, count = static_int(g, axis, "an axis"), rank(g, x) + 1
+    if not -count <= place < count:
+        raise Refusal(f"axis {place} is out of range for a tensor of rank {count - 1}")
+    shape = list(g.type(x).shape)
+    shape.insert(place % count, 1)
+    return g.call("aten::reshape", x, shape)
+
+
+@OPERATORS.add("TRANSPOSE")
+def transpose(g: Emitter, x: AdapterValue, order: AdapterValue) -> Any:
+    axes = [axis_of(g, x, each) for each in static_ints(g, order, "the order of axes")]
+    known = known_planes(g, x)
+    source = x if known is None else known
+    if known is not None:
+        axes = [plane_axis(axis, rank(g, x)) for axis in axes]
+    return source if axes == list(range(rank(g, x))) else g.call("aten::permute", source, axes)
+
+
+@OPERATORS.add("SHAPE")
+def shape_of(g: Emitter, x: AdapterValue) -> Any:
+    return g.constant(np.array(list(g.type(x).shape), object if _is_open(g, x) else np.int64))
+
+
+def _is_open(g: Emitter, x: AdapterValue) -> bool:
+    return not all(isinstance(extent, int) for extent in g.type(x).shape)
+
+
+@OPERATORS.add("RANK")
+def rank_of(g: Emitter, x: AdapterValue) -> Any:
+    return g.constant(rank(g, x), np.int64)
+
+
+# ---- joining
+
+
+@OPERATORS.add("CONCATENATION")
+def concatenation(
+    g: Emitter, *xs: AdapterValue, axis: int = 0, fused_activation_function: str = "NONE"
+) -> Any:
+    place = axis_of(g, xs[0], axis)
+    if any(known_planes(g, x) is not None for x in xs):
+        parts = [planes(g, x) for x in xs]
+        made: Any = Planes(g.call("aten::cat", parts, plane_axis(place, rank(g, xs[0]))))
+    else:
+        made = xs[0] if len(xs) == 1 else g.call("aten::cat", list(xs), place)
+    return activated(g, made, fused_activation_function)
+
+
+@OPERATORS.add("PACK")
+def pack(g: Emitter, *xs: AdapterValue, values_count: int, axis: int = 0) -> Any:
+    count = rank(g, xs[0]) + 1
+    if not -count <= axis < count or values_count != len(xs):
+        raise Refusal(f"{values_count} values are packed along axis {axis}, of {len(xs)}")
+    return stacked(g, xs, axis % count)
+
+
+@OPERATORS.add("UNPACK")
+def unpack(g: Emitter, x: AdapterValue, *, num: int, axis: int = 0) -> Any:
+    place = axis_of(g, x, axis)
+    if g.type(x).shape[place] != num:
+        raise Refusal(f"{num} parts of an axis of {g.type(x).shape[place]} elements")
+    return [g.call("aten::select", x, place, number) for number in range(num)]
+
+
+@OPERATORS.add("TILE")
+def tile(g: Emitter, x: AdapterValue, repeats: AdapterValue) -> Any:
+    counts = static_ints(g, repeats, "numbers of repeats")
+    return x if set(counts) == {1} else g.call("aten::repeat", x, counts)
+
+
+@OPERATORS.add("BROADCAST_TO")
+def broadcast_to(g: Emitter, x: AdapterValue, shape: AdapterValue) -> Any:
+    return _expanded(g, x, static_ints(g, shape))
+
+
+def _expanded(g: Emitter, x: AdapterValue, shape: list[Any]) -> Any:
+    return x if list(g.type(x).shape) == shape else g.call("aten::expand", x, shape)
+
+
+@OPERATORS.add("BROADCAST_ARGS")
+def broadcast_args(g: Emitter, first: AdapterValue, second: AdapterValue) -> Any:
+    shapes = [static_ints(g, each) for each in (first, second)]
+    count = max(map(len, shapes))
+    rows = [[1] * (count - len(shape)) + shape for shape in shapes]
+    made = [b if isinstance(a, int) and a == 1 else a for a, b in zip(*rows, strict=True)]
+    return g.constant(np.array(made, object if any(not isinstance(n, int) for n in made) else np.int64))
+
+
+@OPERATORS.add("FILL")
+def fill(g: Emitter, shape: AdapterValue, value: AdapterValue) -> Any:
+    return _expanded(g, value, static_ints(g, shape))
+
+
+@OPERATORS.add("RANGE")
+def range_(g: Emitter, start: AdapterValue, limit: AdapterValue, delta: AdapterValue) -> Any:
+    if g.type(start).dtype.kind == "f":
+        bounds = [scalar(g, each, "a bound of RANGE") for each in (start, limit, delta)]
+        return g.constant(np.arange(*bounds, dtype=g.type(start).dtype))
+    first, last, step = (static_int(g, each, "a bound of RANGE") for each in (start, limit, delta))
+    return g.call("aten::arange", first, last, step)

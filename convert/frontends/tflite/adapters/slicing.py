@@ -1,0 +1,174 @@
+"""Slices, splits and padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.arguments import axis_of, rank, static_ints
+from tmconvert.frontends.shared.indexing import getitem
+from tmconvert.frontends.tflite.adapters.values import PREFIX, axes_in, scalar
+from tmconvert.frontends.tflite.channels import Planes, known_planes, ordered, plane_axis
+from tmconvert.ir.emitter import Emitter
+
+OPERATORS = Table(PREFIX)
+
+
+@OPERATORS.add("SLICE")
+def slice_(g: Emitter, x: AdapterValue, begin: AdapterValue, size: AdapterValue) -> Any:
+    """A size of -1 is all that follows."""
+    starts, sizes = (static_ints(g, each, "the bounds of SLICE") for each in (begin, size))
+    index = [
+        slice(start, None if isinstance(count, int) and count == -1 else start + count)
+        for start, count in zip(starts, sizes, strict=True)
+    ]
+    return _indexed(g, x, index)
+
+
+def _indexed(g: Emitter, x: AdapterValue, index: list[slice]) -> Any:
+    """Takes a slice of each axis, of planes where they are known."""
+    known = known_planes(g, x)
+    if known is None or len(index) != rank(g, x):
+        return getitem(g, x, tuple(index))
+    return Planes(getitem(g, known, tuple(ordered(index))))
+
+
+@OPERATORS.add("STRIDED_SLICE")
+def strided_slice(
+    g: Emitter,
+    x: AdapterValue,
+    begin: AdapterValue,
+    end: AdapterValue,
+    strides: AdapterValue,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    offset: bool = False,
+) -> Any:
+    starts, ends, steps = (static_ints(g, each, "the bounds of STRIDED_SLICE") for each in (begin, end, strides))
+    index: list[Any] = []
+    for place, (start, stop, step) in enumerate(zip(starts, ends, steps, strict=True)):
+        bit = 1 << place
+        if ellipsis_mask & bit:
+            index.append(Ellipsis)
+        elif new_axis_mask & bit:
+            index.append(None)
+        elif shrink_axis_mask & bit:
+            index.append(start)
+        else:
+            stop = start + stop if offset else stop
+            first, last = None if begin_mask & bit else start, None if end_mask & bit else stop
+            index.append(slice(first, last, step))
+    if all(isinstance(each, slice) for each in index):
+        return _indexed(g, x, index)
+    return getitem(g, x, tuple(index))
+
+
+# ---- splits
+
+
+@OPERATORS.add("SPLIT")
+def split(g: Emitter, axis: AdapterValue, x: AdapterValue, *, num_splits: int) -> Any:
+    place = axis_of(g, x, axis)
+    extent = g.type(x).shape[place]
+    if num_splits < 1 or extent % num_splits:
+        raise Refusal(f"an axis of {extent} elements is split into {num_splits} parts")
+    return _parts(g, x, [extent // num_splits] * num_splits, place)
+
+
+@OPERATORS.add("SPLIT_V")
+def split_v(g: Emitter, x: AdapterValue, sizes: AdapterValue, axis: AdapterValue, *, num_splits: int) -> Any:
+    place = axis_of(g, x, axis)
+    parts = static_ints(g, sizes, "the sizes of SPLIT_V")
+    if parts.count(-1) == 1:
+        rest = sum(size for size in parts if size != -1)
+        parts[parts.index(-1)] = g.type(x).shape[place] - rest
+    return _parts(g, x, parts, place)
+
+
+def _parts(g: Emitter, x: AdapterValue, sizes: list[Any], axis: int) -> list[Any]:
+    if len(sizes) == 1:
+        return [x]
+    known = known_planes(g, x)
+    if known is None:
+        return list(g.call("aten::split_with_sizes", x, sizes, axis))
+    made = g.call("aten::split_with_sizes", known, sizes, plane_axis(axis, rank(g, x)))
+    return [Planes(each) for each in made]
+
+
+# ---- padding
+
+
+@OPERATORS.add("PAD")
+def pad(g: Emitter, x: AdapterValue, paddings: AdapterValue) -> Any:
+    return _padded(g, x, paddings, "constant", 0)
+
+
+@OPERATORS.add("PADV2")
+def padv2(g: Emitter, x: AdapterValue, paddings: AdapterValue, value: AdapterValue) -> Any:
+    return _padded(g, x, paddings, "constant", scalar(g, value, "the value of PADV2"))
+
+
+@OPERATORS.add("MIRROR_PAD")
+def mirror_pad(g: Emitter, x: AdapterValue, paddings: AdapterValue, *, mode: str) -> Any:
+    """SYMMETRIC repeats the last element, which is what "replicate" does with one."""
+    if mode == "REFLECT":
+        return _padded(g, x, paddings, "reflect", 0)
+    amounts = static_ints(g, paddings, "the padding")
+    if all(isinstance(each, int) and 0 <= each <= 1 for each in amounts):
+        return _padded(g, x, paddings, "replicate", 0)
+    made: Any = x
+    for axis in range(rank(g, x)):
+        before, after = amounts[2 * axis], amounts[2 * axis + 1]
+        extent = g.type(made).shape[axis]
+        parts = [made]
+        if before:
+            parts.insert(0, g.call("aten::flip", g.call("aten::slice", made, axis, 0, before, 1), [axis]))
+        if after:
+            last = g.call("aten::slice", made, axis, extent - after, extent, 1)
+            parts.append(g.call("aten::flip", last, [axis]))
+        made = parts[0] if len(parts) == 1 else g.call("aten::cat", parts, axis)
+    return made
+
+
+def _padded(g: Emitter, x: AdapterValue, paddings: AdapterValue, mode: str, value: Any) -> Any:
+    amounts = static_ints(g, paddings, "the padding")
+    if len(amounts) != 2 * rank(g, x):
+        raise Refusal(f"a tensor of {rank(g, x)} axes has {len(amounts)} amounts of padding")
+    number = value if g.type(x).dtype.kind == "f" else int(value)
+    known = known_planes(g, x)
+    if known is None:
+        return g.call("aten::pad", x, amounts, mode, number)
+    pairs = ordered([amounts[2 * axis : 2 * axis + 2] for axis in range(rank(g, x))])
+    return Planes(g.call("aten::pad", known, [each for pair in pairs for each in pair], mode, number))
+
+
+@OPERATORS.add("REVERSE_V2")
+def reverse(g: Emitter, x: AdapterValue, axes: AdapterValue) -> Any:
+    return g.call("aten::flip", x, axes_in(g, x, axes))
+
+
+@OPERATORS.add("DYNAMIC_UPDATE_SLICE")
+def dynamic_update_slice(g: Emitter, x: AdapterValue, update: AdapterValue, start: AdapterValue) -> Any:
+    """The start is moved so that the update lies within ``x``."""
+    starts = static_ints(g, start, "the start of an update")
+    sizes, extents = g.type(update).shape, g.type(x).shape
+    places = [
+        int(np.clip(first, 0, extent - size)) for first, size, extent in zip(starts, sizes, extents, strict=True)
+    ]
+    made: Any = update
+    for axis in reversed(range(rank(g, x))):
+        # the part of x that the update has along this axis, at the places of the axes before
+        outer: Any = x
+        for before in range(axis):
+            outer = g.call(
+                "aten::slice", outer, before, places[before], places[before] + sizes[before], 1
+            )
+        made = g.call("aten::slice_scatter", outer, made, axis, places[axis], places[axis] + sizes[axis], 1)
+    return made

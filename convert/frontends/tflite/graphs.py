@@ -1,0 +1,193 @@
+"""Builds TracedModules from the subgraphs of a TFLite model.
+
+The main subgraph becomes the model; those that IF, WHILE and CALL name become its children.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors.source import Source
+from tmconvert.frontends.tflite.faults import damaged
+from tmconvert.frontends.tflite.records import ModelRecord, OperatorRecord, SubgraphRecord, TensorRecord
+from tmconvert.frontends.tflite.tensors import TensorReader
+from tmconvert.frontends.tflite.vocabulary import VOCABULARY
+from tmconvert.ir import CallFunction, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
+from tmconvert.ir.expr import short_label
+from tmconvert.ir.symbolic.text import is_size_name
+
+MAX_DEPTH = 50
+MAX_CALLS = 200_000  # of operators, with those of subgraphs for each call
+MAX_NAME = 200
+# An open size has these in the example that the graph is first run with: the batch; sizes of images; others.
+BATCH, IMAGE, OTHER = 2, 64, 8
+# The options that name subgraphs
+SUBGRAPHS = (
+    "then_subgraph_index",
+    "else_subgraph_index",
+    "cond_subgraph_index",
+    "body_subgraph_index",
+    "subgraph",
+    "init_subgraph_index",
+)
+
+
+class GraphReader:
+    """Reads the subgraphs of a model."""
+
+    def __init__(self, path: str, model: ModelRecord) -> None:
+        self.path = path
+        self.model = model
+        self.tensors = TensorReader(path)
+        self.calls = 0
+
+    def module(self) -> TracedModule:
+        """Returns the model. Raises LoadError."""
+        module = GraphBuilder(self, self.model.subgraphs[0], "", ()).module
+        assert module.graph is not None
+        module.name = module.graph.name
+        return module
+
+
+class GraphBuilder:
+    """Builds the module of a subgraph; ``around`` are the numbers of the subgraphs that it is called in."""
+
+    def __init__(self, reader: GraphReader, record: SubgraphRecord, name: str, around: tuple[int, ...]) -> None:
+        self.reader, self.record, self.around = reader, record, around
+        self.path = reader.path
+        own = re.sub(r"\W+", "_", record.name, flags=re.ASCII).strip("_")[:60] or "main"
+        self.module = TracedModule(name, f"tflite.{own}", vocabulary=VOCABULARY)
+        self.module.source_file = reader.path
+        self.graph = InternalGraph(own)
+        self.values: dict[int, TensorNode] = {}
+        self.top = ModuleNode(self.graph.free_name("self"), self.module.class_name, owner=self.module)
+        self.graph.add_input(self.top, "self")
+        self._build()
+
+    @property
+    def is_main(self) -> bool:
+        return not self.around
+
+    def _build(self) -> None:
+        sizes: dict[str, dict[int, str]] = {}
+        for index in self.record.inputs:
+            self._input(index, sizes)
+        if self.is_main:
+            self.module.dynamic_shapes = sizes
+        for number, operator in enumerate(self.record.operators):
+            self.reader.calls += 1
+            if self.reader.calls > MAX_CALLS:
+                raise damaged(self.path, f"its subgraphs call more than {MAX_CALLS} operators")
+            self._operator(operator, f"{operator.name} {number}")
+        results = [self._value(index, "an output") for index in self.record.outputs]
+        self.graph.set_result(results[0] if len(results) == 1 else tuple(results))
+        self.module.graphs[""] = self.graph
+
+    # ---- tensors
+
+    def _name(self, index: int) -> str:
+        name = self.record.names.get(index) or self.record.tensors[index].name
+        return name[:MAX_NAME] or f"tensor_{index}"
+
+    def _input(self, index: int, sizes: dict[str, dict[int, str]]) -> None:
+        record = self.record.tensors[index]
+        dtype = self.reader.tensors.type(record).dtype
+        qparams = self.reader.tensors.qparams(record)
+        name = self._name(index)
+        shape = None
+        if self.is_main:
+            name = self.graph.free_name(name)
+            shape = self._open_shape(record, name, sizes)
+        node = TensorNode(self.graph.free_name(name), shape, dtype, qparams=qparams)
+        self.values[index] = node
+        self.graph.add_input(node, name)
+
+    def _open_shape(
+        self, record: TensorRecord, name: str, sizes: dict[str, dict[int, str]]
+    ) -> tuple[int, ...]:
+        """Returns a shape with examples for open sizes, which it names."""
+        shape = list(record.example)
+        for axis, extent in enumerate(record.shape):
+            if extent >= 0:
+                continue
+            own = re.sub(r"\W", "_", f"{name}_{axis}", flags=re.ASCII)
+            size = "batch" if not axis else own if is_size_name(own) else f"size_{own}"
+            sizes.setdefault(name, {})[axis] = size
+            is_image = len(shape) == 4 and axis in (1, 2)
+            shape[axis] = BATCH if not axis else IMAGE if is_image else OTHER
+        return tuple(shape)
+
+    def _value(self, index: int, place: str) -> TensorNode:
+        """Returns the node of a tensor. Raises LoadError for one that nothing computes before."""
+        if index in self.values:
+            return self.values[index]
+        record = self.record.tensors[index]
+        if record.content is None and 0 not in record.example and not record.is_variable:
+            raise damaged(self.path, f"nothing computes the tensor {index} ({record.name!r:.100})", place)
+        if record.content is None:
+            type_ = self.reader.tensors.type(record)
+            array = np.broadcast_to(np.zeros((), type_.dtype), record.example)
+        else:
+            array = self.reader.tensors.array(record)
+        key = self._stored(self._name(index).replace(".", "_"), array)
+        node = TensorNode(self.graph.free_name(key), array.shape, array.dtype)
+        self.graph.insert(GetAttr(self.top, key, result=node))
+        self.values[index] = node
+        return node
+
+    def _stored(self, key: str, array: np.ndarray) -> str:
+        """Stores a tensor of the module, and returns its name."""
+        while key in self.module.tensors or key in self.module.children:
+            key += "_"
+        self.module.tensors[key] = array
+        return key
+
+    # ---- operators
+
+    def _operator(self, record: OperatorRecord, place: str) -> None:
+        args = [self._value(index, place) if index >= 0 else None for index in record.inputs]
+        while args and args[-1] is None:
+            args.pop()
+        options = {
+            name: self._child(value) if name in SUBGRAPHS else value for name, value in record.options.items()
+        }
+        results = tuple(self._result(index, place) for index in record.outputs)
+        name = f"tflite.{record.name}"
+        self.graph.insert(
+            CallFunction(
+                name,
+                tuple(args),
+                options,
+                result=results[0] if len(results) == 1 else results,
+                source=Source(self.path, scope=place),
+                label=short_label(name),
+            )
+        )
+
+    def _result(self, index: int, place: str) -> TensorNode:
+        record = self.record.tensors[index]
+        if index in self.values:
+            raise damaged(self.path, f"the tensor {index} is computed twice, or after it is used", place)
+        dtype = self.reader.tensors.type(record).dtype
+        qparams = self.reader.tensors.qparams(record)
+        node = TensorNode(self.graph.free_name(self._name(index)), None, dtype, qparams=qparams)
+        self.values[index] = node
+        return node
+
+    def _child(self, number: Any) -> ModuleNode:
+        """Returns the node of the module of a subgraph, which is read once for each caller."""
+        if number in (0, *self.around) or len(self.around) >= MAX_DEPTH:
+            raise damaged(self.path, f"the subgraph {number} calls itself")
+        key = f"subgraph_{number}"
+        if key not in self.module.children:
+            full = key if self.is_main else f"{self.module.name}.{key}"
+            around = (*(self.around or (0,)), number)
+            record = self.reader.model.subgraphs[number]
+            self.module.children[key] = GraphBuilder(self.reader, record, full, around).module
+        owner = self.module.children[key]
+        node = ModuleNode(self.graph.free_name(key), owner.class_name, owner=owner)
+        self.graph.insert(GetAttr(self.top, key, result=node))
+        return node

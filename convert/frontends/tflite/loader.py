@@ -1,0 +1,55 @@
+"""Builds a TracedModule from a TFLite file. Nothing in the file is ever executed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tmconvert.errors import GraphError, LoadError
+from tmconvert.errors.source import printable
+from tmconvert.frontends.shared.mapped_file import map_file
+from tmconvert.frontends.tflite.faults import damaged
+from tmconvert.frontends.tflite.graphs import GraphReader
+from tmconvert.frontends.tflite.records import read_model
+from tmconvert.ir import TensorNode, TracedModule
+from tmconvert.ir.editing.ids import share_ids
+
+
+class LoadedModel(NamedTuple):
+    """A model; of its inputs and outputs in the file the numbers of the tensors."""
+
+    module: TracedModule
+    inputs: list[int]
+    outputs: list[int]
+
+
+def load_tflite(path: str) -> LoadedModel:
+    """Loads a TFLite model.
+
+    Raises LoadError: TM1001 where the file cannot be read, TM1041 for a file that is no valid model, TM1042
+    for parts that are not read.
+
+    >>> load_tflite("model.tflite").module.graph  # doctest: +SKIP
+    """
+    data = map_file(path)
+    try:
+        model = read_model(path, data)
+        module = GraphReader(path, model).module()
+    except LoadError:
+        raise
+    except GraphError as error:
+        raise damaged(path, error.message) from error
+    # The content is untrusted: whatever it breaks is its fault.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
+    module.source_file = path
+    module.producer = printable(model.description[:200]) or "TFLite"
+    share_ids(module)
+    main = model.subgraphs[0]
+    return LoadedModel(module, list(main.inputs), list(main.outputs))
+
+
+def is_quantized(module: TracedModule) -> bool:
+    """Whether a tensor of the model is quantized."""
+    assert module.graph is not None
+    nodes = [*module.graph.inputs, *(node for expr in module.graph for node in expr.outputs)]
+    return any(isinstance(node, TensorNode) and node.holds_integers for node in nodes)

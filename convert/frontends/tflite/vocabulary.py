@@ -1,0 +1,72 @@
+"""The vocabulary of TFLite: maps calls of operators to adapters."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.arguments import cast
+from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
+from tmconvert.frontends.tflite.channels import Planes, put_back
+from tmconvert.frontends.tflite.refused import reason_of
+from tmconvert.ir import CallFunction, Expr, TensorNode
+from tmconvert.ir.emitter import Emitter
+
+IDENTIFIER = "tflite"
+
+
+class TfliteVocabulary(AdapterVocabulary):
+    """Converts operators such as ``tflite.CONV_2D``."""
+
+    identifier = IDENTIFIER
+    framework = "LiteRT"
+    has_all_qparams = True
+
+    def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
+        name = self.name(expr)
+        return name, _table().get(name) if isinstance(expr, CallFunction) else None
+
+    def knows(self, name: str, is_method: bool) -> bool:
+        return not is_method and name in _table()
+
+    def help(self, name: str) -> str:
+        return "register a conversion with register_symbolic, or convert the model without this operator"
+
+    def refusal(self, name: str) -> Refusal:
+        reason = reason_of(name)
+        return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
+
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: Any) -> Any:
+        """Returns as many results as the operator has, of the types and with the QParams of its tensors."""
+        nodes = expr.result if isinstance(expr.result, tuple) else (expr.result,)
+        values = list(result) if type(result) in (list, tuple) else [result]
+        if len(values) < len(nodes):
+            raise Refusal(f"{self.name(expr)} has {len(nodes)} results, not {len(values)}")
+        made = [_typed(g, node, value) for node, value in zip(nodes, values, strict=False)]
+        return tuple(made) if isinstance(expr.result, tuple) else made[0]
+
+
+def _typed(g: Emitter, node: Any, value: Any) -> Any:
+    """Returns a result in the layout of the file, with the type and the QParams of its tensor."""
+    assert isinstance(node, TensorNode)
+    inner = value.value if isinstance(value, Planes) else value
+    if node.holds_integers and node.qparams is not None:
+        inner = g.quantized(inner, node.qparams)
+    elif node.dtype is not None:
+        inner = cast(g, inner, node.dtype)
+    if not isinstance(value, Planes):
+        return inner
+    made = put_back(g, inner)
+    return g.quantized(made, node.qparams) if node.holds_integers and node.qparams is not None else made
+
+
+VOCABULARY = TfliteVocabulary()
+
+
+@cache
+def _table() -> Table:
+    from tmconvert.frontends.tflite.adapters import OPERATORS
+
+    return OPERATORS
