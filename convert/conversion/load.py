@@ -82,11 +82,10 @@ def _onnx_model(name: str) -> TracedModule:
 
 def _tflite_model(name: str) -> TracedModule:
     from tmconvert.conversion.original import TfliteOriginal
-    from tmconvert.frontends.tflite.loader import is_quantized, load_tflite
+    from tmconvert.frontends.tflite.loader import load_tflite
 
     module, inputs, outputs = load_tflite(name)
-    if not is_quantized(module):
-        module.original = TfliteOriginal(name, inputs, outputs)
+    module.original = TfliteOriginal(name, inputs, outputs)
     return module
 
 

@@ -97,6 +97,13 @@ def with_version(
     return options if version is None else options._replace(version=version)
 
 
+def with_layout(module: TracedModule, options: TargetOptions) -> TargetOptions:
+    """Returns options with which images keep their layout where the source has channels last."""
+    if module.vocabulary is None or not module.vocabulary.is_channels_last:
+        return options
+    return options._replace(io_layout="source", io_layouts=())
+
+
 def _sufficient(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[str, Op]) -> int | None:
     found = None
     for version in reversed(target_named(options.target).newer_versions(options.version)):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from tmconvert.conversion.lowering import LoweredModel, lowered, with_version
+from tmconvert.conversion.lowering import LoweredModel, lowered, with_layout, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
 from tmconvert.conversion.request import ConversionRequest
@@ -37,7 +37,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         target.start_runtime()
     source = PreparedModel.of(request, catalogue)
     module, overrides = source.module, source.overrides
-    options = with_version(module, request.options, catalogue, overrides)
+    options = with_layout(module, with_version(module, request.options, catalogue, overrides))
     version = target.version_name(options.version)
     model = lowered(module, options, catalogue, request.pass_options.next_to(paths[0]), overrides)
     report = Report(target.name, version, paths, notes=[*module.notes, *model.notes])

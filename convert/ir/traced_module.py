@@ -32,11 +32,13 @@ class Vocabulary(Protocol):
     """Converts the calls of a source graph; each frontend has a vocabulary.
 
     ``identifier`` is its name in files, such as "megengine". ``has_all_qparams`` states that tensors without
-    quantization parameters in a model are meant to be float, not only unspecified.
+    quantization parameters in a model are meant to be float, not only unspecified; ``is_channels_last`` that
+    images have their channels last, also those that the model takes and returns.
     """
 
     identifier: str
     has_all_qparams: bool
+    is_channels_last: bool
 
     def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Converts one call to ATen-style ops on ``g``. Raises Refusal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tmconvert.errors.explanation import Explanation
 from tmconvert.errors.explanations.onnx import ONNX
 from tmconvert.errors.explanations.quantization import QUANTIZATION
+from tmconvert.errors.explanations.tflite import TFLITE
 from tmconvert.errors.explanations.tracing import TORCH
 from tmconvert.errors.explanations.transform import TRANSFORM
 from tmconvert.errors.explanations.usage import USAGE
@@ -461,6 +462,7 @@ _ALL = {
     **USAGE,
     **TRANSFORM,
     **ONNX,
+    **TFLITE,
     **TORCH,
     **QUANTIZATION,
 }

@@ -48,6 +48,7 @@ class AdapterVocabulary:
     identifier = ""
     framework = ""
     has_all_qparams = False
+    is_channels_last = False
 
     def find(self, expr: Expr, args: tuple[AdapterValue, ...]) -> tuple[str, Adapter | None]:
         """Returns the source's name of a call with these arguments, and its adapter, if any."""

@@ -1,7 +1,7 @@
 """Images: TFLite has the channels last, aten ops have them first.
 
-An adapter that computes in planes, channels first, returns ``Planes``. The vocabulary permutes the result back
-for its users, and an adapter that needs planes takes them from before that permutation, so that none is
+An adapter that computes in planes, channels first, returns ``Planes``. The vocabulary permutes the result
+back for its users, and an adapter that needs planes takes them from before that permutation, so that none is
 computed between two layers.
 """
 

@@ -55,7 +55,9 @@ class GraphReader:
 class GraphBuilder:
     """Builds the module of a subgraph; ``around`` are the numbers of the subgraphs that it is called in."""
 
-    def __init__(self, reader: GraphReader, record: SubgraphRecord, name: str, around: tuple[int, ...]) -> None:
+    def __init__(
+        self, reader: GraphReader, record: SubgraphRecord, name: str, around: tuple[int, ...]
+    ) -> None:
         self.reader, self.record, self.around = reader, record, around
         self.path = reader.path
         own = re.sub(r"\W+", "_", record.name, flags=re.ASCII).strip("_")[:60] or "main"
@@ -89,8 +91,7 @@ class GraphBuilder:
     # ---- tensors
 
     def _name(self, index: int) -> str:
-        name = self.record.names.get(index) or self.record.tensors[index].name
-        return name[:MAX_NAME] or f"tensor_{index}"
+        return self.record.label(index)[:MAX_NAME]
 
     def _input(self, index: int, sizes: dict[str, dict[int, str]]) -> None:
         record = self.record.tensors[index]

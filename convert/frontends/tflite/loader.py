@@ -10,16 +10,16 @@ from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.frontends.tflite.faults import damaged
 from tmconvert.frontends.tflite.graphs import GraphReader
 from tmconvert.frontends.tflite.records import read_model
-from tmconvert.ir import TensorNode, TracedModule
+from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import share_ids
 
 
 class LoadedModel(NamedTuple):
-    """A model; of its inputs and outputs in the file the numbers of the tensors."""
+    """A model, and the names of its inputs and outputs in the file."""
 
     module: TracedModule
-    inputs: list[int]
-    outputs: list[int]
+    inputs: list[str]
+    outputs: list[str]
 
 
 def load_tflite(path: str) -> LoadedModel:
@@ -45,11 +45,6 @@ def load_tflite(path: str) -> LoadedModel:
     module.producer = printable(model.description[:200]) or "TFLite"
     share_ids(module)
     main = model.subgraphs[0]
-    return LoadedModel(module, list(main.inputs), list(main.outputs))
-
-
-def is_quantized(module: TracedModule) -> bool:
-    """Whether a tensor of the model is quantized."""
-    assert module.graph is not None
-    nodes = [*module.graph.inputs, *(node for expr in module.graph for node in expr.outputs)]
-    return any(isinstance(node, TensorNode) and node.holds_integers for node in nodes)
+    return LoadedModel(
+        module, [main.label(each) for each in main.inputs], [main.label(each) for each in main.outputs]
+    )

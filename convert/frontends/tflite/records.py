@@ -66,6 +66,10 @@ class SubgraphRecord:
     operators: list[OperatorRecord]
     names: dict[int, str] = field(default_factory=dict)
 
+    def label(self, index: int) -> str:
+        """Returns the name of a tensor: that of the signature, else its own."""
+        return self.names.get(index) or self.tensors[index].name or f"tensor_{index}"
+
 
 @dataclass(frozen=True)
 class ModelRecord:
@@ -94,7 +98,9 @@ class _ModelReader:
         version = self.root.integer(0, "uint32")
         if version != VERSION:
             raise unknown_part(
-                path, f"the file has version {version} of the schema, not {VERSION}", "convert the model again"
+                path,
+                f"the file has version {version} of the schema, not {VERSION}",
+                "convert the model again",
             )
         self.buffers = self.root.tables(4)
         self.codes = [self._operator_name(each) for each in self.root.tables(1)]
@@ -163,7 +169,9 @@ class _ModelReader:
             table.text(3),
             table.integer(1, "int8"),
             tuple(opened),
-            tuple(max(extent, 1) if known < 0 else extent for extent, known in zip(shape, opened, strict=True)),
+            tuple(
+                max(extent, 1) if known < 0 else extent for extent, known in zip(shape, opened, strict=True)
+            ),
             self._content(self.buffers[buffer]) if buffer else None,
             self._quantization(table.table(4), place),
             bool(table.integer(5, "bool")),

@@ -22,7 +22,7 @@ UNKNOWN = "the installed package tflite does not know the operator"
 
 
 def reason_of(name: str) -> str | None:
-    """Returns why the operator ``name``, such as ``tflite.VAR_HANDLE``, is not converted, if that is known."""
+    """Returns why the operator ``name``, such as ``tflite.WHERE``, is not converted, if that is known."""
     operator = name.removeprefix("tflite.")
     if operator.startswith("custom."):
         return CUSTOM

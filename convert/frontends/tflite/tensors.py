@@ -78,9 +78,7 @@ class TensorReader:
         axis = said.axis if len(said.scale) > 1 else None
         is_symmetric = not any(said.zero_point) and name != "uint8"
         type_ = integers_of_range(low, high)
-        qparams = QParams(
-            type_, said.scale, said.zero_point, low, high, axis, is_symmetric, source=SOURCE
-        )
+        qparams = QParams(type_, said.scale, said.zero_point, low, high, axis, is_symmetric, source=SOURCE)
         problem = qparams.problem(record.example, record.name or "a tensor")
         if problem and not is_constant:
             raise damaged(self.path, problem, record.name)
@@ -98,7 +96,9 @@ class TensorReader:
             raise damaged(self.path, f"a tensor of {size} bytes has {len(content)}", record.name)
         if type_.bits == 4:
             packed = np.frombuffer(content, np.uint8)
-            array = (np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count] ^ 8).astype(np.int8) - 8
+            array = (np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count] ^ 8).astype(
+                np.int8
+            ) - 8
             array = array.astype(np.int8).reshape(record.example)
         else:
             array = np.frombuffer(content, type_.stored.newbyteorder("<"), count)

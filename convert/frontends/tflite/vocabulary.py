@@ -23,6 +23,7 @@ class TfliteVocabulary(AdapterVocabulary):
     identifier = IDENTIFIER
     framework = "LiteRT"
     has_all_qparams = True
+    is_channels_last = True
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         name = self.name(expr)

@@ -10,7 +10,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import cast, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX
-from tmconvert.ir import TracedModule
+from tmconvert.ir import TensorNode, TracedModule
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.subgraphs import empty_body, inlined
 from tmconvert.symbolics.registry import catalogue
@@ -50,7 +50,7 @@ def while_(
 ) -> Any:
     condition, body = (g.body(each, inputs, inputs) for each in (cond_subgraph_index, body_subgraph_index))
     types = [g.type(each) for each in inputs]
-    if [node.type for node in body.outputs] != types:  # type: ignore[union-attr]
+    if [node.type for node in body.outputs if isinstance(node, TensorNode)] != types:
         raise Refusal(
             "the types of the values of a loop change from step to step", "convert a model with static sizes"
         )

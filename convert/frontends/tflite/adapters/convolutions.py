@@ -148,9 +148,7 @@ def transpose_conv(
         )
     ]
     more = [max(each, 0) if isinstance(each, int) else 0 for each in extra]
-    made = g.call(
-        "aten::conv_transpose2d", source, weight, bias, strides, given.begin, more, 1, [1, 1]
-    )
+    made = g.call("aten::conv_transpose2d", source, weight, bias, strides, given.begin, more, 1, [1, 1])
     for axis, size in enumerate(sizes[1:3]):
         if g.type(made).shape[2 + axis] != size:
             made = g.call("aten::slice", made, 2 + axis, 0, size, 1)

@@ -95,7 +95,13 @@ def embedding_lookup(g: Emitter, indices: AdapterValue, table: AdapterValue) -> 
 
 @OPERATORS.add("ONE_HOT")
 def one_hot(
-    g: Emitter, indices: AdapterValue, depth: AdapterValue, on: AdapterValue, off: AdapterValue, *, axis: int = 0
+    g: Emitter,
+    indices: AdapterValue,
+    depth: AdapterValue,
+    on: AdapterValue,
+    off: AdapterValue,
+    *,
+    axis: int = 0,
 ) -> Any:
     count = rank(g, indices) + 1
     place = axis % count

@@ -41,7 +41,8 @@ def _interpolated(g: Emitter, x: Any, axis: int, wanted: int) -> Any:
     extent = g.type(x).shape[axis]
     if not isinstance(extent, int) or not isinstance(wanted, int):
         raise Refusal(
-            "resizing without half_pixel_centers and align_corners needs static sizes", "give the input a size"
+            "resizing without half_pixel_centers and align_corners needs static sizes",
+            "give the input a size",
         )
     if extent == wanted:
         return x
@@ -119,7 +120,9 @@ def space_to_batch(g: Emitter, x: AdapterValue, blocks: AdapterValue, paddings: 
     if any(amounts):
         x = g.call("aten::pad", x, [0, 0, *amounts, *[0, 0] * len(rest)], "constant", 0)
         shape = list(g.type(x).shape)
-    cut = [n for extent, size in zip(shape[1 : 1 + count], sizes, strict=True) for n in (extent // size, size)]
+    cut = [
+        n for extent, size in zip(shape[1 : 1 + count], sizes, strict=True) for n in (extent // size, size)
+    ]
     split = reshaped(g, x, [shape[0], *cut, *rest])
     inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
     order = [*inner, 0, *outer, *range(2 * count + 1, 2 * count + 1 + len(rest))]

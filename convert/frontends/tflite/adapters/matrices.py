@@ -46,4 +46,6 @@ def _transposed(g: Emitter, x: AdapterValue) -> Any:
     last = rank(g, x) - 1
     made = g.call("aten::permute", x, [*range(last - 1), last, last - 1])
     qparams = getattr(x, "qparams", None)
-    return made if qparams is None else g.quantized(made, qparams.permuted([*range(last - 1), last, last - 1]))
+    return (
+        made if qparams is None else g.quantized(made, qparams.permuted([*range(last - 1), last, last - 1]))
+    )

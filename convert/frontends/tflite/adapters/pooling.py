@@ -23,7 +23,9 @@ class _Window:
     where windows are further apart than one element.
     """
 
-    def __init__(self, g: Emitter, x: AdapterValue, scheme: str, kernel: list[int], strides: list[int]) -> None:
+    def __init__(
+        self, g: Emitter, x: AdapterValue, scheme: str, kernel: list[int], strides: list[int]
+    ) -> None:
         check_rank(g, x, 4)
         self.kernel, self.strides = kernel, strides
         self.x = planes(g, x)
@@ -86,7 +88,13 @@ def _mean(g: Emitter, window: _Window) -> Any:
 def _whole(g: Emitter, x: Any, window: _Window) -> Any:
     """Means of the elements in each window, in which padding counts as zeros."""
     return g.call(
-        "aten::avg_pool2d", padded(g, x, window.padding, 0.0), window.kernel, window.strides, [0, 0], False, False
+        "aten::avg_pool2d",
+        padded(g, x, window.padding, 0.0),
+        window.kernel,
+        window.strides,
+        [0, 0],
+        False,
+        False,
     )
 
 
@@ -107,5 +115,3 @@ def l2_pool_2d(
     window.x = g.call("aten::square", window.x)
     made = g.call("aten::sqrt", _mean(g, window))
     return activated(g, Planes(made), fused_activation_function)
-
-

@@ -51,7 +51,9 @@ def strided_slice(
     shrink_axis_mask: int = 0,
     offset: bool = False,
 ) -> Any:
-    starts, ends, steps = (static_ints(g, each, "the bounds of STRIDED_SLICE") for each in (begin, end, strides))
+    starts, ends, steps = (
+        static_ints(g, each, "the bounds of STRIDED_SLICE") for each in (begin, end, strides)
+    )
     index: list[Any] = []
     for place, (start, stop, step) in enumerate(zip(starts, ends, steps, strict=True)):
         bit = 1 << place
@@ -160,15 +162,14 @@ def dynamic_update_slice(g: Emitter, x: AdapterValue, update: AdapterValue, star
     starts = static_ints(g, start, "the start of an update")
     sizes, extents = g.type(update).shape, g.type(x).shape
     places = [
-        int(np.clip(first, 0, extent - size)) for first, size, extent in zip(starts, sizes, extents, strict=True)
+        int(np.clip(first, 0, extent - size))
+        for first, size, extent in zip(starts, sizes, extents, strict=True)
     ]
     made: Any = update
     for axis in reversed(range(rank(g, x))):
         # the part of x that the update has along this axis, at the places of the axes before
         outer: Any = x
         for before in range(axis):
-            outer = g.call(
-                "aten::slice", outer, before, places[before], places[before] + sizes[before], 1
-            )
+            outer = g.call("aten::slice", outer, before, places[before], places[before] + sizes[before], 1)
         made = g.call("aten::slice_scatter", outer, made, axis, places[axis], places[axis] + sizes[axis], 1)
     return made

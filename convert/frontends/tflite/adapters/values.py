@@ -52,8 +52,7 @@ def permuted(g: Emitter, x: Any, order: Sequence[int]) -> Any:
     array = np.transpose(known, order)
     if x.qparams is not None:
         array = with_qparams(array, x.qparams.permuted(order))
-    made = g.parameter(array, f"{x.expr.name or x.name}_{''.join(map(str, order))}")
-    return made
+    return g.parameter(array, f"{x.expr.name or x.name}_{''.join(map(str, order))}")
 
 
 def stacked(g: Emitter, parts: Sequence[Any], axis: int = 0) -> Any:

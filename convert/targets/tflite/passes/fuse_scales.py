@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from tmconvert.ir.lazy_constants import viewed
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.tflite.passes.fuse_activations import use_counts
@@ -67,4 +68,7 @@ def _is_active(operator: Operator) -> bool:
 
 
 def _reshaped(value: Value, shape: tuple[int, ...], name: str) -> Value:
-    return value if value.shape == shape else Value(name, value.dtype, shape, value.stored)
+    if value.shape == shape:
+        return value
+    assert value.stored is not None
+    return Value(name, value.dtype, shape, viewed(value.stored, lambda array: array.reshape(shape)))
