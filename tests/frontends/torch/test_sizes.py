@@ -41,8 +41,11 @@ OPEN = [
     (lambda x: x.reshape(x.shape[0] * x.shape[1], -1) * x.shape[1], (2, 3, 4), {0: "b", 1: "t"}),
     (lambda x: x.view(x.size(0), -1).sum(1, keepdim=True).expand(-1, x.size(1)), (2, 3, 4), {0: "b"}),
     (lambda x: x + torch.arange(x.shape[1])[:, None], (2, 3, 4), {0: "b", 1: "t"}),
+    (lambda x: x + torch.linspace(0.5, x.shape[1] - 0.5, x.shape[1])[:, None], (2, 3, 4), {1: "t"}),
+    (lambda x: x + torch.linspace(x.shape[0] / 3, -x.shape[1], x.shape[1])[:, None], (2, 3, 4), {0: "b"}),
     (lambda x: x[:, : x.shape[1] // 2], (2, 6), {0: "b", 1: "t"}),
     (lambda x: F.pad(x, (0, x.shape[1] - 1)), (2, 6), {1: "t"}),
+    (lambda x: F.pad(x, (1, -(-x.shape[1] // 4) * 4 - x.shape[1]), mode="replicate"), (2, 8), {1: "t"}),
     (lambda x: F.interpolate(x, scale_factor=2), (1, 2, 4, 6), {0: "b", 2: "h", 3: "w"}),
     (
         lambda x: F.interpolate(x, size=(x.shape[2] * 2, math.ceil(x.shape[3] / 2)), mode="bilinear"),

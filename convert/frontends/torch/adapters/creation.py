@@ -269,17 +269,17 @@ def _spaced(
     count, kind = static_int(g, steps), dtype if kind_of(dtype) == 2 else np.dtype(np.float64)
     if isinstance(count, Dim):
         places, rest = Term(g, g.call("aten::arange", 0, count)), Term(g, g.constant(count - 1))
-        first, last = _value(g, start), _value(g, end)
+        first, last = _bounds(g, start, end, kind)
         gaps = Term(g, g.constant(maximum(count - 1, 1)))  # one number has none
-        step = Term(g, g.constant(last - first, kind)) / gaps.to(kind)
+        span = last - first
+        step = (span if isinstance(span, Term) else Term(g, g.constant(span, kind))) / gaps.to(kind)
         early = places.to(kind) * step + first
         if kind is dtype:
             return early
         return (places < maximum(count // 2, 1)).where(early, last - (rest - places).to(kind) * step)
     _check_count(count)
-    bounds = [
-        each if not is_tensor(each) or g.known(each) is None else _value(g, each) for each in (start, end)
-    ]
+    given = [quotient_tensor(g, each) if isinstance(each, Quotient) else each for each in (start, end)]
+    bounds = [each if not is_tensor(each) or g.known(each) is None else _value(g, each) for each in given]
     is_early = np.arange(count) < max(count // 2, count == 1)
     if not any(map(is_tensor, bounds)):
         first, last = (np.asarray(each).astype(dtype).astype(kind) for each in bounds)
@@ -288,6 +288,13 @@ def _spaced(
         Term(g, cast(g, each if is_tensor(each) else g.constant(each), dtype)).to(kind) for each in bounds
     )
     return Term(g, g.constant(is_early)).where(*_from_both_ends(first, last, count, kind))
+
+
+def _bounds(g: Emitter, start: AdapterValue, end: AdapterValue, dtype: np.dtype) -> list[Any]:
+    """Returns both ends of a range as numbers, or as tensors where one is a fraction of a size."""
+    if any(isinstance(each, Quotient) for each in (start, end)):
+        return [Term(g, quotient_tensor(g, as_quotient(each))).to(dtype) for each in (start, end)]
+    return [_value(g, start), _value(g, end)]
 
 
 def _from_both_ends(first: Any, last: Any, count: int, dtype: np.dtype) -> tuple[Any, Any]:

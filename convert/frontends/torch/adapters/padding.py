@@ -39,8 +39,8 @@ def pad(g: Emitter, input: Any, pad: Any, mode: str = "constant", value: Any = N
         elif before < 0 or after < 0:
             input = cut(g, input, axis, -before if before < 0 else 0, extent + after if after < 0 else extent)
     if mode == "circular":
-        return g.call("aten::_pad_circular", input, [n if n > 0 else 0 for n in amounts])
-    return g.call("aten::pad", input, [n if n > 0 else 0 for pair in pairs for n in pair], mode)
+        return g.call("aten::_pad_circular", input, [0 if n < 0 else n for n in amounts])
+    return g.call("aten::pad", input, [0 if n < 0 else n for pair in pairs for n in pair], mode)
 
 
 def _around(extent: int, before: int, after: int, mode: str) -> np.ndarray:
