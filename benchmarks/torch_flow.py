@@ -35,13 +35,15 @@ class Flow:
     ``axes`` names the sizes that PyTorch keeps open, by the path of the input (``past.0.key``) and the
     axis; a size may be a sum (``past+sequence``). ``sizes`` overrides OTHER_SIZES. ``freeze`` traces with
     ``freeze_control_flow``, where exporters do so; other inputs are then made by ``other``, or by
-    shuffling. ``tolerance`` is on max|a-b| / max|b|.
+    shuffling. ``random`` allows operators that draw numbers, for models whose noise is scaled to zero.
+    ``tolerance`` is on max|a-b| / max|b|.
     """
 
     make: Callable[[], Example]
     axes: Axes = field(default_factory=dict)
     sizes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     freeze: bool = False
+    random: bool = False
     other: Callable[[Any], Any] | None = None
     tolerance: float = 1e-3
 

@@ -167,7 +167,8 @@ class FlowRun:
         return self._traces[is_open]
 
     def _convert(self, traced: Any, path: Path, target: str) -> Any:
-        given = {"verify": self.options.verify, "accept_range": True}
+        given: dict[str, Any] = {"verify": self.options.verify, "accept_range": True}
+        given["allow_random"] = self.flow.random
         if target == "tflite":
             return tmconvert.to_tflite(traced, path, io_layout="source", **given)
         return tmconvert.to_onnx(traced, path, opset=self.options.opset, **given)

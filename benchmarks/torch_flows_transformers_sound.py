@@ -215,7 +215,7 @@ MODELS: dict[str, Flow] = {
             (),
             {"input_ids": tokens(1, 9) % 30 + 1},
         ),
-        {},
+        random=True,
     ),
     "speecht5-encoder": Flow(
         lambda: (

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers
 from tmconvert.symbolics.traits import Average, Homogeneous
@@ -54,8 +55,15 @@ def _op(kind: str, axes: int, dtypes: tuple[str, ...], reduce: Callable[..., Arr
 
     @op.decompose
     def adaptive_pool_windows(g: Any, x: Any, output_size: list[int]) -> Any:
-        """Divisible axes become one pooling, the others are pooled window by window."""
+        """Divisible axes become one pooling, the others are pooled window by window.
+
+        Axes of an open size are reduced to one element; only a mean over all axes has operators of its own.
+        """
         extents = g.type(x).shape[2:]
+        whole = [axis for axis, size in enumerate(output_size) if size == 1 and is_symbolic(extents[axis])]
+        if whole and not (kind == "avg" and set(output_size) == {1}):
+            x = g.call(over, x, [axis + 2 for axis in whole], True)
+            extents = g.type(x).shape[2:]
         even = [extent % outputs == 0 for extent, outputs in zip(extents, output_size, strict=True)]
         if any(even):
             steps = [

@@ -47,6 +47,8 @@ OPEN = [
     (lambda x: F.pad(x, (0, x.shape[1] - 1)), (2, 6), {1: "t"}),
     (lambda x: F.pad(x, (1, -(-x.shape[1] // 4) * 4 - x.shape[1]), mode="replicate"), (2, 8), {1: "t"}),
     (lambda x: F.interpolate(x, scale_factor=2), (1, 2, 4, 6), {0: "b", 2: "h", 3: "w"}),
+    (lambda x: x * F.adaptive_max_pool2d(x, 1), (1, 2, 4, 6), {2: "h", 3: "w"}),
+    (lambda x: x * F.adaptive_avg_pool2d(x, (None, 1)), (1, 2, 4, 6), {0: "b", 2: "h", 3: "w"}),
     (
         lambda x: F.interpolate(x, size=(x.shape[2] * 2, math.ceil(x.shape[3] / 2)), mode="bilinear"),
         (1, 2, 4, 6),
