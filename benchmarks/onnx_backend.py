@@ -55,11 +55,14 @@ SETTINGS = {
     (
         1,
     ): "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
-    "ReduceSumSquare Squeeze Unsqueeze CumSum CumProd Trilu OneHot CenterCropPad",
+    "ReduceSumSquare Squeeze Unsqueeze CumSum CumProd Trilu OneHot CenterCropPad Upsample",
     (0,): "BlackmanWindow HammingWindow HannWindow",
     (3, 4): "Slice",
     (3,): "Pad",
-    (2,): "DFT",
+    (1, 2): "DFT",
+    (1, 2, 3): "Resize",
+    (1, 3): "STFT",
+    (0, 1, 2, 3, 4): "MelWeightMatrix",
 }
 
 
