@@ -16,7 +16,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_qparams: bool = False) -> Pass
 
     An activation stays when the value before it has another user, is an output of the model,
     or is made by an operator without a fused activation; with ``keeps_qparams`` also when that value has
-    quantization parameters of its own.
+    other quantization parameters than the result.
     """
     record = PassRecord("fuse_activations")
     producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
@@ -28,7 +28,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_qparams: bool = False) -> Pass
         if value is None or producer is None:
             kept.append(operator)
             continue
-        reason = _refusal(producer, value, uses, keeps_qparams=keeps_qparams)
+        reason = _refusal(producer, operator, uses, keeps_qparams=keeps_qparams)
         if reason is not None:
             record.refuse(operator, reason)
             kept.append(operator)
@@ -41,8 +41,11 @@ def fuse_activations(graph: TargetGraph, *, keeps_qparams: bool = False) -> Pass
     return record
 
 
-def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_qparams: bool) -> str | None:
-    """Returns why an activation of ``value`` cannot be fused into the operator before it."""
+def _refusal(
+    producer: Operator, activation: Operator, uses: dict[int, int], *, keeps_qparams: bool
+) -> str | None:
+    """Returns why an activation cannot be fused into the operator before it."""
+    value = producer.outputs[0]
     if not spec(producer.type).fuses_activation:
         return f"{producer.type} has no fused activation"
     if uses[id(value)] != 1:
@@ -51,7 +54,7 @@ def _refusal(producer: Operator, value: Value, uses: dict[int, int], *, keeps_qp
         return f"the {producer.type} before it has another activation"
     if name_of(value.dtype) not in FLOAT_ONLY:
         return f"kernels of {value.dtype} have no fused activation"
-    if keeps_qparams and producer.outputs[0].qparams is not None:
+    if keeps_qparams and value.qparams not in (None, activation.outputs[0].qparams):
         return f"its input `{value.name}` has quantization parameters of its own"
     return None
 
