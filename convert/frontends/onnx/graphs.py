@@ -15,6 +15,7 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES
 from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.input_sizes import InputSizes
 from tmconvert.frontends.onnx.tensors import TensorReader
@@ -108,6 +109,7 @@ class GraphBuilder:
         self.graph = InternalGraph(_class_name(proto))
         self.captured: dict[str, TensorNode] = {}
         self.stored = {each.name: each for each in proto.initializer}
+        self.element_types = {each.name: each.type.tensor_type.elem_type for each in proto.input}
         depth = 0 if outer is None else outer.depth + 1
         if depth > MAX_DEPTH:
             raise damaged(self.path, f"graphs are nested more than {MAX_DEPTH} deep")
@@ -234,6 +236,7 @@ class GraphBuilder:
             return
         args = tuple(self.value(name, scope, place) if name else None for name in proto.input)
         attributes, captured = self._attributes(proto, scope, place)
+        attributes |= self._narrow_type(proto, attributes)
         results = tuple(self._result(name, scope) for name in proto.output)
         while len(results) > 1 and not proto.output[len(results) - 1]:
             results = results[:-1]
@@ -251,6 +254,16 @@ class GraphBuilder:
         if scope.opset != self.scope.opset:
             call.vocabulary = vocabulary_of(scope.opset)
         self.graph.insert(call)
+
+    def _narrow_type(self, proto: Any, attributes: Mapping[str, Any]) -> dict[str, int]:
+        """Returns the type of the zero point of QuantizeLinear, which a graph may hold in a wider one."""
+        if proto.op_type != "QuantizeLinear" or len(proto.input) < 3 or attributes.get("output_dtype"):
+            return {}
+        name = proto.input[2]
+        found = self.stored[name].data_type if name in self.stored else self.element_types.get(name, 0)
+        known = ELEMENT_TYPES.get(found)
+        is_narrow = known is not None and known.bits < known.dtype.itemsize * 8
+        return {"output_dtype": found} if is_narrow else {}
 
     def _result(self, name: str, scope: Scope) -> TensorNode:
         node = TensorNode(self.graph.free_name(scope.prefix + name if name else "unused"))

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import tmconvert
-from tests.frontends.onnx.one_node import check, floats, integers, value
+from tests.frontends.onnx.one_node import check, computed, floats, integers, model_of, value
 
 UINT8, INT8 = np.uint8, np.int8
 
@@ -86,8 +86,6 @@ def test_operators_of_one_tensor(tmp_path, op, shape, attributes, dtype):
 
 def softmax(tmp_path, inputs, attributes):
     """``opset`` is an attribute of the operator, too."""
-    from tests.frontends.onnx.one_node import computed, model_of
-
     model = model_of("QLinearSoftmax", inputs, domain="com.microsoft", constant=(1, 2, 3, 4), **attributes)
     model.graph.node[0].attribute.append(helper.make_attribute("opset", 13))
     ours, theirs = computed(model, tmp_path / "one.onnx", inputs[:1])
@@ -208,3 +206,13 @@ def test_our_own_pairs_come_back(tmp_path):
     tmconvert.to_onnx(source, between, quantized=True)
     tmconvert.to_tflite(between, after, quantized=True)
     assert operators_of(after) == operators_of(direct)
+
+
+def test_four_bits_saturate(tmp_path):
+    """The type of the zero point says the range, though a graph holds it in eight bits."""
+    import ml_dtypes
+
+    x, path = np.linspace(-3, 3, 13, dtype=np.float32), tmp_path / "one.onnx"
+    zero = np.array(1, ml_dtypes.int4)
+    onnx.save(model_of("QuantizeLinear", [x, value(0.25), zero], constant=(1, 2), opset=21), str(path))
+    np.testing.assert_array_equal(tmconvert.load(path)(x), np.clip(np.rint(x / 0.25) + 1, -8, 7))
