@@ -48,6 +48,8 @@ def test_products_of_integers(tmp_path, dtype):
     x, weight = some(UINT8, 1, 4, 6, 6), some(dtype, 8, 2, 3, 3)
     zeros = [zero, value(3, UINT8)] if dtype == UINT8 else [zero]
     check(tmp_path, "ConvInteger", [x, weight, *zeros], pads=[1] * 4, group=2)
+    x, weight = some(UINT8, 1, 300, 4, 4), integers(0, 60, 2, 300, 3, 3, dtype=dtype)
+    check(tmp_path, "ConvInteger", [x, weight, *zeros])
 
 
 @pytest.mark.parametrize("dtype", [UINT8, INT8])

@@ -23,6 +23,7 @@ OPERATORS = OperatorTable()
 BITS = {21: 4, 22: 4}  # of the types of ONNX that have less than the type of a graph
 UINT8 = np.dtype(np.uint8)
 EXACT = 1 << 24  # up to here float32 holds all integers
+HALF = 16  # in this number and a rest weights of 8 bits are taken apart, whose sums are smaller
 
 
 @OPERATORS.add("QuantizeLinear")
@@ -191,5 +192,10 @@ def conv_integer(
     count = int(np.prod(g.type(w).shape[1:]))
     if is_exact(g, weight, count, axes):
         return cast(g, convolved(g, given, weight, None, settings, group), np.int32)
-    wide, wide_weight = (cast(g, each, np.float64) for each in (given, weight))
-    return cast(g, convolved(g, wide, wide_weight, None, settings, group), np.int32)
+    # in two products: runtimes have no convolution of integers, nor of float64
+    high = Term(g, g.call("aten::round", (Term(g, weight) / HALF).value))
+    low = Term(g, weight) - high * HALF
+    parts = [
+        cast(g, convolved(g, given, each.value, None, settings, group), np.int32) for each in (high, low)
+    ]
+    return (Term(g, parts[0]) * HALF + Term(g, parts[1])).value
