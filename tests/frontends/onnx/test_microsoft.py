@@ -173,7 +173,30 @@ def test_weights_of_few_bits(tmp_path, bits, has_zero_points):
     fused(tmp_path, "MatMulNBits", *inputs, constant=(1, 2, 3), tolerance=1e-3, **sizes)
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("has_zero_points", [False, True])
+def test_rows_of_quantized_tables(tmp_path, bits, has_zero_points):
+    table = integers(0, 256, 10, 64 * bits // 8, dtype=np.uint8)
+    inputs = [table, integers(0, 10, 2, 3), floats(10, 4)]
+    inputs += [integers(0, 256, 10, 4 * bits // 8, dtype=np.uint8)] if has_zero_points else []
+    options = {"bits": bits, "block_size": 16, "gather_axis": 0, "quantize_axis": 1}
+    fused(tmp_path, "GatherBlockQuantized", *inputs, constant=(0, 2, 3), **options)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_quantized_attention(tmp_path, dtype):
+    x, weight = integers(0, 256, 2, 5, 8, dtype=np.uint8), integers(0, 60, 8, 24, dtype=dtype)
+    scales, zeros = [value(0.02), value(0.01)], [value(9, np.uint8), value(3, dtype)]
+    inputs = [x, weight, floats(24), *scales, value([3, 5], np.int32), *zeros]
+    options = {"num_heads": 2, "constant": (1, 2, 3, 4, 6, 7), "tolerance": 1e-3}
+    fused(tmp_path, "QAttention", *inputs, unidirectional=1, **options)
+
+
 def test_others(tmp_path):
+    pool = {"kernel_shape": [3, 3], "pads": [1] * 4, "strides": [2, 2]}
+    fused(tmp_path, "NhwcMaxPool", integers(0, 256, 1, 6, 6, 3, dtype=np.uint8), **pool)
+    fused(tmp_path, "ExpandDims", floats(3, 4), value(1, np.int32), constant=(1,))
+    fused(tmp_path, "GatherND", floats(3, 4), value([[0, 1], [2, 3]], np.int64))
     fused(tmp_path, "Pad", floats(2, 3), value([0, 1, 2, 0], np.int64), value(1.5), constant=(1, 2))
     fused(tmp_path, "Inverse", floats(2, 3, 3), tolerance=1e-3)
     fused(tmp_path, "CDist", floats(4, 3), floats(5, 3), metric="euclidean", tolerance=1e-3)

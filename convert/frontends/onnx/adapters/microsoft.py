@@ -10,7 +10,15 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters import convolutions, matrices, slicing, sorting
+from tmconvert.frontends.onnx.adapters import (
+    convolutions,
+    gathering,
+    matrices,
+    pooling,
+    shapes,
+    slicing,
+    sorting,
+)
 from tmconvert.frontends.onnx.adapters.activations import flattened
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, like, rank, reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
@@ -71,6 +79,13 @@ def nhwc_conv(
     """A convolution of [N, H, W, C]; the weight is that of Conv."""
     given, other = (None if each is None else g.call("aten::permute", each, [0, 3, 1, 2]) for each in (X, Z))
     return g.call("aten::permute", fused_conv(g, given, W, B, other, **attributes), [0, 2, 3, 1])
+
+
+@OPERATORS.add("NhwcMaxPool")
+def nhwc_max_pool(g: Emitter, x: AdapterValue, **attributes: Any) -> Any:
+    """Maximum pooling of [N, H, W, C]."""
+    made, _ = pooling.max_pool(g, g.call("aten::permute", x, [0, 3, 1, 2]), **attributes)
+    return g.call("aten::permute", made, [0, 2, 3, 1])
 
 
 @OPERATORS.add("FusedGemm")
@@ -307,6 +322,16 @@ def trilu(g: Emitter, X: AdapterValue, k: AdapterValue = None, *, upper: int = 1
 @OPERATORS.add("Unique")
 def unique(g: Emitter, x: AdapterValue) -> Any:
     return sorting.unique(g, x, sorted=0)
+
+
+@OPERATORS.add("ExpandDims")
+def expand_dims(g: Emitter, X: AdapterValue, axis: AdapterValue) -> Any:
+    return shapes.unsqueeze(g, X, axis)
+
+
+@OPERATORS.add("GatherND")
+def gather_nd(g: Emitter, data: AdapterValue, indices: AdapterValue) -> Any:
+    return gathering.gather_nd(g, data, indices)
 
 
 @OPERATORS.add("Inverse")

@@ -20,6 +20,7 @@ from tmconvert.frontends.onnx.adapters.attending import (
     rows_of,
     split_heads,
 )
+from tmconvert.frontends.onnx.adapters.quantization import real
 from tmconvert.frontends.onnx.adapters.values import cast, known_numbers, rank, reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
@@ -74,6 +75,28 @@ def attention(
         return g.call("aten::cat", both, 0)
 
     return merge_heads(g, call.result(g)), present
+
+
+@OPERATORS.add("QAttention")
+def qattention(
+    g: Emitter,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    input_scale: AdapterValue,
+    weight_scale: AdapterValue,
+    mask_index: AdapterValue = None,
+    input_zero_point: AdapterValue = None,
+    weight_zero_point: AdapterValue = None,
+    past: AdapterValue = None,
+    *,
+    num_heads: int,
+    **attributes: Any,
+) -> Any:
+    """Attention of integers, of which the products with the weight are quantized."""
+    given = real(g, input, input_scale, input_zero_point)
+    matrix = real(g, weight, weight_scale, weight_zero_point, 1)
+    return attention(g, given, matrix, bias, mask_index, past, num_heads=num_heads, **attributes)
 
 
 def _look_back(g: Emitter, call: Attended, past: AdapterValue) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters import pooling, quantized
+from tmconvert.frontends.onnx.adapters import gathering, pooling, quantized
 from tmconvert.frontends.onnx.adapters.activations import flattened
 from tmconvert.frontends.onnx.adapters.quantization import Integers, real, spread
 from tmconvert.frontends.onnx.adapters.quantization import quantized as to_integers
@@ -325,3 +325,34 @@ def _unpacked(packed: np.ndarray, bits: int, rows: int, columns: int) -> np.ndar
     each = packed.reshape(rows, -1).astype(np.uint8)
     parts = [(each >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, -1).reshape(rows, -1)[:, :columns]
+
+
+@OPERATORS.add("GatherBlockQuantized")
+def gather_block_quantized(
+    g: Emitter,
+    data: AdapterValue,
+    indices: AdapterValue,
+    scales: AdapterValue,
+    zero_points: AdapterValue = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Any:
+    """Rows of a table that is quantized in blocks along its last axis, as embeddings are."""
+    known, last = g.known(data), rank(g, data) - 1
+    if known is None or axis_of(g, data, quantize_axis) != last or rank(g, data) != 2:
+        raise Refusal("GatherBlockQuantized of other tables than constant matrices with blocks of columns")
+    middle, zero = 0, None if zero_points is None else g.known(zero_points)
+    columns = known.shape[1]
+    if known.dtype == np.uint8:
+        middle, columns = 1 << (bits - 1), known.shape[1] * 8 // bits
+        known = _unpacked(known, bits, known.shape[0], columns)
+        zero = None if zero is None else _unpacked(zero, bits, known.shape[0], g.type(scales).shape[1])
+    steps = g.constant(known.astype(np.float32))
+    blocks = np.full(g.type(scales).shape, middle, np.float32) if zero is None else zero.astype(np.float32)
+    moved = Term(g, steps) - Term(g, spread(g, steps, g.constant(blocks), 1, block_size))
+    scale = Term(g, cast(g, spread(g, steps, scales, 1, block_size), np.float32))
+    table = cast(g, (moved * scale).value, g.type(scales).dtype)
+    return gathering.gather(g, table, indices, axis=gather_axis)
