@@ -26,6 +26,18 @@ from tmconvert.ir.expr import short_label
 STANDARD = ("", "ai.onnx")
 MAX_DEPTH = 50  # of functions that call functions, and of graphs in graphs
 OLDEST = 1
+# operators that give integers of other parameters than those of their operands
+QUANTIZING = {
+    *("QuantizeLinear", "QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul", "QLinearSigmoid"),
+    *(
+        "QLinearLeakyRelu",
+        "QLinearAveragePool",
+        "QLinearGlobalAveragePool",
+        "QLinearConcat",
+        "QLinearSoftmax",
+    ),
+    *("QLinearReduceMean", "QLinearWhere", "QGemm"),
+}
 _GRAPH = 5  # AttributeProto.GRAPH
 
 
@@ -62,7 +74,16 @@ class GraphReader:
         """Returns the model. Raises LoadError."""
         builder = GraphBuilder(self, self.model.graph, "", None, self.opset)
         builder.module.name = builder.graph.name
+        builder.module.notes += self._quantized()
         return builder.module
+
+    def _quantized(self) -> list[str]:
+        """Returns a note on what a float file does not keep."""
+        made = [node for node in self.model.graph.node if node.op_type in QUANTIZING]
+        if not made:
+            return []
+        of = "1 tensor" if len(made) == 1 else f"{len(made)} tensors"
+        return [f"the model quantizes {of}: --quantized (quantized=True) keeps that, else they are float"]
 
     def _opset(self, imports: Iterable[Any]) -> int:
         import onnx

@@ -192,6 +192,12 @@ def test_pairs_are_integer_files(tmp_path):
         assert np.abs(tmconvert.load(source)(x) - theirs).max() <= 0.051  # a tie is rounded either way
 
 
+def test_a_float_file_of_a_quantized_model_says_so(tmp_path):
+    network(tmp_path / "net.onnx")
+    report = tmconvert.to_onnx(tmp_path / "net.onnx", tmp_path / "float.onnx")
+    assert any("quantizes 5 tensors" in note for note in report.notes)
+
+
 def operators_of(path):
     from ai_edge_litert.interpreter import Interpreter
 
