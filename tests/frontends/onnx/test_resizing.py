@@ -110,3 +110,10 @@ def test_channels_in_the_last_axis(tmp_path):
     onnx.save(model, str(tmp_path / "one.onnx"))
     graph = tmconvert.normalize(tmconvert.load(tmp_path / "one.onnx")).graph
     assert graph.find_nodes(op="call_function", target="aten::upsample_bilinear2d")
+
+
+def test_sizes_that_no_memory_holds(tmp_path):
+    inputs = [floats(1, 1, 2, 2), None, None, value([1, 1, 1 << 40, 2], np.int64)]
+    onnx.save(model_of("Resize", inputs, constant=(3,), opset=19, mode="linear"), str(tmp_path / "one.onnx"))
+    with pytest.raises(tmconvert.errors.TmconvertError, match="too large"):
+        tmconvert.normalize(tmconvert.load(tmp_path / "one.onnx"))

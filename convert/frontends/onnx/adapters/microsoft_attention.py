@@ -27,6 +27,7 @@ from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
 OPERATORS = OperatorTable("com.microsoft")
+LARGEST = 1 << 24  # elements of indices that are stored
 _UNUSED = (0, -1, "", "NONE")  # values of attributes that ask for nothing
 HIDDEN = -10000.0  # what is added to scores of keys that a mask hides
 
@@ -314,6 +315,8 @@ def relative_position_bias(
         int(known_numbers(g, each, "the length of RelativePositionBias").reshape(-1)[0])
         for each in (query_length, key_length)
     )
+    if not 0 < queries * keys <= LARGEST:
+        raise Refusal(f"RelativePositionBias of {queries} queries and {keys} keys")
     count = g.type(bias_table).shape[0]
     distance = np.arange(queries)[:, None] - np.arange(keys)[None, :]
     base = np.zeros_like(distance)

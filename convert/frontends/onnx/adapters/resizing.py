@@ -29,6 +29,7 @@ from tmconvert.symbolics.resizing import (
 
 OPERATORS = OperatorTable()
 POLICIES = {"not_larger": min, "not_smaller": max}
+LARGEST, LARGEST_MATRIX = 1 << 20, 1 << 26  # elements of an axis, and of the matrix that mixes them
 CLOSE = 1e-6  # of the weights of two matrices that count as equal
 OLD = Mode("nearest", "asymmetric", "simple")  # before opset 11
 
@@ -167,6 +168,9 @@ def _upsampled(g: Emitter, x: AdapterValue, factors: list[float], mode: str) -> 
 
 def _resized(g: Emitter, x: AdapterValue, axes: list[Axis], how: Mode, outside: float) -> Any:
     changed = [axis for axis, each in enumerate(axes) if not _is_identity(each, how)]
+    for extent, outputs in ((example(axes[axis].extent), example(axes[axis].outputs)) for axis in changed):
+        if outputs > LARGEST or extent * outputs > LARGEST_MATRIX:
+            raise Refusal(f"Resize of an axis of {extent} elements to {outputs} is too large")
     if not changed:
         return x
     if how.kind != "nearest" and g.type(x).dtype.kind != "f":

@@ -14,6 +14,7 @@ from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
+LARGEST = 1 << 26  # elements of a matrix that is stored
 
 
 @OPERATORS.add("DFT", since=20)
@@ -138,6 +139,8 @@ def mel_weight_matrix(
         "the upper edge": upper_edge_hertz,
     }
     bins, length, rate, low, high = (scalar(g, value, what) for what, value in named.items())
+    if not 0 < bins * length <= LARGEST or not rate > 0:
+        raise Refusal(f"MelWeightMatrix of {bins} bins, a DFT of {length} and a sample rate of {rate}")
     low_mel, high_mel = (2595 * np.log10(1 + edge / 700) for edge in (low, high))
     step = (high_mel - low_mel) / (bins + 2)
     hertz = 700 * (10 ** ((np.arange(bins + 2) * step + low_mel) / 2595) - 1)
