@@ -1,6 +1,6 @@
 """Element types of ONNX, and the ones that stand for them in a graph.
 
-Values of 4 bits are held in 8, and bfloat16 and float8 are widened to float32, as for models of PyTorch.
+Integers of 2 and 4 bits are held in 8, and bfloat16 and narrower floats in float32, as for models of PyTorch.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ ELEMENT_TYPES: dict[int, ElementType] = {
     20: _wide("float8e5m2fnuz", ml_dtypes.float8_e5m2fnuz),
     21: ElementType("uint4", np.dtype("uint8"), np.dtype("uint8"), 4),
     22: ElementType("int4", np.dtype("uint8"), np.dtype("int8"), 4),
+    23: ElementType("float4e2m1", np.dtype("uint8"), np.dtype("float32"), 4),
+    24: _wide("float8e8m0", ml_dtypes.float8_e8m0fnu),
+    25: ElementType("uint2", np.dtype("uint8"), np.dtype("uint8"), 2),
+    26: ElementType("int2", np.dtype("uint8"), np.dtype("int8"), 2),
 }
 # why the others are not read
 REFUSED_TYPES = {
     8: "strings",
     14: "complex numbers",
     15: "complex numbers",
-    23: "float4 numbers",
-    24: "float8e8m0 numbers",
-    25: "numbers of 2 bits",
-    26: "numbers of 2 bits",
 }

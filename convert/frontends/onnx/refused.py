@@ -11,6 +11,7 @@ _REASONS = {
         *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli"),
         "Multinomial",
     ),
+    "it takes the bits of numbers for numbers of another type": ("BitCast",),
     "it decodes a picture, which belongs in front of the model": ("ImageDecoder",),
     "it trains a model": ("Adagrad", "Adam", "Gradient", "Momentum"),
 }

@@ -67,7 +67,7 @@ class TensorReader:
         size = (count * type_.bits + 7) // 8
         if len(data) != size:
             raise damaged(self.path, f"a tensor of {size} bytes has {len(data)}", place)
-        if type_.bits == 4:
+        if type_.bits < 8:
             return _unpacked(np.frombuffer(data, np.uint8), type_, count).reshape(shape)
         array = np.frombuffer(data, type_.stored.newbyteorder("<"), count)
         return array.astype(type_.dtype, copy=False).reshape(shape)
@@ -75,9 +75,9 @@ class TensorReader:
     def _of_fields(self, proto: Any, type_: ElementType, shape: Sequence[int], place: str) -> np.ndarray:
         values = getattr(proto, _FIELDS.get(type_.name, "int32_data"))
         count = math.prod(shape)
-        if type_.bits == 4:
+        if type_.bits < 8:
             packed = np.asarray(values, np.int32).astype(np.uint8)
-            if packed.size != (count + 1) // 2:
+            if packed.size != (count * type_.bits + 7) // 8:
                 raise damaged(self.path, f"a tensor of {count} elements has {packed.size} bytes", place)
             return _unpacked(packed, type_, count).reshape(shape)
         if len(values) != count:
@@ -119,8 +119,13 @@ class TensorReader:
 
 
 def _unpacked(packed: np.ndarray, type_: ElementType, count: int) -> np.ndarray:
-    """Returns numbers of 4 bits, of which the first of a byte is in its lower half."""
-    halves = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count]
-    if type_.dtype == np.uint8:
-        return halves
-    return ((halves ^ 8).astype(np.int8) - 8).astype(np.int8)
+    """Returns numbers of less than 8 bits, of which the first of a byte is in its lowest bits."""
+    mask, sign = (1 << type_.bits) - 1, 1 << (type_.bits - 1)
+    places = np.arange(0, 8, type_.bits, dtype=np.uint8)
+    bits = ((packed[:, None] >> places) & mask).reshape(-1)[:count]
+    if type_.dtype.kind == "f":
+        return _FLOATS4[bits]
+    return bits if type_.dtype.kind == "u" else ((bits ^ sign).astype(np.int8) - sign).astype(np.int8)
+
+
+_FLOATS4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)

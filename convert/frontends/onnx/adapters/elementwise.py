@@ -10,7 +10,8 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import cast, dtype_of, like, rank, reshaped
+from tmconvert.frontends.onnx.adapters.narrow_types import narrowed
+from tmconvert.frontends.onnx.adapters.values import cast, element_type, like, rank, reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
@@ -85,7 +86,7 @@ def cast_to(g: Emitter, input: AdapterValue, *, to: Any, saturate: int = 1, roun
     if isinstance(to, str):  # before opset 6
         names = {"DOUBLE": "float64", "FLOAT": "float32"}
         return cast(g, input, names.get(to, to.lower()))
-    return cast(g, input, dtype_of(to))
+    return narrowed(g, input, element_type(to), bool(saturate))
 
 
 @OPERATORS.add("CastLike")

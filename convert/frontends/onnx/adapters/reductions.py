@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,11 +28,36 @@ def _call(op: str) -> Reduction:
 
 def _extreme(op: str) -> Reduction:
     def reduce(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
-        if g.type(x).dtype.kind == "b":
+        dtype, shape = g.type(x).dtype, g.type(x).shape
+        if dtype.kind == "b":
             return g.call("aten::any" if op == "amax" else "aten::all", x, axes, keep)
+        if any(isinstance(shape[axis], int) and not shape[axis] for axis in axes):
+            return _of_nothing(g, x, axes, keep, _least(dtype) if op == "amax" else _most(dtype))
         return g.call(f"aten::{op}", x, axes, keep)
 
     return reduce
+
+
+def _least(dtype: np.dtype) -> float | int:
+    return -math.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def _most(dtype: np.dtype) -> float | int:
+    return math.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
+
+
+def _of_nothing(g: Emitter, x: AdapterValue, axes: list[int], keep: bool, value: float | int) -> Any:
+    """The result of a reduction over an axis without elements."""
+    shape = g.type(x).shape
+    kept = [(1 if axis in axes else n) for axis, n in enumerate(shape) if keep or axis not in axes]
+    return g.call("aten::expand", g.constant(value, g.type(x).dtype), kept)
+
+
+def _log_sum_exp(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+    shape = g.type(x).shape
+    if any(isinstance(shape[axis], int) and not shape[axis] for axis in axes):
+        return _of_nothing(g, x, axes, keep, -math.inf)
+    return _call("logsumexp")(g, x, axes, keep)
 
 
 def _mean(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
@@ -80,7 +106,7 @@ _REDUCTIONS: dict[str, Reduction] = {
     "ReduceL2": _norm(2),
     "ReduceSumSquare": _sum_square,
     "ReduceLogSum": _log_sum,
-    "ReduceLogSumExp": _call("logsumexp"),
+    "ReduceLogSumExp": _log_sum_exp,
 }
 _SINCE = {"ReduceSum": 13}  # opset from which axes are an input; 18 for the others
 

@@ -30,6 +30,8 @@ def size_of(g: Emitter, data: AdapterValue) -> Any:
 
 @OPERATORS.add("Reshape", since=5)
 def reshape(g: Emitter, data: AdapterValue, shape: AdapterValue, *, allowzero: int = 0) -> Any:
+    if g.sizes(shape) is None:
+        raise Refusal("the shape of Reshape depends on the data", "make it a constant of the model")
     return _reshaped(g, data, static_ints(g, shape, "the shape of Reshape"), bool(allowzero))
 
 
@@ -130,9 +132,9 @@ def depth_to_space(g: Emitter, input: AdapterValue, *, blocksize: int, mode: str
 
 
 @OPERATORS.add("SpaceToDepth")
-def space_to_depth(g: Emitter, input: AdapterValue, *, blocksize: int) -> Any:
+def space_to_depth(g: Emitter, input: AdapterValue, *, blocksize: int, mode: str = "DCR") -> Any:
     batch, channels, height, width = g.type(input).shape
     rows, columns = height // blocksize, width // blocksize
     parts = reshaped(g, input, [batch, channels, rows, blocksize, columns, blocksize])
-    moved = g.call("aten::permute", parts, [0, 3, 5, 1, 2, 4])
+    moved = g.call("aten::permute", parts, [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4])
     return reshaped(g, moved, [batch, channels * blocksize**2, rows, columns])

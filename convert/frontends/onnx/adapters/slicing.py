@@ -9,7 +9,15 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, reshaped, scalar, static_ints
+from tmconvert.frontends.onnx.adapters.values import (
+    axis_of,
+    cast,
+    rank,
+    reshaped,
+    scalar,
+    static_int,
+    static_ints,
+)
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.ir.emitter import Emitter
@@ -26,10 +34,23 @@ def slice10(
     axes: AdapterValue = None,
     steps: AdapterValue = None,
 ) -> Any:
-    first, last = (static_ints(g, each, "the bounds of Slice") for each in (starts, ends))
-    places = list(range(len(first))) if axes is None else static_ints(g, axes, "the axes of Slice")
-    strides = [1] * len(first) if steps is None else static_ints(g, steps, "the steps of Slice")
+    count = g.type(starts).size
+    places = list(range(count)) if axes is None else static_ints(g, axes, "the axes of Slice")
+    strides = [1] * count if steps is None else static_ints(g, steps, "the steps of Slice")
+    first, last = (_bounds(g, data, each, places) for each in (starts, ends))
     return _sliced(g, data, first, last, places, strides)
+
+
+def _bounds(g: Emitter, x: AdapterValue, bounds: AdapterValue, axes: list[int]) -> list[Any]:
+    """Returns bounds of slices; those that are computed from the data count from the beginning then."""
+    if g.sizes(bounds) is not None:
+        return static_ints(g, bounds, "the bounds of Slice")
+    found = []
+    for number, axis in enumerate(axes):
+        bound = g.call("aten::slice", cast(g, bounds, np.int64), 0, number, number + 1, 1)
+        extent = g.type(x).shape[axis_of(g, x, axis)]
+        found.append(static_int(g, g.call("tm::wrap_index", bound, extent), "a bound of Slice"))
+    return found
 
 
 @OPERATORS.add("Slice")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.errors import Refusal
+import numpy as np
+
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import axis_of, reshaped, static_int
+from tmconvert.frontends.onnx.adapters.values import axis_of, cast, reshaped, static_int
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
@@ -18,25 +19,53 @@ def top_k(
     g: Emitter, X: AdapterValue, K: AdapterValue, *, axis: int = -1, largest: int = 1, sorted: int = 1
 ) -> Any:
     count = static_int(g, K, "the number of elements of TopK")
-    return g.call("aten::topk", X, count, axis_of(g, X, axis), bool(largest), True)
+    return _top(g, X, count, axis, bool(largest))
 
 
 @OPERATORS.add("TopK")
 def top_k1(g: Emitter, X: AdapterValue, *, k: int, axis: int = -1) -> Any:
-    return g.call("aten::topk", X, k, axis_of(g, X, axis), True, True)
+    return _top(g, X, k, axis, True)
+
+
+def _top(g: Emitter, x: AdapterValue, count: int, axis: int, is_largest: bool) -> Any:
+    values, places = g.call("aten::topk", x, count, axis_of(g, x, axis), is_largest, True)
+    return values, cast(g, places, np.int64)
 
 
 @OPERATORS.add("Unique")
 def unique(g: Emitter, X: AdapterValue, *, axis: int | None = None, sorted: int = 1) -> Any:
-    """The second result, the places of first occurrences, is not supported; order is that of sorting."""
-    if not sorted:
-        raise Refusal("Unique in the order of occurrence is not supported", "export with sorted=1")
+    """Distinct elements or slices; the places where they occur first; which one each is; how many there are."""
+    if axis is None:
+        x, place = reshaped(g, X, [-1]), 0
+        values, inverse, counts = g.call("aten::_unique2", x, True, True, True)
+    else:
+        x, place = X, axis_of(g, X, axis)
+        values, inverse, counts = g.call("aten::unique_dim", X, place, True, True, True)
+    inverse, counts = cast(g, inverse, np.int64), cast(g, counts, np.int64)
 
     def places() -> Any:
-        raise Refusal("the places of first occurrences are not supported")
+        return _first(g, inverse, g.type(counts).shape[0])
 
-    if axis is None:
-        values, inverse, counts = g.call("aten::_unique2", reshaped(g, X, [-1]), True, True, True)
-    else:
-        values, inverse, counts = g.call("aten::unique_dim", X, axis_of(g, X, axis), True, True, True)
-    return values, places, inverse, counts
+    if sorted:
+        return values, places, inverse, counts
+    order = _order(g, places())
+    ranks = _order(g, order)
+    values = g.call("aten::index_select", values, place, order)
+    return (
+        values,
+        lambda: g.call("aten::index_select", places(), 0, order),
+        g.call("aten::index_select", ranks, 0, inverse),
+        g.call("aten::index_select", counts, 0, order),
+    )
+
+
+def _first(g: Emitter, inverse: AdapterValue, count: Any) -> Any:
+    """Returns the first place of each number in ``inverse``."""
+    total = g.type(inverse).size
+    numbers = cast(g, g.call("aten::arange", 0, total, 1), np.int64)
+    start = g.call("aten::expand", g.constant(total, np.int64), [count])
+    return g.call("aten::scatter_reduce", start, 0, inverse, numbers, "amin")
+
+
+def _order(g: Emitter, x: AdapterValue) -> Any:
+    return cast(g, g.call("aten::sort", x, 0, False, False)[1], np.int64)

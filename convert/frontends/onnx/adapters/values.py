@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES
+from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import (
     axes_of,
@@ -28,6 +28,7 @@ __all__ = [
     "axis_of",
     "cast",
     "dtype_of",
+    "element_type",
     "floating",
     "is_tensor",
     "known_numbers",
@@ -49,8 +50,13 @@ def like(g: Emitter, x: AdapterValue, number: AdapterValue) -> Any:
 
 def dtype_of(number: int) -> np.dtype:
     """Returns the element type of a graph for a number of TensorProto.DataType. Raises Refusal."""
+    return element_type(number).dtype
+
+
+def element_type(number: int) -> ElementType:
+    """Returns the element type with a number of TensorProto.DataType. Raises Refusal."""
     if number in ELEMENT_TYPES:
-        return ELEMENT_TYPES[number].dtype
+        return ELEMENT_TYPES[number]
     raise Refusal(f"elements are {REFUSED_TYPES.get(number, f'of the unknown type {number}')}")
 
 
