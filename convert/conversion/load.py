@@ -17,8 +17,8 @@ HEAD_BYTES = 64
 MOST_FACTORIES = 8  # in a message
 HELP = (
     "pass a .tm file (megengine.save writes one from a TracedModule, `tmconvert save` from any "
-    "model), a .pt2 file of torch.export.save, or PACKAGE.MODULE:FACTORY, which returns a PyTorch "
-    "module"
+    "model), an ONNX model, a .pt2 file of torch.export.save, or PACKAGE.MODULE:FACTORY, which returns a "
+    "PyTorch module"
 )
 # (offset, bytes, what such a file is): for a telling message about a file we do not read
 KNOWN = (

@@ -258,12 +258,17 @@ class GraphBuilder:
         args = tuple(self.value(name, scope, place) if name else None for name in proto.input)
         attributes, captured = self._attributes(proto, scope, place)
         attributes |= self._narrow_type(proto, attributes)
+        operator = proto.op_type
+        if operator == "CastLike" and not domain and len(proto.input) == 2:
+            wanted = self._declared(proto.input[1])
+            if wanted:  # the graph holds narrow types in wider ones, of which CastLike would take the type
+                operator, args, attributes = "Cast", args[:1], {**attributes, "to": wanted}
         results = tuple(self._result(name, scope) for name in proto.output)
         while len(results) > 1 and not proto.output[len(results) - 1]:
             results = results[:-1]
         if not results:
             raise damaged(self.path, "a node has no outputs", place)
-        name = f"{domain or 'onnx'}.{proto.op_type}"
+        name = f"{domain or 'onnx'}.{operator}"
         call = CallFunction(
             name,
             _without_end(args),
@@ -285,6 +290,10 @@ class GraphBuilder:
         known = ELEMENT_TYPES.get(found)
         is_narrow = known is not None and known.bits < known.dtype.itemsize * 8
         return {"output_dtype": found} if is_narrow else {}
+
+    def _declared(self, name: str) -> int:
+        """Returns the element type that the file declares for an input or initializer; 0 without one."""
+        return int(self.stored[name].data_type) if name in self.stored else self.element_types.get(name, 0)
 
     def _result(self, name: str, scope: Scope) -> TensorNode:
         node = TensorNode(self.graph.free_name(scope.prefix + name if name else "unused"))

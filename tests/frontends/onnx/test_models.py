@@ -144,3 +144,28 @@ def test_results_that_nobody_uses_are_not_computed(tmp_path):
         }""",
     )
     assert tmconvert.to_tflite(path, tmp_path / "out.tflite").verified
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 10), (-3, 100), (2, -1)])
+def test_a_slice_with_bounds_from_the_data(tmp_path, start, end):
+    path = saved(
+        tmp_path / "net.onnx",
+        """<ir_version: 10, opset_import: ["": 17]>
+        net (float[10, 2] x, int64[1] start, int64[1] end) => (float[n, 2] y) <int64[1] axes = {0}> {
+            y = Slice (x, start, end, axes)
+        }""",
+    )
+    inputs = np.arange(20, dtype=np.float32).reshape(10, 2), np.array([start]), np.array([end])
+    tmconvert.to_onnx(path, tmp_path / "out.onnx", verify=False)
+    np.testing.assert_array_equal(in_onnx_runtime(tmp_path / "out.onnx", *inputs)[0], inputs[0][start:end])
+
+
+@pytest.mark.parametrize(("type_", "wanted"), [(17, [1.125, 448, -2]), (22, [1, -8, -2])])
+def test_casts_to_narrow_types(tmp_path, type_, wanted):
+    nodes = [
+        helper.make_node("Cast", ["x"], ["a"], to=type_),
+        helper.make_node("Cast", ["a"], ["y"], to=1),
+    ]
+    onnx.save(of_nodes(nodes, {"x": [3]}, ["y"], opset=23), str(tmp_path / "net.onnx"))
+    x = np.array([1.1, 1000, -2], np.float32)
+    np.testing.assert_array_equal(tmconvert.load(tmp_path / "net.onnx")(x), wanted)

@@ -1,7 +1,6 @@
 """Casts to element types of 2, 4 and 8 bits, whose values a graph holds in wider ones.
 
-Source: the page "Float stored in 8 bits" and the operator Cast of ONNX's documentation; OCP Microscaling
-Formats (MX) v1.0 for the floats of 4 bits.
+Source: the page "Float stored in 8 bits" and the operator Cast of ONNX's documentation.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from tmconvert.ir.emitter import Emitter
 
 
 class FloatFormat(NamedTuple):
-    """Bits of the mantissa, the smallest exponent of a normal number, the largest number, and what is larger."""
+    """Bits of the mantissa, the smallest exponent of a normal number, the largest number, what is larger."""
 
     mantissa: int
     exponent: int
     largest: float
-    overflow: float | None
+    overflow: float
 
 
 FLOATS = {
@@ -32,7 +31,6 @@ FLOATS = {
     "float8e4m3fnuz": FloatFormat(3, -7, 240.0, float("nan")),
     "float8e5m2": FloatFormat(2, -14, 57344.0, float("inf")),
     "float8e5m2fnuz": FloatFormat(2, -15, 57344.0, float("nan")),
-    "float4e2m1": FloatFormat(1, 0, 6.0, None),
 }
 
 
@@ -40,10 +38,10 @@ def narrowed(g: Emitter, x: AdapterValue, type_: ElementType, saturate: bool) ->
     """Casts to any element type; the result has the type that stands for it in a graph."""
     if type_.name in FLOATS:
         return _rounded(g, cast(g, x, np.float32), FLOATS[type_.name], saturate)
+    if type_.name in ("float8e8m0", "float4e2m1"):
+        raise Refusal(f"casts to {type_.name} are not supported", "keep these numbers in float32")
     if type_.bits < 8:
         return _wrapped(g, x, type_)
-    if type_.name == "float8e8m0":
-        raise Refusal("casts to float8e8m0 are not supported", "store scales as float32")
     return cast(g, x, type_.dtype)
 
 
@@ -68,6 +66,6 @@ def _rounded(g: Emitter, x: AdapterValue, format: FloatFormat, saturate: bool) -
     near = g.call("aten::mul", g.call("aten::round", g.call("aten::div", size, step)), step)
     largest = like(g, x, format.largest)
     is_large = g.call("aten::gt", near, largest)
-    over = format.largest if saturate or format.overflow is None else format.overflow
+    over = format.largest if saturate else format.overflow
     near = g.call("aten::where", is_large, like(g, x, over), near)
     return g.call("aten::where", g.call("aten::lt", x, like(g, x, 0)), g.call("aten::neg", near), near)

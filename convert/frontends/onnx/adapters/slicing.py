@@ -48,8 +48,11 @@ def _bounds(g: Emitter, x: AdapterValue, bounds: AdapterValue, axes: list[int]) 
     found = []
     for number, axis in enumerate(axes):
         bound = g.call("aten::slice", cast(g, bounds, np.int64), 0, number, number + 1, 1)
-        extent = g.type(x).shape[axis_of(g, x, axis)]
-        found.append(static_int(g, g.call("tm::wrap_index", bound, extent), "a bound of Slice"))
+        extent = g.constant([g.type(x).shape[axis_of(g, x, axis)]], np.int64)
+        from_end = g.call("aten::add", bound, extent)
+        is_negative = g.call("aten::lt", bound, g.constant(0, np.int64))
+        wrapped = g.call("aten::where", is_negative, from_end, bound)
+        found.append(static_int(g, wrapped, "a bound of Slice"))
     return found
 
 

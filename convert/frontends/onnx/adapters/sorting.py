@@ -34,7 +34,7 @@ def _top(g: Emitter, x: AdapterValue, count: int, axis: int, is_largest: bool) -
 
 @OPERATORS.add("Unique")
 def unique(g: Emitter, X: AdapterValue, *, axis: int | None = None, sorted: int = 1) -> Any:
-    """Distinct elements or slices; the places where they occur first; which one each is; how many there are."""
+    """Distinct elements or slices; where they occur first; which one each is; how many there are."""
     if axis is None:
         x, place = reshaped(g, X, [-1]), 0
         values, inverse, counts = g.call("aten::_unique2", x, True, True, True)
