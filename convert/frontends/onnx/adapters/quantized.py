@@ -20,7 +20,7 @@ from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
 OPERATORS = OperatorTable()
-BITS = {21: 4, 22: 4}  # of the types of ONNX that have less than the type of a graph
+BITS = {21: 4, 22: 4, 25: 2, 26: 2}  # of the types of ONNX that have less than the type of a graph
 UINT8 = np.dtype(np.uint8)
 EXACT = 1 << 24  # up to here float32 holds all integers
 HALF = 16  # in this number and a rest weights of 8 bits are taken apart, whose sums are smaller
