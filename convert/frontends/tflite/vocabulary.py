@@ -9,7 +9,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import cast
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
-from tmconvert.frontends.tflite.channels import Planes, put_back
+from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_last
 from tmconvert.frontends.tflite.refused import reason_of
 from tmconvert.ir import CallFunction, Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
@@ -52,14 +52,14 @@ class TfliteVocabulary(AdapterVocabulary):
 def _typed(g: Emitter, node: Any, value: Any) -> Any:
     """Returns a result in the layout of the file, with the type and the QParams of its tensor."""
     assert isinstance(node, TensorNode)
-    inner = value.value if isinstance(value, Planes) else value
+    inner = value.value if isinstance(value, ChannelsFirst) else value
     if node.holds_integers and node.qparams is not None:
         inner = g.quantized(inner, node.qparams)
     elif node.dtype is not None:
         inner = cast(g, inner, node.dtype)
-    if not isinstance(value, Planes):
+    if not isinstance(value, ChannelsFirst):
         return inner
-    made = put_back(g, inner)
+    made = channels_last(g, inner)
     return g.quantized(made, node.qparams) if node.holds_integers and node.qparams is not None else made
 
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.attending import (
-    Attended,
-    joined,
-    looks_back,
+from tmconvert.frontends.onnx.adapters.shared_attention import (
+    AttentionCall,
+    append_to_past,
+    causal_mask,
     merge_heads,
     positions,
-    rotated,
+    rotary,
     rows_of,
     split_heads,
 )
@@ -52,9 +52,9 @@ def attention(
     if is_flat:
         Q = split_heads(g, Q, q_num_heads)
         K, V = (split_heads(g, each, kv_num_heads) for each in (K, V))
-    key, value = joined(g, past_key, K), joined(g, past_value, V)
+    key, value = append_to_past(g, past_key, K), append_to_past(g, past_value, V)
     width = g.type(Q).shape[-1]
-    call = Attended(Q, key, value, 1 / math.sqrt(width) if scale is None else scale, [], [], softcap)
+    call = AttentionCall(Q, key, value, 1 / math.sqrt(width) if scale is None else scale, [], [], softcap)
     offset = _offset(g, call, past_key, nonpad_kv_seqlen)
     if is_causal:
         call.is_causal = offset is None
@@ -78,7 +78,7 @@ def attention(
     return merge_heads(g, made) if is_flat else made, key, value, scores[qk_matmul_output_mode]
 
 
-def _offset(g: Emitter, call: Attended, past: AdapterValue, lengths: AdapterValue) -> Any:
+def _offset(g: Emitter, call: AttentionCall, past: AdapterValue, lengths: AdapterValue) -> Any:
     """Returns how many keys are in front of the first query: None for none, a number, or [N, 1, 1, 1]."""
     if past is not None:
         return g.type(past).shape[2]
@@ -88,11 +88,11 @@ def _offset(g: Emitter, call: Attended, past: AdapterValue, lengths: AdapterValu
     return ends - ends.like(g.type(call.query).shape[2])
 
 
-def _causal(g: Emitter, call: Attended, offset: AdapterValue) -> Any:
-    return looks_back(g, g.type(call.query).shape[2], g.type(call.key).shape[2], offset)
+def _causal(g: Emitter, call: AttentionCall, offset: AdapterValue) -> Any:
+    return causal_mask(g, g.type(call.query).shape[2], g.type(call.key).shape[2], offset)
 
 
-def _window(g: Emitter, call: Attended, offset: AdapterValue, left: int, right: int) -> list[Any]:
+def _window(g: Emitter, call: AttentionCall, offset: AdapterValue, left: int, right: int) -> list[Any]:
     """Returns masks of keys that are at most so far to the left or the right of a query."""
     made = []
     queries, keys = g.type(call.query).shape[2], g.type(call.key).shape[2]
@@ -138,14 +138,14 @@ def rotary_embedding(
     if rank(g, X) == 4:
         cos, sin = (_with_axis(g, table, 1) for table in tables)
         width = rotary_embedding_dim or g.type(X).shape[3]
-        return rotated(g, X, cos, sin, width, bool(interleaved))
+        return rotary(g, X, cos, sin, width, bool(interleaved))
     batch, length, features = g.type(X).shape
     if not num_heads or features % num_heads:
         raise Refusal(f"{g.type(X)} cannot be split into {num_heads} heads")
     apart = reshaped(g, X, [batch, length, num_heads, features // num_heads])
     cos, sin = (_with_axis(g, table, 2) for table in tables)
     width = rotary_embedding_dim or features // num_heads
-    return reshaped(g, rotated(g, apart, cos, sin, width, bool(interleaved)), [batch, length, features])
+    return reshaped(g, rotary(g, apart, cos, sin, width, bool(interleaved)), [batch, length, features])
 
 
 def _with_axis(g: Emitter, table: AdapterValue, axis: int) -> Any:

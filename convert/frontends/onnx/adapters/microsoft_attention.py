@@ -10,17 +10,17 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.attending import (
-    Attended,
-    joined,
-    looks_back,
+from tmconvert.frontends.onnx.adapters.qparams import dequantized
+from tmconvert.frontends.onnx.adapters.shared_attention import (
+    AttentionCall,
+    append_to_past,
+    causal_mask,
     merge_heads,
     positions,
-    rotated,
+    rotary,
     rows_of,
     split_heads,
 )
-from tmconvert.frontends.onnx.adapters.quantization import real
 from tmconvert.frontends.onnx.adapters.values import cast, known_numbers, rank, reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
@@ -63,9 +63,10 @@ def attention(
     query, key, value = parts
     if past is not None:
         key, value = (
-            joined(g, g.call("aten::select", past, 0, place), new) for place, new in enumerate((key, value))
+            append_to_past(g, g.call("aten::select", past, 0, place), new)
+            for place, new in enumerate((key, value))
         )
-    call = Attended(query, key, value, scale or 1 / math.sqrt(g.type(query).shape[3]), [], [])
+    call = AttentionCall(query, key, value, scale or 1 / math.sqrt(g.type(query).shape[3]), [], [])
     call.biases += _masked(g, call, mask_index, mask_filter_value)
     call.biases += [] if attention_bias is None else [attention_bias]
     if unidirectional:
@@ -95,21 +96,21 @@ def qattention(
     **attributes: Any,
 ) -> Any:
     """Attention of integers, of which the products with the weight are quantized."""
-    given = real(g, input, input_scale, input_zero_point)
-    matrix = real(g, weight, weight_scale, weight_zero_point, 1)
+    given = dequantized(g, input, input_scale, input_zero_point)
+    matrix = dequantized(g, weight, weight_scale, weight_zero_point, 1)
     return attention(g, given, matrix, bias, mask_index, past, num_heads=num_heads, **attributes)
 
 
-def _look_back(g: Emitter, call: Attended, past: AdapterValue) -> None:
+def _look_back(g: Emitter, call: AttentionCall, past: AdapterValue) -> None:
     """Hides what is behind a query, in front of whose first one there are ``past`` keys."""
     if past is None:
         call.is_causal = True
     else:
         queries, keys = g.type(call.query).shape[2], g.type(call.key).shape[2]
-        call.allowed.append(looks_back(g, queries, keys, past))
+        call.allowed.append(causal_mask(g, queries, keys, past))
 
 
-def _masked(g: Emitter, call: Attended, mask: AdapterValue, value: float) -> list[Any]:
+def _masked(g: Emitter, call: AttentionCall, mask: AdapterValue, value: float) -> list[Any]:
     """Returns what a mask adds to the scores. It has lengths [N], or 1 for keys that are seen: [N, S],
     [N, L, S] or [N, 1, L, S].
     """
@@ -157,8 +158,8 @@ def multi_head_attention(
     if past_sequence_length is not None or cache_indirection is not None:
         raise Refusal("MultiHeadAttention with a shared buffer is not supported")
     q, k, v = _heads(g, query, key, value, bias, num_heads)
-    k, v = joined(g, past_key, k), joined(g, past_value, v)
-    call = Attended(q, k, v, scale or 1 / math.sqrt(g.type(q).shape[3]), [], [])
+    k, v = append_to_past(g, past_key, k), append_to_past(g, past_value, v)
+    call = AttentionCall(q, k, v, scale or 1 / math.sqrt(g.type(q).shape[3]), [], [])
     call.biases += _masked(g, call, key_padding_mask, mask_filter_value)
     call.biases += [] if attention_bias is None else [attention_bias]
     if unidirectional:
@@ -236,11 +237,14 @@ def group_query_attention(
             row = Term(g, positions(g, g.type(q).shape[2]))
             places = reshaped(g, (row + past if past else row).value, [1, -1])
         q, k = (_turned(g, each, places, cos_cache, sin_cache, bool(rotary_interleaved)) for each in (q, k))
-    k, v = joined(g, past_key if past else None, k), joined(g, past_value if past else None, v)
-    call = Attended(q, k, v, scale or 1 / math.sqrt(g.type(q).shape[3]), [], [], softcap)
+    k, v = (
+        append_to_past(g, past_key if past else None, k),
+        append_to_past(g, past_value if past else None, v),
+    )
+    call = AttentionCall(q, k, v, scale or 1 / math.sqrt(g.type(q).shape[3]), [], [], softcap)
     queries, keys = g.type(q).shape[2], g.type(k).shape[2]
     if causal:
-        call.allowed.append(looks_back(g, queries, keys, past or None))
+        call.allowed.append(causal_mask(g, queries, keys, past or None))
     if local_window_size > 0:
         row = Term(g, reshaped(g, positions(g, queries), [queries, 1]))
         distance = (row + past if past else row) - Term(g, positions(g, keys))
@@ -265,7 +269,7 @@ def _turned(
     tables = [rows_of(g, table, places) for table in (cos, sin)]
     batch, length, half = g.type(tables[0]).shape
     c, s = (reshaped(g, table, [batch, 1, length, half]) for table in tables)
-    return rotated(g, x, c, s, 2 * half, interleaved)
+    return rotary(g, x, c, s, 2 * half, interleaved)
 
 
 @OPERATORS.add("RotaryEmbedding")

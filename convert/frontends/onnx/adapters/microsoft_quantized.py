@@ -11,8 +11,8 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters import gathering, pooling, quantized
 from tmconvert.frontends.onnx.adapters.activations import flattened
-from tmconvert.frontends.onnx.adapters.quantization import Integers, real, spread
-from tmconvert.frontends.onnx.adapters.quantization import quantized as to_integers
+from tmconvert.frontends.onnx.adapters.qparams import Integers, dequantized, spread
+from tmconvert.frontends.onnx.adapters.qparams import quantized as to_integers
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
@@ -44,7 +44,7 @@ def _binary(name: str, op: str) -> None:
         C_scale: AdapterValue,
         C_zero_point: AdapterValue = None,
     ) -> Any:
-        left, right = real(g, A, A_scale, A_zero_point), real(g, B, B_scale, B_zero_point)
+        left, right = dequantized(g, A, A_scale, A_zero_point), dequantized(g, B, B_scale, B_zero_point)
         return _stored(g, g.call(f"aten::{op}", left, right), C_scale, C_zero_point, A)
 
 
@@ -61,7 +61,7 @@ def qlinear_sigmoid(
     Y_scale: AdapterValue,
     Y_zero_point: AdapterValue = None,
 ) -> Any:
-    made = g.call("aten::sigmoid", real(g, X, X_scale, X_zero_point))
+    made = g.call("aten::sigmoid", dequantized(g, X, X_scale, X_zero_point))
     return _stored(g, made, Y_scale, Y_zero_point, X)
 
 
@@ -76,7 +76,7 @@ def qlinear_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> Any:
-    made = g.call("aten::leaky_relu", real(g, X, X_scale, X_zero_point), negative_slope=alpha)
+    made = g.call("aten::leaky_relu", dequantized(g, X, X_scale, X_zero_point), negative_slope=alpha)
     return _stored(g, made, Y_scale, Y_zero_point, X)
 
 
@@ -92,7 +92,7 @@ def qlinear_softmax(
     axis: int = -1,
     opset: int = 13,
 ) -> Any:
-    given = real(g, X, X_scale, x_zero_point)
+    given = dequantized(g, X, X_scale, x_zero_point)
     if opset < 13:
         made = flattened(g, given, axis, lambda rows: g.call("aten::softmax", rows, 1))
     else:
@@ -108,7 +108,7 @@ def qlinear_concat(
     if len(inputs) % 3:
         raise Refusal(f"QLinearConcat has {len(inputs)} inputs that are no groups of three")
     groups = zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
-    parts = [real(g, x, scale, zero) for x, scale, zero in groups]
+    parts = [dequantized(g, x, scale, zero) for x, scale, zero in groups]
     made = parts[0] if len(parts) == 1 else g.call("aten::cat", parts, axis_of(g, parts[0], axis))
     return _stored(g, made, Y_scale, Y_zero_point, inputs[0])
 
@@ -126,7 +126,7 @@ def qlinear_where(
     z_scale: AdapterValue,
     z_zero_point: AdapterValue,
 ) -> Any:
-    then, otherwise = real(g, X, x_scale, x_zero_point), real(g, Y, y_scale, y_zero_point)
+    then, otherwise = dequantized(g, X, x_scale, x_zero_point), dequantized(g, Y, y_scale, y_zero_point)
     return _stored(g, g.call("aten::where", condition, then, otherwise), z_scale, z_zero_point, X)
 
 
@@ -153,7 +153,7 @@ def qlinear_average_pool(
     channels_last: int = 0,
     **attributes: Any,
 ) -> Any:
-    given = _moved(g, real(g, X, x_scale, x_zero_point), channels_last)
+    given = _moved(g, dequantized(g, X, x_scale, x_zero_point), channels_last)
     made = _moved(g, pooling.average_pool(g, given, **attributes), channels_last, back=True)
     return _stored(g, made, y_scale, y_zero_point, X)
 
@@ -169,7 +169,7 @@ def qlinear_global_average_pool(
     *,
     channels_last: int = 0,
 ) -> Any:
-    given = _moved(g, real(g, X, x_scale, x_zero_point), channels_last)
+    given = _moved(g, dequantized(g, X, x_scale, x_zero_point), channels_last)
     made = _moved(g, pooling.global_average_pool(g, given), channels_last, back=True)
     return _stored(g, made, y_scale, y_zero_point, X)
 
@@ -186,7 +186,7 @@ def qlinear_reduce_mean(
     axes: Sequence[int] | None = None,
     keepdims: int = 1,
 ) -> Any:
-    given = real(g, data, data_scale, data_zero_point)
+    given = dequantized(g, data, data_scale, data_zero_point)
     places = [axis_of(g, given, axis) for axis in (range(rank(g, given)) if axes is None else axes)]
     made = g.call("aten::mean", given, sorted(places), bool(keepdims))
     return _stored(g, made, reduced_scale, reduced_zero_point, data)
@@ -222,9 +222,9 @@ def qgemm(
     transB: int = 0,
 ) -> Any:
     """alpha A' B' + C; in float32 if the result has no scale."""
-    left = real(g, A, a_scale, a_zero_point)
+    left = dequantized(g, A, a_scale, a_zero_point)
     left = g.call("aten::permute", left, [1, 0]) if transA else left
-    weight = real(g, B, b_scale, b_zero_point, 0 if transB else 1)
+    weight = dequantized(g, B, b_scale, b_zero_point, 0 if transB else 1)
     weight = weight if transB else g.call("aten::permute", weight, [1, 0])
     step = Term(g, reshaped(g, a_scale, [])) * Term(g, reshaped(g, b_scale, [-1]))
     if alpha != 1.0:
@@ -249,8 +249,8 @@ def matmul_integer_to_float(
     b_zero_point: AdapterValue = None,
     bias: AdapterValue = None,
 ) -> Any:
-    left = real(g, A, quantized.of_rows(g, a_scale, A), quantized.of_rows(g, a_zero_point, A), -2)
-    made = g.call("aten::matmul", left, real(g, B, b_scale, b_zero_point, -1))
+    left = dequantized(g, A, quantized.of_rows(g, a_scale, A), quantized.of_rows(g, a_zero_point, A), -2)
+    made = g.call("aten::matmul", left, dequantized(g, B, b_scale, b_zero_point, -1))
     return made if bias is None else g.call("aten::add", made, bias)
 
 

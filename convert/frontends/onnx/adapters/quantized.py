@@ -12,7 +12,7 @@ import numpy as np
 
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.convolutions import convolved
-from tmconvert.frontends.onnx.adapters.quantization import Integers, quantized, real
+from tmconvert.frontends.onnx.adapters.qparams import Integers, dequantized, quantized
 from tmconvert.frontends.onnx.adapters.values import cast, dtype_of, rank, reshaped
 from tmconvert.frontends.onnx.adapters.windows import window
 from tmconvert.frontends.shared.adapter_table import AdapterValue
@@ -58,7 +58,7 @@ def dequantize_linear(
     output_dtype: int = 0,
 ) -> Any:
     dtype = dtype_of(output_dtype) if output_dtype else g.type(x_scale).dtype
-    return cast(g, real(g, x, x_scale, x_zero_point, axis, block_size), dtype)
+    return cast(g, dequantized(g, x, x_scale, x_zero_point, axis, block_size), dtype)
 
 
 @OPERATORS.add("DynamicQuantizeLinear")
@@ -96,8 +96,8 @@ def qlinear_conv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Any:
-    given = real(g, x, x_scale, x_zero_point)
-    weight = real(g, w, w_scale, w_zero_point, 0)
+    given = dequantized(g, x, x_scale, x_zero_point)
+    weight = dequantized(g, w, w_scale, w_zero_point, 0)
     bias = None
     if B is not None:
         step = Term(g, reshaped(g, x_scale, [])) * Term(g, reshaped(g, w_scale, [-1]))
@@ -126,8 +126,8 @@ def qlinear_matmul(
     y_scale: AdapterValue,
     y_zero_point: AdapterValue,
 ) -> Any:
-    left = real(g, a, of_rows(g, a_scale, a), of_rows(g, a_zero_point, a), -2)
-    right = real(g, b, b_scale, b_zero_point, -1)
+    left = dequantized(g, a, of_rows(g, a_scale, a), of_rows(g, a_zero_point, a), -2)
+    right = dequantized(g, b, b_scale, b_zero_point, -1)
     made = g.call("aten::matmul", left, right)
     scale, zero = of_rows(g, y_scale, made), of_rows(g, y_zero_point, made)
     return quantized(g, made, scale, zero, Integers.of(g.type(y_zero_point).dtype), -2)

@@ -8,7 +8,14 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import rank, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX, number
-from tmconvert.frontends.tflite.channels import Planes, along, elementwise, like, planes, value_of
+from tmconvert.frontends.tflite.layout import (
+    ChannelsFirst,
+    along,
+    channels_first,
+    elementwise,
+    like,
+    value_of,
+)
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
@@ -59,10 +66,10 @@ def prelu(g: Emitter, x: AdapterValue, alpha: AdapterValue) -> Any:
         weight = reshaped(g, alpha, [channels])
         if rank(g, x) == 2:
             return g.call("aten::prelu", x, weight)
-        return Planes(g.call("aten::prelu", planes(g, x), weight))
+        return ChannelsFirst(g.call("aten::prelu", channels_first(g, x), weight))
     below = elementwise(g, "aten::mul", x, alpha)
     positive = elementwise(g, "aten::gt", x, number(g, x, 0))
-    source = planes(g, x) if isinstance(below, Planes) else x
+    source = channels_first(g, x) if isinstance(below, ChannelsFirst) else x
     return like(below, g.call("aten::where", value_of(positive), source, value_of(below)))
 
 

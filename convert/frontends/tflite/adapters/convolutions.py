@@ -9,7 +9,7 @@ from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import rank, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, check_rank, permuted
 from tmconvert.frontends.tflite.adapters.windows import Padding, padding_of
-from tmconvert.frontends.tflite.channels import Planes, planes
+from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_first
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
@@ -36,7 +36,7 @@ def conv_2d(
         raise Refusal(f"filters of {own} channels do not divide the {channels} channels of the input")
     weight = permuted(g, filters, [0, 3, 1, 2])
     strides, spread = [stride_h, stride_w], [dilation_h_factor, dilation_w_factor]
-    made = convolved(g, planes(g, x), weight, bias, padding, strides, spread, channels // own)
+    made = convolved(g, channels_first(g, x), weight, bias, padding, strides, spread, channels // own)
     return activated(g, made, fused_activation_function)
 
 
@@ -61,7 +61,7 @@ def depthwise_conv_2d(
     weight = permuted(g, filters, [3, 0, 1, 2])
     strides, spread = [stride_h, stride_w], [dilation_h_factor, dilation_w_factor]
     groups = g.type(x).shape[3]
-    made = convolved(g, planes(g, x), weight, bias, padding, strides, spread, groups)
+    made = convolved(g, channels_first(g, x), weight, bias, padding, strides, spread, groups)
     return activated(g, made, fused_activation_function)
 
 
@@ -86,7 +86,7 @@ def conv_3d(
     strides = [stride_d, stride_h, stride_w]
     spread = [dilation_d_factor, dilation_h_factor, dilation_w_factor]
     groups = g.type(x).shape[4] // g.type(weight).shape[1]
-    made = convolved(g, planes(g, x), weight, bias, padding, strides, spread, groups)
+    made = convolved(g, channels_first(g, x), weight, bias, padding, strides, spread, groups)
     return activated(g, made, fused_activation_function)
 
 
@@ -99,18 +99,18 @@ def convolved(
     strides: list[int],
     dilations: list[int],
     groups: int,
-) -> Planes:
-    """A convolution of planes."""
+) -> ChannelsFirst:
+    """Convolves a tensor that has its channels first."""
     axes = rank(g, x) - 2
     given = padding_of(scheme, g.type(x).shape[2:], g.type(weight).shape[2:], strides, dilations)
     begin = given.begin
     if not given.is_even:
         x, begin = padded(g, x, given, 0.0), [0] * axes
-    return Planes(g.call(f"aten::conv{axes}d", x, weight, bias, strides, begin, dilations, groups))
+    return ChannelsFirst(g.call(f"aten::conv{axes}d", x, weight, bias, strides, begin, dilations, groups))
 
 
 def padded(g: Emitter, x: Any, given: Padding, value: float) -> Any:
-    """Pads the spatial axes of planes; the result keeps the quantization parameters."""
+    """Pads the spatial axes of an NCHW tensor; the result keeps the quantization parameters."""
     pairs = [end for pair in zip(given.begin, given.end, strict=True) for end in pair]
     if not any(pairs):
         return x
@@ -139,7 +139,7 @@ def transpose_conv(
     if len(sizes) != 4:
         raise Refusal(f"the shape of the result has {len(sizes)} axes")
     given = padding_of(padding, sizes[1:3], kernel, strides, [1, 1])
-    source = planes(g, x)
+    source = channels_first(g, x)
     # what the last windows leave uncovered is in the result, too
     extra = [
         size - ((extent - 1) * step + window - 2 * begin)
@@ -152,4 +152,4 @@ def transpose_conv(
     for axis, size in enumerate(sizes[1:3]):
         if g.type(made).shape[2 + axis] != size:
             made = g.call("aten::slice", made, 2 + axis, 0, size, 1)
-    return activated(g, Planes(made), fused_activation_function)
+    return activated(g, ChannelsFirst(made), fused_activation_function)

@@ -10,7 +10,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import rank, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated
-from tmconvert.frontends.tflite.channels import elementwise, like, value_of
+from tmconvert.frontends.tflite.layout import elementwise, like, value_of
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)

@@ -11,7 +11,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import reshaped, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX, check_rank
-from tmconvert.frontends.tflite.channels import Planes, planes
+from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_first
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
@@ -28,12 +28,12 @@ def resize_bilinear(
 ) -> Any:
     check_rank(g, x, 4)
     sizes = static_ints(g, size, "the size of an image")
-    source = planes(g, x)
+    source = channels_first(g, x)
     if align_corners or half_pixel_centers or list(g.type(source).shape[2:]) == sizes:
-        return Planes(g.call("aten::upsample_bilinear2d", source, sizes, align_corners))
+        return ChannelsFirst(g.call("aten::upsample_bilinear2d", source, sizes, align_corners))
     for axis, wanted in enumerate(sizes):
         source = _interpolated(g, source, 2 + axis, wanted)
-    return Planes(source)
+    return ChannelsFirst(source)
 
 
 def _interpolated(g: Emitter, x: Any, axis: int, wanted: int) -> Any:
@@ -66,11 +66,11 @@ def resize_nearest(
 ) -> Any:
     check_rank(g, x, 4)
     sizes = static_ints(g, size, "the size of an image")
-    source = planes(g, x)
+    source = channels_first(g, x)
     if align_corners:
-        return Planes(_aligned(g, source, sizes, half_pixel_centers))
+        return ChannelsFirst(_aligned(g, source, sizes, half_pixel_centers))
     op = "_upsample_nearest_exact2d" if half_pixel_centers else "upsample_nearest2d"
-    return Planes(g.call(f"aten::{op}", source, sizes))
+    return ChannelsFirst(g.call(f"aten::{op}", source, sizes))
 
 
 def _aligned(g: Emitter, x: Any, sizes: list[Any], half_pixel_centers: bool) -> Any:
@@ -90,7 +90,7 @@ def _aligned(g: Emitter, x: Any, sizes: list[Any], half_pixel_centers: bool) -> 
 @OPERATORS.add("DEPTH_TO_SPACE")
 def depth_to_space(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
     """The channels are the rows of blocks, their columns, and the channels of the result."""
-    source = planes(g, x)
+    source = channels_first(g, x)
     batch, channels, height, width = g.type(source).shape
     blocks = block_size**2
     if block_size < 1 or channels % blocks:
@@ -98,17 +98,17 @@ def depth_to_space(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
     split = g.call("aten::reshape", source, [batch, blocks, channels // blocks, height, width])
     sorted_ = g.call("aten::permute", split, [0, 2, 1, 3, 4])
     source = g.call("aten::reshape", sorted_, [batch, channels, height, width])
-    return Planes(g.call("aten::pixel_shuffle", source, block_size))
+    return ChannelsFirst(g.call("aten::pixel_shuffle", source, block_size))
 
 
 @OPERATORS.add("SPACE_TO_DEPTH")
 def space_to_depth(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
-    made = g.call("aten::pixel_unshuffle", planes(g, x), block_size)
+    made = g.call("aten::pixel_unshuffle", channels_first(g, x), block_size)
     batch, channels, height, width = g.type(made).shape
     blocks = block_size**2
     split = g.call("aten::reshape", made, [batch, channels // blocks, blocks, height, width])
     sorted_ = g.call("aten::permute", split, [0, 2, 1, 3, 4])
-    return Planes(g.call("aten::reshape", sorted_, [batch, channels, height, width]))
+    return ChannelsFirst(g.call("aten::reshape", sorted_, [batch, channels, height, width]))
 
 
 @OPERATORS.add("SPACE_TO_BATCH_ND")

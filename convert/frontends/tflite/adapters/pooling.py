@@ -10,14 +10,14 @@ from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.tflite.adapters.convolutions import padded
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, check_rank, number
 from tmconvert.frontends.tflite.adapters.windows import padding_of
-from tmconvert.frontends.tflite.channels import Planes, planes
+from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_first
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
 
 
 class _Window:
-    """The windows of a pooling, on planes.
+    """The windows of a pooling, with the channels first.
 
     A window that begins in the input may end behind it (ceil_mode), which is what an odd padding of SAME does
     where windows are further apart than one element.
@@ -28,7 +28,7 @@ class _Window:
     ) -> None:
         check_rank(g, x, 4)
         self.kernel, self.strides = kernel, strides
-        self.x = planes(g, x)
+        self.x = channels_first(g, x)
         self.padding = padding_of(scheme, g.type(self.x).shape[2:], kernel, strides, [1, 1])
         self.reaches_beyond = not self.padding.is_even
         self.needs_padding = any(
@@ -55,7 +55,7 @@ def max_pool_2d(
         lowest = float(np.finfo(g.type(source).dtype).min)
         source, begin, ceil = padded(g, source, window.padding, lowest), [0, 0], False
     made = g.call("aten::max_pool2d", source, window.kernel, window.strides, begin, [1, 1], ceil)
-    return activated(g, Planes(made), fused_activation_function)
+    return activated(g, ChannelsFirst(made), fused_activation_function)
 
 
 @OPERATORS.add("AVERAGE_POOL_2D")
@@ -71,7 +71,7 @@ def average_pool_2d(
     fused_activation_function: str = "NONE",
 ) -> Any:
     window = _Window(g, x, padding, [filter_height, filter_width], [stride_h, stride_w])
-    return activated(g, Planes(_mean(g, window)), fused_activation_function)
+    return activated(g, ChannelsFirst(_mean(g, window)), fused_activation_function)
 
 
 def _mean(g: Emitter, window: _Window) -> Any:
@@ -114,4 +114,4 @@ def l2_pool_2d(
     window = _Window(g, x, padding, [filter_height, filter_width], [stride_h, stride_w])
     window.x = g.call("aten::square", window.x)
     made = g.call("aten::sqrt", _mean(g, window))
-    return activated(g, Planes(made), fused_activation_function)
+    return activated(g, ChannelsFirst(made), fused_activation_function)

@@ -7,7 +7,7 @@ from typing import Any
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import axis_of, rank, static_int
 from tmconvert.frontends.tflite.adapters.values import PREFIX, axes_in, number
-from tmconvert.frontends.tflite.channels import Planes, known_planes, plane_axis
+from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_first_axis, known_channels_first
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
@@ -29,16 +29,16 @@ def _add(name: str, op: str) -> None:
 
 
 def reduced(g: Emitter, op: str, x: Any, axes: list[int], keep_dims: bool) -> Any:
-    """Reduces axes, of planes where the order of those that remain is the same."""
+    """Reduces axes; in NCHW where the remaining axes keep their order."""
     if not axes:
         return x
-    known, count = known_planes(g, x), rank(g, x)
+    known, count = known_channels_first(g, x), rank(g, x)
     kept = [axis for axis in range(count) if axis not in axes]
-    places = [plane_axis(axis, count) for axis in kept]
+    places = [channels_first_axis(axis, count) for axis in kept]
     if known is None or (not keep_dims and places != sorted(places)):
         return g.call(op, x, axes, keep_dims)
-    made = g.call(op, known, sorted(plane_axis(axis, count) for axis in axes), keep_dims)
-    return Planes(made) if keep_dims else made
+    made = g.call(op, known, sorted(channels_first_axis(axis, count) for axis in axes), keep_dims)
+    return ChannelsFirst(made) if keep_dims else made
 
 
 for _name, _op in _REDUCTIONS.items():
@@ -85,7 +85,7 @@ def local_response_normalization(
     g: Emitter, x: AdapterValue, *, radius: int, alpha: float, beta: float, bias: float = 0.0
 ) -> Any:
     size = 2 * radius + 1
-    planes_ = known_planes(g, x)
-    if planes_ is None:
-        planes_ = g.call("aten::permute", x, [0, 3, 1, 2])
-    return Planes(g.call("aten::local_response_norm", planes_, size, alpha * size, beta, bias))
+    known = known_channels_first(g, x)
+    if known is None:
+        known = g.call("aten::permute", x, [0, 3, 1, 2])
+    return ChannelsFirst(g.call("aten::local_response_norm", known, size, alpha * size, beta, bias))

@@ -11,7 +11,12 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import axis_of, rank, reshaped, static_int, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, scalar, stacked, without_axes
-from tmconvert.frontends.tflite.channels import Planes, known_planes, plane_axis, planes
+from tmconvert.frontends.tflite.layout import (
+    ChannelsFirst,
+    channels_first,
+    channels_first_axis,
+    known_channels_first,
+)
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
@@ -46,10 +51,10 @@ def expand_dims(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
 @OPERATORS.add("TRANSPOSE")
 def transpose(g: Emitter, x: AdapterValue, order: AdapterValue) -> Any:
     axes = [axis_of(g, x, each) for each in static_ints(g, order, "the order of axes")]
-    known = known_planes(g, x)
+    known = known_channels_first(g, x)
     source = x if known is None else known
     if known is not None:
-        axes = [plane_axis(axis, rank(g, x)) for axis in axes]
+        axes = [channels_first_axis(axis, rank(g, x)) for axis in axes]
     return source if axes == list(range(rank(g, x))) else g.call("aten::permute", source, axes)
 
 
@@ -75,9 +80,9 @@ def concatenation(
     g: Emitter, *xs: AdapterValue, axis: int = 0, fused_activation_function: str = "NONE"
 ) -> Any:
     place = axis_of(g, xs[0], axis)
-    if any(known_planes(g, x) is not None for x in xs):
-        parts = [planes(g, x) for x in xs]
-        made: Any = Planes(g.call("aten::cat", parts, plane_axis(place, rank(g, xs[0]))))
+    if any(known_channels_first(g, x) is not None for x in xs):
+        parts = [channels_first(g, x) for x in xs]
+        made: Any = ChannelsFirst(g.call("aten::cat", parts, channels_first_axis(place, rank(g, xs[0]))))
     else:
         made = xs[0] if len(xs) == 1 else g.call("aten::cat", list(xs), place)
     return activated(g, made, fused_activation_function)

@@ -11,7 +11,12 @@ from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import axis_of, rank, static_ints
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.frontends.tflite.adapters.values import PREFIX, axes_in, scalar
-from tmconvert.frontends.tflite.channels import Planes, known_planes, ordered, plane_axis
+from tmconvert.frontends.tflite.layout import (
+    ChannelsFirst,
+    channels_first_axis,
+    in_channels_first_order,
+    known_channels_first,
+)
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
@@ -29,11 +34,11 @@ def slice_(g: Emitter, x: AdapterValue, begin: AdapterValue, size: AdapterValue)
 
 
 def _indexed(g: Emitter, x: AdapterValue, index: list[slice]) -> Any:
-    """Takes a slice of each axis, of planes where they are known."""
-    known = known_planes(g, x)
+    """Slices each axis; in NCHW where the tensor is known in NCHW."""
+    known = known_channels_first(g, x)
     if known is None or len(index) != rank(g, x):
         return getitem(g, x, tuple(index))
-    return Planes(getitem(g, known, tuple(ordered(index))))
+    return ChannelsFirst(getitem(g, known, tuple(in_channels_first_order(index))))
 
 
 @OPERATORS.add("STRIDED_SLICE")
@@ -97,11 +102,11 @@ def split_v(g: Emitter, x: AdapterValue, sizes: AdapterValue, axis: AdapterValue
 def _parts(g: Emitter, x: AdapterValue, sizes: list[Any], axis: int) -> list[Any]:
     if len(sizes) == 1:
         return [x]
-    known = known_planes(g, x)
+    known = known_channels_first(g, x)
     if known is None:
         return list(g.call("aten::split_with_sizes", x, sizes, axis))
-    made = g.call("aten::split_with_sizes", known, sizes, plane_axis(axis, rank(g, x)))
-    return [Planes(each) for each in made]
+    made = g.call("aten::split_with_sizes", known, sizes, channels_first_axis(axis, rank(g, x)))
+    return [ChannelsFirst(each) for each in made]
 
 
 # ---- padding
@@ -144,11 +149,11 @@ def _padded(g: Emitter, x: AdapterValue, paddings: AdapterValue, mode: str, valu
     if len(amounts) != 2 * rank(g, x):
         raise Refusal(f"a tensor of {rank(g, x)} axes has {len(amounts)} amounts of padding")
     number = value if g.type(x).dtype.kind == "f" else int(value)
-    known = known_planes(g, x)
+    known = known_channels_first(g, x)
     if known is None:
         return g.call("aten::pad", x, amounts, mode, number)
-    pairs = ordered([amounts[2 * axis : 2 * axis + 2] for axis in range(rank(g, x))])
-    return Planes(g.call("aten::pad", known, [each for pair in pairs for each in pair], mode, number))
+    pairs = in_channels_first_order([amounts[2 * axis : 2 * axis + 2] for axis in range(rank(g, x))])
+    return ChannelsFirst(g.call("aten::pad", known, [each for pair in pairs for each in pair], mode, number))
 
 
 @OPERATORS.add("REVERSE_V2")

@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import axis_of, rank, static_ints
-from tmconvert.frontends.tflite.channels import like, value_of
+from tmconvert.frontends.tflite.layout import like, value_of
 from tmconvert.ir import Constant, TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import with_qparams

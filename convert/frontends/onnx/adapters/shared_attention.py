@@ -1,4 +1,4 @@
-"""What attention operators of ai.onnx and com.microsoft share: heads, masks, scores, rotary embeddings."""
+"""What the attention operators of ai.onnx and com.microsoft share: heads, masks, scores, rotary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tmconvert.symbolics.idioms.formulas import Term
 
 
 @dataclass
-class Attended:
+class AttentionCall:
     """A call of attention: query [N, H, L, E], key [N, K, S, E], value [N, K, S, V], of which H is a multiple
     of K. ``allowed`` are masks of bools and ``biases`` what is added to the scores; both broadcast to
     [N, H, L, S].
@@ -44,10 +44,10 @@ class Attended:
         )
 
     def mask(self, g: Emitter) -> Any:
-        """Returns what hides keys: one mask of bools, or one that is added; None without any."""
+        """Returns the attention mask, bools (True may attend) or floats to add to the scores; or None."""
         allowed = list(self.allowed)
         if self.is_causal:
-            allowed.append(looks_back(g, g.type(self.query).shape[2], g.type(self.key).shape[2]))
+            allowed.append(causal_mask(g, g.type(self.query).shape[2], g.type(self.key).shape[2]))
         shown = allowed[0] if allowed else None
         for each in allowed[1:]:
             shown = g.call("aten::logical_and", shown, each)
@@ -99,9 +99,9 @@ def positions(g: Emitter, count: AdapterValue) -> Any:
     return g.call("aten::arange", 0, count, 1)
 
 
-def looks_back(g: Emitter, queries: Any, keys: Any, offset: AdapterValue = None) -> Any:
-    """[L, S]: whether a key is not behind a query, which has ``offset`` keys in front of the first one; with
-    one offset for each batch [N, 1, L, S].
+def causal_mask(g: Emitter, queries: Any, keys: Any, offset: AdapterValue = None) -> Any:
+    """Returns a mask of bools [L, S]: query ``l`` may attend to the keys 0 to ``offset + l``. One offset for
+    each batch gives [N, 1, L, S].
     """
     query = Term(g, reshaped(g, positions(g, queries), [queries, 1]))
     if offset is not None:
@@ -125,7 +125,7 @@ def merge_heads(g: Emitter, x: AdapterValue) -> Any:
     return reshaped(g, g.call("aten::permute", x, [0, 2, 1, 3]), [batch, length, heads * width])
 
 
-def joined(g: Emitter, past: AdapterValue, new: AdapterValue) -> Any:
+def append_to_past(g: Emitter, past: AdapterValue, new: AdapterValue) -> Any:
     """Appends the keys or values of this step to those of the past."""
     return new if past is None else g.call("aten::cat", [past, new], 2)
 
@@ -137,7 +137,7 @@ def rows_of(g: Emitter, table: AdapterValue, indices: AdapterValue) -> Any:
     return reshaped(g, g.call("aten::index_select", table, 0, flat), [*shape, g.type(table).shape[1]])
 
 
-def rotated(
+def rotary(
     g: Emitter, x: AdapterValue, cos: AdapterValue, sin: AdapterValue, width: int, interleaved: bool
 ) -> Any:
     """Rotates pairs of the first ``width`` features of the last axis; cosines and sines broadcast to half of

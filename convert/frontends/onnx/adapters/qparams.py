@@ -1,4 +1,4 @@
-"""Quantization parameters of ONNX: integers of a tensor, and the tensor that integers stand for."""
+"""Quantizes and dequantizes tensors with ONNX's scales and zero points, and records their QParams."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def parameters(
     return None if made.problem(g.type(x).shape) else made
 
 
-def _said(qparams: QParams) -> dict[str, Any]:
+def _quantize_attributes(qparams: QParams) -> dict[str, Any]:
     """Returns the attributes of tm::quantize."""
     return {
         "scale": list(qparams.scale),
@@ -91,11 +91,11 @@ def quantized(
     axis: int = 1,
     block: int = 0,
 ) -> Any:
-    """clip(round(x / scale) + zero): the integers of a tensor."""
+    """Quantizes: ``clip(round(x / scale) + zero)``."""
     x = cast(g, x, np.float32)
     found = parameters(g, x, scale, zero, axis, integers)
     if found is not None and integers.dtype.name in quantize_op.DTYPES:
-        return g.call("tm::quantize", x, dtype=integers.dtype.name, **_said(found))
+        return g.call("tm::quantize", x, dtype=integers.dtype.name, **_quantize_attributes(found))
     step = Term(g, cast(g, spread(g, x, scale, axis, block), np.float32))
     steps = (Term(g, x) / step).round()
     if zero is not None:
@@ -103,7 +103,7 @@ def quantized(
     return cast(g, steps.clamp(float(integers.low), float(integers.high)).value, integers.dtype)
 
 
-def real(
+def dequantized(
     g: Emitter,
     value: AdapterValue,
     scale: AdapterValue,
@@ -112,14 +112,14 @@ def real(
     block: int = 0,
     bits: int = 0,
 ) -> Any:
-    """(value - zero) * scale, in float32: the tensor that integers stand for, with its QParams."""
+    """Dequantizes: ``(value - zero) * scale`` in float32, with its QParams."""
     dtype = g.type(value).dtype
     found = None
     if dtype.kind in "iu" and dtype.itemsize < 4 and not block:
         found = parameters(g, value, scale, zero, axis, Integers.of(dtype, bits))
     given = None if found is None else _before(g, value, found)
     if given is None:
-        given = _dequantized(g, value, scale, zero, axis, block)
+        given = _dequantized_by_formula(g, value, scale, zero, axis, block)
     return given if found is None else g.quantized(given, found, _as_it_is)
 
 
@@ -127,7 +127,7 @@ def _as_it_is(array: np.ndarray, qparams: QParams) -> np.ndarray:
     return array
 
 
-def _dequantized(
+def _dequantized_by_formula(
     g: Emitter, value: AdapterValue, scale: AdapterValue, zero: AdapterValue, axis: int, block: int
 ) -> Any:
     made = Term(g, cast(g, value, np.float32))
@@ -146,8 +146,8 @@ def _before(g: Emitter, value: AdapterValue, qparams: QParams) -> Any:
     if not isinstance(maker, CallFunction):
         return None
     if maker.function == "tm::quantize":
-        said = {name: maker.kwargs[name] for name in _said(qparams)}
-        return maker.args[0] if said == _said(qparams) else None
+        said = {name: maker.kwargs[name] for name in _quantize_attributes(qparams)}
+        return maker.args[0] if said == _quantize_attributes(qparams) else None
     if qparams.channel_axis is not None or not (maker.function in _MOVES or maker.function == "aten::cat"):
         return None
     operands = maker.args[0] if maker.function == "aten::cat" else maker.args[:1]
