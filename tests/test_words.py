@@ -60,6 +60,7 @@ OPENING = re.compile(r"(What|Those|Of|Such|That)\b")
 # names that others gave, by file (or folder) and word, each with whose name it is
 NAMED = {
     "convert/garbage_collection.py": {"freeze": "gc.freeze of Python"},
+    "convert/frontends/onnx/adapters/detection.py": {"grid": "an input of ONNX's GridSample"},
     "convert/frontends/torch/adapters/images.py": {"grid": "a parameter of PyTorch's grid_sample"},
     "symbolics/ops/grid_sampler": {"grid": "ATen's parameter of grid_sampler"},
     "convert/torch_code/forms.py": {"places": "a parameter of tm::remap"},

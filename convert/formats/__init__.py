@@ -1,1 +1,1 @@
-"""What is known of file formats that are both read and written: messages, schemas, layers."""
+"""Knowledge of file formats that are both read and written: messages, schemas, layers."""

@@ -9,7 +9,7 @@ _AGAIN = "copy the file again, or export it again; `onnx.checker.check_model` te
 
 
 def damaged(path: str, cause: str, place: str = "") -> LoadError:
-    """The file is no valid ONNX model."""
+    """The file is not a valid ONNX model."""
     return LoadError(
         "TM1031",
         "the file contains no valid ONNX model",

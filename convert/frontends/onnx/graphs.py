@@ -162,7 +162,7 @@ class GraphBuilder:
         if kind != "tensor_type":
             is_none = kind is None and self.scope.outer is not None
             if not is_none:
-                what = f"the input {name} is no tensor, but {(kind or 'of no type').replace('_type', '')}"
+                what = f"the input {name} is not a tensor, but {(kind or 'of no type').replace('_type', '')}"
                 raise unknown_part(self.path, what, "make it a tensor", place)
             shape: tuple[int, ...] | None = None
             dtype = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _REASONS = {
-    "strings are no tensors of any target": (
+    "no target has tensors of strings": (
         *("StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "LabelEncoder"),
         "TfIdfVectorizer",
     ),
@@ -12,7 +12,7 @@ _REASONS = {
         "Multinomial",
     ),
     "it takes the bits of numbers for numbers of another type": ("BitCast",),
-    "it decodes a picture, which belongs in front of the model": ("ImageDecoder",),
+    "it decodes an image, which belongs before the model": ("ImageDecoder",),
     "it trains a model": ("Adagrad", "Adam", "Gradient", "Momentum"),
 }
 _BY_NAME = {name: reason for reason, names in _REASONS.items() for name in names}

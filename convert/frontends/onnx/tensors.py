@@ -60,7 +60,7 @@ class TensorReader:
         if number in REFUSED_TYPES:
             what = f"the model has {REFUSED_TYPES[number]}, which no target of tmconvert stores"
             raise unknown_part(self.path, what, "make tensors of float, integer or bool of them", place)
-        raise damaged(self.path, f"{number} is no element type", place)
+        raise damaged(self.path, f"{number} is not an element type", place)
 
     def _of_bytes(self, data: Any, type_: ElementType, shape: Sequence[int], place: str) -> np.ndarray:
         count = math.prod(shape)
@@ -92,7 +92,7 @@ class TensorReader:
         try:
             offset, length = int(said.get("offset", 0)), int(said.get("length", size))
         except ValueError as error:
-            raise damaged(self.path, f"an offset of external data is no number: {error}", place) from error
+            raise damaged(self.path, f"an offset of external data is not a number: {error}", place) from error
         data = self._file(said.get("location", ""), place)
         if offset < 0 or length < 0 or offset + length > len(data):
             cause = f"{said.get('location')!r} has {len(data)} bytes, not {offset + length}"

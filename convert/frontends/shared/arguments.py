@@ -45,7 +45,7 @@ def static_int(g: Emitter, value: AdapterValue, what: str = "a size") -> Any:
 
 
 def counted(g: Emitter, value: Any, what: str) -> Any:
-    """Returns the data-dependent size that one element of an integer tensor says, at least 0.
+    """Returns the data-dependent size that one element of an integer tensor gives, at least 0.
 
     It is the number of elements of a range that ends there.
     """

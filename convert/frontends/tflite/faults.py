@@ -9,7 +9,7 @@ _AGAIN = "copy the file again, or convert the model again; LiteRT's interpreter 
 
 
 def damaged(path: str, cause: str, place: str = "") -> LoadError:
-    """The file is no valid TFLite model."""
+    """The file is not a valid TFLite model."""
     return LoadError(
         "TM1041",
         "the file contains no valid TFLite model",

@@ -152,7 +152,7 @@ class Table(NamedTuple):
         return [int(each) for each in self.numbers(slot, kind)]
 
     def text(self, slot: int) -> str:
-        """Returns a string; bytes that are no UTF-8 are replaced."""
+        """Returns a string; bytes that are not UTF-8 are replaced."""
         content, count = self.content(slot)
         self.file.spend(count)
         return bytes(content).decode("utf-8", "replace")

@@ -48,7 +48,7 @@ def channels_first_axis(axis: int, rank_: int) -> int:
 
 
 def known_channels_first(g: Emitter, x: Any) -> Any:
-    """Returns the NCHW tensor that ``x`` was permuted from; None where ``x`` is no such permutation."""
+    """Returns the NCHW tensor that ``x`` was permuted from; None where ``x`` is not such a permutation."""
     expr = x.expr if isinstance(x, TensorNode) else None
     if not isinstance(expr, CallFunction) or expr.function != _PERMUTE or rank(g, x) not in IMAGES:
         return None

@@ -22,7 +22,7 @@ def options_of(path: str, operator: Table, subgraphs: int, place: str) -> dict[s
         return {}
     fields = _fields().get(code)
     if fields is None:
-        raise damaged(path, f"{code} is no table of options", place)
+        raise damaged(path, f"{code} is not a table of options", place)
     found = {}
     for each in fields.values():
         if each.kind == "type":  # the results' tensors have their types

@@ -179,7 +179,7 @@ class _ModelReader:
         )
 
     def _content(self, buffer: Table) -> memoryview | None:
-        """Returns the bytes of a buffer, in the flatbuffer or behind it."""
+        """Returns the bytes of a buffer, in the flatbuffer or after it."""
         content, count = buffer.content(0)
         if count:
             return content

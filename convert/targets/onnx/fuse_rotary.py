@@ -74,18 +74,18 @@ class _Rewriter:
         first, second = (self._made_by("Mul", value) for value in operator.inputs)
         if first is None or second is None:
             return None
-        for direct, turned in ((first, second), (second, first)):
+        for direct, rotated in ((first, second), (second, first)):
             for place in (0, 1):
-                steps = self._turned(turned.inputs[place])
+                steps = self._rotated(rotated.inputs[place])
                 if steps is None:
                     continue
-                x, sin = steps[-1].inputs[0], turned.inputs[1 - place]
+                x, sin = steps[-1].inputs[0], rotated.inputs[1 - place]
                 cos = [value for value in direct.inputs if value is not x]
                 if x is not None and sin is not None and len(cos) == 1 and cos[0] is not None:
-                    return _Rotation(x, cos[0], sin, (direct, turned, *steps))
+                    return _Rotation(x, cos[0], sin, (direct, rotated, *steps))
         return None
 
-    def _turned(self, value: Value | None) -> tuple[Operator, ...] | None:
+    def _rotated(self, value: Value | None) -> tuple[Operator, ...] | None:
         """Returns the Concat, Neg and Split that swap the halves of the last axis; None for other values."""
         concat = self._made_by("Concat", value)
         negated = None if concat is None else self._made_by("Neg", concat.inputs[0])
@@ -99,8 +99,8 @@ class _Rewriter:
         }:
             return None
         halves = split.outputs
-        is_turned = len(halves) == 2 and halves[1] is negated.inputs[0] and halves[0] is concat.inputs[1]
-        is_even = is_turned and halves[0].shape == halves[1].shape
+        is_rotated = len(halves) == 2 and halves[1] is negated.inputs[0] and halves[0] is concat.inputs[1]
+        is_even = is_rotated and halves[0].shape == halves[1].shape
         return (concat, negated, split) if is_even else None
 
     def refusal(self, rotation: _Rotation) -> str | None:

@@ -79,7 +79,7 @@ def attention(
 
 
 def _offset(g: Emitter, call: AttentionCall, past: AdapterValue, lengths: AdapterValue) -> Any:
-    """Returns how many keys are in front of the first query: None for none, a number, or [N, 1, 1, 1]."""
+    """Returns how many keys are before the first query: None for none, a number, or [N, 1, 1, 1]."""
     if past is not None:
         return g.type(past).shape[2]
     if lengths is None:

@@ -1,6 +1,6 @@
 """If, Loop and Scan.
 
-Their bodies are traced modules; ``captured`` has, for each body in the order of its attribute's name, the
+Their subgraphs are traced modules; ``captured`` has, for each subgraph in the order of its attribute's name, the
 values that it takes from around it. What is known when the model is converted is decided then: a branch that
 is taken always, the number of steps of a loop.
 """
@@ -44,14 +44,14 @@ def if_(
     else_branch: TracedModule,
     captured: Captured = ((), ()),
 ) -> Any:
-    bodies = (else_branch, then_branch)
+    subgraphs = (else_branch, then_branch)
     known = g.known(cond)
     if known is not None:
         taken = int(bool(known.reshape(-1)[0]))
-        return emitted(g, bodies[taken], captured[taken])
+        return emitted(g, subgraphs[taken], captured[taken])
     given = [_given(g, each) for each in captured]
     around = _unknown(g, [*captured[0], *captured[1]]) or [cond]
-    otherwise, then = (g.body(body, each, around) for body, each in zip(bodies, given, strict=True))
+    otherwise, then = (g.body(body, each, around) for body, each in zip(subgraphs, given, strict=True))
     return _listed(g.call("tm::cond", cast(g, reshaped(g, cond, []), np.bool_), around, then, otherwise))
 
 
@@ -127,7 +127,7 @@ def _step(g: Emitter, state: list[Any], around: list[Any], body: TracedModule) -
 
 
 def _is_endless(step: InternalGraph) -> bool:
-    """Whether a step always says that the loop goes on."""
+    """Whether a step always continues the loop."""
     expr = step.outputs[0].expr
     return isinstance(expr, Constant) and bool(np.all(expr.value))
 
@@ -259,7 +259,7 @@ def scan(
     axes = list(scan_input_axes or [0] * num_scan_inputs)
     backwards = list(scan_input_directions or [0] * num_scan_inputs)
     scanned = [
-        _in_front(g, x, axis_of(g, x, axis), bool(is_backwards))
+        _axis_first(g, x, axis_of(g, x, axis), bool(is_backwards))
         for x, axis, is_backwards in zip(scanned, axes, backwards, strict=True)
     ]
     results = _scanned(g, state, scanned, list(captured[0]), body)
@@ -324,7 +324,7 @@ def scan8(
     return _stacked(g, rows)
 
 
-def _in_front(g: Emitter, x: AdapterValue, axis: int, is_backwards: bool) -> Any:
+def _axis_first(g: Emitter, x: AdapterValue, axis: int, is_backwards: bool) -> Any:
     """Returns ``x`` with the scanned axis first, in the order of the steps."""
     order = [axis, *(each for each in range(rank(g, x)) if each != axis)]
     x = g.call("aten::permute", x, order) if axis else x

@@ -1,4 +1,4 @@
-"""Sampling at computed places, regions of interest, and suppression of overlapping boxes."""
+"""Sampling at computed positions, regions of interest, and suppression of overlapping boxes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def roi_align10(
 
 
 def _with_batch(g: Emitter, x: AdapterValue, rois: AdapterValue, numbers: AdapterValue) -> Any:
-    """Returns boxes with the number of their picture in front, as torchvision has them."""
+    """Returns boxes with the index of their image before each, as torchvision has them."""
     dtype = g.type(x).dtype
     column = reshaped(g, cast(g, numbers, dtype), [g.type(rois).shape[0], 1])
     return g.call("aten::cat", [column, cast(g, rois, dtype)], 1)

@@ -117,18 +117,18 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Any:
-    left, right = _turned(g, A, transA, transBatchA), _turned(g, B, transB, transBatchB)
+    left, right = _transposed(g, A, transA, transBatchA), _transposed(g, B, transB, transBatchB)
     made = matrices.product(g, left, right)
     return made if alpha == 1.0 else g.call("aten::mul", made, like(g, made, alpha))
 
 
-def _turned(g: Emitter, x: AdapterValue, is_turned: int, has_batch_behind: int) -> Any:
-    """Transposes a matrix. With ``has_batch_behind`` its row axis is the first one, in front of the batch."""
+def _transposed(g: Emitter, x: AdapterValue, is_transposed: int, has_batch_last: int) -> Any:
+    """Transposes a matrix. With ``has_batch_last`` its row axis is the first one, before the batch."""
     count = rank(g, x)
     order = list(range(count))
-    if has_batch_behind:
+    if has_batch_last:
         order = [*order[1:-1], 0, order[-1]]
-    if is_turned and count > 1:
+    if is_transposed and count > 1:
         order[-2:] = [order[-1], order[-2]]
     return x if order == sorted(order) else g.call("aten::permute", x, order)
 
@@ -182,7 +182,7 @@ def bias_add(g: Emitter, X: AdapterValue, bias: AdapterValue, skip: AdapterValue
 def bias_softmax(
     g: Emitter, data: AdapterValue, bias: AdapterValue, *, axis: int = 1, is_inner_broadcast: int
 ) -> Any:
-    """The softmax of data + bias, over ``axis`` and all behind it."""
+    """The softmax of data + bias, over ``axis`` and all axes after it."""
     place, shape = axis_of(g, data, axis), list(g.type(bias).shape)
     if not is_inner_broadcast and len(shape) == rank(g, data):
         made = g.call("aten::add", data, bias)
@@ -297,7 +297,7 @@ def group_norm(
     epsilon: float = 1e-5,
     groups: int,
 ) -> Any:
-    """Group normalization, with SiLU behind it if ``activation`` is 1."""
+    """Group normalization, with SiLU after it if ``activation`` is 1."""
     given = g.call("aten::permute", X, [0, 3, 1, 2]) if channels_last else X
     made = g.call("aten::group_norm", given, groups, gamma, beta, epsilon)
     made = g.call("aten::silu", made) if activation else made

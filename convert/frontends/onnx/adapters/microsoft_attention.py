@@ -102,7 +102,7 @@ def qattention(
 
 
 def _look_back(g: Emitter, call: AttentionCall, past: AdapterValue) -> None:
-    """Hides what is behind a query, in front of whose first one there are ``past`` keys."""
+    """Hides the keys after a query, before whose first one there are ``past`` keys."""
     if past is None:
         call.is_causal = True
     else:
@@ -236,7 +236,7 @@ def group_query_attention(
         if places is None:
             row = Term(g, positions(g, g.type(q).shape[2]))
             places = reshaped(g, (row + past if past else row).value, [1, -1])
-        q, k = (_turned(g, each, places, cos_cache, sin_cache, bool(rotary_interleaved)) for each in (q, k))
+        q, k = (_rotated(g, each, places, cos_cache, sin_cache, bool(rotary_interleaved)) for each in (q, k))
     k, v = (
         append_to_past(g, past_key if past else None, k),
         append_to_past(g, past_value if past else None, v),
@@ -262,7 +262,7 @@ def _unpacked(g: Emitter, packed: AdapterValue, heads: int, key_heads: int) -> l
     return list(g.call("aten::split_with_sizes", packed, sizes, 2))
 
 
-def _turned(
+def _rotated(
     g: Emitter, x: AdapterValue, places: AdapterValue, cos: AdapterValue, sin: AdapterValue, interleaved: bool
 ) -> Any:
     """Rotates [N, H, L, E] by the angles of positions [N or 1, L]."""
@@ -300,7 +300,7 @@ def rotary_embedding(
         row = Term(g, positions(g, g.type(x).shape[2]))
         first = Term(g, reshaped(g, cast(g, places, np.int64), [1]))
         places = reshaped(g, (row + first).value, [1, -1])
-    made = _turned(g, x, places, cos_cache, sin_cache, bool(interleaved))
+    made = _rotated(g, x, places, cos_cache, sin_cache, bool(interleaved))
     return merge_heads(g, made) if is_flat else made
 
 

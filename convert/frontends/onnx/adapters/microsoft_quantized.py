@@ -106,7 +106,9 @@ def qlinear_concat(
 ) -> Any:
     """``inputs`` are a tensor, its scale and its zero point, in turn."""
     if len(inputs) % 3:
-        raise Refusal(f"QLinearConcat has {len(inputs)} inputs that are no groups of three")
+        raise Refusal(
+            f"QLinearConcat has {len(inputs)} inputs after the first two, which is not a multiple of three"
+        )
     groups = zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
     parts = [dequantized(g, x, scale, zero) for x, scale, zero in groups]
     made = parts[0] if len(parts) == 1 else g.call("aten::cat", parts, axis_of(g, parts[0], axis))

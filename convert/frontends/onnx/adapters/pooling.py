@@ -54,7 +54,7 @@ def max_pool(
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
 ) -> Any:
-    """The second result has the places of the largest elements in the flattened input, all axes counted."""
+    """The second result has the indices of the largest elements in the flattened input, all axes counted."""
     axes = _spatial_axes(g, X)
     settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
     settings = _with_ceil(g, X, settings, ceil_mode)
@@ -74,10 +74,10 @@ def max_pool(
 
 
 def _places(g: Emitter, x: AdapterValue, settings: Window, storage_order: int) -> Any:
-    """Returns the places of the largest elements in the flattened input, all axes counted."""
+    """Returns the indices of the largest elements in the flattened input, all axes counted."""
     axes = rank(g, x) - 2
     if not _fits(settings) or storage_order:
-        raise Refusal("the places of maxima with this padding or order are not supported")
+        raise Refusal("the indices of maxima with this padding or order are not supported")
     values = (settings.kernel, settings.strides, settings.begin, settings.dilations, False)
     _, places = g.call(f"aten::max_pool{axes}d_with_indices", x, *values)
     batch, channels, *spatial = g.type(x).shape

@@ -47,7 +47,7 @@ class Integers(NamedTuple):
 def parameters(
     g: Emitter, x: AdapterValue, scale: AdapterValue, zero: AdapterValue, axis: int, integers: Integers
 ) -> QParams | None:
-    """Returns the parameters of a tensor; None where they are computed, or no QParams can say them."""
+    """Returns the parameters of a tensor; None where they are computed, or no QParams can express them."""
     known = g.known(scale)
     zeros = np.zeros(1) if zero is None else g.known(zero)
     if known is None or zeros is None:

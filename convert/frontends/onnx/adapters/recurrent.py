@@ -182,13 +182,13 @@ def _by_aten(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     op = {"LSTM": "lstm", "GRU": "gru", "RNN": f"rnn_{layer.functions[0][0].name}"}[layer.name]
     hx = layer.states if layer.name == "LSTM" else layer.states[0]
     modes = (layer.bias is not None, 1, 0.0, False, layer.directions == 2, False)
-    x = _turned(g, x, layer.lengths) if is_reversed else x
+    x = _reversed(g, x, layer.lengths) if is_reversed else x
     rows, *last = g.call(f"aten::{op}", x, hx, params, *modes, layer.lengths)
-    return _turned(g, rows, layer.lengths) if is_reversed else rows, last
+    return _reversed(g, rows, layer.lengths) if is_reversed else rows, last
 
 
 def _reordered(g: Emitter, name: str, weight: AdapterValue) -> Any:
-    """Brings the gates, one below the other, to the order of PyTorch."""
+    """Reorders the gates along the first axis as PyTorch has them."""
     order = _ORDERS[name]
     if len(order) == 1:
         return weight
@@ -197,7 +197,7 @@ def _reordered(g: Emitter, name: str, weight: AdapterValue) -> Any:
     return g.call("aten::cat", parts, 0)
 
 
-def _turned(g: Emitter, x: AdapterValue, lengths: AdapterValue) -> Any:
+def _reversed(g: Emitter, x: AdapterValue, lengths: AdapterValue) -> Any:
     """Reverses the sequences, each within its length."""
     if lengths is None:
         return g.call("aten::flip", x, [0])
@@ -212,7 +212,7 @@ def _by_steps(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     rows, last = [], []
     for number in range(layer.directions):
         is_reversed = layer.direction == "reverse" or number == 1
-        x = _turned(g, layer.x, layer.lengths) if is_reversed else layer.x
+        x = _reversed(g, layer.x, layer.lengths) if is_reversed else layer.x
         row, states = scanned(
             g,
             layer.cell,
@@ -223,7 +223,7 @@ def _by_steps(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
             _one(g, layer.cell.peepholes, number),
             None if layer.lengths is None else cast(g, layer.lengths, np.int64),
         )
-        rows.append(_turned(g, row, layer.lengths) if is_reversed else row)
+        rows.append(_reversed(g, row, layer.lengths) if is_reversed else row)
         last.append(states)
     stacked = [
         g.call("aten::cat", [reshaped(g, state, [1, *g.type(state).shape]) for state in kind], 0)

@@ -106,7 +106,7 @@ def scanned(
     lengths: AdapterValue,
 ) -> tuple[Any, list[Any]]:
     """Runs one direction over ``x`` [T, N, I]; ``weights`` are W, R and B (or None). Returns the outputs
-    [T, N, H], which are 0 behind the end of a sequence, and the last states.
+    [T, N, H], which are 0 after the end of a sequence, and the last states.
     """
     weight, recurrence, bias = weights
     own, kept = _biases(g, bias)

@@ -1,4 +1,4 @@
-"""Reductions, and the places of extremes."""
+"""Reductions, and the indices of extremes."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ _PLAIN = frozenset(_REDUCTIONS[name] for name in ("ReduceSum", "ReduceMax", "Red
 
 
 def _of_each(g: Emitter, x: AdapterValue, name: str) -> Any:
-    """What a reduction over no axis does to each element."""
+    """The effect of a reduction over no axis on each element."""
     if name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp"):
         return x
     if name in ("ReduceL1", "ReduceL2"):

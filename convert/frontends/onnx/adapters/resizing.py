@@ -227,7 +227,7 @@ def _extrapolated(g: Emitter, x: AdapterValue, axes: list[Axis], value: float) -
 # ---- coordinates of PyTorch
 
 
-class _Twin(NamedTuple):
+class _Counterpart(NamedTuple):
     """A family of aten ops, and the indices or the matrix of one axis that they compute with."""
 
     names: dict[int, str]  # by the number of axes
@@ -239,39 +239,40 @@ def _nearest(extent: int, outputs: int, corners: bool, scale: float | None) -> A
     return nearest_places(extent, outputs, scale)
 
 
-_TWINS = {
-    ("nearest", False): _Twin({n: f"upsample_nearest{n}d" for n in (1, 2, 3)}, False, _nearest),
-    ("linear", False): _Twin(
+_COUNTERPARTS = {
+    ("nearest", False): _Counterpart({n: f"upsample_nearest{n}d" for n in (1, 2, 3)}, False, _nearest),
+    ("linear", False): _Counterpart(
         {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"}, True, linear_matrix
     ),
-    ("cubic", False): _Twin({2: "upsample_bicubic2d"}, True, cubic_matrix),
-    ("linear", True): _Twin({2: "_upsample_bilinear2d_aa"}, True, antialiased_linear),
-    ("cubic", True): _Twin({2: "_upsample_bicubic2d_aa"}, True, antialiased_cubic),
+    ("cubic", False): _Counterpart({2: "upsample_bicubic2d"}, True, cubic_matrix),
+    ("linear", True): _Counterpart({2: "_upsample_bilinear2d_aa"}, True, antialiased_linear),
+    ("cubic", True): _Counterpart({2: "_upsample_bicubic2d_aa"}, True, antialiased_cubic),
 }
 
 
 def _by_aten(g: Emitter, x: AdapterValue, axes: list[Axis], changed: list[int], how: Mode) -> Any:
     """Resizes by an op of PyTorch; None where there is none with these coordinates."""
     count = len(axes) - 2
-    twin = _TWINS.get((how.kind, how.antialias))
-    if twin is None or count not in twin.names or g.type(x).dtype.kind != "f":
+    counterpart = _COUNTERPARTS.get((how.kind, how.antialias))
+    if counterpart is None or count not in counterpart.names or g.type(x).dtype.kind != "f":
         return None
     spatial = list(range(2, len(axes)))
     if not set(changed) <= set(spatial):
         return _channels_last(g, x, axes, changed, how)
-    for corners in (False, True) if twin.has_corners else (False,):
+    for corners in (False, True) if counterpart.has_corners else (False,):
         for factors in (None, [axes[axis].factor or 1.0 for axis in spatial]):
             scales = [None] * count if factors is None else factors
             if all(
-                _agrees(axes[axis], how, twin, corners, s) for axis, s in zip(spatial, scales, strict=True)
+                _agrees(axes[axis], how, counterpart, corners, s)
+                for axis, s in zip(spatial, scales, strict=True)
             ):
-                options = {"align_corners": corners} if twin.has_corners else {}
+                options = {"align_corners": corners} if counterpart.has_corners else {}
                 sizes = [axes[axis].outputs for axis in spatial]
-                return g.call(f"aten::{twin.names[count]}", x, sizes, scales=factors, **options)
+                return g.call(f"aten::{counterpart.names[count]}", x, sizes, scales=factors, **options)
     return None
 
 
-def _agrees(axis: Axis, how: Mode, twin: _Twin, corners: bool, scale: float | None) -> bool:
+def _agrees(axis: Axis, how: Mode, counterpart: _Counterpart, corners: bool, scale: float | None) -> bool:
     """Whether an op of PyTorch takes the same elements; open sizes are compared by their examples."""
     if scale is not None and axis.factor is None:
         return False
@@ -279,7 +280,7 @@ def _agrees(axis: Axis, how: Mode, twin: _Twin, corners: bool, scale: float | No
     if is_open and scale is None and axis.factor is not None and axis.factor != int(axis.factor):
         return False
     static = axis._replace(extent=example(axis.extent), outputs=example(axis.outputs))
-    theirs = twin.compute(static.extent, static.outputs, corners, scale)
+    theirs = counterpart.compute(static.extent, static.outputs, corners, scale)
     if how.kind == "nearest":
         return bool(np.array_equal(theirs, interpolation.places(static, how)))
     return bool(np.allclose(theirs, interpolation.matrix(static, how), rtol=0, atol=CLOSE))

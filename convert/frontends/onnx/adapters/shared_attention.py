@@ -1,4 +1,4 @@
-"""What the attention operators of ai.onnx and com.microsoft share: heads, masks, scores, rotary."""
+"""Parts that attention operators of ai.onnx and com.microsoft share: heads, masks, scores, rotary."""
 
 from __future__ import annotations
 
@@ -152,11 +152,11 @@ def rotary(
         half = width // 2
         pair = [Term(g, g.call("aten::slice", moved, axis, at, at + half, 1)) for at in (0, half)]
     c, s = Term(g, cos), Term(g, sin)
-    turned = [(c * pair[0] - s * pair[1]).value, (s * pair[0] + c * pair[1]).value]
+    rotated = [(c * pair[0] - s * pair[1]).value, (s * pair[0] + c * pair[1]).value]
     if interleaved:
-        shape = g.type(turned[0]).shape
-        columns = [reshaped(g, each, [*shape, 1]) for each in turned]
-        turned = [reshaped(g, g.call("aten::cat", columns, axis + 1), [*shape[:-1], width])]
+        shape = g.type(rotated[0]).shape
+        columns = [reshaped(g, each, [*shape, 1]) for each in rotated]
+        rotated = [reshaped(g, g.call("aten::cat", columns, axis + 1), [*shape[:-1], width])]
     if width != extent:
-        turned.append(g.call("aten::slice", x, axis, width, extent, 1))
-    return turned[0] if len(turned) == 1 else g.call("aten::cat", turned, axis)
+        rotated.append(g.call("aten::slice", x, axis, width, extent, 1))
+    return rotated[0] if len(rotated) == 1 else g.call("aten::cat", rotated, axis)

@@ -31,13 +31,13 @@ def if_(
     then_subgraph_index: TracedModule,
     else_subgraph_index: TracedModule,
 ) -> Any:
-    bodies = then_subgraph_index, else_subgraph_index
+    subgraphs = then_subgraph_index, else_subgraph_index
     known = g.known(condition)
     if known is not None:
-        taken = bodies[0] if bool(known.reshape(-1)[0]) else bodies[1]
+        taken = subgraphs[0] if bool(known.reshape(-1)[0]) else subgraphs[1]
         return inlined(g, g.body(taken, inputs, inputs), inputs)
     around = list(inputs) or [condition]
-    then, otherwise = (g.body(body, inputs, around) for body in bodies)
+    then, otherwise = (g.body(body, inputs, around) for body in subgraphs)
     return _listed(g.call("tm::cond", _flag(g, condition), around, then, otherwise))
 
 

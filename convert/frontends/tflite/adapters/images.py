@@ -74,7 +74,7 @@ def resize_nearest(
 
 
 def _aligned(g: Emitter, x: Any, sizes: list[Any], half_pixel_centers: bool) -> Any:
-    """The first and the last elements of input and result are at the same places."""
+    """The first and the last elements of input and result are at the same positions."""
     for axis, wanted in enumerate(sizes, 2):
         extent = g.type(x).shape[axis]
         if not isinstance(extent, int) or not isinstance(wanted, int):

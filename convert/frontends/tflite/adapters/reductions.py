@@ -1,4 +1,4 @@
-"""Reductions, places of largest elements, and sums along an axis."""
+"""Reductions, indices of largest elements, and sums along an axis."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class SizeRule(NamedTuple):
 
     @property
     def added(self) -> int:
-        """What is added before the division."""
+        """The addend before the division."""
         return self.divisor - 1 if self.rounds_up else 0
 
 

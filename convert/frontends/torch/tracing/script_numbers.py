@@ -165,7 +165,7 @@ def is_arithmetic(kind: str) -> bool:
 
 
 def with_tensors(node: Any, args: list[Any]) -> list[Any]:
-    """Returns the arguments of a node, with tensors of rank 0 for numbers that are no operands of arithmetic.
+    """Returns the arguments of a node, with tensors of rank 0 for numbers outside of arithmetic.
 
     ``torch.jit.trace`` makes tensors of sizes, which are numbers in the run.
     """

@@ -30,7 +30,7 @@ class Said:
 
 
 class TorchScriptOnly(AttributeError):
-    """The symbolic asks for what only the values and graphs of TorchScript have."""
+    """The symbolic needs attributes that only values and graphs of TorchScript have."""
 
 
 class SymbolicValue:
