@@ -35,7 +35,14 @@ def embedding_ref(
     weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Array:
     """The last three arguments are used in training only. Source: torch.nn.functional.embedding."""
-    return weight[indices]
+    return rows_of(weight, indices)
+
+
+def rows_of(table: Array, indices: Array) -> Array:
+    """Returns rows of a table. Raises IndexError for negative indices, which NumPy counts from the end."""
+    if indices.size and indices.min() < 0:
+        raise IndexError(f"index {indices.min()} is negative; a table has rows from 0 to {len(table) - 1}")
+    return table[indices]
 
 
 @embedding.onnx(since=1)

@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.op import FLOATS, INDICES, Op, Tensor, boolean, integer
+from tmconvert.symbolics.ops.embedding import rows_of
 from tmconvert.symbolics.traits import IndexedRows
 
 Array = np.ndarray
@@ -65,7 +66,9 @@ def embedding_bag_ref(
     Source: torch.nn.functional.embedding_bag.
     """
     ends = offsets[1:] if include_last_offset else [*offsets[1:], len(indices)]
-    rows = weight[indices] if per_sample_weights is None else weight[indices] * per_sample_weights[:, None]
+    rows = rows_of(weight, indices)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
     result = np.zeros((len(ends), weight.shape[1]), weight.dtype)
     reduce: Any = {SUM: np.sum, MEAN: np.mean, MAX: np.max}[mode]
     for i, bag in enumerate(map(slice, offsets, ends)):

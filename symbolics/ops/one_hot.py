@@ -39,7 +39,13 @@ OPS = [one_hot, wrap_index]
 
 @one_hot.reference
 def one_hot_ref(x: Array, num_classes: int) -> Array:
-    """int64 [..., num_classes]: 1 at the index ``x``, else 0."""
+    """int64 [..., num_classes]: 1 at the index ``x``, else 0. Source: torch.nn.functional.one_hot.
+
+    Raises IndexError for other indices than 0 to ``num_classes - 1``, for which targets differ.
+    """
+    outside = x[(x < 0) | (x >= num_classes)]
+    if outside.size:
+        raise IndexError(f"index {outside[0]} is out of range for {num_classes} classes")
     return (x[..., None] == np.arange(num_classes)).astype(np.int64)
 
 

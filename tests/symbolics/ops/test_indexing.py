@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.symbolics.ops.harness import Const, assert_op_matches, normal
+from tests.symbolics.ops.harness import Const, assert_op_matches, normal, reference
 from tmconvert.ir import TensorType
 from tmconvert.ir.tree import map_leaves
 from tmconvert.symbolics.op import Attribute, SchemaError
@@ -159,3 +159,18 @@ def test_masks_beside_other_indices_or_with_many_values_depend_on_data() -> None
     for indices, values in (([mask[:, 0], TWICE], ROWS[0, 0]), ([mask], ROWS[0])):
         with pytest.raises(SchemaError):
             infer("aten::index_put", [ROWS, indices, np.asarray(values)], {})
+
+
+@pytest.mark.parametrize("index", [-1, 5])
+@pytest.mark.parametrize("name", ["embedding", "embedding_bag", "one_hot"])
+def test_indices_that_targets_take_differently_are_out_of_range(name: str, index: int) -> None:
+    """NumPy and ONNX count negative indices from the end; PyTorch and LiteRT do not."""
+    table, indices = np.ones((5, 3), np.float32), np.array([0, index])
+    args: dict[str, list[Any]] = {
+        "embedding": [table, indices],
+        "embedding_bag": [table, indices, np.array([0])],
+        "one_hot": [indices],
+    }
+    attributes = {"num_classes": 5} if name == "one_hot" else {}
+    with pytest.raises(IndexError, match=f"index {index} is"):
+        reference(f"aten::{name}", args[name], attributes)

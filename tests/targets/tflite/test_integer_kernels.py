@@ -13,6 +13,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.model import IntegerGraph
+from tmconvert.targets.tflite.integer.older_runtimes import for_runtime
 from tmconvert.targets.tflite.integer.qparams import activation_qparams
 from tmconvert.targets.tflite.operators import SPECS
 
@@ -134,3 +135,20 @@ def test_wide_numbers_are_compared_in_float(scale: float) -> None:
     for value in graph.inputs:
         value.qparams = QParams("int8", (scale,), (0,), -128, 127)
     assert bool(in_integers(graph).fallbacks) == (scale > 1)
+
+
+@pytest.mark.parametrize("type", ["ADD", "SUB"])
+@pytest.mark.parametrize("scales", [(1.0, 0.5, 0.25), (0.25, 0.5, 1.0), (1.0, 1.0006, 1.0)])
+def test_sums_of_int16_with_powers_of_two(
+    type: str, scales: tuple[float, float, float], tmp_path: Path
+) -> None:
+    """LiteRT's kernel for these takes few combinations, and rounds scales that are nearly such powers."""
+    graph = Sample(type, [(3, 5), (3, 5)], [(3, 5)]).graph()
+    for value, scale in zip((*graph.inputs, *graph.outputs), scales, strict=True):
+        value.qparams = QParams("int16", (scale,), (0,), -32768, 32767)
+    made = for_runtime(in_integers(graph, activations="int16", io_type="int16").graph)
+    steps = {value.name: np.arange(-7, 8, dtype=np.int16).reshape(3, 5) * 2000 for value in made.inputs}
+    x, y = (steps[value.name] * scale for value, scale in zip(made.inputs, scales, strict=False))
+    exact = np.clip((x + y if type == "ADD" else x - y) / scales[2], -32768, 32767)
+    (found,) = run(made, steps, MODES[1], tmp_path / "m.tflite").values()
+    assert np.abs(found - exact).max() <= 1

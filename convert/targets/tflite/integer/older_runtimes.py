@@ -1,7 +1,7 @@
 """Replaces integer operators that older runtimes lack for their types by others that these have.
 
 Which runtime runs which types is measured (``element_types.py``). Without an alternative an error names the
-release that runs it.
+release that runs it. Sums whose scales are powers of two get an option, in every release.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from tmconvert.targets.tflite.runtimes import types_refusal
 _ONE_ZERO = 22  # XNNPACK in 2.20 and 2.21 takes the zero point of the second of two matrices for 0
 _ROWS = 19  # before, biases of channels in int16 are wrong where axes in front are kept
 _BROADCAST = 15  # before, broadcasting above rank 4 ends the process
+# How far from an integer the logarithm of a scale may be for the kernels of powers of two.
+_NEAR = 1e-3
 
 
 def for_runtime(graph: TargetGraph) -> TargetGraph:
@@ -51,6 +53,8 @@ class _Older:
             return self._in_rows
         if self.runtime < _BROADCAST and operator.type == "MUL" and _broadcasts(operator):
             return self._broadcast
+        if operator.type in ("ADD", "SUB") and _has_powers_of_two(operator):
+            return self._rescaled
         if types_refusal(operator, self.runtime) is None:
             return None
         if operator.type == "QUANTIZE":
@@ -71,6 +75,10 @@ class _Older:
         zero = Value(self.names.free(f"{result.name}_zero"), result.dtype, (), data, quantization)
         yield _cast(x, wide)
         yield replace(operator, type="ADD", inputs=[wide, zero], attributes={"pot_scale_int16": False})
+
+    def _rescaled(self, operator: Operator) -> Iterator[Operator]:
+        """Uses the kernel for all scales; the one for powers of two shifts one operand at most, and down."""
+        yield replace(operator, attributes={**operator.attributes, "pot_scale_int16": False})
 
     def _compared(self, operator: Operator) -> Iterator[Operator]:
         """Compares as int32: both operands have one scale."""
@@ -203,3 +211,12 @@ def _cast(value: Value, made: Value) -> Operator:
         "out_data_type": made.dtype.name.upper(),
     }
     return Operator("CAST", [value], [made], options, f"/{made.name}/CAST")
+
+
+def _has_powers_of_two(operator: Operator) -> bool:
+    """Whether all scales of a sum in int16 are powers of two, as LiteRT's CheckedLog2 rounds them."""
+    values = [value for value in (*operator.inputs, *operator.outputs) if value is not None]
+    if any(value.dtype != np.int16 or value.quantization is None for value in values):
+        return False
+    powers = np.log2([value.quantization.scale[0] for value in values if value.quantization is not None])
+    return bool((np.abs(powers - np.rint(powers)) < 2 * _NEAR).all())
