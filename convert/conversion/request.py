@@ -15,6 +15,7 @@ from tmconvert.conversion.command_options import conversion_options
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
 from tmconvert.conversion.output_paths import check_names, keep_model
 from tmconvert.errors import UsageError
+from tmconvert.errors.values import shown_value
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import check_writable
@@ -156,7 +157,9 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         if value is None or value is False or option.is_version or not option.is_keyword:
             continue
         if option.needs and not given[option.needs]:
-            raise UsageError("TM6002", f"{option.name} is {value!r}, but applies only with {option.needs}")
+            raise UsageError(
+                "TM6002", f"{option.name} is {shown_value(value)}, but applies only with {option.needs}"
+            )
         if option.choices:
             check_choice(option.name, value, option.choices)
     options = _with_random(target.requested_options(given), given)

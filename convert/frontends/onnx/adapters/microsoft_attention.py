@@ -237,10 +237,8 @@ def group_query_attention(
             row = Term(g, positions(g, g.type(q).shape[2]))
             places = reshaped(g, (row + past if past else row).value, [1, -1])
         q, k = (_rotated(g, each, places, cos_cache, sin_cache, bool(rotary_interleaved)) for each in (q, k))
-    k, v = (
-        append_to_past(g, past_key if past else None, k),
-        append_to_past(g, past_value if past else None, v),
-    )
+    if past:
+        k, v = append_to_past(g, past_key, k), append_to_past(g, past_value, v)
     call = AttentionCall(q, k, v, scale or 1 / math.sqrt(g.type(q).shape[3]), [], [], softcap)
     queries, keys = g.type(q).shape[2], g.type(k).shape[2]
     if causal:
