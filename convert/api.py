@@ -155,20 +155,19 @@ def to_onnx(
     "uint8" is exact on every processor; "int8" is faster, and exact with ``reduce_range`` only. Weights are
     in the file, or with ``external_data``, and always above 2 GiB, in ``path`` + ".data". ``value_info``
     stores the types and shapes of all intermediate results. ``verify`` runs the file in ONNX Runtime on
-    ``example_inputs``; where it computes something else than the source, it raises and leaves no file.
-    ``float_type`` is one type for all floats, ``integer_weights`` how weights that the model holds as
-    integers are stored (docs/data-types.md). ``input_shapes`` are by name of the input. ``dynamic_shapes``
-    names sizes to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes say which had
-    to be fixed, and where. A model that does the same in a range only raises TM2030 unless ``accept_range``,
-    with which the file and ``report.ranges`` have the range. ``inputs`` and ``outputs`` are nodes between
-    which the model is cut. ``rename`` gives inputs and outputs other names, ``names="optimum"`` those that
-    runtimes of decoders expect for caches (docs/how-to/decoders.md). ``qparams`` is a file of quantization
-    parameters in ``qparams_format`` (docs/quantization-parameters.md), ``input_grids`` has those of inputs;
-    ``fake_quant_weights`` rounds weights to theirs. ``calibration`` is data of ``calibrate`` for a float
-    model, ``calibration_settings`` are its keywords; ``report_data`` is what layers are measured on.
-    ``passes`` are run in addition to those of the target: names that ``optimize`` knows, passes of
-    ``register_pass``, functions of a graph. ``allow_random`` writes operators that draw random numbers,
-    which are equal in each session with a ``seed`` (docs/pytorch.md).
+    ``example_inputs``; a file that computes something else than the source is an error, and is not kept.
+    ``float_type`` is one type for all floats, ``integer_weights`` how integer weights are stored
+    (docs/data-types.md). ``input_shapes`` are by name. ``dynamic_shapes`` names sizes to leave open, ``{"x":
+    {0: "batch"}}`` or as ``torch.export`` has them; notes state which had to be fixed. A model that does the
+    same in a range of sizes only raises TM2030 unless ``accept_range``; then ``report.ranges`` has the range.
+    ``inputs`` and ``outputs`` are nodes between which the model is cut. ``rename`` gives inputs and outputs
+    other names, ``names="optimum"`` those that runtimes of decoders expect for caches
+    (docs/how-to/decoders.md). ``qparams`` is a file of quantization parameters in ``qparams_format``
+    (docs/quantization-parameters.md), ``input_grids`` has those of inputs; ``fake_quant_weights`` rounds
+    weights to theirs. ``calibration`` is data of ``calibrate`` for a float model, ``calibration_settings``
+    its keywords; layers are measured on ``report_data``. ``passes`` (names, functions of a graph) are run in
+    addition to those of the target. ``allow_random`` writes operators that draw random numbers, equal in each
+    session with a ``seed`` (docs/pytorch.md).
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())

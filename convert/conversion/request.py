@@ -157,9 +157,8 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         if value is None or value is False or option.is_version or not option.is_keyword:
             continue
         if option.needs and not given[option.needs]:
-            raise UsageError(
-                "TM6002", f"{option.name} is {shown_value(value)}, but applies only with {option.needs}"
-            )
+            shown = shown_value(value)
+            raise UsageError("TM6002", f"{option.name} is {shown}, but applies only with {option.needs}")
         if option.choices:
             check_choice(option.name, value, option.choices)
     options = _with_random(target.requested_options(given), given)

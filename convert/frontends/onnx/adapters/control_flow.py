@@ -1,8 +1,8 @@
 """If, Loop and Scan.
 
-Their subgraphs are traced modules; ``captured`` has, for each subgraph in the order of its attribute's name, the
-values that it takes from around it. What is known when the model is converted is decided then: a branch that
-is taken always, the number of steps of a loop.
+Their subgraphs are traced modules; ``captured`` has, for each subgraph in the order of its attribute's name,
+the values that it takes from around it. What is known when the model is converted is decided then: a branch
+that is taken always, the number of steps of a loop.
 """
 
 from __future__ import annotations
