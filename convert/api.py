@@ -147,27 +147,25 @@ def to_onnx(
     passes: Sequence[Any] | None = None,
     pass_options: PassOptions | None = None,
 ) -> Report:
-    """Converts a model to an ONNX file of ``opset``: 17 by default; "auto" is the lowest from 17 on that can
-    express the model.
+    """Converts a model to an ONNX file of ``opset`` (17; "auto": the lowest from 17 on that can express it).
 
     ``quantized`` writes pairs of QuantizeLinear and DequantizeLinear (opset 10; 13 for per-channel scales).
     ``activations`` are "uint8" (the default), "int8", from opset 21 "uint16", "int16". ``weight_type``
-    "uint8" is exact on every processor; "int8" is faster, and exact with ``reduce_range`` only. Weights are
-    in the file, or with ``external_data``, and always above 2 GiB, in ``path`` + ".data". ``value_info``
-    stores the types and shapes of all intermediate results. ``verify`` runs the file in ONNX Runtime on
-    ``example_inputs``; a file that computes something else than the source is an error, and is not kept.
-    ``float_type`` is one type for all floats, ``integer_weights`` how integer weights are stored
-    (docs/data-types.md). ``input_shapes`` are by name. ``dynamic_shapes`` names sizes to leave open, ``{"x":
-    {0: "batch"}}`` or as ``torch.export`` has them; notes state which had to be fixed. A model that does the
-    same in a range of sizes only raises TM2030 unless ``accept_range``; then ``report.ranges`` has the range.
-    ``inputs`` and ``outputs`` are nodes between which the model is cut. ``rename`` gives inputs and outputs
-    other names, ``names="optimum"`` those that runtimes of decoders expect for caches
-    (docs/how-to/decoders.md). ``qparams`` is a file of quantization parameters in ``qparams_format``
-    (docs/quantization-parameters.md), ``input_grids`` has those of inputs; ``fake_quant_weights`` rounds
-    weights to theirs. ``calibration`` is data of ``calibrate`` for a float model, ``calibration_settings``
-    its keywords; layers are measured on ``report_data``. ``passes`` (names, functions of a graph) are run in
-    addition to those of the target. ``allow_random`` writes operators that draw random numbers, equal in each
-    session with a ``seed`` (docs/pytorch.md).
+    "uint8" is exact on every processor; "int8" is faster, and exact with ``reduce_range`` only.
+    ``external_data``, and every file above 2 GiB, stores weights in ``path`` + ".data". ``value_info`` stores
+    the types of intermediate results. ``verify`` runs the file in ONNX Runtime on ``example_inputs``; a file
+    that computes something else than the source is an error, and is not kept. ``float_type`` and
+    ``integer_weights`` are types of stored floats and integers (docs/data-types.md). ``input_shapes`` are by
+    name. ``dynamic_shapes`` names sizes to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export`` has
+    them; notes state which had to be fixed. A model that does the same in a range of sizes only raises TM2030
+    unless ``accept_range``; then ``report.ranges`` has the range. ``inputs`` and ``outputs`` are nodes
+    between which the model is cut. ``rename`` gives inputs and outputs other names, ``names="optimum"`` those
+    that runtimes of decoders expect for caches (docs/how-to/decoders.md). ``qparams`` is a file of
+    quantization parameters in ``qparams_format`` (docs/quantization-parameters.md), ``input_grids`` has those
+    of inputs; ``fake_quant_weights`` rounds weights to theirs. ``calibration`` is data of ``calibrate`` for a
+    float model, ``calibration_settings`` its keywords; ``report_data`` is data to measure layers on.
+    ``passes`` run besides those of the target. ``allow_random`` writes operators that draw random numbers,
+    equal in each session with a ``seed`` (docs/pytorch.md).
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
