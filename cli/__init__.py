@@ -23,7 +23,7 @@ COMMANDS = {
     "optimize": "Run passes on a model, and save it as a graph of ATen-style ops.",
     "check": "List every op that would stop a conversion.",
     "lint": "Check a Caffe prototxt against a dialect.",
-    "inspect": "Show inputs, outputs, ops and modules of a model.",
+    "inspect": "Show inputs, outputs, operators and sizes of a model.",
     "run": "Run a model on arrays, and write its outputs.",
     "verify": "Compare a written file with its source.",
     "params": "Show, convert and check files of quantization parameters.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tmconvert.api_inspect import inspect as inspect
 from tmconvert.api_transform import decompose as decompose
 from tmconvert.api_transform import normalize as normalize
 from tmconvert.api_transform import optimize as optimize

@@ -29,6 +29,7 @@ PUBLIC = [
     "calibrate",
     "check",
     "decompose",
+    "inspect",
     "load",
     "normalize",
     "optimize",

@@ -102,6 +102,7 @@ FUNCTIONS = (
     "check",
     "decompose",
     "findings",
+    "inspect",
     "lint",
     "load",
     "normalize",
@@ -193,7 +194,7 @@ def test_every_public_function_is_tried() -> None:
         for name, each in vars(api).items()
         if not name.startswith("_")
         and inspect.isfunction(each)
-        and each.__module__ in (api.__name__, "tmconvert.api_transform")
+        and each.__module__ in (api.__name__, "tmconvert.api_inspect", "tmconvert.api_transform")
     }
     assert public == set(FUNCTIONS)
     classes = {name for name in tmconvert.__all__ if inspect.isclass(getattr(tmconvert, name))}

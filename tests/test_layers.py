@@ -31,7 +31,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "calibration": ("calibration",),
     "transform": ("transform",),
     "conversion": ("conversion",),
-    "api": ("api", "api_transform"),
+    "inspection": ("inspection",),
+    "api": ("api", "api_inspect", "api_transform"),
     "command line": ("cli", "__main__"),
 }
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
@@ -55,6 +56,7 @@ CONTENTS = {
     "calibration": "range estimation on data, equalization, bias correction",
     "transform": "runs, patterns, passes and decompositions, as operations on a model",
     "conversion": "the stages of a conversion, the request, the report",
+    "inspection": "what models and written files hold; they are run, timed and compared",
     "api": "the public functions",
     "command line": "click commands, one a file",
 }

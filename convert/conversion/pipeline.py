@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from tmconvert.conversion.feeding import fed_tensors
 from tmconvert.conversion.lowering import LoweredModel, lowered, with_layout, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
@@ -56,7 +57,9 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     model.graph.metadata = metadata(module, layouts, chosen, model.ranges)
     encoding = _encoded(model, module, options, catalogue, report.notes)
     graph = encoding.graph
-    describe(report, graph, target.files(graph, paths, options))
+    example = None if module.example is None or overrides.is_cut else module.example.inputs
+    fed = fed_tensors(graph, model.references[0], model.layouts, example)
+    describe(report, graph, target.files(graph, paths, options), fed)
     is_named = len(report.paths) > len(paths)  # the first file refers to the second one by its name
     with (
         staged_outputs(*report.paths, named=is_named) as outputs,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.conversion.feeding import FedTensor
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
 from tmconvert.errors.values import checked_path
-from tmconvert.ir.symbolic.dims import Dim
-from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import commit_together, staged_outputs
 from tmconvert.passes.rewriting import PassRecord
 
@@ -31,9 +31,10 @@ class Report:
     is installed or verification was switched off (``verified`` is then False). ``seconds`` are (pass, time)
     pairs; ``passes`` has what each pass did (``done``) and what it refused to do (``refused``), as events
     with the name of a node, a text and a source. ``stopped`` is true if ``stop_after`` ended the conversion
-    before the file was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, and
-    shape, in which a dynamic size is a text. ``ranges`` lists the ranges of dynamic sizes in which the file
-    is right: ``n <= 512``.
+    before the file was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, shape, in
+    which a dynamic size is a text, layout, that of the model where it differs, scale, zero point and range;
+    ``fed_inputs`` and ``fed_outputs`` are the same as records. ``ranges`` lists the ranges of dynamic sizes
+    in which the file is right: ``n <= 512``.
     """
 
     target: str
@@ -49,6 +50,8 @@ class Report:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)
+    fed_inputs: list[FedTensor] = field(default_factory=list, repr=False)
+    fed_outputs: list[FedTensor] = field(default_factory=list, repr=False)
 
     @property
     def verified(self) -> bool:
@@ -101,21 +104,17 @@ class Report:
         }
 
 
-def _described(names: Sequence[str], values: Sequence[Value]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "dtype": value.dtype.name,
-            "shape": [str(extent) if isinstance(extent, Dim) else extent for extent in value.shape],
-        }
-        for name, value in zip(names, values, strict=True)
-    ]
-
-
-def describe(report: Report, graph: TargetGraph, paths: Sequence[Path]) -> None:
-    """Sets the fields of ``report`` that describe the graph written to ``paths``."""
-    report.inputs = _described(graph.input_names, graph.inputs)
-    report.outputs = _described(graph.output_names, graph.outputs)
+def describe(
+    report: Report,
+    graph: TargetGraph,
+    paths: Sequence[Path],
+    fed: tuple[list[FedTensor], list[FedTensor]],
+) -> None:
+    """Sets the fields of ``report`` that describe the graph written to ``paths``, with inputs and outputs
+    ``fed``.
+    """
+    report.fed_inputs, report.fed_outputs = fed
+    report.inputs, report.outputs = ([each.to_json() for each in tensors] for tensors in fed)
     report.operators = len(list(graph.all_operators()))
     report.parameters = _parameters(graph)
     report.paths = tuple(paths)

@@ -53,6 +53,15 @@ def results(report: Report) -> Iterator[str]:
     for path in others:
         with contextlib.suppress(OSError):
             yield f"{path}  (weights, {size(path.stat().st_size)})"
+    yield from feeding(report)
+
+
+def feeding(report: Report) -> Iterator[str]:
+    """Returns one indented line per input and output of the file: what to feed, and what comes out."""
+    lines = [("in", each) for each in report.fed_inputs] + [("out", each) for each in report.fed_outputs]
+    width = max((len(each.tensor.name) for _, each in lines), default=0)
+    for kind, each in lines:
+        yield f"  {kind:<3}  {each.tensor.name:<{width}}  {each.text}"
 
 
 def version_text(target: str, version: object) -> str:

@@ -25,6 +25,8 @@ from tmconvert.targets.option import Option
 from tmconvert.targets.options import IoLayout, TargetOptions
 from tmconvert.targets.written_model import blob_name
 
+Shapes = Sequence[tuple[int, ...]]
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -93,7 +95,9 @@ class Target(ABC):
     those of the results: as 0 is exact under all parameters, max(round(x), 0) is round(max(x, 0)).
     ``weight_axes`` are the operators with weights that are quantized in integers, and the axis of their
     output channels. ``random_operators`` draw random numbers; each is given with its attributes
-    for a seed. ``options`` are those that this target alone has, in addition to those of all targets.
+    for a seed. ``macs`` compute the multiply-accumulates of operators from the shapes of operands and
+    results; ``spatial_operators`` work on images in the layout of the target. ``options`` are those that this
+    target alone has, in addition to those of all targets.
     The built-in targets declare theirs in ``conversion/options.py``, so that help texts are shown without
     loading them.
     """
@@ -114,6 +118,8 @@ class Target(ABC):
     random_operators: ClassVar[Mapping[str, Callable[[int], dict[str, Any]]]] = {}
     version_label: ClassVar[str] = ""
     options: ClassVar[tuple[Option, ...]] = ()
+    macs: ClassVar[Mapping[str, Callable[[Shapes, Shapes], int]]] = {}
+    spatial_operators: ClassVar[frozenset[str]] = frozenset()
     has_ordered_versions: ClassVar[bool] = True
 
     # ---- versions

@@ -1,11 +1,45 @@
-"""Names, shapes and layers of a written file, without its content."""
+"""Names, types, shapes and layers of a written file, without its content."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 Shape = tuple[int, ...] | None  # None where the file does not say all of it
+
+
+class TensorInfo(NamedTuple):
+    """An input or output as a program has to feed or read it.
+
+    ``dtype`` is the name in NumPy, empty where the file lacks it. Open sizes of ``shape`` are texts, which
+    are empty where they have no name. ``layout`` is "NHWC" or "NCHW" for images, else empty.
+    real = scale * (q - zero_point), with one of each, or one for each index of ``axis``.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...] | None
+    layout: str = ""
+    scale: tuple[float, ...] = ()
+    zero_point: tuple[int, ...] = ()
+    axis: int | None = None
+
+    @property
+    def type_text(self) -> str:
+        """Returns ``float32[batch,3,224,224]``."""
+        sizes = "?" if self.shape is None else ",".join(str(size) or "?" for size in self.shape)
+        return f"{self.dtype or '?'}[{sizes}]"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "dtype": self.dtype or None,
+            "shape": None if self.shape is None else list(self.shape),
+            "layout": self.layout or None,
+            "scale": list(self.scale) or None,
+            "zero_point": list(self.zero_point) or None,
+        }
 
 
 @dataclass
@@ -20,17 +54,29 @@ class WrittenLayer:
 
 @dataclass
 class WrittenModel:
-    """``tensors`` has the shape of each tensor; ``constants`` are the names of the stored ones."""
+    """``tensors`` has the shape of each tensor, ``types`` its dtype by NumPy's name where that is known.
+
+    ``constants`` are the names of the stored ones. ``input_tensors`` and ``output_tensors`` have the names
+    that a program uses, which are those of the signature in TFLite. ``version`` is that of the operators.
+    """
 
     target: str
     tensors: dict[str, Shape] = field(default_factory=dict)
     constants: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
     layers: list[WrittenLayer] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    outputs: list[str] = field(default_factory=list)
+    input_tensors: list[TensorInfo] = field(default_factory=list)
+    output_tensors: list[TensorInfo] = field(default_factory=list)
+    version: str = ""
+    producer: str = ""
 
-    def add_constant(self, name: str, shape: Shape) -> None:
+    def add_constant(self, name: str, shape: Shape, dtype: str = "") -> None:
         self.tensors[name] = shape
         self.constants.add(name)
+        if dtype:
+            self.types[name] = dtype
 
 
 def written_model(path: Path) -> WrittenModel:

@@ -52,12 +52,14 @@ def test_summary() -> None:
         "name        CBR\n"
         "producer    MegEngine 1.13.0\n"
         "parameters  232 and 16 in buffers (992 bytes)\n"
+        "MACs        55.3 k\n"
+        "activations 36.9 kB, at most 20.5 kB at once\n"
         "\n"
         "inputs\n"
-        "  x  f32[1,3,32,32]\n"
+        "  x  float32[1,3,32,32]  NCHW\n"
         "\n"
         "outputs\n"
-        "  r_out  f32[1,8,16,16]\n"
+        "  r_out  float32[1,8,16,16]  NCHW\n"
         "\n"
         "modules\n"
         "  1  megengine.module.activation.ReLU\n"
@@ -152,7 +154,7 @@ def test_axes_that_a_trace_left_open(tmp_path: Path) -> None:
     traced = tmconvert.trace(torch.nn.ReLU(), torch.ones(2, 3, 5), dynamic_shapes=open_axes)
     traced.save(tmp_path / "net.tm")
     outcome = run("inspect", tmp_path / "net.tm")
-    assert "  input  f32[2,3,5]  (dynamic: axis 0 is batch, axis 2 is seq)\n" in outcome.stdout
+    assert "  input  float32[2,3,5]  (dynamic: axis 0 is batch, axis 2 is seq)\n" in outcome.stdout
     document = run("inspect", tmp_path / "net.tm", "--json").json
     assert document["dynamic_shapes"] == {"input": {"0": "batch", "2": "seq"}}
     assert document["inputs"][0]["shape"] == [2, 3, 5]

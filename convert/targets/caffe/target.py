@@ -27,6 +27,7 @@ from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.op import Op
+from tmconvert.targets.caffe.macs import MACS, SPATIAL
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 
@@ -50,6 +51,7 @@ class CaffeTarget(Target):
     names_constants = False
     keeps_qparams = frozenset(name for name, each in LAYERS.items() if each.keeps_qparams)
     clamps_at_zero = frozenset(name for name, each in LAYERS.items() if each.clamps_at_zero)
+    macs, spatial_operators = MACS, SPATIAL
     weight_axes: ClassVar[Mapping[str, int]] = {
         name: each.weight_axis for name, each in LAYERS.items() if each.weight_axis is not None
     }

@@ -4,25 +4,51 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tmconvert.formats.caffe.layers import LAYERS
+from tmconvert.formats.caffe.net import NetLayer
 from tmconvert.formats.caffe.reader import dialects_of, read_net
 from tmconvert.symbolics.dialects import DIALECTS
-from tmconvert.targets.written_model import WrittenLayer, WrittenModel, blob_name
+from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel, blob_name
 
 
 def written_caffe(path: Path) -> WrittenModel:
     """Raises LoadError TM1016 where no dialect knows the net."""
-    model = WrittenModel("caffe")
     weights = path.with_suffix(".caffemodel")
     dialect = next(iter(dialects_of(path)), DIALECTS[0])
+    model = WrittenModel("caffe", version=f"dialect {dialect}")
     net = read_net(path, weights if weights.is_file() else None, dialect)
     for name, shape in net.inputs():
         model.tensors[name] = tuple(shape)
+        model.types[name] = "float32"
         model.inputs.append(name)
     for layer in net.layers:
         blobs = [blob_name(layer.name, number) for number in range(len(layer.blobs))]
         for name, blob in zip(blobs, layer.blobs, strict=True):
-            model.add_constant(name, blob.shape)
-        for name in layer.tops:
-            model.tensors.setdefault(name, None)
+            model.add_constant(name, blob.shape, "float32")
+        _add_tops(layer, model)
         model.layers.append(WrittenLayer(layer.name, layer.type, [*layer.bottoms, *blobs], list(layer.tops)))
+    read = {name for layer in net.layers for name in layer.bottoms if name not in layer.tops}
+    computed = [top for layer in net.layers if layer.type != "Input" for top in layer.tops]
+    model.outputs = [name for name in dict.fromkeys(computed) if name not in read]
+    model.input_tensors, model.output_tensors = (
+        [TensorInfo(name, "float32", model.tensors[name]) for name in names]
+        for names in (model.inputs, model.outputs)
+    )
     return model
+
+
+def _add_tops(layer: NetLayer, model: WrittenModel) -> None:
+    """Adds the blobs that a layer computes, with their shapes where its type has a rule for them."""
+    known = LAYERS.get(layer.type)
+    shapes = [model.tensors.get(name) for name in layer.bottoms]
+    made: list[tuple[int, ...] | None] = [None] * len(layer.tops)
+    if known is not None and known.shapes is not None and layer.type != "Input" and None not in shapes:
+        try:
+            found = known.shapes(layer, [shape for shape in shapes if shape is not None])
+            made = [tuple(map(int, shape)) for shape in found]
+        except (ValueError, IndexError):  # an invalid net, which `tmconvert lint` describes
+            made = [None] * len(layer.tops)
+    for name, shape in zip(layer.tops, made, strict=False):
+        model.types[name] = "float32"
+        if name in layer.bottoms or model.tensors.get(name) is None:
+            model.tensors[name] = shape if shape is not None else model.tensors.get(name)

@@ -61,11 +61,12 @@ def tflite_tensors(path: Path) -> dict[str, list[Value]]:
             shape = tuple(int(tensor.Shape(i)) for i in range(tensor.ShapeLength()))
             array = None if content is None else content.view(dtype).reshape(shape)
             name = tensor.Name().decode()
-            found[name].append(Value(name, dtype, shape, array, _quantization(tensor)))
+            found[name].append(Value(name, dtype, shape, array, quantization_of(tensor)))
     return found
 
 
-def _quantization(tensor: Any) -> Quantization | None:
+def quantization_of(tensor: Any) -> Quantization | None:
+    """Returns the scales and zero points of a tensor; None without."""
     said = tensor.Quantization()
     if said is None or not said.ScaleLength():
         return None

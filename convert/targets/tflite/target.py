@@ -36,6 +36,7 @@ from tmconvert.targets.options import (
     check_choice,
 )
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
+from tmconvert.targets.tflite.macs import MACS, SPATIAL
 from tmconvert.targets.tflite.operators import SPECS
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
@@ -66,6 +67,7 @@ class TfliteTarget(Target):
     default_io_layout = "nhwc"
     keeps_qparams = frozenset(name for name, each in SPECS.items() if each.keeps_qparams)
     clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.activation == (0, math.inf))
+    macs, spatial_operators = MACS, SPATIAL
     weight_axes: ClassVar[Mapping[str, int]] = {
         name: 0 if each.weights is None else each.weights.axis
         for name, each in SPECS.items()

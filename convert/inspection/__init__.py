@@ -1,0 +1,1 @@
+"""Descriptions of models and written files: contents, sizes, runs, latency, and differences between two."""

@@ -1,0 +1,151 @@
+"""Describes a written file: ONNX, TFLite, or Caffe's prototxt with its caffemodel."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from tmconvert.inspection.inspection import Inspection, Sizes
+from tmconvert.inspection.liveness import Step, activation_sizes
+from tmconvert.targets.recognize import target_of_file
+from tmconvert.targets.target import Target
+from tmconvert.targets.written_model import TensorInfo, WrittenModel
+
+_BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4e2m1": 4, "bfloat16": 16}
+
+
+def inspect_file(path: Path) -> Inspection:
+    """Returns what is in a written file. Raises LoadError TM1001, TM1009, TM1016."""
+    target = target_of_file(path)
+    model = target.written_model(path)
+    layouts = _layouts(target, model)
+    return Inspection(
+        model=str(path),
+        format=target.title,
+        version=model.version,
+        producer=model.producer,
+        inputs=_with_layouts(model.input_tensors, model.inputs, layouts),
+        outputs=_with_layouts(model.output_tensors, model.outputs, layouts),
+        operators={f"{target.operator_word}s": Counter(layer.type for layer in model.layers)},
+        parameters=_parameters(model),
+        sizes=_sizes(target, path, model),
+        macs=_macs(target, model),
+    )
+
+
+def _parameters(model: WrittenModel) -> int:
+    """Counts the elements of trained constants."""
+    biases = _biases(model) if model.target == "tflite" else set()
+    weights = (name for name in model.constants if _is_weight(model, name, biases))
+    return sum(math.prod(model.tensors[name] or ()) for name in weights)
+
+
+def _is_weight(model: WrittenModel, name: str, biases: set[str]) -> bool:
+    """Whether a constant is trained, rather than a scalar, a shape or indices."""
+    dtype = model.types.get(name, "")
+    is_index = dtype in ("int32", "int64", "bool", "str", "string")
+    return bool(model.tensors.get(name)) and (not is_index or name in biases)
+
+
+def _biases(model: WrittenModel) -> set[str]:
+    """Integer biases of quantized layers: constants of rank 1 at the third place, after weights."""
+    return {
+        layer.inputs[2]
+        for layer in model.layers
+        if len(layer.inputs) > 2
+        and layer.inputs[1] in model.constants
+        and model.types.get(layer.inputs[1]) in ("int8", "uint8", "int4")
+        and len(model.tensors.get(layer.inputs[2]) or ()) == 1
+    }
+
+
+def _bytes(model: WrittenModel, name: str) -> int:
+    shape, dtype = model.tensors.get(name), model.types.get(name, "")
+    if shape is None:
+        return 0
+    bits = _BITS.get(dtype)
+    if bits is None:
+        try:
+            bits = np.dtype(dtype or "float32").itemsize * 8
+        except TypeError:
+            bits = 8
+    return (math.prod(max(extent, 1) for extent in shape) * bits + 7) // 8
+
+
+def _sizes(target: Target, path: Path, model: WrittenModel) -> Sizes:
+    files = 0
+    for each in (path, *_weight_files(target, path)):
+        with suppress(OSError):
+            files += each.stat().st_size
+    weights = sum(_bytes(model, name) for name in model.constants)
+    computed = {name for layer in model.layers for name in layer.outputs}
+    if any(model.tensors.get(name) is None for name in computed):
+        return Sizes(files, weights)
+    sizes = {name: _bytes(model, name) for name in (*model.inputs, *computed)}
+    steps = [
+        Step([name for name in layer.inputs if name not in model.constants], layer.outputs)
+        for layer in model.layers
+    ]
+    return Sizes(files, weights, *activation_sizes(steps, sizes, model.inputs, model.outputs))
+
+
+def _weight_files(target: Target, path: Path) -> Iterable[Path]:
+    return [path.with_suffix(suffix) for suffix in target.suffixes[1:] if target.name == "caffe"] or [
+        *target.further_paths([path])
+    ]
+
+
+def _macs(target: Target, model: WrittenModel) -> int | None:
+    """Returns the multiply-accumulates; None where a shape that counts is not known."""
+    total = 0
+    for layer in model.layers:
+        rule = target.macs.get(layer.type)
+        if rule is None:
+            continue
+        inputs, outputs = (
+            [shape for name in names if (shape := model.tensors.get(name)) is not None]
+            for names in (layer.inputs, layer.outputs)
+        )
+        if len(inputs) < len(layer.inputs) or len(outputs) < len(layer.outputs):
+            return None
+        try:
+            total += rule(inputs, outputs)
+        except (IndexError, ZeroDivisionError):  # of an operator that is not valid
+            return None
+    return total
+
+
+def _layouts(target: Target, model: WrittenModel) -> dict[str, str]:
+    """Returns the layout of image tensors: operands and results of spatial operators, and what elementwise
+    operators make of them.
+    """
+    layout = "NHWC" if target.default_io_layout == "nhwc" else "NCHW"
+    known: dict[str, str] = {}
+    for layers in (model.layers, list(reversed(model.layers))) * 2:
+        for layer in layers:
+            names = [name for name in (*layer.inputs, *layer.outputs) if _is_image(model, name)]
+            shapes = {model.tensors.get(name) for name in names}
+            is_spatial = layer.type in target.spatial_operators
+            is_elementwise = len(shapes) == 1 and layer.type.upper() != "TRANSPOSE"
+            if is_spatial or (is_elementwise and any(name in known for name in names)):
+                known.update(dict.fromkeys(names, layout))
+    return known
+
+
+def _is_image(model: WrittenModel, name: str) -> bool:
+    return name not in model.constants and len(model.tensors.get(name) or ()) == 4
+
+
+def _with_layouts(
+    tensors: Sequence[TensorInfo], names: Sequence[str], layouts: Mapping[str, str]
+) -> list[TensorInfo]:
+    """Adds layouts, by the names within the graph; those that the file records are kept."""
+    return [
+        tensor if tensor.layout else tensor._replace(layout=layouts.get(name, ""))
+        for tensor, name in zip(tensors, names, strict=False)  # subgraphs have further names
+    ]

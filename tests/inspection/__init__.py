@@ -1,0 +1,1 @@
+"""Tests of what looks at models and written files."""
