@@ -85,10 +85,11 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
     from tmconvert.conversion.report_text import remarks, results
 
     write_message(*remarks(report, "" if verify else "--no-verify was given"))
+    usage = report.usage(given["usage"]) if given["usage"] else ""
     if given["json"]:
-        write_json(report.to_json())
+        write_json({**report.to_json(), **({"usage": usage} if usage else {})})
     elif not report.stopped:
-        write(*results(report))
+        write(*results(report), *(["", *usage.splitlines()] if usage else []))
 
 
 def check_report(given: Mapping[str, Any], *, verify: bool) -> None:

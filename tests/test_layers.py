@@ -23,7 +23,16 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "code": ("torch_code",),
     "the interface of targets": tuple(
         f"targets.{name}"
-        for name in ("option", "options", "recognize", "registry", "target", "violation", "written_model")
+        for name in (
+            "option",
+            "options",
+            "recognize",
+            "registry",
+            "target",
+            "usage",
+            "violation",
+            "written_model",
+        )
     ),
     "verification": ("verification",),
     "targets": ("targets",),

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 @click.command("inspect", cls=GroupedCommand, example="tmconvert inspect model.tflite")
 @model_argument
 @declared_options("inspect")
-def command(model: str, graph: bool, tabular: bool, json: bool, **given: Any) -> None:
+def command(model: str, graph: bool, tabular: bool, json: bool, usage: str | None, **given: Any) -> None:
     """Show what is in MODEL: inputs, outputs, operators, parameters and sizes.
 
     MODEL is a source model, which need not be convertible, an ONNX or TFLite file, or a prototxt.
     """
+    if usage and (graph or tabular):
+        raise click.UsageError("--usage goes without --graph and --tabular")
     if graph and tabular and not json:
         raise click.UsageError("--graph and --tabular go together with --json only")
     tracing = keywords_of("inspect", given)
@@ -35,10 +37,11 @@ def command(model: str, graph: bool, tabular: bool, json: bool, **given: Any) ->
         found = None if module is not None and not json else _inspected(model, module, tracing)
     if module is None:
         assert found is not None
+        program = found.usage(usage) if usage else ""
         if json:
-            write_json(found.to_json())
+            write_json({**found.to_json(), **({"usage": program} if usage else {})})
         else:
-            write(*_styled(found))
+            write(*(program.splitlines() if usage else _styled(found)))
     elif json:
         assert found is not None
         write_json({**found.to_json(), **_graph_document(module, graph, tabular)})

@@ -14,6 +14,7 @@ from tmconvert.conversion.options import (
     QPARAMS_FORMATS,
     RENAME,
     TRACING,
+    USAGE,
     VERSIONS,
 )
 from tmconvert.symbolics.target_names import TARGETS
@@ -168,7 +169,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
     "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING),
     "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),
-    "inspect": (*_INSPECT, JSON, *TRACING),
+    "inspect": (*_INSPECT, USAGE, JSON, *TRACING),
     "lint": (VERSIONS[2], JSON),
     "ops": _OPS,
     "params check": (

@@ -158,6 +158,14 @@ RANDOM = (
     ),
 )
 VERIFY = switch("verify", "output", "Do not run the written file to compare it with MODEL.", default=True)
+USAGE = Option(
+    "usage",
+    "output",
+    "Print a program of about ten lines that runs the file.",
+    choices=("python", "cpp", "kotlin"),
+    metavar="LANGUAGE",
+    only="command line",
+)
 JSON = switch("json", "output", "Print the result as one JSON document.", only="command line")
 
 # ---- shapes
@@ -445,6 +453,7 @@ CONVERSION_OPTIONS = (
     *RANDOM,
     VERIFY,
     PASSES,
+    USAGE,
     JSON,
     INPUT_SHAPES,
     DYNAMIC_SHAPES,

@@ -18,6 +18,8 @@ from tmconvert.errors.values import checked_path
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import commit_together, staged_outputs
 from tmconvert.passes.rewriting import PassRecord
+from tmconvert.targets.options import check_choice
+from tmconvert.targets.registry import target_named
 
 if TYPE_CHECKING:
     from tmconvert.verification.report import Verification
@@ -77,6 +79,22 @@ class Report:
             outputs[0].file.write(text.encode())
             outputs[0].finish()
             commit_together(outputs)
+
+    def usage(self, language: str) -> str:
+        """Returns a program of about ten lines that runs the file: "python", "cpp" or "kotlin".
+
+        Empty where no file was written. Raises UsageError TM6002 for another language.
+        """
+        from tmconvert.targets.usage import LANGUAGES
+
+        check_choice("language", language, LANGUAGES)
+        if self.stopped:
+            return ""
+        inputs, outputs = (
+            [each.tensor for each in tensors] for tensors in (self.fed_inputs, self.fed_outputs)
+        )
+        lines = target_named(self.target).usage(language, [str(path) for path in self.paths], inputs, outputs)
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         """Returns the lines that the command prints for a conversion."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tmconvert.conversion.feeding import quantization_text
 from tmconvert.conversion.wording import quantity, size
+from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
+from tmconvert.targets.options import check_choice
+from tmconvert.targets.registry import target_named
+from tmconvert.targets.usage import LANGUAGES
 from tmconvert.targets.written_model import TensorInfo
 
 
@@ -42,7 +47,8 @@ class Inspection:
     counts operators by type, for source models by kind (modules, functions, methods). ``parameters`` are
     counted as PyTorch does: trained elements, without the statistics of batch norms, which are ``buffers``.
     ``macs`` are the multiply-accumulates of convolutions, matrix products and recurrent layers, None where
-    they are not known. ``details`` are further entries of the JSON document.
+    they are not known. ``target`` is that of a written file, by its name. ``details`` are further entries of
+    the JSON document.
 
     >>> tmconvert.inspect("model.tflite").inputs[0].scale  # doctest: +SKIP
     (0.01847,)
@@ -63,6 +69,7 @@ class Inspection:
     quantization: str = ""
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None
     modules: Sequence[ModuleLine] = ()
+    target: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -83,6 +90,18 @@ class Inspection:
             "ops": {kind: dict(counts) for kind, counts in self.operators.items()},
             **self.details,
         }
+
+    def usage(self, language: str) -> str:
+        """Returns a program of about ten lines that runs the file: "python", "cpp" or "kotlin".
+
+        Raises UsageError TM6002 for a source model, and for another language.
+        """
+        check_choice("language", language, LANGUAGES)
+        if not self.target or not self.outputs:
+            raise UsageError("TM6002", f"{self.model} is not a written file that a program can run")
+        target, path = target_named(self.target), Path(self.model)
+        paths = [str(each) for each in target.output_paths([path])]
+        return "\n".join(target.usage(language, paths, self.inputs, self.outputs))
 
     def __str__(self) -> str:
         return "\n".join(map(printable, self.lines()))

@@ -35,6 +35,7 @@ def inspect_file(path: Path) -> Inspection:
         parameters=_parameters(model),
         sizes=_sizes(target, path, model),
         macs=_macs(target, model),
+        target=target.name,
     )
 
 

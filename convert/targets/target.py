@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tmconvert.targets.violation import Violation
-    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.targets.written_model import TensorInfo, WrittenModel
     from tmconvert.verification.references import References
     from tmconvert.verification.report import Verification
     from tmconvert.verification.runtime import Runtime
@@ -214,6 +214,14 @@ class Target(ABC):
 
     def missing_kernels(self, graph: TargetGraph) -> list[str]:
         """Returns operators of the lowered graph for which a runtime release has no kernel, as text."""
+        return []
+
+    def usage(
+        self, language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> list[str]:
+        """Returns the lines of a program ("python", "cpp", "kotlin") that runs the files at ``paths``; empty
+        where there is none.
+        """
         return []
 
     # ---- reading back

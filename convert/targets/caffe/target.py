@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tmconvert.lowering.builder import Builder
     from tmconvert.lowering.lower import Lowering
     from tmconvert.targets.violation import Violation
-    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.targets.written_model import TensorInfo, WrittenModel
     from tmconvert.verification.runtime import Runtime
 
 
@@ -141,6 +141,13 @@ class CaffeTarget(Target):
             if violation.rule not in limits:
                 raise InternalError("TM9001", f"the net is not valid: {violation}")
         return found
+
+    def usage(
+        self, language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> list[str]:
+        from tmconvert.targets.caffe.usage import caffe_usage
+
+        return caffe_usage(language, paths, inputs, outputs)
 
     def recognizes(self, head: bytes) -> bool:
         text = head.decode("utf-8", "replace")

@@ -41,7 +41,7 @@ from tmconvert.targets.target import Encoding, LoweredGraphs, Target
 
 if TYPE_CHECKING:
     from tmconvert.lowering.builder import Builder
-    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.targets.written_model import TensorInfo, WrittenModel
     from tmconvert.verification.runtime import Runtime
 
 
@@ -187,6 +187,13 @@ class OnnxTarget(Target):
         from tmconvert.targets.onnx.kernels import missing_kernels
 
         return missing_kernels(graph)
+
+    def usage(
+        self, language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> list[str]:
+        from tmconvert.targets.onnx.usage import onnx_usage
+
+        return onnx_usage(language, paths[0], inputs, outputs)
 
     def recognizes(self, head: bytes) -> bool:
         # ModelProto.ir_version is the first field of every ONNX file

@@ -55,7 +55,7 @@ from tmconvert.targets.tflite.passes.split_slices import split_slices
 
 if TYPE_CHECKING:
     from tmconvert.lowering.builder import Builder
-    from tmconvert.targets.written_model import WrittenModel
+    from tmconvert.targets.written_model import TensorInfo, WrittenModel
     from tmconvert.verification.runtime import Runtime
 
 
@@ -158,6 +158,13 @@ class TfliteTarget(Target):
         from tmconvert.targets.tflite.writer import write_tflite
 
         write_tflite(graph, files[0])
+
+    def usage(
+        self, language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> list[str]:
+        from tmconvert.targets.tflite.usage import tflite_usage
+
+        return tflite_usage(language, paths[0], inputs, outputs)
 
     def recognizes(self, head: bytes) -> bool:
         return head[4:8] == b"TFL3"
