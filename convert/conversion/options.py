@@ -37,7 +37,7 @@ VERSIONS = (
     Option(
         "opset",
         "output",
-        "ONNX opset version; auto takes the lowest one, from the default on, that can express the model.",
+        "ONNX opset version; auto takes the lowest, from the default on, that suffices.",
         "opset",
         default_text=str(DEFAULT_OPSET),
         suggestions=(AUTO,),
@@ -157,11 +157,11 @@ RANDOM = (
         needs="allow_random",
     ),
 )
-VERIFY = switch("verify", "output", "Do not run the written file to compare it with MODEL.", default=True)
+VERIFY = switch("verify", "output", "Do not compare the written file with MODEL.", default=True)
 USAGE = Option(
     "usage",
     "output",
-    "Print a program of about ten lines that runs the file.",
+    "Print a program that runs the file.",
     choices=("python", "cpp", "kotlin"),
     metavar="LANGUAGE",
     only="command line",
