@@ -18,7 +18,6 @@ from tmconvert.conversion.io_overrides import BoundModel
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.ir import Expr, InternalGraph, TensorNode, TensorType, TracedModule
-from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.symbolic.data_dependent import anonymous
 from tmconvert.ir.symbolic.dims import Dim, Symbol, example, of, substituted
@@ -27,6 +26,8 @@ from tmconvert.ir.symbolic.signs import thresholds
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
 from tmconvert.passes.normalize import Normalized
+from tmconvert.symbolics.op import Op
+from tmconvert.verification.inputs import drawn_inputs
 
 MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
 MAX_EQUAL = 8  # equalities of sizes that are tried
@@ -54,7 +55,7 @@ class SizeChecks:
         opened: BoundModel,
         module: TracedModule,
         symbolic: Normalized,
-        catalogue: Mapping[str, OpDefinition],
+        catalogue: Mapping[str, Op],
         *,
         has_source: bool,
     ) -> None:
@@ -277,10 +278,20 @@ class SizeChecks:
         ]
 
     def _is_evaluated(self, trial: Trial) -> bool:
-        """Whether the symbolic graph has the types of the trial, or is evaluated to its outputs."""
+        """Whether the symbolic graph has the types of the trial, or is evaluated to its outputs.
+
+        Without the source framework, as for a model that was loaded, the reference is the trial's graph.
+        """
         if self._has_types_of(trial.graph, trial.sizes) or self._bytes(trial.sizes) > MAX_EVALUATED:
             return True
-        return self._evaluates_to(trial.reference, trial.sizes, MAX_EVALUATED) is True
+        reference = trial.reference if self.rerun is not None else self._reference_of(trial.graph)
+        return self._evaluates_to(reference, trial.sizes, MAX_EVALUATED) is True
+
+    def _reference_of(self, plain: InternalGraph) -> Example | None:
+        """Returns random inputs of a graph at static sizes, and its outputs; None if it is not evaluated."""
+        inputs = tuple(drawn_inputs(plain, self.catalogue))
+        outputs = self._evaluated_outputs(plain, inputs, {})
+        return None if outputs is None else Example(inputs, tuple(outputs))
 
     def _evaluates_to(self, reference: Example | str | None, sizes: Sizes, most: int) -> bool | None:
         """Whether the symbolic graph computes these outputs; None where it is too large, or not evaluated."""
@@ -288,17 +299,29 @@ class SizeChecks:
             return None
         if self._bytes(sizes) > most:
             return None
+        made = self._evaluated_outputs(self.graph, reference.inputs, sizes)
+        if made is None:
+            return None
+        pairs = zip(made, reference.outputs, strict=False)
+        return all(one.shape == two.shape and _is_close(one, two) for one, two in pairs)
+
+    def _evaluated_outputs(
+        self, graph: InternalGraph, inputs: Sequence[np.ndarray], sizes: Sizes
+    ) -> list[np.ndarray] | None:
+        """Returns the outputs of a graph at some sizes in NumPy; None where an op is not evaluated.
+
+        Then the file is compared with the reference nevertheless.
+        """
 
         def evaluate(expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
             definition: Any = self.catalogue[expr.function]  # type: ignore[attr-defined]
             return definition.evaluate(*substituted((args, kwargs), sizes))
 
         try:
-            made = Interpreter(self.graph, evaluate=evaluate).run(*reference.inputs)
-        except Exception:  # an op without a kernel: the file is compared with the reference nevertheless
+            made = Interpreter(graph, evaluate=evaluate).run(*inputs)
+        except Exception:
             return None
-        pairs = zip(leaves(made), reference.outputs, strict=False)
-        return all(np.shape(one) == two.shape and _is_close(np.asarray(one), two) for one, two in pairs)
+        return [np.asarray(each) for each in leaves(made)]
 
     def _needs_elements(self, sizes: Sizes) -> bool:
         """Whether a guard of the trace that a size is at least 1 does not hold at these sizes."""

@@ -138,7 +138,7 @@ class TargetOptions(NamedTuple):
             "no_value_info": not self.value_info,
             "weights": self.weights,
             "float_type": self.float_type,
-            "integer_weights": self.integer_weights,
+            "integer_weights": None if self.integer_weights == "float32" else self.integer_weights,
             **self.own,
             **({"allow_random": True, "seed": self.seed} if self.allow_random else {}),
         }

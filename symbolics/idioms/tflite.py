@@ -16,7 +16,7 @@ from tmconvert.symbolics.idioms.orders import in_steps, merged
 if TYPE_CHECKING:
     from tmconvert.ir import QParams
     from tmconvert.lowering.builder import Builder
-    from tmconvert.lowering.target_graph import Value
+    from tmconvert.lowering.target_graph import Operator, Value
     from tmconvert.targets.tflite.builder import TfliteBuilder
 
 MOST_AXES = 6  # of TRANSPOSE in XNNPACK
@@ -237,8 +237,15 @@ def inverse_root(g: Any, x: Any) -> Any:
     which normalization layers have.
     """
     producer = next((each for each in reversed(g.graph.operators) if x in each.outputs), None)
-    if producer is not None and producer.type in ("ADD", "MAXIMUM"):
-        data = [value.data for value in producer.inputs if value is not None and value.is_constant]
-        if any(each.size and each.min() > 0 for each in data):
-            return g.op("RSQRT", x)
+    if producer is not None and _adds_positive(producer):
+        return g.op("RSQRT", x)
     return g.op("DIV", g.const(1, x.dtype), g.op("SQRT", x))
+
+
+def _adds_positive(operator: Operator) -> bool:
+    """Whether an operator adds a positive constant: of its own, or as the bias of a weighted mean."""
+    values = [value.data for value in operator.inputs if value is not None and value.is_constant]
+    data = [each for each in values if each is not None]
+    if operator.type == "CONV_2D":  # its constants are weights and bias
+        return len(data) == 2 and data[0].min(initial=0) >= 0 and data[1].min(initial=1) > 0
+    return operator.type in ("ADD", "MAXIMUM") and any(each.size and each.min() > 0 for each in data)

@@ -12,9 +12,7 @@ from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
-
-_VIEWS = ("Reshape", "Unsqueeze", "Identity")
-_UNARY = ("Cos", "Sin", "Cast")
+from tmconvert.targets.onnx.operators import spec
 
 
 class _Rotation(NamedTuple):
@@ -134,12 +132,12 @@ class _Rewriter:
                 is_doubled = len(operator.inputs) == 2 and operand is operator.inputs[1]
                 is_last = operator.attributes["axis"] in (len(value.shape) - 1, -1)
                 return _Doubled(operand, tuple(steps)) if operand and is_doubled and is_last else None
-            if operator.type in _VIEWS:
+            if spec(operator.type).is_view:
                 if operand is None or operand.shape[-1:] != value.shape[-1:]:
                     return None
                 value = operand
                 continue
-            value = operand if operator.type in _UNARY else _scaled(operator)
+            value = operand if spec(operator.type).is_unary else _scaled(operator)
             steps.append(operator)
         return None
 

@@ -23,6 +23,7 @@ from tmconvert.lowering.names import Names, name_of_form
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.onnx.matmul_n_bits import n_bits_product
+from tmconvert.targets.onnx.operators import spec
 
 SMALL = 1024  # elements; what is smaller does not matter to the file
 _BLOCKS_SINCE, _AXES_SINCE, _PAIRS_SINCE = 21, 13, 10
@@ -165,7 +166,8 @@ class _Rewriting:
                 self._rename([made])
                 self.restored[id(value)] = made.outputs[0]
                 yield made
-            self.made.is_fused |= operator.type in ("MatMul", "Gemm") and not stored.is_whole
+            weights = spec(operator.type).weights
+            self.made.is_fused |= weights is not None and weights.is_matrix and not stored.is_whole
             operator.inputs[index] = self.restored[id(value)]
         yield operator
 

@@ -15,6 +15,7 @@ class Weights:
 
     bias: int | None = 2  # None: the operator has no bias
     axis: int = 0
+    is_matrix: bool = False  # without spatial axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,9 @@ class OperatorSpec:
     saturates: bool = False
     # element types for which other operators compute it where the opset does not take them
     emulated: tuple[str, ...] = ()
+    # ---- structure
+    is_view: bool = False  # the elements of the first operand in their order, in another shape
+    is_unary: bool = False  # elementwise, of one operand
     draws_random: bool = False  # the result is random; the attribute "seed" repeats it
     # ---- versions
     inputs_since: int = 0  # the opset from which on inputs hold its sizes or bounds, instead of attributes
@@ -47,10 +51,11 @@ def _selecting(*names: str) -> tuple[OperatorSpec, ...]:
     return tuple(OperatorSpec(name=name, selects=True) for name in names)
 
 
-def _moving(*names: str) -> tuple[OperatorSpec, ...]:
+def _moving(*names: str, is_view: bool = False) -> tuple[OperatorSpec, ...]:
     """Records of operators that only move or pick elements of one operand, also on integers."""
     return tuple(
-        OperatorSpec(name=name, selects=True, keeps_qparams=True, is_between_pairs=True) for name in names
+        OperatorSpec(name=name, selects=True, keeps_qparams=True, is_between_pairs=True, is_view=is_view)
+        for name in names
     )
 
 
@@ -61,10 +66,14 @@ _SPECS = (
     # ---- weights
     OperatorSpec(name="Conv", weights=Weights()),
     OperatorSpec(name="ConvTranspose", weights=Weights(axis=1)),
-    OperatorSpec(name="Gemm", weights=Weights()),
+    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True)),
     OperatorSpec(
-        name="MatMul", weights=Weights(bias=None, axis=1), emulated=("uint8", "int8", "int16", "int32")
+        name="MatMul",
+        weights=Weights(bias=None, axis=1, is_matrix=True),
+        emulated=("uint8", "int8", "int16", "int32"),
     ),
+    # ---- functions of single elements
+    *(OperatorSpec(name=name, is_unary=True) for name in ("Cast", "Cos", "Sin")),
     # ---- integers
     OperatorSpec(name="DynamicQuantizeLinear", saturates=True),
     OperatorSpec(name="QLinearConv", saturates=True),
@@ -76,7 +85,8 @@ _SPECS = (
     OperatorSpec(name="Min", selects=True, emulated=("int32",)),
     OperatorSpec(name="Relu", selects=True, emulated=("int32",), clamps=True, clamps_at_zero=True),
     # ---- elements of one operand
-    *_moving("Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"),
+    *_moving("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze", is_view=True),
+    *_moving("MaxPool", "Transpose"),
     OperatorSpec(name="Slice", selects=True, inputs_since=10, keeps_qparams=True, is_between_pairs=True),
     OperatorSpec(name="Split", selects=True, keeps_qparams=True),
     # ---- elements of operands, and indices

@@ -34,6 +34,7 @@ SHARED_TABLES = {
     **dict.fromkeys(["MEAN", "SUM"], "ReducerOptions"),
     **dict.fromkeys([f"REDUCE_{how}" for how in ("PROD", "MAX", "MIN", "ANY", "ALL")], "ReducerOptions"),
     **dict.fromkeys(["MAXIMUM", "MINIMUM"], "MaximumMinimumOptions"),
+    **dict.fromkeys(["RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"], "RandomOptions"),
     "L2_NORMALIZATION": "L2NormOptions",
     "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
     "CONV_3D_TRANSPOSE": "Conv3DOptions",
@@ -81,6 +82,7 @@ def other_value(kind: str, default: float) -> tuple[Any, Any]:
         return INSIDE, 1
     return {
         "int32": (-7, -7),
+        "int64": (-7, -7),
         "float32": (0.625, 0.625),
         "int32s": ([3, 5], [3, 5]),
         "float32s": ([0.5, 3.0], [0.5, 3.0]),
