@@ -24,6 +24,7 @@ COMMANDS = {
     "check": "List every op that would stop a conversion.",
     "lint": "Check a Caffe prototxt against a dialect.",
     "inspect": "Show inputs, outputs, operators and sizes of a model.",
+    "view": "Draw a model or written file as one HTML page.",
     "run": "Run a model on arrays, and write its outputs.",
     "verify": "Compare a written file with its source.",
     "params": "Show, convert and check files of quantization parameters.",

@@ -31,6 +31,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "io_layout": layouts,
     "passes": list,
     "rename": renamed,
+    "reports": list,
     "rules": rules,
     "watch": list,
 }

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         to_tflite,
         trace,
         verify,
+        view,
         wrap,
     )
 
@@ -71,6 +72,7 @@ __all__ = [
     "to_tflite",
     "trace",
     "verify",
+    "view",
     "wrap",
 ]
 

@@ -18,6 +18,7 @@ from tmconvert.api_transform import register_pass as register_pass
 from tmconvert.api_transform import replace_pattern as replace_pattern
 from tmconvert.api_transform import run as run
 from tmconvert.api_transform import split_module as split_module
+from tmconvert.api_view import view as view
 from tmconvert.calibration.settings import Progress, Settings
 from tmconvert.conversion.arguments import check_options, entry_point
 from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups

@@ -50,6 +50,7 @@ PUBLIC = [
     "to_tflite",
     "trace",
     "verify",
+    "view",
     "wrap",
 ]
 

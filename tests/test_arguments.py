@@ -123,6 +123,7 @@ FUNCTIONS = (
     "to_tflite",
     "trace",
     "verify",
+    "view",
 )
 # of the user's own code, which may raise what it likes
 OWN = {("calibrate", "progress"): ("class", "function")}
@@ -194,7 +195,8 @@ def test_every_public_function_is_tried() -> None:
         for name, each in vars(api).items()
         if not name.startswith("_")
         and inspect.isfunction(each)
-        and each.__module__ in (api.__name__, "tmconvert.api_inspect", "tmconvert.api_transform")
+        and each.__module__
+        in (api.__name__, "tmconvert.api_inspect", "tmconvert.api_transform", "tmconvert.api_view")
     }
     assert public == set(FUNCTIONS)
     classes = {name for name in tmconvert.__all__ if inspect.isclass(getattr(tmconvert, name))}

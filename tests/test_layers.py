@@ -39,9 +39,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "quantization parameters": ("qparams",),
     "calibration": ("calibration",),
     "transform": ("transform",),
+    "viewer": ("viewer",),
     "conversion": ("conversion",),
     "inspection": ("inspection",),
-    "api": ("api", "api_inspect", "api_transform"),
+    "api": ("api", "api_inspect", "api_transform", "api_view"),
     "command line": ("cli", "__main__"),
 }
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
@@ -64,6 +65,7 @@ CONTENTS = {
     "quantization parameters": "files of quantization parameters, one format a file",
     "calibration": "range estimation on data, equalization, bias correction",
     "transform": "runs, patterns, passes and decompositions, as operations on a model",
+    "viewer": "the page of `tmconvert view`: graphs as JSON, scripts and styles",
     "conversion": "the stages of a conversion, the request, the report",
     "inspection": "what models and written files hold; they are run, timed and compared",
     "api": "the public functions",

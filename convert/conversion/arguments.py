@@ -196,6 +196,12 @@ KINDS: Mapping[str, Kind] = {
         lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),
         "TM6050",
     ),
+    "view.source": _MODEL,
+    "view.reports": Kind(
+        "a list of paths",
+        lambda value: isinstance(value, (list, tuple)) and all(map(is_path, value)),
+        "TM6002",
+    ),
     "verify.inputs": Kind("a sequence of arrays", _is_sequence, "TM6003"),
     "register_symbolic.name": Kind("str", _is_text, "TM6021"),
     "register_symbolic.function": _CALLABLE._replace(code="TM6021"),

@@ -95,6 +95,29 @@ _RUN = (
         metavar="NAME",
     ),
 )
+_VIEW = (
+    Option(
+        "path",
+        "output",
+        "The page.",
+        "path",
+        default_text="MODEL.html in the working folder",
+        metavar="PAGE.html",
+        flag="--output",
+        short_flag="-o",
+    ),
+    Option(
+        "source", "input", "Model that MODEL was converted from, drawn next to it.", "path", metavar="MODEL"
+    ),
+    Option(
+        "reports",
+        "input",
+        "Report of a conversion with --report FILE.json: noise colours the layers; two are compared.",
+        "entries",
+        metavar="FILE.json",
+        flag="--report",
+    ),
+)
 _SAVE_FORMAT = Option(
     "format",
     "output",
@@ -185,6 +208,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "run": (*_RUN, JSON, *TRACING),
     "save": (_SAVE_FORMAT, JSON, DYNAMIC_SHAPES, *TRACING),
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
+    "view": (*_VIEW, JSON, DYNAMIC_SHAPES, *TRACING),
     "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING),
 }
 

@@ -54,6 +54,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         **overrides.to_json(),
     }
     layouts = model.layouts if target.default_io_layout == "nhwc" else None
+    report.settings = {name: value for name, value in chosen.items() if value and name != target.name}
     model.graph.metadata = metadata(module, layouts, chosen, model.ranges)
     encoding = _encoded(model, module, options, catalogue, report.notes)
     graph = encoding.graph

@@ -15,6 +15,7 @@ from tmconvert.conversion.feeding import FedTensor
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
 from tmconvert.errors.values import checked_path
+from tmconvert.ir.notebook import NotebookForm
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import commit_together, staged_outputs
 from tmconvert.passes.rewriting import PassRecord
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Report:
+class Report(NotebookForm):
     """The result of a conversion.
 
     ``max_error`` is the largest max|a - b| / max|b| over the outputs, or None when no runtime for the target
@@ -36,7 +37,8 @@ class Report:
     before the file was written. ``inputs`` and ``outputs`` describe those of the file: name, dtype, shape, in
     which a dynamic size is a text, layout, that of the model where it differs, scale, zero point and range;
     ``fed_inputs`` and ``fed_outputs`` are the same as records. ``ranges`` lists the ranges of dynamic sizes
-    in which the file is right: ``n <= 512``.
+    in which the file is right: ``n <= 512``. ``settings`` are the options that shaped the file; ``advice``
+    has rules that were tried for a file in integers, with the gain of each.
     """
 
     target: str
@@ -54,6 +56,8 @@ class Report:
     ranges: list[str] = field(default_factory=list)
     fed_inputs: list[FedTensor] = field(default_factory=list, repr=False)
     fed_outputs: list[FedTensor] = field(default_factory=list, repr=False)
+    settings: dict[str, Any] = field(default_factory=dict)
+    advice: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def verified(self) -> bool:
@@ -68,13 +72,13 @@ class Report:
 
         Raises UsageError TM6002 for another suffix, and for a report without verified integer layers.
         """
-        from tmconvert.verification.quantization_report.report_file import check_suffix, report_text
+        from tmconvert.verification.quantization_report.report_file import check_suffix
 
         path = checked_path(path)
         check_suffix(path)
         if self.verification is None or not self.verification.noise:
             raise UsageError("TM6002", f"{path} was not written: no integer file was verified")
-        text = report_text(path.suffix.lower(), self.paths[0].name, self.verification)
+        text = self._layers_text(path.suffix.lower(), self.verification)
         with staged_outputs(path) as outputs:
             outputs[0].file.write(text.encode())
             outputs[0].finish()
@@ -95,6 +99,25 @@ class Report:
         )
         lines = target_named(self.target).usage(language, [str(path) for path in self.paths], inputs, outputs)
         return "\n".join(lines)
+
+    def _layers_text(self, suffix: str, verification: Verification) -> str:
+        from tmconvert.conversion.layer_report import layer_report
+        from tmconvert.verification.quantization_report.report_file import json_text, plain_text
+
+        record = layer_report(self, verification)
+        if suffix == ".html":
+            from tmconvert.viewer.view import view_text
+
+            return view_text(None, self.paths[0], [record])
+        return json_text(record) if suffix == ".json" else plain_text(self.paths[0].name, verification)
+
+    def page_text(self) -> str:
+        """Returns the HTML page of the written file, with the noise of its layers where it was measured."""
+        from tmconvert.viewer.view import view_text
+
+        if self.verification is not None and self.verification.noise:
+            return self._layers_text(".html", self.verification)
+        return view_text(None, self.paths[0])
 
     def __str__(self) -> str:
         """Returns the lines that the command prints for a conversion."""

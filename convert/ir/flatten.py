@@ -221,7 +221,8 @@ class _Flattener:
         known = expr.source if expr is not None else None
         source = known or Source(self.top.source_file or "model", expr.id if expr is not None else None)
         scope, class_name = call.scope, call.owner.class_name.rpartition(".")[2]
-        if known is not None and known.scope and known.line is None:  # a node of a file
+        # a node of a file, or a call of a graph that is flat already, such as that of a calibrated model
+        if known is not None and known.scope and (known.line is None or not scope):
             scope, class_name = known.scope, known.class_name
         place = (source.file, source.line, scope, class_name)
         if not self.marks_calls:

@@ -10,6 +10,7 @@ from tmconvert.ir.editing.fx_graph import FxEditing
 from tmconvert.ir.editing.surgery import Surgery
 from tmconvert.ir.expr import Expr, Input
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.notebook import NotebookForm
 from tmconvert.ir.search import ExprFilter, NodeFilter, dependencies, walk_exprs
 from tmconvert.ir.torch_fx import FxGraph, OutputNode
 from tmconvert.ir.tree import Tree, leaves, map_leaves, replaced
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tmconvert.ir.traced_module import Evaluate
 
 
-class InternalGraph(Surgery, FxEditing, FxGraph):
+class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
     """The graph of a module's ``forward``.
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the first is

@@ -17,6 +17,7 @@ from tmconvert.ir.editing.fx_module import FxModule
 from tmconvert.ir.editing.modules import ModuleAccess
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import Node
+from tmconvert.ir.notebook import NotebookForm
 from tmconvert.ir.pristine import State
 from tmconvert.ir.tree import Tree, leaves
 
@@ -98,7 +99,7 @@ class Original(Protocol):
         """Returns the outputs for inputs in order; None where the program does not run the file."""
 
 
-class TracedModule(ModuleAccess, FxModule):
+class TracedModule(ModuleAccess, FxModule, NotebookForm):
     """A module of the source model.
 
     ``name`` is its attribute path, ``class_name`` the qualified name of its source class. ``children``,

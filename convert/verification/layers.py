@@ -238,7 +238,7 @@ def _layer(
     cut = np.clip(near, *ends)
     # what a clamp behind it takes anyway is no loss
     one, other = (cut, np.clip(far, *ends)) if _is_clamped(node) else (near, far)
-    energies = energies_of(node.name, expr.function, actual, one, other, found.step, ends)
+    energies = energies_of(node.name, expr.function, actual, one, other, found.step, ends, expr.source)
     return Layer(node.name, expr.function, actual, cut, far, found.step, slack, energies)
 
 

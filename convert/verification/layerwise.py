@@ -16,6 +16,7 @@ from tmconvert.verification.compare import Comparison, example_inputs
 from tmconvert.verification.integer_rules import IntegerRules
 from tmconvert.verification.layers import Layer, layers
 from tmconvert.verification.noise import LARGEST, Energies
+from tmconvert.verification.quality import OutputQuality
 from tmconvert.verification.references import References
 from tmconvert.verification.report import Verification, verify_written
 from tmconvert.verification.tensors import Tensors
@@ -57,6 +58,7 @@ def verify_layers(
     worst: dict[str, Comparison] = {}
     noise: dict[str, Energies] = {}
     shown: dict[str, list[np.ndarray]] = {}
+    quality = {name: OutputQuality(name) for name in names.values()}
     for given in samples:
         stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
         tensors = look(stored)
@@ -65,6 +67,7 @@ def verify_layers(
             worst[layer.name] = max(found, worst.get(layer.name, found), key=lambda each: each.max_error)
             if layer.name in names:
                 shown.setdefault(names[layer.name], []).append(layer.local)
+                quality[names[layer.name]].add(layer.actual, layer.whole)
             noise[layer.name] = layer.energies + noise.get(layer.name)
         fused = again(stored, tensors)
         for layer in layers(lowered, reference.catalogue, fused, list(given), rules) if fused else ():
@@ -82,6 +85,7 @@ def verify_layers(
         vacuous=_vacuous(shown, verified, references),
         outputs=tuple(names.values()),
         independent=verified.independent,
+        quality=tuple(each for each in quality.values() if each.signal or each.noise),
     )
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tmconvert.errors.source import Source
+from tmconvert.verification.histograms import ChannelHistogram, channel_histogram
+
 LARGEST = float(np.finfo(np.float32).max)  # what LiteRT's kernels of float32 give for infinity
 
 
@@ -16,7 +19,8 @@ class Noise:
     ``local`` is the ratio of signal to noise in dB where the float layer gets the operands that the file has:
     what this layer adds. ``whole`` is that against the float model: what has come together. ``clipped`` is
     the share of elements beyond the ends of the integers, ``used`` the share of their range that is taken.
-    ``step`` is 0 for a layer in float.
+    ``step`` is 0 for a layer in float. ``module`` is the path of its module, ``source`` its location in the
+    user's code; ``histogram`` counts its elements by channel.
     """
 
     name: str
@@ -26,6 +30,9 @@ class Noise:
     clipped: float
     used: float
     step: float
+    module: str = ""
+    source: str = ""
+    histogram: ChannelHistogram | None = None
 
     def to_json(self) -> dict[str, object]:
         """Returns a dict; infinite ratios, of layers without noise or signal, are null."""
@@ -37,6 +44,8 @@ class Noise:
             "clipped": self.clipped,
             "range_used": self.used,
             "step": self.step or None,
+            "module": self.module,
+            "source": self.source,
         }
 
 
@@ -44,7 +53,8 @@ class Noise:
 class Energies:
     """Sums over samples for one layer: energies of signal and noise against its own float result (``near``)
     and against the float model (``whole``); the number of elements ``beyond`` the quantized range ``ends``,
-    of ``size``; the extremes ``low`` and ``high``. ``step`` is 0 for float.
+    of ``size``; the extremes ``low`` and ``high``. ``step`` is 0 for float. ``where`` is the location of its
+    call.
     """
 
     name: str
@@ -57,6 +67,8 @@ class Energies:
     size: int
     low: float
     high: float
+    where: Source | None = None
+    histogram: ChannelHistogram | None = None
 
     def __add__(self, other: Energies | None) -> Energies:
         if other is None:
@@ -69,6 +81,7 @@ class Energies:
             size=self.size + other.size,
             low=min(self.low, other.low),
             high=max(self.high, other.high),
+            histogram=None if self.histogram is None else self.histogram + other.histogram,
         )
 
     def noise(self) -> Noise:
@@ -81,6 +94,9 @@ class Energies:
             self.beyond / self.size if self.size else 0.0,
             min((self.high - self.low) / span, 1.0) if _is_range(self.step, self.ends) else 1.0,
             self.step,
+            "" if self.where is None else self.where.scope,
+            "" if self.where is None else str(self.where),
+            self.histogram,
         )
 
 
@@ -107,6 +123,7 @@ def energies_of(
     whole: np.ndarray,
     step: float,
     ends: tuple[float, float],
+    where: Source | None = None,
 ) -> Energies:
     """Computes the sums of one sample; ``near`` is the float result for the file's operands, before clipping
     to ``ends``.
@@ -124,6 +141,8 @@ def energies_of(
         near.size,
         float(np.min(actual, initial=0)),
         float(np.max(actual, initial=0)),
+        where,
+        channel_histogram(actual, ends) if _is_range(step, ends) else None,
     )
 
 

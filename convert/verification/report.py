@@ -15,6 +15,7 @@ from tmconvert.targets.registry import runtime_for, target_named
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.judgement import judged
 from tmconvert.verification.noise import Noise
+from tmconvert.verification.quality import OutputQuality
 from tmconvert.verification.random_numbers import (
     FedRuntime,
     check_distribution,
@@ -44,7 +45,8 @@ class Verification:
     comparison is not informative. ``independent`` are those that depend on no input. For a file in integers
     ``noise`` has what each layer costs, measured on what ``inputs`` says, and for ONNX ``fused_steps`` how
     far each output is in the session that users run from the one that fuses nothing, in steps of its scale.
-    ``outputs`` are the outputs where ``comparisons`` have other layers, too.
+    ``outputs`` are the outputs where ``comparisons`` have other layers, too; ``quality`` compares those of a
+    file in integers with the float model.
     """
 
     runtime: str
@@ -55,6 +57,7 @@ class Verification:
     vacuous: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     independent: tuple[str, ...] = ()
+    quality: tuple[OutputQuality, ...] = ()
 
     @property
     def tells(self) -> bool:

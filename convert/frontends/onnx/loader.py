@@ -33,7 +33,7 @@ def load_onnx(path: str) -> LoadedModel:
 
     >>> load_onnx("model.onnx").module.graph  # doctest: +SKIP
     """
-    model = _parsed(path)
+    model = read_onnx(path)
     try:
         module = GraphReader(path, model).module()
     except LoadError:
@@ -52,7 +52,8 @@ def load_onnx(path: str) -> LoadedModel:
     return LoadedModel(module, inputs, [each.name for each in model.graph.output])
 
 
-def _parsed(path: str) -> Any:
+def read_onnx(path: str) -> Any:
+    """Returns the ModelProto of a file, without external data. Raises LoadError TM1001, TM1031, TM1033."""
     import onnx
     from google.protobuf.message import DecodeError
 

@@ -1,14 +1,14 @@
-"""Writes the report of an integer conversion as .html, .json or .txt, by the suffix."""
+"""The report of an integer conversion as text and JSON; the page is of ``tmconvert.viewer``."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
 from tmconvert.output.atomic import check_writable
-from tmconvert.verification.quantization_report.page import page
 
 if TYPE_CHECKING:
     from tmconvert.verification.noise import Noise
@@ -30,14 +30,18 @@ def check_report_file(path: Path) -> None:
     check_writable(path)
 
 
-def report_text(suffix: str, title: str, verification: Verification) -> str:
-    """Returns the whole report: runtime and inputs, and each layer."""
-    runtime, inputs, layers = verification.runtime, verification.inputs, verification.noise
-    if suffix == ".json":
-        about = {"model": title, "runtime": runtime, "inputs": inputs}
-        return json.dumps({**about, "layers": [layer.to_json() for layer in layers]}, indent=2) + "\n"
-    measured = f"{len(layers)} layers, measured in {runtime} on {inputs}."
-    return page(title, measured, layers) if suffix == ".html" else f"{title}: {measured}\n\n{table(layers)}"
+def json_text(record: Mapping[str, Any]) -> str:
+    """Returns a report as JSON text; lists of numbers are on one line."""
+    layers = ",\n".join(f"    {json.dumps(layer)}" for layer in record["layers"])
+    others = json.dumps({key: value for key, value in record.items() if key != "layers"}, indent=2)
+    return f'{others[:-2]},\n  "layers": [\n{layers}\n  ]\n}}\n'
+
+
+def plain_text(title: str, verification: Verification) -> str:
+    """Returns a report as text: runtime and inputs, and a table of the layers."""
+    layers = verification.noise
+    measured = f"{len(layers)} layers, measured in {verification.runtime} on {verification.inputs}."
+    return f"{title}: {measured}\n\n{table(layers)}"
 
 
 def table(layers: tuple[Noise, ...]) -> str:
