@@ -1,4 +1,4 @@
-"""What notebooks show of models, graphs and reports of conversions."""
+"""Pages of models, graphs and reports of conversions, for notebooks."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _SCALED = {"QuantizeLinear": 0, "DequantizeLinear": 0}  # whose scale and zero p
 
 
 def onnx_graph(path: Path) -> ViewGraph:
-    """Returns the graph of an ONNX file, with the bodies of its operators as modules. Raises LoadError."""
+    """Returns the graph of an ONNX file, with the subgraphs of its operators as modules. Raises LoadError."""
     model = read_onnx(str(path))
     view = ViewGraph(path.name, "ONNX")
     opsets = ", ".join(f"{each.domain or 'ai.onnx'} {each.version}" for each in model.opset_import)
@@ -94,9 +94,9 @@ class _Reader:
         )
         self._parameters(node.op_type, inputs, outputs, _axis(node))
         for attribute in node.attribute:
-            bodies = [attribute.g] if attribute.type == _GRAPH else list(attribute.graphs)
-            for body in bodies:
-                self.add(body, (*where, parts[-1] if parts else name, attribute.name), known)
+            subgraphs = [attribute.g] if attribute.type == _GRAPH else list(attribute.graphs)
+            for subgraph in subgraphs:
+                self.add(subgraph, (*where, parts[-1] if parts else name, attribute.name), known)
 
     def _constant(self, name: str, proto: Any) -> int:
         shown = ViewTensor(name)
@@ -166,12 +166,23 @@ def _element(number: int) -> str:
     return {"float": "float32", "double": "float64"}.get(element.name, element.name)
 
 
-def _attribute(attribute: Any) -> str:
-    import onnx
+# the field of AttributeProto with the value, by the number of its type
+_FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
 
-    value = onnx.helper.get_attribute_value(attribute)
-    if isinstance(value, onnx.TensorProto):
-        return type_text(str(value.data_type), list(value.dims))
+
+def _attribute(attribute: Any) -> str:
+    if attribute.type == _TENSOR:
+        return type_text(_element(attribute.t.data_type), list(attribute.t.dims))
+    field = _FIELDS.get(attribute.type)
+    value = None if field is None else getattr(attribute, field)
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    return value_text(list(value) if hasattr(value, "__len__") and not isinstance(value, str) else value)
+        return value_text(value.decode("utf-8", "replace"))
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value_text(value if value is None or isinstance(value, int) else [_plain(each) for each in value])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -14,7 +14,7 @@ def is_written_file(path: Path) -> bool:
     """Whether this is a file of a target: ONNX, TFLite or a prototxt."""
     try:
         return path.is_file() and target_of_file(path).name in ("onnx", "tflite", "caffe")
-    except LoadError:
+    except (LoadError, OSError, ValueError):
         return False
 
 
