@@ -13,7 +13,8 @@ from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.resizing import CUBIC, PILLOW
 
-Scales = list[float] | None
+# factors may be quotients of sizes: tensors of rank 0 then
+Scales = Sequence[Any] | None
 
 
 def averaged(g: Emitter, x: Any, sizes: Sequence[Any]) -> Any:
@@ -30,11 +31,16 @@ def averaged(g: Emitter, x: Any, sizes: Sequence[Any]) -> Any:
     return x
 
 
-def _ratio(g: Emitter, extent: Any, size: Any, scale: float | None) -> Term:
-    """Returns the ratio of the sizes, rounded to float32 as in torch."""
-    if scale:
-        return Term(g, g.constant(np.float32(1 / scale)))
-    return Term(g, g.constant(extent, np.float32)) / Term(g, g.constant(size, np.float32))
+def _ratio(g: Emitter, extent: Any, size: Any, scale: Any, *, copies: bool = False) -> Term:
+    """Returns the ratio of the sizes, or the inverse of ``scale``, rounded to float32 as in torch.
+
+    With ``copies`` it is 1 where the sizes are equal, whatever the scale.
+    """
+    sizes = [Term(g, g.constant(each, np.float32)) for each in (extent, size)]
+    if scale is None:
+        return sizes[0] / sizes[1]
+    ratio = Term(g, g.constant(np.float32(1 / scale))) if isinstance(scale, float) else 1 / Term(g, scale)
+    return sizes[0].eq(sizes[1]).where(1.0, ratio) if copies else ratio
 
 
 def _outputs(g: Emitter, size: Any) -> Term:
@@ -50,7 +56,7 @@ def _index(place: Term, extent: Any) -> Term:
 def _copied(offset: float) -> Callable[..., Any]:
     """Returns the function that copies the elements at floor((i + offset) ratio) along an axis."""
 
-    def along(g: Emitter, x: Any, axis: int, size: Any, scale: float | None) -> Any:
+    def along(g: Emitter, x: Any, axis: int, size: Any, scale: Any) -> Any:
         extent = g.type(x).shape[axis]
         places = _outputs(g, size)
         centre = (places + offset if offset else places) * _ratio(g, extent, size, scale)
@@ -59,20 +65,27 @@ def _copied(offset: float) -> Callable[..., Any]:
     return along
 
 
-def _centre(g: Emitter, extent: Any, size: Any, scale: float | None) -> Term:
-    return (_outputs(g, size) + 0.5) * _ratio(g, extent, size, scale) - 0.5
+def _centre(g: Emitter, size: Any, ratio: Term) -> Term:
+    return (_outputs(g, size) + 0.5) * ratio - 0.5
 
 
-def _linear(g: Emitter, x: Any, axis: int, size: Any, scale: float | None) -> Any:
+def _linear(g: Emitter, x: Any, axis: int, size: Any, scale: Any) -> Any:
     extent = g.type(x).shape[axis]
-    centre = _centre(g, extent, size, scale).call("maximum", Term(g, g.constant(np.float32(0))))
+    ratio = _ratio(g, extent, size, scale, copies=True)
+    centre = _centre(g, size, ratio).call("maximum", Term(g, g.constant(np.float32(0))))
     centre = centre.call("minimum", Term(g, g.constant(extent - 1, np.float32)))
     first = centre.call("floor")
     return _weighted(g, x, axis, [(first, 1 - (centre - first)), (first + 1, centre - first)])
 
 
-def _cubic(g: Emitter, x: Any, axis: int, size: Any, scale: float | None) -> Any:
-    centre = _centre(g, g.type(x).shape[axis], size, scale)
+def cubic(g: Emitter, x: Any, axis: int, size: Any, scale: Any, align_corners: bool = False) -> Any:
+    """Bicubic resizing along one axis."""
+    extent = g.type(x).shape[axis]
+    if align_corners:
+        steps = Term(g, g.constant(size - 1, np.float32)).call("maximum", 1)
+        centre = _outputs(g, size) * (Term(g, g.constant(extent - 1, np.float32)) / steps)
+    else:
+        centre = _centre(g, size, _ratio(g, extent, size, scale))
     first = centre.call("floor")
     taps = [(first + tap, _cubic_weight(centre - first - tap)) for tap in (-1, 0, 1, 2)]
     return _weighted(g, x, axis, taps)
@@ -106,9 +119,9 @@ def _antialiased(kernel: Callable[[Term], Term]) -> Callable[..., Any]:
     resize.
     """
 
-    def along(g: Emitter, x: Any, axis: int, size: Any, scale: float | None) -> Any:
+    def along(g: Emitter, x: Any, axis: int, size: Any, scale: Any) -> Any:
         extent, dtype = g.type(x).shape[axis], g.type(x).dtype
-        ratio = _ratio(g, extent, size, scale)
+        ratio = _ratio(g, extent, size, scale, copies=True)
         width = ratio.call("maximum", Term(g, g.constant(np.float32(1))))
         places = Term(g, g.call("aten::reshape", _outputs(g, extent).value, [extent, 1]))
         weights = kernel((places + 0.5 - (_outputs(g, size) + 0.5) * ratio) / width)
@@ -135,7 +148,7 @@ ALONG: dict[str, Callable[..., Any]] = {
     **{f"upsample_nearest{axes}d": _copied(0) for axes in (1, 2, 3)},
     **{f"_upsample_nearest_exact{axes}d": _copied(0.5) for axes in (1, 2, 3)},
     **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"), _linear),
-    "upsample_bicubic2d": _cubic,
+    "upsample_bicubic2d": cubic,
     "_upsample_bilinear2d_aa": _antialiased(_linear_weight),
     "_upsample_bicubic2d_aa": _antialiased(lambda distance: _cubic_weight(distance, PILLOW)),
 }

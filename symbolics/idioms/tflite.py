@@ -249,3 +249,19 @@ def _adds_positive(operator: Operator) -> bool:
     if operator.type == "CONV_2D":  # its constants are weights and bias
         return len(data) == 2 and data[0].min(initial=0) >= 0 and data[1].min(initial=1) > 0
     return operator.type in ("ADD", "MAXIMUM") and any(each.size and each.min() > 0 for each in data)
+
+
+def with_copied_ends(g: Any, x: Any, axis: int, before: int, after: int) -> Any:
+    """Concatenates copies of the first and of the last element of an axis with it."""
+    if not before and not after:
+        return x
+    shape = list(x.shape)
+    size = [*shape[:axis], 1, *shape[axis + 1 :]]
+
+    def copies(index: Any, count: int) -> list[Any]:
+        begin = [0] * axis + [index] + [0] * (len(shape) - axis - 1)
+        return [g.op("SLICE", x, g.ints(begin), g.ints(size), shape=size)] * count if count else []
+
+    parts = [*copies(0, before), x, *copies(shape[axis] - 1, after)]
+    shape[axis] += before + after
+    return g.op("CONCATENATION", *parts, axis=axis, shape=shape)

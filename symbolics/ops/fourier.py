@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms.dynamic_fourier import real_signal, transformed
 from tmconvert.symbolics.op import FLOATS, Argument, Op, Tensor, boolean, choice, integer
 from tmconvert.symbolics.results import normalized_axis
 from tmconvert.symbolics.windows import gathered
@@ -106,14 +108,16 @@ def _multiplied(g: Any, parts: list[Any], matrices: list[list[Array]], dim: int)
     return results
 
 
-def _limited(n: int) -> None:
-    if n > LARGEST:
+def _limited(n: Any) -> None:
+    if (n.example if isinstance(n, Dim) else n) > LARGEST:
         raise ValueError(f"a Fourier transform of {n} elements is too large for a matrix")
 
 
 @fft.decompose
 def fft_matrix(g, real, imag, n, dim, norm, inverse, onesided):
     _limited(n)
+    if is_symbolic((n, g.type(real).shape[dim])):
+        return transformed(g, real, imag, n, dim, norm, inverse, onesided)
     used = min(n, g.type(real).shape[dim])
     cosines, sines = _angles(used, n // 2 + 1 if onesided else n, n)
     sines = sines if inverse else -sines
@@ -126,6 +130,8 @@ def fft_matrix(g, real, imag, n, dim, norm, inverse, onesided):
 @irfft.decompose
 def irfft_matrix(g, real, imag, n, dim, norm):
     _limited(n)
+    if is_symbolic((n, g.type(real).shape[dim])):
+        return real_signal(g, real, imag, n, dim, norm)
     used = min(n // 2 + 1, g.type(real).shape[dim])
     cosines, sines = _angles(used, n, n)
     twice = np.where((np.arange(used) == 0) | (np.arange(used) * 2 == n), 1, 2)

@@ -150,10 +150,12 @@ def _widths_tflite(g: Any, pad: list[int]) -> Any:
 
 
 def _replicated_tflite(g: Any, x: Any, pad: list[int]) -> Any:
-    """Gathers elements axis by axis."""
+    """Gathers elements axis by axis, or repeats the first and the last one of a dynamic axis."""
     for axis, (before, after) in enumerate(_pairs(pad)):
-        if before or after:
-            extent = x.shape[axis]
+        extent = x.shape[axis]
+        if is_symbolic(extent) and not is_symbolic((before, after)) and min(before, after) >= 0:
+            x = tflite.with_copied_ends(g, x, axis, before, after)
+        elif before or after:
             indices = np.clip(np.arange(-before, extent + after), 0, extent - 1)
             shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
             x = g.op("GATHER", x, g.ints(indices), axis=axis, shape=shape)

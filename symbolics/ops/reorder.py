@@ -135,7 +135,7 @@ def roll_cut(g, x, shifts, dims):
     return x
 
 
-def _cuts(extent: Size, shift: int) -> list[Size]:
+def _cuts(extent: Size, shift: Size) -> list[Size]:
     """Returns the positions where to cut one after the other, and exchange both parts.
 
     A symbolic extent may be smaller than the shift, of which then the remainder counts. For a shift of 1 or 2
@@ -143,7 +143,7 @@ def _cuts(extent: Size, shift: int) -> list[Size]:
     """
     if not isinstance(extent, Dim):
         return [extent - shift % extent] if extent and shift % extent else []
-    if data_symbols(extent) or abs(shift) > _MOST_PARTS * 2:
+    if data_symbols(extent) or isinstance(shift, Dim) or abs(shift) > _MOST_PARTS * 2:
         least = maximum(extent, 1) if may_be_zero(extent) else extent
         return [extent - shift % least]
     count = abs(shift)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms import caffe
-from tmconvert.symbolics.idioms.dynamic_resizing import ALONG
+from tmconvert.symbolics.idioms.dynamic_resizing import cubic
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Argument, Op, Tensor, boolean, integers
 from tmconvert.symbolics.ops.upsample import (
     SCALES,
@@ -145,9 +145,10 @@ def _mixing(op: Op) -> None:
         """Emits one matrix product per axis; taps that the graph computes between dynamic sizes."""
         type_ = g.type(x)
         is_dynamic = is_symbolic((type_.shape[2:], output_size))
-        if op is bicubic2d and is_dynamic and not (align_corners or scales):
-            for axis, size in enumerate(output_size, 2):
-                x = ALONG[op.name.removeprefix("aten::")](g, x, axis, size, None)
+        if op is bicubic2d and is_dynamic:
+            pairs = zip(output_size, each(scales), strict=True)
+            for axis, (size, scale) in enumerate(pairs, 2):
+                x = cubic(g, x, axis, size, scale, align_corners)
             return x
         down, across = (
             m.astype(type_.dtype) for m in matrices(type_.shape[2:], output_size, align_corners, scales)

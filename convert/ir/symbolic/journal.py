@@ -236,7 +236,7 @@ class SizeJournal:
                 self._specialize(symbol.name, size, f"{symbol.name} is {size}", "requires them to be equal")
                 return
         if not self._made_even(difference):
-            self.specialize(difference, f"requires {_relation(difference, 'to be')}")
+            self.specialize(difference, f"requires {_relation(difference, '==')}")
 
     def _bounded(self, difference: Dim) -> bool:
         """Whether ``difference`` is zero for a range of sizes, to which the symbol is then restricted."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.frontends.torch.adapters.sizes import Quotient, quotient_tensor
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.dynamic_resizing import ALONG, Scales
@@ -17,14 +18,15 @@ def resized_dynamically(
 ) -> Any:
     """Returns the result of an upsampling op between dynamic sizes; None where the op itself serves all.
 
-    Antialiased modes of dynamic images are left to the op, since torch's own result is another one where the
-    width is 1.
+    A factor may be a Quotient. Antialiased modes of images of width 1 are left to the op: torch's own result
+    is another one there.
     """
     extents = g.type(x).shape[2:]
     along = ALONG.get(name)
     if along is None or not is_symbolic((extents, list(sizes))):
         return None
-    if "_aa" in name and (is_symbolic(extents) or min(extents) < 2):
+    is_narrow = not is_symbolic(extents) and min(extents) < 2
+    if "_aa" in name and is_narrow and not has_quotient(scales):
         return None
     is_scaled = scales is not None and any(map(_is_other_ratio, extents, sizes, scales))
     if name.startswith("upsample_nearest"):
@@ -35,13 +37,18 @@ def resized_dynamically(
         return None
     for axis, size in enumerate(sizes, 2):
         if is_symbolic((extents[axis - 2], size)) or size != extents[axis - 2]:
-            x = along(g, x, axis, size, None if scales is None else scales[axis - 2])
+            scale = None if scales is None else scales[axis - 2]
+            x = along(g, x, axis, size, quotient_tensor(g, scale) if isinstance(scale, Quotient) else scale)
     return x
 
 
-def _is_other_ratio(extent: Any, size: Any, scale: float) -> bool:
+def has_quotient(scales: Scales) -> bool:
+    return any(isinstance(scale, Quotient) for scale in scales or ())
+
+
+def _is_other_ratio(extent: Any, size: Any, scale: Any) -> bool:
     """Whether a factor implies other coordinates than the sizes, at some sizes at least."""
-    exact = Fraction(scale).limit_denominator(1 << 16)
+    exact = scale if isinstance(scale, Quotient) else Fraction(scale).limit_denominator(1 << 16)
     difference = size * exact.denominator - extent * exact.numerator
     return is_symbolic(difference) or difference != 0
 

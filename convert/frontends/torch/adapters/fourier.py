@@ -20,6 +20,8 @@ from tmconvert.frontends.torch.adapters.values import (
     typed,
 )
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.symbolics.idioms.dynamic_fourier import frequencies
 
 ATEN, COMPLEX = Table(), Table()
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
@@ -49,7 +51,7 @@ def _along(
     ((real, imag),) = aligned(g, x)
     dim = axis_of(g, real, dim)
     n = g.type(real).shape[dim] if n is None or n == -1 else static_int(g, n)
-    return Complex(*g.call("tm::fft", real, imag, int(n), dim, norm or "backward", inverse, onesided))
+    return Complex(*g.call("tm::fft", real, imag, n, dim, norm or "backward", inverse, onesided))
 
 
 def _real_along(g: Emitter, x: AdapterValue, n: Any, dim: int, norm: str | None) -> Any:
@@ -58,7 +60,7 @@ def _real_along(g: Emitter, x: AdapterValue, n: Any, dim: int, norm: str | None)
     dim = axis_of(g, real, dim)
     n = 2 * (g.type(real).shape[dim] - 1) if n is None or n == -1 else static_int(g, n)
     imag = g.call("aten::mul", real, g.constant(0, g.type(real).dtype)) if imag is None else imag
-    return g.call("tm::irfft", real, imag, int(n), dim, norm or "backward")
+    return g.call("tm::irfft", real, imag, n, dim, norm or "backward")
 
 
 @_declare("fft_fft")
@@ -224,7 +226,10 @@ for _name, _frequencies in {"fftfreq": np.fft.fftfreq, "rfftfreq": np.fft.rfftfr
         _of: Any = _frequencies,
         **kwargs: AdapterValue,
     ) -> Any:
-        return typed(g, g.constant(_of(int(static_int(g, n)), d).astype(np.float32)), dtype)
+        n = static_int(g, n)
+        if isinstance(n, Dim):
+            return typed(g, frequencies(g, n, d, onesided=_of is np.fft.rfftfreq), dtype)
+        return typed(g, g.constant(_of(n, d).astype(np.float32)), dtype)
 
     ATEN.add(f"fft_{_name}")(_frequency)
 

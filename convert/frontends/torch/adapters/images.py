@@ -10,8 +10,9 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.frontends.torch.adapters.dynamic_resizing import resized_dynamically
+from tmconvert.frontends.torch.adapters.dynamic_resizing import has_quotient, resized_dynamically
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis
+from tmconvert.frontends.torch.adapters.sizes import Quotient, as_quotient
 from tmconvert.frontends.torch.adapters.values import cast, rank, static_ints
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
@@ -54,7 +55,7 @@ def interpolate(
         factors = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * axes
         extents = g.type(input).shape[2:]
         sizes = [scaled(extent, factor) for extent, factor in zip(extents, factors, strict=True)]
-        scales = None if recompute_scale_factor else [float(factor) for factor in factors]
+        scales = None if recompute_scale_factor else list(map(_as_factor, factors))
     if mode == "area" and is_symbolic((g.type(input).shape[2:], list(sizes))):
         return averaged(g, input, sizes)
     if mode == "area":
@@ -65,8 +66,16 @@ def interpolate(
     return _resized(g, name, input, sizes, bool(align_corners), scales)
 
 
-def scaled(extent: Any, factor: float) -> Any:
+def _as_factor(factor: Any) -> Any:
+    """Returns a factor as a float, or as a Quotient of sizes."""
+    return as_quotient(factor) if isinstance(factor, (Dim, Quotient)) else float(factor)
+
+
+def scaled(extent: Any, factor: Any) -> Any:
     """Returns floor(extent * factor)."""
+    if isinstance(factor, (Dim, Quotient)):
+        quotient = as_quotient(factor)
+        return extent * quotient.numerator // quotient.denominator
     if not isinstance(extent, Dim):
         return math.floor(float(extent) * factor)
     from fractions import Fraction
@@ -81,7 +90,7 @@ def _resized(
     x: AdapterValue,
     sizes: Sequence[AdapterValue],
     align_corners: bool,
-    scales: list[float] | None,
+    scales: list[Any] | None,
 ) -> Any:
     corners = [align_corners] if name in MIXING.values() else []
     if align_corners:
@@ -90,6 +99,8 @@ def _resized(
     made = None if align_corners else resized_dynamically(g, name, x, sizes, scales)
     if made is not None:
         return made
+    if has_quotient(scales):  # which is that of the sizes
+        scales = None
     if dtype.kind == "f":
         return g.call(f"aten::{name}", x, list(sizes), *corners, scales=scales)
     if corners:
