@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from tests.source_tree import FILES, Import, all_imports, module_name
 
 # From the bottom to the top. A module is of the layer with the longest prefix, and may import its own layer
@@ -82,6 +84,23 @@ UPWARD = {
         "tmconvert.verification.baked",
     ): "an encoding has its verification as a method",
 }
+SHARED = {"shared"}
+_MIXED = "an edited model may have calls of several sources, which are converted by their own vocabularies"
+# (importing module, imported module) within frontends: the reason
+BETWEEN_SIBLINGS = {
+    ("tmconvert.frontends.shared.mixed", "tmconvert.frontends.aten.vocabulary"): _MIXED,
+    ("tmconvert.frontends.shared.mixed", "tmconvert.frontends.megengine.vocabulary"): _MIXED,
+    ("tmconvert.frontends.shared.mixed", "tmconvert.frontends.torch.vocabulary"): _MIXED,
+    ("tmconvert.frontends.shared.recording", "tmconvert.frontends.torch.vocabulary"): _MIXED,
+    (
+        "tmconvert.frontends.shared.recording",
+        "tmconvert.frontends.torch.names",
+    ): "a user's functions are torch's in every model; their names are in torch.names",
+    (
+        "tmconvert.frontends.megengine.writing.aten_words",
+        "tmconvert.frontends.torch.names",
+    ): "a torch function that an edit inserts is written as the equal one of MegEngine",
+}
 # packages whose builders and graphs are the types of the ``g`` that symbolics are given
 TYPES_OF_BUILDERS = (
     "tmconvert.lowering",
@@ -136,17 +155,46 @@ def test_no_import_runs_upward() -> None:
 
 def test_each_exception_is_needed() -> None:
     used = {(module, item.module) for module, item in ours()}
-    assert [pair for pair in UPWARD if pair not in used] == []
+    assert [pair for pair in (*UPWARD, *BETWEEN_SIBLINGS) if pair not in used] == []
 
 
-def test_no_target_imports_another() -> None:
-    targets = ("onnx", "tflite", "caffe")
+def siblings(parent: str) -> set[str]:
+    """The packages directly below a package, without those that all of them share."""
+    below = {module_name(path).removeprefix(f"{parent}.") for path in FILES if path.parent.name != "convert"}
+    return {name.split(".")[0] for name in below if "." in name and not name.startswith("tmconvert")} - SHARED
+
+
+@pytest.mark.parametrize("parent", ["targets", "frontends", "formats"])
+def test_no_sibling_imports_another(parent: str) -> None:
+    names = siblings(f"tmconvert.{parent}")
+    assert len(names) >= 2
     found = [
         str(item)
         for module, item in ours()
-        for target in targets
-        if module.startswith(f"tmconvert.targets.{target}.")
-        and item.is_of(*(f"tmconvert.targets.{other}" for other in targets if other != target))
+        for name in names
+        if module.startswith(f"tmconvert.{parent}.{name}.")
+        and item.is_of(*(f"tmconvert.{parent}.{other}" for other in names - {name}))
+        and (module, item.module) not in BETWEEN_SIBLINGS
+    ]
+    assert found == []
+
+
+def test_what_siblings_share_imports_none_of_them() -> None:
+    found = [
+        (module, item.module)
+        for module, item in ours()
+        if module.startswith("tmconvert.frontends.shared.")
+        and item.is_of(*(f"tmconvert.frontends.{name}" for name in siblings("tmconvert.frontends")))
+        and (module, item.module) not in BETWEEN_SIBLINGS
+    ]
+    assert found == []
+
+
+def test_a_target_imports_no_frontend() -> None:
+    found = [
+        str(item)
+        for module, item in ours()
+        if module.startswith("tmconvert.targets.") and item.is_of("tmconvert.frontends")
     ]
     assert found == []
 

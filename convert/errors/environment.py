@@ -18,7 +18,9 @@ def environment_error(error: OSError) -> WriteError | None:
     """
     if error.errno in _NUMBERS:
         where = f" {error.filename}" if isinstance(error.filename, str) else ""
-        return WriteError("TM5001", f"the system fails to serve{where}: {os.strerror(error.errno or 0)}")
+        return WriteError(
+            "TM5001", f"the operating system reported an error{where}: {os.strerror(error.errno or 0)}"
+        )
     if isinstance(error, FileNotFoundError) and not _has_working_folder():
         help = "change to another folder: relative paths mean nothing without one"
         return WriteError("TM5001", "the working folder was removed", notes=[("help", help)])

@@ -131,9 +131,9 @@ def expression(call: Call) -> str:
         return special(call)
     text = text_of(name)
     if text is None:
-        raise Refusal(f"{name} has no form in PyTorch code")
+        raise Refusal(f"{name} cannot be written as PyTorch code")
     if call.values.get("lengths") is not None:
-        raise Refusal(f"{name} of packed sequences has no form in PyTorch code")
+        raise Refusal(f"{name} of packed sequences cannot be written as PyTorch code")
     return call.filled(text) if "{" in text else call.by_rule(text)
 
 
@@ -218,7 +218,7 @@ def _prod(call: Call) -> str:
 
 
 def _refused(call: Call) -> str:
-    raise Refusal(f"{call.op.name} with these arguments has no form in PyTorch code")
+    raise Refusal(f"{call.op.name} with these arguments cannot be written as PyTorch code")
 
 
 def _embedding_bag(call: Call) -> str:

@@ -72,7 +72,7 @@ class Classes:
         key = (holder.base.removesuffix("()"), "\n".join(method))
         if holder.class_name:
             if self.texts.get(key) != holder.class_name:
-                raise Refusal("the module computes something else in another call")
+                raise Refusal("two calls of the module compute different functions")
             return
         if key not in self.texts:
             wanted = self.source.get(region.call.path).class_name.rpartition(".")[2]

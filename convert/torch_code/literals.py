@@ -58,7 +58,7 @@ def literal(value: object, size: Callable[[Dim], str]) -> str:
     if isinstance(value, (list, tuple)):
         items = [literal(item, size) for item in value]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-    raise Refusal(f"an argument of type {type(value).__name__} has no form in Python")
+    raise Refusal(f"an argument of type {type(value).__name__} cannot be written as Python code")
 
 
 def _is_simple(text: str) -> bool:

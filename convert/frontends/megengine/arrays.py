@@ -136,7 +136,7 @@ def _quantization(metadata: object) -> dict[str, object]:
     if not isinstance(name, str):
         raise damaged(f"the name of a quantized dtype is {_kind(name)}")
     if scale is not None and not isinstance(scale, (float, np.floating)):
-        raise damaged(f"the scale of a quantized dtype is {_kind(scale)}")
+        raise damaged(f"the scale of a quantized dtype must be a number, got {_kind(scale)}")
     if zero_point is not None and not isinstance(zero_point, (int, np.integer)):
         raise damaged(f"the zero point of a quantized dtype is {_kind(zero_point)}")
     return {

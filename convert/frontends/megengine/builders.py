@@ -133,7 +133,7 @@ def set_state(target: object, state: object) -> None:
     elif isinstance(state, str) and target.class_name == COMP_NODE:
         target.state = {"device": state}
     else:
-        raise damaged(f"the state of {target.reference} is {_kind(state)}")
+        raise damaged(f"the state of {target.reference} must be a dict or a tuple, got {_kind(state)}")
 
 
 def put_item(target: dict[object, object], key: object, value: object) -> None:

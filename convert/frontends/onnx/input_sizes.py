@@ -41,7 +41,7 @@ class InputSizes:
             kind = each.WhichOneof("value")
             if kind == "dim_value":
                 if each.dim_value < 0:
-                    raise damaged(self.path, f"the input {name} has the size {each.dim_value}")
+                    raise damaged(self.path, f"the input {name} has an axis of size {each.dim_value}")
                 extents.append(int(each.dim_value))
                 continue
             size = self._name(each.dim_param if kind == "dim_param" else "", name, axis)

@@ -59,14 +59,14 @@ class TensorReader:
             return ELEMENT_TYPES[number]
         if number in REFUSED_TYPES:
             what = f"the model has {REFUSED_TYPES[number]}, which no target of tmconvert stores"
-            raise unknown_part(self.path, what, "make tensors of float, integer or bool of them", place)
+            raise unknown_part(self.path, what, "use tensors of floats, integers or bools", place)
         raise damaged(self.path, f"{number} is not an element type", place)
 
     def _of_bytes(self, data: Any, type_: ElementType, shape: Sequence[int], place: str) -> np.ndarray:
         count = math.prod(shape)
         size = (count * type_.bits + 7) // 8
         if len(data) != size:
-            raise damaged(self.path, f"a tensor of {size} bytes has {len(data)}", place)
+            raise damaged(self.path, f"a tensor needs {size} bytes, but has {len(data)}", place)
         if type_.bits < 8:
             return _unpacked(np.frombuffer(data, np.uint8), type_, count).reshape(shape)
         array = np.frombuffer(data, type_.stored.newbyteorder("<"), count)
@@ -78,10 +78,12 @@ class TensorReader:
         if type_.bits < 8:
             packed = np.asarray(values, np.int32).astype(np.uint8)
             if packed.size != (count * type_.bits + 7) // 8:
-                raise damaged(self.path, f"a tensor of {count} elements has {packed.size} bytes", place)
+                raise damaged(
+                    self.path, f"a packed tensor of {count} elements has {packed.size} bytes", place
+                )
             return _unpacked(packed, type_, count).reshape(shape)
         if len(values) != count:
-            raise damaged(self.path, f"a tensor of {count} elements has {len(values)}", place)
+            raise damaged(self.path, f"a tensor needs {count} elements, but has {len(values)}", place)
         if type_.name == "float16" or type_.is_widened:  # bits of the number, in an integer
             bits = np.asarray(values, np.int32).astype(f"uint{type_.bits}")
             return bits.view(type_.stored).astype(type_.dtype, copy=False).reshape(shape)

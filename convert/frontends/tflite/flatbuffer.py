@@ -67,7 +67,7 @@ class Flatbuffer:
         vtable = at - self.integer("int32", at)
         size = self.integer("uint16", vtable)
         if size < 4 or size % 2:
-            raise self.fault(f"the table at {at} has a list of fields of {size} bytes")
+            raise self.fault(f"the table at {at} has a vtable of {size} bytes")
         self._check(vtable, size)
         return Table(self, at, vtable, size)
 

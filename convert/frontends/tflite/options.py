@@ -22,7 +22,7 @@ def options_of(path: str, operator: Table, subgraphs: int, place: str) -> dict[s
         return {}
     fields = _fields().get(code)
     if fields is None:
-        raise damaged(path, f"{code} is not a table of options", place)
+        raise damaged(path, f"{code} is not a type of BuiltinOptions", place)
     found = {}
     for each in fields.values():
         if each.kind == "type":  # the results' tensors have their types
@@ -33,7 +33,9 @@ def options_of(path: str, operator: Table, subgraphs: int, place: str) -> dict[s
         if each.kind == "graph" or each.name == "subgraph":
             number = value or 0
             if not 0 <= number < subgraphs:
-                raise damaged(path, f"the subgraph {number} of {subgraphs} is called", place)
+                raise damaged(
+                    path, f"an operator calls subgraph {number}, but the model has {subgraphs}", place
+                )
             found[each.name] = number
     return found
 

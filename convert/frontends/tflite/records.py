@@ -133,7 +133,7 @@ class _ModelReader:
         inputs, outputs = tuple(table.integers(1)), tuple(table.integers(2))
         self._check((*inputs, *outputs), len(tensors), place, 0)
         if len(set(inputs)) != len(inputs):
-            raise damaged(self.path, "a tensor is twice among the inputs", place)
+            raise damaged(self.path, "an input is listed twice", place)
         operators = [
             self._operator(each, len(tensors), count, f"operator {at} of {place}")
             for at, each in enumerate(table.tables(3))
@@ -143,7 +143,9 @@ class _ModelReader:
     def _operator(self, table: Table, tensors: int, subgraphs: int, place: str) -> OperatorRecord:
         code = table.integer(0, "uint32")
         if code >= len(self.codes):
-            raise damaged(self.path, f"it has the operator code {code} of {len(self.codes)}", place)
+            raise damaged(
+                self.path, f"an operator has the code {code}, but the file has {len(self.codes)} codes", place
+            )
         inputs, outputs = tuple(table.integers(1)), tuple(table.integers(2))
         self._check(inputs, tensors, place, -1)
         self._check(outputs, tensors, place, 0)
@@ -155,7 +157,7 @@ class _ModelReader:
     def _check(self, indices: tuple[int, ...], count: int, place: str, least: int) -> None:
         for index in indices:
             if not least <= index < count:
-                raise damaged(self.path, f"the tensor {index} of {count} is used", place)
+                raise damaged(self.path, f"tensor {index} is used, but the subgraph has {count}", place)
 
     def _tensor(self, table: Table, place: str) -> TensorRecord:
         shape, signature = table.integers(0), table.integers(7)
@@ -164,7 +166,9 @@ class _ModelReader:
         opened = signature if len(signature) == len(shape) else shape
         buffer = table.integer(2, "uint32")
         if buffer >= len(self.buffers):
-            raise damaged(self.path, f"it has the buffer {buffer} of {len(self.buffers)}", place)
+            raise damaged(
+                self.path, f"a tensor has the buffer {buffer}, but the file has {len(self.buffers)}", place
+            )
         return TensorRecord(
             table.text(3),
             table.integer(1, "int8"),
@@ -191,7 +195,12 @@ class _ModelReader:
             return None
         scale, zero_point = table.numbers(2, "float32"), table.integers(3, "int64")
         if table.integer(4, "uint8"):
-            raise unknown_part(self.path, "a tensor has a custom quantization", "convert it without", place)
+            raise unknown_part(
+                self.path,
+                "a tensor has custom quantization, which is not supported",
+                "convert the model without it",
+                place,
+            )
         if not scale:
             return None
         if zero_point and len(zero_point) not in (1, len(scale)):

@@ -60,7 +60,9 @@ class TensorReader:
     def type(self, record: TensorRecord) -> ElementType:
         """Returns the element type of a tensor. Raises LoadError TM1041 or TM1042."""
         if record.is_sparse:
-            raise unknown_part(self.path, "the model has sparse tensors", "store them dense", record.name)
+            raise unknown_part(
+                self.path, "the model has sparse tensors", "store them as dense tensors", record.name
+            )
         if record.type in TYPES:
             return TYPES[record.type]
         if record.type in _REFUSED:
@@ -93,7 +95,7 @@ class TensorReader:
         content = memoryview(b"") if record.content is None else record.content
         size = (count * type_.bits + 7) // 8
         if len(content) != size:
-            raise damaged(self.path, f"a tensor of {size} bytes has {len(content)}", record.name)
+            raise damaged(self.path, f"a tensor needs {size} bytes, but has {len(content)}", record.name)
         if type_.bits == 4:
             packed = np.frombuffer(content, np.uint8)
             array = (np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count] ^ 8).astype(

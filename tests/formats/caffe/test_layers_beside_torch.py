@@ -80,7 +80,7 @@ def test_embed() -> None:
     table, bias, indices = normal(1, 7, 4), normal(2, 4), np.array([[0, 6, 3]], np.float32)
     text = layer("Embed", "embed_param { num_output: 4 input_dim: 7 }")
     close(defined({"x": indices}, text, {"y": [table, bias]})[0], table[[[0, 6, 3]]] + bias)
-    with pytest.raises(ValueError, match="indices outside of a table of 7 rows"):
+    with pytest.raises(ValueError, match="indices are out of range for 7 rows"):
         defined({"x": indices + 1}, text, {"y": [table, bias]})
 
 

@@ -42,7 +42,7 @@ def window(parameters: Any, rank: int) -> Window:
         spatial(parameters, "dilation", count, 1),
     )
     if not all(made.stride) or not all(made.dilation):
-        raise ValueError("a stride or dilation of 0")
+        raise ValueError("stride and dilation must be positive")
     return made
 
 
@@ -50,7 +50,9 @@ def _groups(parameters: Any, channels: int) -> int:
     if not parameters.num_output:
         raise ValueError("num_output is missing")
     if not parameters.group or channels % parameters.group or parameters.num_output % parameters.group:
-        raise ValueError(f"{channels} and {parameters.num_output} channels in {parameters.group} groups")
+        raise ValueError(
+            f"group {parameters.group} does not divide {channels} and {parameters.num_output} channels"
+        )
     return int(parameters.group)
 
 

@@ -58,7 +58,7 @@ def elementwise(function: Callable[[Any, np.ndarray], Any], **facts: Any) -> Lay
 def axis_of(axis: int, rank: int) -> int:
     """Returns a non-negative axis. Raises ValueError."""
     if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} of a blob of {rank} axes")
+        raise ValueError(f"axis {axis} is out of range for a blob of {rank} axes")
     return axis % rank
 
 

@@ -36,7 +36,7 @@ def _reshape_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
     first = parameters.axis if parameters.axis >= 0 else parameters.axis + len(shape) + 1
     end = len(shape) if parameters.num_axes == -1 else first + parameters.num_axes
     if not 0 <= first <= end <= len(shape):
-        raise ValueError(f"axes {first} to {end} of a blob of {len(shape)}")
+        raise ValueError(f"axes {first} to {end} are out of range for a blob of {len(shape)} axes")
     extents = list(parameters.shape.dim)
     for index, extent in enumerate(extents):
         if extent == 0:
@@ -44,7 +44,7 @@ def _reshape_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
                 raise ValueError(f"there is no axis {first + index} to copy")
             extents[index] = shape[first + index]
     if extents.count(-1) > 1:
-        raise ValueError("two axes of -1")
+        raise ValueError("more than one size is -1")
     wanted, known = math.prod(shape[first:end]), math.prod(extent for extent in extents if extent != -1)
     if -1 in extents:
         extents[extents.index(-1)] = wanted // known if known and wanted % known == 0 else -1
@@ -81,11 +81,11 @@ def _cuts(layer: NetLayer, shape: Shape) -> tuple[int, list[int]]:
     points, parts = list(layer.parameters.slice_point), len(layer.tops)
     if not points:
         if shape[axis] % parts:
-            raise ValueError(f"{shape[axis]} elements in {parts} parts")
+            raise ValueError(f"{shape[axis]} elements cannot be split into {parts} equal parts")
         points = [shape[axis] // parts * part for part in range(1, parts)]
     bounds = [0, *points, shape[axis]]
     if len(points) != parts - 1 or any(b <= a for a, b in pairwise(bounds)):
-        raise ValueError(f"cuts at {points} make no {parts} parts of {shape[axis]} elements")
+        raise ValueError(f"slice points {points} do not split {shape[axis]} elements into {parts} parts")
     return axis, points
 
 
@@ -108,7 +108,7 @@ def _crop_starts(layer: NetLayer, shape: Shape, like: Shape) -> list[int]:
     axis = axis_of(layer.parameters.axis, len(shape))
     count, offsets = len(shape) - axis, list(layer.parameters.offset) or [0]
     if len(offsets) not in (1, count):
-        raise ValueError(f"{len(offsets)} offsets for {count} axes")
+        raise ValueError(f"expected {count} offsets, got {len(offsets)}")
     starts = [0] * axis + (offsets * count if len(offsets) == 1 else offsets)
     for at in range(axis, len(shape)):
         if starts[at] + like[at] > shape[at]:
@@ -159,7 +159,7 @@ def _permute(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 def _shuffle_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
     if not layer.parameters.group or bottoms[0][1] % layer.parameters.group:
-        raise ValueError(f"{bottoms[0][1]} channels in {layer.parameters.group} groups")
+        raise ValueError(f"group {layer.parameters.group} does not divide {bottoms[0][1]} channels")
     return [bottoms[0]]
 
 
@@ -177,7 +177,7 @@ def _reverse(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 def _reindexed_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
     shape, order = bottoms
     if len(order) != 1:
-        raise ValueError(f"the order has {len(order)} axes, not 1")
+        raise ValueError(f"the indices of Reverse must have 1 axis, got {len(order)}")
     return [(*order, *shape[1:])]
 
 
@@ -201,7 +201,7 @@ def _input_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
 
 
 def _fed(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
-    raise ValueError("inputs are given, not computed")
+    raise ValueError("the blobs of an Input layer are not computed")
 
 
 LAYERS = {

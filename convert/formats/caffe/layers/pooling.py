@@ -46,7 +46,7 @@ class Pool:
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Pools ``x`` [N, C, H, W]. AVE divides by the window's elements within image and padding."""
         if self.method not in (MAX, AVE):
-            raise ValueError("STOCHASTIC pooling draws lots")
+            raise ValueError("STOCHASTIC pooling is random")
         counts = self.counts(x.shape[2:])
         starts = [
             np.arange(count) * stride - pad
@@ -76,7 +76,7 @@ class Pool:
 def pool_of(parameters: Any, shape: Shape) -> Pool:
     """The windows of a Pooling layer. Raises ValueError."""
     if len(shape) != 4:
-        raise ValueError(f"a blob of {len(shape)} axes, not 4")
+        raise ValueError(f"expected a blob of 4 axes, got {len(shape)}")
     if parameters.global_pooling:
         return Pool(parameters.pool, list(shape[2:]), [1, 1], [0, 0])
     kernel = spatial(parameters, "kernel_size", 2, None)

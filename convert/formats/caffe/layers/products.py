@@ -40,7 +40,7 @@ def _embed(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     """Rows of the table [input_dim, num_output]; the indices are floats."""
     indices = bottoms[0].astype(np.int64)
     if indices.size and not 0 <= indices.min() <= indices.max() < layer.parameters.input_dim:
-        raise ValueError(f"indices outside of a table of {layer.parameters.input_dim} rows")
+        raise ValueError(f"indices are out of range for {layer.parameters.input_dim} rows")
     made = layer.blobs[0].reshape(layer.parameters.input_dim, layer.parameters.num_output)[indices]
     return [made + layer.blobs[1].reshape(-1) if layer.parameters.bias_term else made]
 
@@ -55,7 +55,7 @@ def _covered(layer: NetLayer, bottoms: list[Shape]) -> tuple[int, Shape]:
         axis = axis_of(parameters.axis, len(shape))
         end = len(shape) if parameters.num_axes == -1 else axis + parameters.num_axes
         if end > len(shape):
-            raise ValueError(f"axes {axis} to {end} of a blob of {len(shape)}")
+            raise ValueError(f"axes {axis} to {end} are out of range for a blob of {len(shape)} axes")
         block = shape[axis:end]
     if shape[axis : axis + len(block)] != block:
         raise ValueError(f"{list(block)} does not fit {list(shape)} from axis {axis} on")

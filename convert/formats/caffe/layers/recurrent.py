@@ -25,7 +25,9 @@ def _shapes(states: int) -> Callable[[NetLayer, list[Shape]], list[Shape]]:
     def shapes(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
         steps, batch = bottoms[0][:2]
         if bottoms[1] != (steps, batch):
-            raise ValueError(f"marks of the shape {list(bottoms[1])}, not {[steps, batch]}")
+            raise ValueError(
+                f"the sequence markers have the shape {list(bottoms[1])}, expected {[steps, batch]}"
+            )
         size, exposed = layer.parameters.num_output, layer.parameters.expose_hidden
         if not size:
             raise ValueError("num_output is missing")

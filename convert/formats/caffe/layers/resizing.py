@@ -30,7 +30,7 @@ def _interp(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     """Linear along both axes; corners keep their place."""
     x = bottoms[0]
     if layer.parameters.pad_beg or layer.parameters.pad_end:
-        raise ValueError("padding of an Interp, which is not written here")
+        raise ValueError("Interp with padding is not supported")
     for axis, extent in zip(
         (2, 3), _interp_extents(layer, [bottom.shape for bottom in bottoms]), strict=True
     ):

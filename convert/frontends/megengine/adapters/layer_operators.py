@@ -179,6 +179,6 @@ def _layers(
 ) -> list[Any]:
     flat = g.known(weights)
     if flat is None:
-        raise Refusal("the weights of a recurrent network are computed from the data")
+        raise Refusal("the weights of a recurrent network are computed from the data; they must be constants")
     size = {**state, "input_size": g.type(inp).shape[-1], "batch_first": False}
     return recurrent.layers(g, op, inp, states, flat.reshape(-1), size, "", gates)

@@ -137,7 +137,7 @@ def _counted(
 ) -> list[Any]:
     """A loop over a number of steps is a scan over their numbers."""
     if isinstance(count, int) and count <= 0:
-        raise Refusal("a loop of no steps is not supported")
+        raise Refusal("a loop that runs zero times is not supported")
     numbers = g.call("aten::arange", 0, count, 1)
     found = _unknown(g, around)
     types = [*map(g.type, state), g.type(numbers), *map(g.type, found)]
@@ -213,7 +213,7 @@ def _no_step(g: Emitter, state: list[Any], around: list[Any], body: TracedModule
         return state
     step = _step(g, state, around, body)
     if step is None:
-        raise Refusal("the type of the outputs of a loop without steps is not known")
+        raise Refusal("the types of the outputs of a loop that runs zero times are not known")
     types = [node.type for node in step.outputs[-count:] if isinstance(node, TensorNode)]
     return [*state, *(g.constant(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types)]
 

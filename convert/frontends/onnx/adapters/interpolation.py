@@ -62,7 +62,7 @@ def _corners(steps: Array, axis: Axis) -> Array:
     if axis.factor is not None and abs(axis.factor * axis.extent - axis.outputs) > WHOLE:
         raise Refusal(
             f"align_corners with a scale that makes {axis.factor * axis.extent:g} elements of {axis.extent}: "
-            "ONNX divides by this number, ONNX Runtime by the number of elements",
+            "the specification of ONNX and ONNX Runtime compute different results",
             "give Resize sizes instead of scales",
         )
     return steps * np.float32(axis.extent - 1) / np.float32(axis.outputs - 1)

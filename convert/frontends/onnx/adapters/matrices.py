@@ -71,7 +71,7 @@ def _times(g: Emitter, x: AdapterValue, factor: float) -> Any:
         return x
     if g.type(x).dtype.kind != "f":
         if factor != int(factor):
-            raise Refusal(f"the factor {factor} of integers is not supported")
+            raise Refusal(f"Gemm of integers with the factor {factor} is not supported")
         factor = int(factor)
     return g.call("aten::mul", x, like(g, x, factor))
 

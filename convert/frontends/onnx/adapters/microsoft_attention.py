@@ -120,7 +120,7 @@ def _masked(g: Emitter, call: AttentionCall, mask: AdapterValue, value: float) -
     shape = list(g.type(mask).shape)
     if len(shape) == 1:
         if shape[0] != batch:
-            raise Refusal("a mask of first and last positions is not supported")
+            raise Refusal("a mask that gives the start and end of each sequence is not supported")
         ends = reshaped(g, cast(g, mask, np.int64), [batch, 1])
         seen = g.call("aten::lt", positions(g, keys), ends)
         shape = [batch, keys]
@@ -176,7 +176,7 @@ def _heads(
     elif key is not None and rank(g, key) == 5:  # [N, S, H, 2, E]
         parts = [query, *(g.call("aten::select", key, 3, place) for place in range(2))]
     elif key is None or value is None:
-        raise Refusal("MultiHeadAttention lacks a key or a value")
+        raise Refusal("MultiHeadAttention has no key or no value")
     else:
         parts = [query, key, value]
     rows, start = [], 0
@@ -223,7 +223,9 @@ def group_query_attention(
     length.
     """
     if head_sink is not None or smooth_softmax > 0 or any(each not in _UNUSED for each in others.values()):
-        raise Refusal("GroupQueryAttention with a softmax of other terms or a quantized cache")
+        raise Refusal(
+            "GroupQueryAttention with head_sink, smooth_softmax or a quantized cache is not supported"
+        )
     if key is None or value is None:
         query, key, value = _unpacked(g, query, num_heads, kv_num_heads)
     q, k, v = (

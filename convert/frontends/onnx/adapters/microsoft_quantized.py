@@ -300,12 +300,12 @@ def matmul_nbits(
     else:
         known = g.known(zero_points)
         if known is None:
-            raise Refusal("zero points of a weight are computed from the data")
+            raise Refusal("the zero points of a weight are computed from the data; they must be constants")
         packed = known.dtype == np.uint8
         zero = _unpacked(known, bits, N, blocks) if packed else known.reshape(N, blocks)
     order = None if g_idx is None else g.known(g_idx)
     if g_idx is not None and (order is None or (order != np.arange(len(order)) // block_size).any()):
-        raise Refusal("columns of a weight in another order than that of their blocks are not supported")
+        raise Refusal("MatMulNBits with g_idx, which reorders the columns of the weight, is not supported")
     zero = g.constant(zero.astype(np.float32))
     scale = reshaped(g, scales, [N, blocks])
     steps = Term(g, integers) - Term(g, spread(g, integers, zero, 1, block_size))
@@ -319,7 +319,7 @@ def _numbers(g: Emitter, packed: AdapterValue, bits: int, rows: int, columns: in
     """Unpacks a constant of bytes to a float32 matrix."""
     known = g.known(packed)
     if known is None:
-        raise Refusal("a weight of few bits is computed from the data")
+        raise Refusal("the weight is computed from the data; it must be a constant")
     return g.constant(_unpacked(known, bits, rows, columns).astype(np.float32))
 
 

@@ -81,7 +81,7 @@ def _regions(g: Emitter, roi: AdapterValue, places: list[int], how: Mode) -> lis
     if how.coordinates != "tf_crop_and_resize":
         return [(0.0, 1.0)] * len(places)
     if roi is None:
-        raise Refusal("tf_crop_and_resize without a region")
+        raise Refusal("tf_crop_and_resize needs the input roi")
     ends = known_numbers(g, roi, "the region of Resize").reshape(2, -1).astype(np.float64)
     if ends.shape[1] != len(places):
         raise Refusal(f"the region of Resize has {ends.shape[1]} axes, not {len(places)}")
@@ -123,7 +123,9 @@ def _by_sizes(
     found = [Axis(extent, extent, 1.0) for extent in shape]
     if policy in POLICIES:
         if is_symbolic((shape, sizes)):
-            raise Refusal(f"the policy {policy} needs static sizes", "make the sizes of the input static")
+            raise Refusal(
+                f"keep_aspect_ratio_policy {policy} needs static sizes", "make the sizes of the input static"
+            )
         factor = POLICIES[policy](size / shape[axis] for axis, size in zip(places, sizes, strict=True))
         for axis in places:
             found[axis] = Axis(shape[axis], int(np.floor(shape[axis] * factor + 0.5)), factor)
@@ -175,7 +177,10 @@ def _resized(g: Emitter, x: AdapterValue, axes: list[Axis], how: Mode, outside: 
         return x
     if how.kind != "nearest" and g.type(x).dtype.kind != "f":
         if how.antialias:
-            raise Refusal("antialiasing of integers, which runtimes round differently", "resize in float32")
+            raise Refusal(
+                "antialiasing of integers is not supported: runtimes round it differently",
+                "resize in float32",
+            )
         return cast(g, _resized(g, cast(g, x, np.float32), axes, how, outside), g.type(x).dtype)
     made = _by_aten(g, x, axes, changed, how)
     if made is None:

@@ -26,7 +26,7 @@ class TensorSequence:
 
 def _items(value: AdapterValue) -> list[Any]:
     if not isinstance(value, TensorSequence):
-        raise Refusal("a sequence has a length that only the data tell")
+        raise Refusal("a sequence has a data-dependent length")
     return value.items
 
 
@@ -144,5 +144,5 @@ def optional_has_element(g: Emitter, input: AdapterValue = None) -> Any:
 @OPERATORS.add("OptionalGetElement")
 def optional_get_element(g: Emitter, input: AdapterValue) -> Any:
     if isinstance(input, Missing):
-        raise Refusal("an optional without a value is read")
+        raise Refusal("OptionalGetElement of an optional that has no value")
     return input

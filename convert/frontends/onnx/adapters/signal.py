@@ -52,7 +52,7 @@ def _transformed(
     extent = g.type(real).shape[place]
     n = extent if length is None else int(scalar(g, length, "the length of DFT"))
     if not isinstance(n, int):
-        raise Refusal("a Fourier transform of an open size is not supported", "make this axis static")
+        raise Refusal("a Fourier transform along a dynamic axis is not supported", "make this axis static")
     if inverse and onesided:  # of the non-negative frequencies, to real numbers
         count = n if length is not None else 2 * (extent - 1)
         made = g.call("tm::irfft", real, _or_zeros(g, real, imag), count, place, "backward")
@@ -92,7 +92,7 @@ def stft(
 ) -> Any:
     """[N, L, 1 or 2] -> [N, windows, frequencies, 2]."""
     if window is None and frame_length is None:
-        raise Refusal("STFT has neither a window nor the length of one")
+        raise Refusal("STFT has neither window nor frame_length")
     step = int(scalar(g, frame_step, "the step of STFT"))
     size = (
         g.type(window).shape[0] if frame_length is None else int(scalar(g, frame_length, "a length of STFT"))

@@ -73,7 +73,7 @@ def _sliced(
     g: Emitter, x: AdapterValue, starts: list[Any], ends: list[Any], axes: list[int], steps: list[int]
 ) -> Any:
     if not len(starts) == len(ends) == len(axes) == len(steps):
-        raise Refusal("Slice has another number of starts than of ends, axes or steps")
+        raise Refusal("starts, ends, axes and steps of a Slice differ in length")
     index: list[Any] = [slice(None)] * rank(g, x)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         index[axis_of(g, x, axis)] = slice(start, end, step)

@@ -127,4 +127,4 @@ def zeros_like(g: Emitter, x: AdapterValue) -> Any:
 
 @OPERATORS.add("BITCAST")
 def bitcast(g: Emitter, x: AdapterValue) -> Any:
-    raise Refusal("BITCAST: the bits of a number have no meaning in the targets")
+    raise Refusal("BITCAST is not supported: no target reinterprets the bits of a tensor")

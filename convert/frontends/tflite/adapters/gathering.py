@@ -25,7 +25,7 @@ def gather(g: Emitter, x: AdapterValue, indices: AdapterValue, *, axis: int = 0,
     count = rank(g, indices)
     place, batch = axis_of(g, x, axis), batch_dims + count if batch_dims < 0 else batch_dims
     if not 0 <= batch <= min(count, place):
-        raise Refusal(f"a gather along axis {place} has {batch} batch axes of indices of rank {count}")
+        raise Refusal(f"GATHER along axis {place} has batch_dims {batch}, but indices of rank {count}")
     places = _index(g, indices)
     if batch:
         return _batched(g, x, places, place, batch)

@@ -94,7 +94,7 @@ def depth_to_space(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
     batch, channels, height, width = g.type(source).shape
     blocks = block_size**2
     if block_size < 1 or channels % blocks:
-        raise Refusal(f"{channels} channels are put into blocks of {block_size}")
+        raise Refusal(f"{channels} channels cannot be divided into blocks of {block_size} x {block_size}")
     split = g.call("aten::reshape", source, [batch, blocks, channels // blocks, height, width])
     sorted_ = g.call("aten::permute", split, [0, 2, 1, 3, 4])
     source = g.call("aten::reshape", sorted_, [batch, channels, height, width])

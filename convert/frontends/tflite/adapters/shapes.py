@@ -92,7 +92,7 @@ def concatenation(
 def pack(g: Emitter, *xs: AdapterValue, values_count: int, axis: int = 0) -> Any:
     count = rank(g, xs[0]) + 1
     if not -count <= axis < count or values_count != len(xs):
-        raise Refusal(f"{values_count} values are packed along axis {axis}, of {len(xs)}")
+        raise Refusal(f"PACK has {len(xs)} inputs, but values_count is {values_count} (axis {axis})")
     return stacked(g, xs, axis % count)
 
 
@@ -100,7 +100,7 @@ def pack(g: Emitter, *xs: AdapterValue, values_count: int, axis: int = 0) -> Any
 def unpack(g: Emitter, x: AdapterValue, *, num: int, axis: int = 0) -> Any:
     place = axis_of(g, x, axis)
     if g.type(x).shape[place] != num:
-        raise Refusal(f"{num} parts of an axis of {g.type(x).shape[place]} elements")
+        raise Refusal(f"UNPACK has num {num}, but the axis has {g.type(x).shape[place]} elements")
     return [g.call("aten::select", x, place, number) for number in range(num)]
 
 
