@@ -42,7 +42,7 @@ from tmconvert.passes.manager import PassOptions
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
 from tmconvert.targets.registry import target_named, target_version
-from tmconvert.torch_code import entry as _torch_code  # noqa: F401  (registers itself with TracedModule)
+from tmconvert.torch_code import graph_methods as _torch_code  # noqa: F401  (registers itself with TracedModule)
 from tmconvert.transform.transformer import Transformer as Transformer
 
 if TYPE_CHECKING:

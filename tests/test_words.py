@@ -63,7 +63,7 @@ NAMED = {
     "convert/frontends/onnx/adapters/detection.py": {"grid": "an input of ONNX's GridSample"},
     "convert/frontends/torch/adapters/images.py": {"grid": "a parameter of PyTorch's grid_sample"},
     "symbolics/ops/grid_sampler": {"grid": "ATen's parameter of grid_sampler"},
-    "convert/torch_code/forms.py": {"places": "a parameter of tm::remap"},
+    "convert/torch_code/op_expressions.py": {"places": "a parameter of tm::remap"},
     "convert/torch_code/runtime_functions.py": {"places": "a parameter of tm::remap"},
     "convert/targets/tflite/integer/averages.py": {"places": "the end of a tensor's name in written files"},
     "": {

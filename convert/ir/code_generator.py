@@ -41,7 +41,7 @@ _registered: list[CodeGenerator] = []
 
 
 def register_code_generator(generator: CodeGenerator) -> None:
-    """Registers the generator; ``tmconvert.torch_code.entry`` does so on import."""
+    """Registers the generator; ``tmconvert.torch_code.graph_methods`` does so on import."""
     _registered[:] = [generator]
 
 

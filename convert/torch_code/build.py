@@ -13,8 +13,8 @@ import numpy as np
 from tmconvert.errors import LoadError
 from tmconvert.ir import TracedModule
 from tmconvert.symbolics.op import Op
+from tmconvert.torch_code.class_source import Code, generate
 from tmconvert.torch_code.prepare import DynamicShapes
-from tmconvert.torch_code.source import Code, generate
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.ir import Node
-from tmconvert.torch_code.calls import Call
+from tmconvert.torch_code.call_expressions import Call
 
 if TYPE_CHECKING:
     from tmconvert.torch_code.function_writer import FunctionWriter

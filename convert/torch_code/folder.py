@@ -14,10 +14,10 @@ from tmconvert.errors.values import type_and_value
 from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import write_error
 from tmconvert.symbolics.op import Op
+from tmconvert.torch_code.class_source import Code, generate
 from tmconvert.torch_code.names import Names, is_plain
 from tmconvert.torch_code.prepare import DynamicShapes
 from tmconvert.torch_code.runtime_functions import HELPERS
-from tmconvert.torch_code.source import Code, generate
 
 WEIGHTS = "weights.safetensors"
 _READER = '''

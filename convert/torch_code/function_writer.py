@@ -12,14 +12,14 @@ from tmconvert.errors import Refusal
 from tmconvert.ir import CallFunction, Expr, InternalGraph, Node, TensorNode, TracedModule
 from tmconvert.ir.unsupported import Unsupported
 from tmconvert.symbolics.op import Op
-from tmconvert.torch_code.calls import Call, Scope, expression
+from tmconvert.torch_code.call_expressions import Call, Scope, expression
 from tmconvert.torch_code.control_flow import STATEMENTS
 from tmconvert.torch_code.dropout import dropout
-from tmconvert.torch_code.forms import GIVE_INT64
 from tmconvert.torch_code.literals import number_text
-from tmconvert.torch_code.module_forms import FORMS
-from tmconvert.torch_code.modules import EMPTY, Holder, ModuleTree
+from tmconvert.torch_code.module_tree import EMPTY, Holder, ModuleTree
 from tmconvert.torch_code.names import Names, is_plain, name_in
+from tmconvert.torch_code.nn_modules import NN_MODULES
+from tmconvert.torch_code.op_expressions import GIVE_INT64
 from tmconvert.torch_code.regions import Region, graph_of
 from tmconvert.torch_code.runtime_functions import HELPERS
 from tmconvert.torch_code.training_emitter import FAKE_QUANTIZE
@@ -192,7 +192,7 @@ class FunctionWriter:
         place = self.classes.tree.within(path, self.base)
         if place is None:
             raise Refusal("the module is not a part of the one that calls it")
-        operand = FORMS[expr.function].operand if expr.function in FORMS else "x"
+        operand = NN_MODULES[expr.function].operand if expr.function in NN_MODULES else "x"
         return f"{self.classes.tree.text(place, self.base)}({call.text(operand)})"
 
     def body(self, graph: InternalGraph, arguments: Sequence[str]) -> list[str]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from tmconvert.formats.caffe.layers import (
     convolution,
+    data_movement,
     elementwise,
     normalization,
-    places,
     pooling,
     products,
     recurrent,
@@ -24,7 +24,7 @@ _FAMILIES = (
     convolution,
     elementwise,
     normalization,
-    places,
+    data_movement,
     pooling,
     products,
     recurrent,

@@ -13,8 +13,8 @@ from tmconvert.errors import Refusal
 from tmconvert.ir import CallFunction, Constant, Node, TensorNode
 from tmconvert.ir.symbolic.dims import Dim, same_size, sole_symbol
 from tmconvert.symbolics.op import Attribute, Op, Tensors
-from tmconvert.torch_code.forms import BY_NAME, TAKE_INT64, TAKE_NUMBERS, text_of
 from tmconvert.torch_code.literals import dtype_text, literal, number_text, size_text
+from tmconvert.torch_code.op_expressions import BY_NAME, TAKE_INT64, TAKE_NUMBERS, text_of
 
 _FIELD = re.compile(r"\{(\w+)(\*?)\}")
 _OPERATOR = re.compile(r"\{x\} \S+ \{\w+\}")

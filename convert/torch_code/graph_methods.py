@@ -24,7 +24,7 @@ class TorchCode:
         return torch_module(module, catalogue(), dynamic_shapes)
 
     def text(self, module: TracedModule) -> str:
-        from tmconvert.torch_code.source import generate
+        from tmconvert.torch_code.class_source import generate
 
         return generate(module, catalogue()).text
 

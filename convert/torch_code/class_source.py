@@ -11,13 +11,13 @@ from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TracedMod
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
-from tmconvert.torch_code.calls import Call, Scope, tensors_of
+from tmconvert.torch_code.call_expressions import Call, Scope, tensors_of
 from tmconvert.torch_code.dropout import CLASS_OF_KIND, dropout
 from tmconvert.torch_code.function_writer import Classes, FunctionWriter, operation
 from tmconvert.torch_code.literals import number_text
-from tmconvert.torch_code.module_forms import FORMS, home, module_call
-from tmconvert.torch_code.modules import ModuleTree
+from tmconvert.torch_code.module_tree import ModuleTree
 from tmconvert.torch_code.names import Names
+from tmconvert.torch_code.nn_modules import NN_MODULES, home, module_call
 from tmconvert.torch_code.prepare import DynamicShapes, prepared_graph
 from tmconvert.torch_code.regions import Region, graph_of, regions_of
 from tmconvert.torch_code.runtime_functions import HELPERS, helpers_in
@@ -108,10 +108,10 @@ class _Tree:
         """Returns the path of the module that computes a call, which the tree then has."""
         if expr.function == dropout.name:
             return self._dropout(expr)
-        if expr.function not in FORMS:
+        if expr.function not in NN_MODULES:
             return None
         arguments = self.catalogue[expr.function].by_name(expr.args, expr.kwargs)
-        path = home(arguments, FORMS[expr.function], self.tree)
+        path = home(arguments, NN_MODULES[expr.function], self.tree)
         if path is None or self.called.get(path, 1) > 1:
             return None
         return module_call(expr, arguments, self.tree, self.is_megengine)

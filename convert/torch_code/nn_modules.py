@@ -9,12 +9,12 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, Node, TensorNode
 from tmconvert.torch_code.literals import dtype_text, literal
-from tmconvert.torch_code.modules import Holder, ModuleTree
+from tmconvert.torch_code.module_tree import Holder, ModuleTree
 
 Arguments = Mapping[str, Any]
 
 
-class ModuleForm(NamedTuple):
+class NnModule(NamedTuple):
     """A class of ``torch.nn`` for an op: its tensors by argument of the op, and its constructor.
 
     ``operand`` is the argument that ``forward`` takes; ``optional`` tensors may be None. ``make`` returns the
@@ -114,15 +114,15 @@ def _prelu(arguments: Arguments, holder: Holder, is_megengine: bool) -> str:
 
 _WEIGHTS = {"weight": "weight", "bias": "bias"}
 _STATISTICS = {**_WEIGHTS, "running_mean": "running_mean", "running_var": "running_var"}
-FORMS = {
-    **{f"aten::conv{axes}d": ModuleForm(_WEIGHTS, _convolution) for axes in (1, 2, 3)},
-    **{f"aten::conv_transpose{axes}d": ModuleForm(_WEIGHTS, _transposed) for axes in (1, 2, 3)},
-    "aten::linear": ModuleForm(_WEIGHTS, _linear),
-    "aten::batch_norm": ModuleForm(_STATISTICS, _batch_norm, optional=()),
-    "aten::layer_norm": ModuleForm(_WEIGHTS, _layer_norm),
-    "aten::group_norm": ModuleForm(_WEIGHTS, _group_norm, optional=()),
-    "aten::embedding": ModuleForm({"weight": "weight"}, _embedding, operand="indices"),
-    "aten::prelu": ModuleForm({"weight": "weight"}, _prelu),
+NN_MODULES = {
+    **{f"aten::conv{axes}d": NnModule(_WEIGHTS, _convolution) for axes in (1, 2, 3)},
+    **{f"aten::conv_transpose{axes}d": NnModule(_WEIGHTS, _transposed) for axes in (1, 2, 3)},
+    "aten::linear": NnModule(_WEIGHTS, _linear),
+    "aten::batch_norm": NnModule(_STATISTICS, _batch_norm, optional=()),
+    "aten::layer_norm": NnModule(_WEIGHTS, _layer_norm),
+    "aten::group_norm": NnModule(_WEIGHTS, _group_norm, optional=()),
+    "aten::embedding": NnModule({"weight": "weight"}, _embedding, operand="indices"),
+    "aten::prelu": NnModule({"weight": "weight"}, _prelu),
 }
 COUNTER = "num_batches_tracked"
 
@@ -134,7 +134,7 @@ def module_call(
 
     The module that holds the tensors becomes a module of that class at the first such call.
     """
-    form = FORMS.get(expr.function)
+    form = NN_MODULES.get(expr.function)
     if form is None:
         return None
     path = home(arguments, form, tree)
@@ -157,7 +157,7 @@ def module_call(
     return path
 
 
-def home(arguments: Arguments, form: ModuleForm, tree: ModuleTree) -> tuple[str, ...] | None:
+def home(arguments: Arguments, form: NnModule, tree: ModuleTree) -> tuple[str, ...] | None:
     """Returns the path of the module that holds all tensors of a call under their names in ``torch.nn``."""
     homes = set()
     for name, attribute in form.tensors.items():
@@ -171,7 +171,7 @@ def home(arguments: Arguments, form: ModuleForm, tree: ModuleTree) -> tuple[str,
     return homes.pop() if len(homes) == 1 else None
 
 
-def _is_only_use(expr: CallFunction, arguments: Arguments, form: ModuleForm) -> bool:
+def _is_only_use(expr: CallFunction, arguments: Arguments, form: NnModule) -> bool:
     for name in form.tensors:
         node = arguments[name]
         for user in node.users if isinstance(node, TensorNode) else ():

@@ -14,7 +14,7 @@ from tmconvert.errors import Refusal
 from tmconvert.ir import CallFunction, Constant, InternalGraph
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.torch_code.calls import Call, Scope, expression
+from tmconvert.torch_code.call_expressions import Call, Scope, expression
 from tmconvert.torch_code.runtime_functions import HELPERS, helpers_in
 
 torch = pytest.importorskip("torch")

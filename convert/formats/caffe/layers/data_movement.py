@@ -1,4 +1,4 @@
-"""Layers that move elements without computation."""
+"""Layers that move elements and compute nothing."""
 
 from __future__ import annotations
 
