@@ -32,6 +32,10 @@ def vocabulary_called(identifier: object) -> Vocabulary:
 
     if name == TFLITE.identifier:
         return TFLITE
+    from tmconvert.frontends.caffe.vocabulary import VOCABULARY as CAFFE
+
+    if name == CAFFE.identifier:
+        return CAFFE
     from tmconvert.frontends.shared.vocabulary import registered_vocabulary
 
     known = registered_vocabulary(name)

@@ -13,12 +13,12 @@ from tmconvert.frontends.torch.entry import factories_of, is_factory, trace_fact
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 
-HEAD_BYTES = 64
+HEAD_BYTES = 4096
 MOST_FACTORIES = 8  # in a message
 HELP = (
     "pass a .tm file (megengine.save writes one from a TracedModule, `tmconvert save` from any "
-    "model), an ONNX model, a .pt2 file of torch.export.save, or PACKAGE.MODULE:FACTORY, which returns a "
-    "PyTorch module"
+    "model), an ONNX or TFLite model, the prototxt of a Caffe net, a .pt2 file of torch.export.save, or "
+    "PACKAGE.MODULE:FACTORY, which returns a PyTorch module"
 )
 # (offset, bytes, what such a file is): for a telling message about a file we do not read
 KNOWN = (
@@ -45,12 +45,13 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
     kind = _kind(name, head)
     if kind is not None:
         return trace_file(name, kind, tracing or Tracing())
+    from tmconvert.frontends.caffe.recognize import is_prototxt
     from tmconvert.frontends.megengine.unpickler import is_pickle
     from tmconvert.frontends.onnx.recognize import is_onnx
     from tmconvert.frontends.tflite.recognize import is_tflite
 
-    is_ours = is_container(head)
-    if not is_ours and not is_onnx(head) and not is_tflite(head) and not is_pickle(head):
+    is_ours, is_caffe = is_container(head), is_prototxt(head)
+    if not (is_ours or is_caffe or is_onnx(head) or is_tflite(head) or is_pickle(head)):
         raise _unknown(name, head)
     if tracing not in (None, Tracing()):
         raise UsageError(
@@ -62,6 +63,8 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         from tmconvert.container.reader import load_container
 
         return load_container(name, check)
+    if is_caffe:
+        return _caffe_model(name)
     if is_onnx(head):
         return _onnx_model(name)
     if is_tflite(head):
@@ -89,6 +92,15 @@ def _tflite_model(name: str) -> TracedModule:
     return module
 
 
+def _caffe_model(name: str) -> TracedModule:
+    from tmconvert.conversion.original import CaffeOriginal
+    from tmconvert.frontends.caffe.loader import load_caffe
+
+    module, net, inputs, outputs = load_caffe(name)
+    module.original = CaffeOriginal(name, inputs, outputs, net)
+    return module
+
+
 def _unknown(name: str, head: bytes) -> LoadError:
     known = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
     notes = [("it is", known)] if known else []
@@ -96,6 +108,8 @@ def _unknown(name: str, head: bytes) -> LoadError:
         notes = [("it is", "empty")]
     if name.endswith(".py"):
         notes = [("it is", "a Python file")]
+    if name.endswith(".caffemodel"):
+        notes = [("it is", "the weights of a Caffe net: pass its prototxt, which is next to it")]
     return LoadError(
         "TM1002",
         "this is not a model file that tmconvert reads",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tmconvert.errors import VerificationError
 from tmconvert.targets.registry import target_named
+
+if TYPE_CHECKING:
+    from tmconvert.formats.caffe.net import Net
 
 
 class OnnxOriginal:
@@ -36,3 +40,36 @@ class TfliteOriginal(OnnxOriginal):
     """A TFLite file, which LiteRT runs."""
 
     target = "tflite"
+
+
+class CaffeOriginal(OnnxOriginal):
+    """A Caffe net, which OpenCV runs where it supports all layers; others run by their definitions."""
+
+    target = "caffe"
+
+    def __init__(self, path: str, inputs: Sequence[str], outputs: Sequence[str], net: Net) -> None:
+        super().__init__(path, inputs, outputs)
+        self.net = net
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        from tmconvert.frontends.caffe.weights import caffemodel_of
+        from tmconvert.targets.caffe.interpreter import run_net, shapes_of
+        from tmconvert.targets.caffe.runtimes import opencv_runtime
+
+        given = dict(zip(self.inputs, inputs, strict=True))
+        weights = caffemodel_of(str(self.path))
+        runtime = opencv_runtime(self.path)
+        try:
+            if runtime is not None and weights is not None:
+                shapes = shapes_of(self.net, {name: array.shape for name, array in given.items()})
+                made = runtime.run([self.path, weights], given, self.outputs)
+                wanted = [
+                    shapes.get(name, array.shape) for name, array in zip(self.outputs, made, strict=True)
+                ]
+                return [array.reshape(shape) for array, shape in zip(made, wanted, strict=True)]
+        except (VerificationError, ValueError):  # it does not run the net after all
+            pass
+        try:
+            return run_net(self.net, given, self.outputs)
+        except (ValueError, LookupError):  # a layer without a definition
+            return None

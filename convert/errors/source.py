@@ -22,9 +22,10 @@ class Source(NamedTuple):
     ``file`` is the user's Python file, or the model file for formats that keep no Python lines. For code that
     is not in a file it is Python's name of it (``<stdin>``). It is empty where no line of the user's code
     ran, as for the modules of an ``nn.Sequential``; only the module is known then. ``line`` is the 1-based
-    line there; for a model file it is the id of the expression, the ``%7`` that ``tmconvert inspect --graph``
-    prints. ``scope`` is the dotted module path (``layer1.0.conv``, empty at the top) and ``class_name`` the
-    class of that module. Files of named nodes have no lines: there, these are the name and type of the node.
+    line there, and in a prototxt; for other model files it is the id of the expression, the ``%7`` that
+    ``tmconvert inspect --graph`` prints. ``scope`` is the dotted module path (``layer1.0.conv``, empty at the
+    top) and ``class_name`` the class of that module. Files of named nodes have no lines: there, these are the
+    name and type of the node.
     """
 
     file: str
@@ -33,9 +34,9 @@ class Source(NamedTuple):
     class_name: str = ""
 
     def __str__(self) -> str:
-        is_python = self.file.endswith(".py") or self.file.startswith("<")
-        line = "" if self.line is None else f":{self.line}" if is_python else f":%{self.line}"
-        if self.file and self.line is None and self.scope and not is_python:
+        is_text = self.file.endswith((".py", ".prototxt")) or self.file.startswith("<")
+        line = "" if self.line is None else f":{self.line}" if is_text else f":%{self.line}"
+        if self.file and self.line is None and self.scope and not is_text:
             kind = f" ({self.class_name})" if self.class_name else ""
             return printable(f"{self.file}: node {self.scope}{kind}")
         module = f"{self.class_name} ({self.scope})" if self.class_name and self.scope else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tmconvert.errors.explanation import Explanation
+from tmconvert.errors.explanations.caffe import CAFFE
 from tmconvert.errors.explanations.onnx import ONNX
 from tmconvert.errors.explanations.quantization import QUANTIZATION
 from tmconvert.errors.explanations.tflite import TFLITE
@@ -463,6 +464,7 @@ _ALL = {
     **TRANSFORM,
     **ONNX,
     **TFLITE,
+    **CAFFE,
     **TORCH,
     **QUANTIZATION,
 }

@@ -14,6 +14,7 @@ class NetLayer:
     """One layer: ``parameters`` is the message of its own attributes (None where its type has none).
 
     ``blobs`` are its weights, empty where only the text was read. ``line`` is where it begins in the text.
+    ``shared`` are the names of blobs that several layers have, empty for a blob of its own.
     """
 
     name: str
@@ -23,6 +24,7 @@ class NetLayer:
     parameters: Any = None
     blobs: list[np.ndarray] = field(default_factory=list)
     line: int = 0
+    shared: list[str] = field(default_factory=list)
 
     @property
     def is_in_place(self) -> bool:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf import message, text_format
+from google.protobuf import text_format
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.caffe.caffemodel import blobs_of
 from tmconvert.formats.caffe.dialects import DIALECTS
 from tmconvert.formats.caffe.net import Net, NetLayer
 from tmconvert.formats.caffe.schema import schema
@@ -63,7 +64,7 @@ def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvl
         text_format.Parse(prototxt.read_text("utf-8"), text)
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise _unreadable(prototxt, str(error)) from error
-    return net_of(text, {} if caffemodel is None else _weights(caffemodel, dialect), dialect)
+    return net_of(text, {} if caffemodel is None else _weights(caffemodel), dialect)
 
 
 def net_of(
@@ -76,7 +77,7 @@ def net_of(
     fields = schema(dialect).parameter_fields
     layers = _old_inputs(text, dialect)
     for index, layer in enumerate(text.layer):
-        if not _is_run(layer):
+        if not _is_run(layer, text.state):
             continue
         parameter_field = fields.get(layer.type)
         layers.append(
@@ -86,8 +87,9 @@ def net_of(
                 list(layer.bottom),
                 list(layer.top),
                 getattr(layer, parameter_field) if parameter_field else None,
-                weights.get(layer.name, []),
+                weights.get(layer.name) or [_blob_of_text(blob) for blob in layer.blobs],
                 lines[index] if lines else 0,
+                [each.name for each in layer.param],
             )
         )
     return Net(text.name, layers)
@@ -98,40 +100,45 @@ def _old_inputs(text: Any, dialect: str) -> list[NetLayer]:
     layers = []
     for index, name in enumerate(text.input):
         parameters = schema(dialect).LayerParameter().input_param
-        if text.input_shape:
-            parameters.shape.add(dim=text.input_shape[index].dim)
-        else:
+        if text.input_shape:  # one for each, or one for all
+            parameters.shape.add(dim=text.input_shape[index if len(text.input_shape) > 1 else 0].dim)
+        elif len(text.input_dim) >= 4 * index + 4:
             parameters.shape.add(dim=text.input_dim[4 * index : 4 * index + 4])
         layers.append(NetLayer(name, "Input", [], [name], parameters))
     return layers
 
 
-def _is_run(layer: Any) -> bool:
-    """Whether the rules of the layer leave it in a net at the phase TEST, without levels and stages."""
+def _is_run(layer: Any, state: Any) -> bool:
+    """Whether the rules of the layer leave it in a net at the phase TEST, with the level and the stages of
+    ``state``.
+    """
 
     def holds(rule: Any) -> bool:
-        return (not rule.HasField("phase") or rule.phase == TEST) and not rule.stage
+        stages = set(state.stage)
+        return (
+            (not rule.HasField("phase") or rule.phase == TEST)
+            and (not rule.HasField("min_level") or state.level >= rule.min_level)
+            and (not rule.HasField("max_level") or state.level <= rule.max_level)
+            and stages.issuperset(rule.stage)
+            and stages.isdisjoint(rule.not_stage)
+        )
 
     if layer.include:
         return any(holds(rule) for rule in layer.include)
     return not any(holds(rule) for rule in layer.exclude)
 
 
-def _weights(caffemodel: Path, dialect: str) -> dict[str, list[np.ndarray]]:
-    net = schema(dialect).NetParameter()
-    try:
-        net.ParseFromString(caffemodel.read_bytes())
-    except (message.DecodeError, RuntimeError) as error:
-        raise _unreadable(caffemodel, str(error)) from error
-    return {layer.name: [_blob(blob) for blob in layer.blobs] for layer in net.layer}
-
-
-def _blob(blob: Any) -> np.ndarray:
-    """The array of a BlobProto; one without a shape has the four extents of old files."""
+def _blob_of_text(blob: Any) -> np.ndarray:
+    """Returns the array of a BlobProto; one without a shape has the four extents of old files."""
     data = np.array(blob.data if len(blob.data) else blob.double_data, np.float32)
     if blob.HasField("shape"):
         return data.reshape(tuple(blob.shape.dim))
     return data.reshape(blob.num, blob.channels, blob.height, blob.width)
+
+
+def _weights(caffemodel: Path) -> dict[str, list[np.ndarray]]:
+    data = memoryview(caffemodel.read_bytes())
+    return blobs_of(data, lambda cause: _unreadable(caffemodel, cause))
 
 
 def _unreadable(path: Path, reason: str) -> LoadError:

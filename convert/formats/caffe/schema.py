@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from tmconvert.formats.caffe.dialects import DIALECTS
+from tmconvert.formats.caffe.dialects import DIALECTS, MERGED
 from tmconvert.formats.caffe.dialects.dialect import Dialect
 from tmconvert.formats.caffe.layers import LAYERS
 
@@ -44,7 +44,8 @@ class Schema(NamedTuple):
 
 @cache
 def schema(dialect: str = "bvlc") -> Schema:
-    described = DIALECTS[dialect]
+    """Returns the messages of a dialect, or of all dialects in one ("merged")."""
+    described = MERGED if dialect == MERGED.name else DIALECTS[dialect]
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(_file_descriptor(described).SerializeToString())
     net, layer, blob = (

@@ -26,6 +26,24 @@ def run_net(net: Net, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) 
     return [blobs[name] for name in outputs]
 
 
+def shapes_of(net: Net, inputs: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of blobs after the last layer, of those that the definitions of the layers tell.
+
+    Raises ValueError for an invalid net.
+    """
+    known = dict(inputs)
+    for layer in net.layers:
+        record = LAYERS.get(layer.type)
+        bottoms = [known[name] for name in layer.bottoms if name in known]
+        if layer.type == "Input":
+            continue
+        for name in layer.tops:
+            known.pop(name, None)
+        if record is not None and record.shapes is not None and len(bottoms) == len(layer.bottoms):
+            known.update(zip(layer.tops, map(tuple, record.shapes(layer, bottoms)), strict=False))
+    return known
+
+
 def _run(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     known = LAYERS.get(layer.type)
     if known is None or known.shapes is None or known.run is None:

@@ -9,6 +9,7 @@ from tmconvert.formats.caffe.layers.layer import Shape
 from tmconvert.formats.caffe.net import NetLayer
 
 Numbers = Iterable[float]
+_OLD_AXES = {"Concat": ("concat_dim",), "Slice": ("slice_dim",)}
 Quantity = Callable[[NetLayer, list[Shape], list[Shape]], Numbers]
 
 
@@ -73,6 +74,10 @@ def _rounds_down(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Nu
     return [layer.parameters.round_mode]
 
 
+def _old_axis(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [sum(layer.parameters.HasField(name) for name in _OLD_AXES[layer.type])]
+
+
 QUANTITIES: dict[str, Quantity] = {
     "affine": _affine,
     "axis": lambda layer, bottoms, tops: [layer.parameters.axis],
@@ -81,6 +86,10 @@ QUANTITIES: dict[str, Quantity] = {
         [abs(top[0] - bottoms[0][0]) for top in tops if top and bottoms[0]] if bottoms else []
     ),
     "batch statistics": _batch_statistics,
+    "beta": lambda layer, bottoms, tops: [layer.parameters.beta],
+    "biases of a computed factor": lambda layer, bottoms, tops: [
+        int(len(bottoms) == 2 and layer.parameters.bias_term)
+    ],
     "bias": lambda layer, bottoms, tops: [layer.parameters.bias_term],
     "bottoms": lambda layer, bottoms, tops: [len(bottoms)],
     "difference of dilations": _unequal,
@@ -101,6 +110,7 @@ QUANTITIES: dict[str, Quantity] = {
     "rank of inputs": lambda layer, bottoms, tops: [len(top) for top in tops],
     "rounding down": _rounds_down,
     "slices without a point": _slices,
+    "old fields of the axis": _old_axis,
     "stride": _window("stride"),
     "stride beyond two kernels": _beyond("stride", 2),
     "transpose": lambda layer, bottoms, tops: [layer.parameters.transpose],

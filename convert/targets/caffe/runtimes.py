@@ -84,9 +84,9 @@ def caffe_runtime(prototxt: Path | None = None) -> Runtime:
 
     Without either, the nets are run by the definitions of the layers.
     """
-    has_opencv = importlib.util.find_spec("cv2") is not None
-    if has_opencv and (prototxt is None or _opencv_runs(prototxt)):
-        return OpenCvRuntime()
+    runtime = opencv_runtime(prototxt)
+    if runtime is not None:
+        return runtime
     defined = NumpyCaffeRuntime()
     return FirstToTakeIt(MnnRuntime(), defined) if prototxt is not None and _mnn_runs(prototxt) else defined
 
@@ -97,10 +97,13 @@ def _mnn_runs(prototxt: Path) -> bool:
     return importlib.util.find_spec("MNN") is not None and mnn_reads(prototxt)
 
 
-def _opencv_runs(prototxt: Path) -> bool:
+def opencv_runtime(prototxt: Path | None = None) -> Runtime | None:
+    """Returns OpenCV, if it is installed and supports the net."""
     from tmconvert.targets.caffe.lint import lint
 
-    return not lint(prototxt, "opencv")
+    if importlib.util.find_spec("cv2") is None:
+        return None
+    return OpenCvRuntime() if prototxt is None or not lint(prototxt, "opencv") else None
 
 
 def _opencv_place(net: Any, name: str, layer: str, index: int) -> tuple[str, int]:

@@ -68,6 +68,19 @@ BAD = {
     "opencv-log-of-x": ("opencv", one("Log", "log_param { shift: 1 }"), 2, "affine is 1"),
     "opencv-lrn-k": ("opencv", one("LRN", "lrn_param { k: 2 }"), 2, "k across channels is 2"),
     "opencv-mvn-eps": ("opencv", one("MVN", "mvn_param { eps: 0.1 }"), 2, "eps is 0.1"),
+    "opencv-old-axis": (
+        "opencv",
+        one("Slice", 'slice_param { slice_dim: 1 slice_point: 1 } top: "z"'),
+        2,
+        "old fields of the axis is 1",
+    ),
+    "opencv-swish-beta": ("opencv", one("Swish", "swish_param { beta: 2 }"), 2, "beta is 2"),
+    "opencv-bias-of-product": (
+        "opencv",
+        one("Scale", 'bottom: "x" scale_param { axis: 0 bias_term: true }'),
+        2,
+        "biases of a computed factor is 1",
+    ),
     "opencv-slice-points": ("opencv", one("Slice", 'top: "z"'), 2, "slices without a point is 1"),
     "opencv-images": (
         "opencv",

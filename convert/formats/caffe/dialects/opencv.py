@@ -146,6 +146,27 @@ OPENCV = extended(
         ),
         Rule("opencv-ranks", "ranks", low=1, help="keep an axis of one element: OpenCV's blobs have axes"),
         Rule(
+            "opencv-old-axis",
+            "old fields of the axis",
+            ("Concat", "Slice"),
+            among=(0,),
+            help="write axis: OpenCV does not read concat_dim and slice_dim",
+        ),
+        Rule(
+            "opencv-swish-beta",
+            "beta",
+            ("Swish",),
+            among=(1,),
+            help="multiply x by beta before a Sigmoid: OpenCV does not read beta",
+        ),
+        Rule(
+            "opencv-bias-of-product",
+            "biases of a computed factor",
+            ("Scale",),
+            among=(0,),
+            help="add the bias by another Scale: OpenCV does not add it where the factor is a bottom",
+        ),
+        Rule(
             "opencv-slice-points",
             "slices without a point",
             ("Slice",),

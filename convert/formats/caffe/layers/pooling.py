@@ -121,7 +121,7 @@ def _places(pool: Pool, x: np.ndarray) -> np.ndarray:
     return result
 
 
-def _levels(layer: NetLayer, shape: Shape) -> list[Pool]:
+def pyramid(layer: NetLayer, shape: Shape) -> list[Pool]:
     """The pooling of each level of a pyramid, with 1, 2, 4, ... windows along each axis."""
     if len(shape) != 4 or not layer.parameters.pyramid_height:
         raise ValueError(f"a pyramid of {layer.parameters.pyramid_height} levels over {list(shape)}")
@@ -135,13 +135,13 @@ def _levels(layer: NetLayer, shape: Shape) -> list[Pool]:
 
 def _spp_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
     shape = bottoms[0]
-    counts = [math.prod(pool.counts(shape[2:])) for pool in _levels(layer, shape)]
+    counts = [math.prod(pool.counts(shape[2:])) for pool in pyramid(layer, shape)]
     return [(shape[0], shape[1] * sum(counts))]
 
 
 def _spp(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     x = bottoms[0]
-    return [np.concatenate([pool(x).reshape(len(x), -1) for pool in _levels(layer, x.shape)], 1)]
+    return [np.concatenate([pool(x).reshape(len(x), -1) for pool in pyramid(layer, x.shape)], 1)]
 
 
 def _lrn_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:

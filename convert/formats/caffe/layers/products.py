@@ -45,7 +45,7 @@ def _embed(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     return [made + layer.blobs[1].reshape(-1) if layer.parameters.bias_term else made]
 
 
-def _covered(layer: NetLayer, bottoms: list[Shape]) -> tuple[int, Shape]:
+def covered(layer: NetLayer, bottoms: list[Shape]) -> tuple[int, Shape]:
     """The axis from which on the second operand of a Scale or a Bias is spread, and its shape."""
     shape, parameters = bottoms[0], layer.parameters
     if len(bottoms) == 2:
@@ -63,12 +63,12 @@ def _covered(layer: NetLayer, bottoms: list[Shape]) -> tuple[int, Shape]:
 
 
 def _spread(layer: NetLayer, shapes: list[Shape], factor: np.ndarray) -> np.ndarray:
-    axis, block = _covered(layer, shapes)
+    axis, block = covered(layer, shapes)
     return factor.reshape(*block, *(1,) * (len(shapes[0]) - axis - len(block)))
 
 
 def _covered_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
-    _covered(layer, bottoms)
+    covered(layer, bottoms)
     return [bottoms[0]]
 
 

@@ -1,0 +1,54 @@
+"""Builds a TracedModule from a Caffe net. Nothing in the files is ever executed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tmconvert.errors import GraphError, LoadError
+from tmconvert.formats.caffe.dialects import MERGED
+from tmconvert.formats.caffe.net import Net
+from tmconvert.formats.caffe.reader import net_of
+from tmconvert.frontends.caffe.faults import inconsistent
+from tmconvert.frontends.caffe.graphs import GraphBuilder, share_blobs
+from tmconvert.frontends.caffe.text import read_text
+from tmconvert.frontends.caffe.weights import check_weights, read_weights
+from tmconvert.frontends.shared.mapped_file import map_file
+from tmconvert.ir import TracedModule
+from tmconvert.ir.editing.ids import share_ids
+
+
+class LoadedNet(NamedTuple):
+    """A model, the net of its files, and the names of inputs and outputs there."""
+
+    module: TracedModule
+    net: Net
+    inputs: list[str]
+    outputs: list[str]
+
+
+def load_caffe(path: str) -> LoadedNet:
+    """Loads the net whose text is at ``path``, with the weights next to it.
+
+    Raises LoadError: TM1001 where a file cannot be read, TM1016 for one that is no Caffe file, TM1051 for
+    layers that do not fit together, TM1052 for parts that are not read, TM1053 without weights.
+
+    >>> load_caffe("deploy.prototxt").module.graph  # doctest: +SKIP
+    """
+    data = map_file(path)
+    try:
+        text, lines = read_text(path, data)
+        net = net_of(text, read_weights(path), MERGED.name, lines)
+        share_blobs(path, net)
+        check_weights(path, net)
+        builder = GraphBuilder(path, net)
+        module = builder.build()
+    except LoadError:
+        raise
+    except GraphError as error:
+        raise inconsistent(path, error.message) from error
+    # The content is untrusted: whatever it breaks is its fault.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise inconsistent(path, f"{type(error).__name__}: {error}") from error
+    module.producer = "Caffe"
+    share_ids(module)
+    return LoadedNet(module, net, builder.inputs, builder.outputs())

@@ -1,0 +1,47 @@
+"""The vocabulary of Caffe: maps calls of layers to adapters."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.caffe.refused import reason_of
+from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
+from tmconvert.ir import CallFunction, Expr
+
+IDENTIFIER = "caffe"
+PREFIX = "caffe."
+
+
+class CaffeVocabulary(AdapterVocabulary):
+    """Converts layers such as ``caffe.Convolution``."""
+
+    identifier = IDENTIFIER
+    framework = "Caffe"
+
+    def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
+        name = self.name(expr)
+        return name, _table().get(name) if isinstance(expr, CallFunction) else None
+
+    def knows(self, name: str, is_method: bool) -> bool:
+        return not is_method and name in _table()
+
+    def help(self, name: str) -> str:
+        return "register a conversion with register_symbolic, or convert the net without this layer"
+
+    def refusal(self, name: str) -> Refusal:
+        reason = reason_of(name.removeprefix(PREFIX))
+        return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
+
+
+VOCABULARY = CaffeVocabulary()
+
+
+@cache
+def _table() -> Table:
+    from tmconvert.frontends.caffe.adapters import LAYERS
+
+    made: Any = LAYERS
+    return made
