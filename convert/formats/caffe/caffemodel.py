@@ -112,7 +112,7 @@ class _Reader:
         # elements that are stored one by one, each behind its tag; ``fields`` joins them
         width = 1 + dtype.itemsize
         if field.wire not in (FIXED32, FIXED64) or (field.end - field.start) % width:
-            raise self.fault("the elements of a blob are no numbers")
+            raise self.fault("the elements of a blob have another type than float")
         form = np.dtype([("tag", "u1"), ("value", dtype)])
         return np.frombuffer(self.data[field.start : field.end], form)["value"]
 
@@ -146,7 +146,7 @@ class _Reader:
             else:
                 raise self.fault(f"a field at {start} has the wire type {wire}")
             if at > end:
-                raise self.fault(f"a field at {start} ends behind its message")
+                raise self.fault(f"a field at {start} ends after its message")
             yield _Field(number, wire, value, start, at)
 
     def run(self, start: int, end: int, width: int) -> int:

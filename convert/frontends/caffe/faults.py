@@ -13,7 +13,7 @@ def place_of(path: str, layer: NetLayer | None = None) -> Source:
 
 
 def unreadable(path: str, cause: str, line: int | None = None) -> LoadError:
-    """The file is no Caffe file."""
+    """The file is not a Caffe file."""
     help = f"`tmconvert lint {path}` lists all errors with their lines"
     notes = [("cause", cause), ("help", help)] if line is not None else [("cause", cause)]
     return LoadError("TM1016", "the file contains no valid Caffe net", source=Source(path, line), notes=notes)

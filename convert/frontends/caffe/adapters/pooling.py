@@ -20,7 +20,7 @@ def pooling(layer: LayerCall) -> list[Any]:
     pool = pool_of(layer.parameters, layer.shapes[0])
     if layer.parameters.global_pooling and len(layer.net_layer.tops) == 1:
         return [_global(layer, pool.method)]
-    made = _pooled(layer, layer.x, layer.shapes[0], pool, places=len(layer.net_layer.tops) == 2)
+    made = _pooled(layer, layer.x, layer.shapes[0], pool, with_indices=len(layer.net_layer.tops) == 2)
     return made if isinstance(made, list) else [made]
 
 
@@ -34,8 +34,8 @@ def _check_method(method: int) -> None:
         raise Refusal("STOCHASTIC pooling is not defined on processors: Caffe has it for GPUs only")
 
 
-def _pooled(layer: LayerCall, x: Any, shape: Shape, pool: Pool, *, places: bool = False) -> Any:
-    """Returns the pooled planes, and with ``places`` the positions of the maxima in these planes.
+def _pooled(layer: LayerCall, x: Any, shape: Shape, pool: Pool, *, with_indices: bool = False) -> Any:
+    """Returns the pooled planes, and with ``with_indices`` the positions of the maxima in these planes.
 
     The last window of aten's ceil_mode begins in the image or the padding before it, as in Caffe with
     padding; Caffe without padding has windows of no element, too, where the stride exceeds the kernel.
@@ -49,7 +49,7 @@ def _pooled(layer: LayerCall, x: Any, shape: Shape, pool: Pool, *, places: bool 
     is_up = _rounds_up(pool, shape)
     if pool.method == AVE:
         return layer.call("avg_pool2d", x, *settings, is_up, True)
-    if not places:
+    if not with_indices:
         return layer.call("max_pool2d", x, *settings, [1, 1], is_up)
     values, at = layer.call("max_pool2d_with_indices", x, *settings, [1, 1], is_up)
     return [values, layer.call("to", at, dtype="float32")]
