@@ -12,7 +12,8 @@ from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.net import Net, NetLayer, input_shapes
 from tmconvert.frontends.caffe.faults import inconsistent, place_of, unknown_part, without_weights
 from tmconvert.frontends.caffe.fields import fields_of
-from tmconvert.frontends.caffe.vocabulary import PREFIX, VOCABULARY
+from tmconvert.frontends.caffe.layer_calls import PREFIX
+from tmconvert.frontends.caffe.vocabulary import VOCABULARY
 from tmconvert.ir import CallFunction, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.expr import short_label
 

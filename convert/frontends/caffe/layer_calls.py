@@ -14,11 +14,12 @@ from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.layers.layer import Layer, Shape
 from tmconvert.formats.caffe.net import NetLayer
 from tmconvert.frontends.caffe.fields import parameters_of
-from tmconvert.frontends.caffe.vocabulary import PREFIX
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import reshaped
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
+
+PREFIX = "caffe."  # of the names of calls
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from functools import cache
 from typing import Any
 
 from tmconvert.errors import Refusal
+from tmconvert.frontends.caffe.layer_calls import PREFIX
 from tmconvert.frontends.caffe.refused import reason_of
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, Expr
 
 IDENTIFIER = "caffe"
-PREFIX = "caffe."
 
 
 class CaffeVocabulary(AdapterVocabulary):
