@@ -6,7 +6,19 @@ opset, and is generated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tmconvert.targets.onnx.macs import (
+    convolution,
+    gemm,
+    product,
+    quantized_convolution,
+    recurrent,
+    transposed,
+)
+
+MacsRule = Callable[[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +35,7 @@ class OperatorSpec:
     """The specification of one ONNX operator."""
 
     name: str
+    domain: str = ""
     # ---- element types (casts.py)
     # results on integers are elements of the operands, or indices: computed in floats they are the same
     selects: bool = False
@@ -33,6 +46,8 @@ class OperatorSpec:
     # ---- structure
     is_view: bool = False  # the elements of the first operand in their order, in another shape
     is_unary: bool = False  # elementwise, of one operand
+    is_spatial: bool = False  # operands and results are images, channels at axis 1
+    macs: MacsRule | None = None  # multiply-accumulates, from the shapes of operands and results
     draws_random: bool = False  # the result is random; the attribute "seed" repeats it
     # ---- versions
     inputs_since: int = 0  # the opset from which on inputs hold its sizes or bounds, instead of attributes
@@ -46,17 +61,20 @@ class OperatorSpec:
     weights: Weights | None = None  # it sums products of its first two operands
 
 
-def _selecting(*names: str) -> tuple[OperatorSpec, ...]:
+def _selecting(*names: str, is_spatial: bool = False) -> tuple[OperatorSpec, ...]:
     """Records of operators whose results are elements of their operands, or indices."""
-    return tuple(OperatorSpec(name=name, selects=True) for name in names)
+    return tuple(OperatorSpec(name=name, selects=True, is_spatial=is_spatial) for name in names)
 
 
-def _moving(*names: str, is_view: bool = False) -> tuple[OperatorSpec, ...]:
+def _spatial(*names: str) -> tuple[OperatorSpec, ...]:
+    """Records of operators on images."""
+    return tuple(OperatorSpec(name=name, is_spatial=True) for name in names)
+
+
+def _moving(*names: str, **facts: bool) -> tuple[OperatorSpec, ...]:
     """Records of operators that only move or pick elements of one operand, also on integers."""
-    return tuple(
-        OperatorSpec(name=name, selects=True, keeps_qparams=True, is_between_pairs=True, is_view=is_view)
-        for name in names
-    )
+    moving = OperatorSpec(name="", selects=True, keeps_qparams=True, is_between_pairs=True)
+    return tuple(replace(moving, name=name, **facts) for name in names)
 
 
 _SPECS = (
@@ -64,20 +82,26 @@ _SPECS = (
     OperatorSpec(name="RandomUniformLike", draws_random=True),
     OperatorSpec(name="RandomNormalLike", draws_random=True),
     # ---- weights
-    OperatorSpec(name="Conv", weights=Weights()),
-    OperatorSpec(name="ConvTranspose", weights=Weights(axis=1)),
-    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True)),
+    OperatorSpec(name="Conv", weights=Weights(), is_spatial=True, macs=convolution),
+    OperatorSpec(name="ConvTranspose", weights=Weights(axis=1), is_spatial=True, macs=transposed),
+    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True), macs=gemm),
     OperatorSpec(
         name="MatMul",
         weights=Weights(bias=None, axis=1, is_matrix=True),
+        macs=product,
         emulated=("uint8", "int8", "int16", "int32"),
     ),
+    OperatorSpec(name="MatMulNBits", domain="com.microsoft", macs=product),
+    # ---- recurrent layers
+    *(OperatorSpec(name=name, macs=recurrent) for name in ("GRU", "LSTM", "RNN")),
     # ---- functions of single elements
     *(OperatorSpec(name=name, is_unary=True) for name in ("Cast", "Cos", "Sin")),
     # ---- integers
     OperatorSpec(name="DynamicQuantizeLinear", saturates=True),
-    OperatorSpec(name="QLinearConv", saturates=True),
-    OperatorSpec(name="QLinearMatMul", saturates=True),
+    OperatorSpec(name="ConvInteger", is_spatial=True, macs=convolution),
+    OperatorSpec(name="MatMulInteger", macs=product),
+    OperatorSpec(name="QLinearConv", saturates=True, is_spatial=True, macs=quantized_convolution),
+    OperatorSpec(name="QLinearMatMul", saturates=True, macs=product),
     OperatorSpec(name="QuantizeLinear", saturates=True),
     # ---- clamps
     OperatorSpec(name="Clip", selects=True, emulated=("int32",), inputs_since=11, clamps=True),
@@ -86,18 +110,23 @@ _SPECS = (
     OperatorSpec(name="Relu", selects=True, emulated=("int32",), clamps=True, clamps_at_zero=True),
     # ---- elements of one operand
     *_moving("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze", is_view=True),
-    *_moving("MaxPool", "Transpose"),
+    *_moving("Transpose"),
+    *_moving("MaxPool", is_spatial=True),
     OperatorSpec(name="Slice", selects=True, inputs_since=10, keeps_qparams=True, is_between_pairs=True),
     OperatorSpec(name="Split", selects=True, keeps_qparams=True),
     # ---- elements of operands, and indices
     OperatorSpec(name="Pad", selects=True, inputs_since=11),
     OperatorSpec(name="Resize", selects=True, inputs_since=11),
     OperatorSpec(name="Upsample", selects=True, inputs_since=9),
-    *_selecting("ArgMax", "ArgMin", "Compress", "Concat", "DepthToSpace", "Equal", "Expand", "Gather"),
-    *_selecting("GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual", "Less"),
+    *_selecting("ArgMax", "ArgMin", "Compress", "Concat", "Equal", "Expand", "Gather"),
+    *_selecting("GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Less"),
     *_selecting("LessOrEqual", "NonZero", "OneHot", "ReduceMax", "ReduceMin", "ReverseSequence", "Scatter"),
-    *_selecting("ScatterElements", "ScatterND", "Sign", "SpaceToDepth", "Tile", "TopK", "Trilu", "Unique"),
+    *_selecting("ScatterElements", "ScatterND", "Sign", "Tile", "TopK", "Trilu", "Unique"),
     *_selecting("Where"),
+    # ---- images
+    *_selecting("DepthToSpace", "GlobalMaxPool", "SpaceToDepth", is_spatial=True),
+    *_spatial("AveragePool", "BatchNormalization", "GlobalAveragePool", "GlobalLpPool", "GroupNormalization"),
+    *_spatial("InstanceNormalization", "LRN", "LpPool", "MaxRoiPool", "RoiAlign"),
 )
 SPECS: dict[str, OperatorSpec] = {each.name: each for each in _SPECS}
 

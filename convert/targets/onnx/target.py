@@ -25,8 +25,7 @@ from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, we
 from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
 from tmconvert.targets.onnx.fuse_rotary import fuse_rotary
 from tmconvert.targets.onnx.integer_types import lowest_opset
-from tmconvert.targets.onnx.macs import MACS, SPATIAL
-from tmconvert.targets.onnx.operators import SPECS
+from tmconvert.targets.onnx.operators import SPECS, MacsRule
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import (
     AUTO,
@@ -57,7 +56,10 @@ class OnnxTarget(Target):
     oldest_version = OLDEST_OPSET
     keeps_qparams = frozenset(name for name, each in SPECS.items() if each.keeps_qparams)
     clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.clamps_at_zero)
-    macs, spatial_operators = MACS, SPATIAL
+    macs: ClassVar[Mapping[str, MacsRule]] = {
+        name: each.macs for name, each in SPECS.items() if each.macs is not None
+    }
+    spatial_operators = frozenset(name for name, each in SPECS.items() if each.is_spatial)
     weight_axes: ClassVar[Mapping[str, int]] = {
         name: each.weights.axis for name, each in SPECS.items() if each.weights is not None
     }

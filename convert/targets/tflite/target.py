@@ -36,8 +36,8 @@ from tmconvert.targets.options import (
     check_choice,
 )
 from tmconvert.targets.target import Encoding, LoweredGraphs, Target
-from tmconvert.targets.tflite.macs import MACS, SPATIAL
 from tmconvert.targets.tflite.operators import SPECS
+from tmconvert.targets.tflite.operators.record import MacsRule
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks
 from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
 from tmconvert.targets.tflite.passes.drop_reshapes import drop_reshapes
@@ -67,7 +67,10 @@ class TfliteTarget(Target):
     default_io_layout = "nhwc"
     keeps_qparams = frozenset(name for name, each in SPECS.items() if each.keeps_qparams)
     clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.activation == (0, math.inf))
-    macs, spatial_operators = MACS, SPATIAL
+    macs: ClassVar[Mapping[str, MacsRule]] = {
+        name: each.macs for name, each in SPECS.items() if each.macs is not None
+    }
+    spatial_operators = frozenset(name for name, each in SPECS.items() if each.is_spatial)
     weight_axes: ClassVar[Mapping[str, int]] = {
         name: 0 if each.weights is None else each.weights.axis
         for name, each in SPECS.items()

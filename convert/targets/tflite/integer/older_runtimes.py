@@ -53,7 +53,7 @@ class _Older:
             return self._in_rows
         if self.runtime < _BROADCAST and operator.type == "MUL" and _broadcasts(operator):
             return self._broadcast
-        if operator.type in ("ADD", "SUB") and _has_powers_of_two(operator):
+        if "pot_scale_int16" in spec(operator.type).option_fields and _has_powers_of_two(operator):
             return self._rescaled
         if types_refusal(operator, self.runtime) is None:
             return None

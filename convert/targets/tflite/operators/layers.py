@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from tmconvert.targets.tflite.macs import (
+    convolution,
+    convolution_3d,
+    dense,
+    depthwise,
+    product,
+    transposed,
+)
 from tmconvert.targets.tflite.operators import ranges
 from tmconvert.targets.tflite.operators.record import (
     ALL_AXES,
@@ -37,6 +45,8 @@ SPECS = (
     OperatorSpec(
         "CONV_2D",
         code=3,
+        is_spatial=True,
+        macs=convolution,
         options="Conv2DOptions",
         releases="1.5 1.14 1.14 2.3 2.4 2.9 2.12 2.15",
         versions=(
@@ -57,6 +67,8 @@ SPECS = (
     OperatorSpec(
         "DEPTHWISE_CONV_2D",
         code=4,
+        is_spatial=True,
+        macs=depthwise,
         options="DepthwiseConv2DOptions",
         releases="1.5 1.12 1.14 2.2 2.3 2.3 2.13",
         versions=(
@@ -75,6 +87,8 @@ SPECS = (
     OperatorSpec(
         "TRANSPOSE_CONV",
         code=67,
+        is_spatial=True,
+        macs=transposed,
         options="TransposeConvOptions",
         releases="1.9 2.2 2.3 2.12 2.15",
         # inputs are the shape of the output, the weight, the image, the bias
@@ -92,6 +106,7 @@ SPECS = (
     OperatorSpec(
         "FULLY_CONNECTED",
         code=9,
+        macs=dense,
         options="FullyConnectedOptions",
         releases="1.5 1.10 1.14 1.14 2.0 2.1 2.3 2.3 2.3 2.13 2.15 2.17 2.18 2.21",
         versions=(
@@ -114,6 +129,7 @@ SPECS = (
     OperatorSpec(
         "BATCH_MATMUL",
         code=126,
+        macs=product,
         options="BatchMatMulOptions",
         releases="2.3 2.3 2.4 2.5",
         versions=(*V2_INT8_V3_INT16, (4, both(FLOAT_BY_INT8, ASYMMETRIC))),
@@ -127,6 +143,7 @@ SPECS = (
     OperatorSpec(
         "CONV_3D",
         code=132,
+        macs=convolution_3d,
         weights=Weights(x=0, weight=1, bias=2, axis=4),
         options="Conv3DOptions",
         releases="2.5",
@@ -142,6 +159,7 @@ SPECS = (
     OperatorSpec(
         "AVERAGE_POOL_2D",
         code=1,
+        is_spatial=True,
         options="Pool2DOptions",
         releases="1.5 1.14 2.3",
         versions=V2_INT8_V3_INT16,
@@ -153,6 +171,7 @@ SPECS = (
     OperatorSpec(
         "MAX_POOL_2D",
         code=17,
+        is_spatial=True,
         options="Pool2DOptions",
         releases="1.5 1.14 2.3",
         versions=V2_INT8_V3_INT16,
@@ -165,6 +184,7 @@ SPECS = (
     OperatorSpec(
         "L2_POOL_2D",
         code=12,
+        is_spatial=True,
         options="Pool2DOptions",
         releases="1.5",
     ),
@@ -179,6 +199,7 @@ SPECS = (
     OperatorSpec(
         "LOCAL_RESPONSE_NORMALIZATION",
         code=13,
+        is_spatial=True,
         options="LocalResponseNormalizationOptions",
         releases="1.5",
         types=FLOAT32,
@@ -186,6 +207,7 @@ SPECS = (
     OperatorSpec(
         "RESIZE_BILINEAR",
         code=23,
+        is_spatial=True,
         options="ResizeBilinearOptions",
         releases="1.7 1.14 2.2 2.5",
         versions=((4, is_type("int16")), (3, HALF_PIXEL), *V2_INT8),
@@ -195,6 +217,7 @@ SPECS = (
     OperatorSpec(
         "RESIZE_NEAREST_NEIGHBOR",
         code=97,
+        is_spatial=True,
         options="ResizeNearestNeighborOptions",
         releases="1.13.1 1.14 2.3 2.4",
         versions=(

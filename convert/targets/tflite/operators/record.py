@@ -17,6 +17,7 @@ RangeRule = Callable[[Operator, Sequence[Range]], Range]
 NeededRule = Callable[[Range, Sequence[Range]], Sequence[Range | None]]
 Test = Callable[[Operator], bool]
 Rules = tuple[tuple[int, Test], ...]
+MacsRule = Callable[[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]], int]
 Relation = Literal["weights", "free", "same", "fixed", "compared"]
 
 FLOAT32 = ("float32",)
@@ -137,6 +138,8 @@ class OperatorSpec:
     keeps_all: bool = False  # each element of the data is in the result
     adds_zeros: bool = False  # zeros are among the elements of the results, too
     compares: bool = False  # results are truth values of data that is compared
+    is_spatial: bool = False  # operands and results are images, channels last
+    macs: MacsRule | None = None  # multiply-accumulates, from the shapes of operands and results
     result_range: RangeRule | None = None  # the range of the results, from those of the data
     needed_ranges: NeededRule | None = None
     activation: Range | None = None  # as a fused activation function it clamps to this range
