@@ -55,7 +55,13 @@ def test_help_of_commands_loads_nothing_heavy() -> None:
 @pytest.mark.slow
 def test_a_conversion_loads_no_code_for_transformations(tmp_path: Path) -> None:
     modules = loaded_after(["onnx", str(DIGITS), str(tmp_path / "out.onnx"), "--no-verify"])
-    unused = {"torch_code.build", "torch_code.class_source", "transform.match", "transform.run_model", "ir.parser"}
+    unused = {
+        "torch_code.build",
+        "torch_code.class_source",
+        "transform.match",
+        "transform.run_model",
+        "ir.parser",
+    }
     assert "tmconvert.targets.onnx.writer" in modules
     assert not {f"tmconvert.{name}" for name in unused} & modules
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tmconvert.targets.onnx.macs import (
     convolution,
@@ -71,7 +72,7 @@ def _spatial(*names: str) -> tuple[OperatorSpec, ...]:
     return tuple(OperatorSpec(name=name, is_spatial=True) for name in names)
 
 
-def _moving(*names: str, **facts: bool) -> tuple[OperatorSpec, ...]:
+def _moving(*names: str, **facts: Any) -> tuple[OperatorSpec, ...]:
     """Records of operators that only move or pick elements of one operand, also on integers."""
     moving = OperatorSpec(name="", selects=True, keeps_qparams=True, is_between_pairs=True)
     return tuple(replace(moving, name=name, **facts) for name in names)
