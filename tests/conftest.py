@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,13 @@ EACH_OF = {
 # Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Tests start hundreds of processes. Where byte code is not stored, each of them compiles the package, which
+# takes longer than most of the tests.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(ROOT.parent / ".pytest_cache" / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert", "caffe": "opencv"}
 
 
