@@ -107,7 +107,8 @@ class _Opset(click.types.IntParamType):
 def _type(option: Option) -> Any:
     if option.choices:
         return (TargetChoice if option.name == "target" else click.Choice)(option.choices)
-    types = {"switch": bool, "integer": int, "opset": _Opset(), "path": click.Path(), "count": None}
+    numbers = {"integer": int, "number": float, "opset": _Opset()}
+    types = {"switch": bool, "path": click.Path(), "count": None, **numbers}
     return types.get(option.kind, str)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tmconvert.api_inspect import bench as bench
+from tmconvert.api_inspect import compare as compare
 from tmconvert.api_inspect import inspect as inspect
 from tmconvert.api_transform import decompose as decompose
 from tmconvert.api_transform import normalize as normalize

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.load import load_model
@@ -15,6 +17,8 @@ from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
+    from tmconvert.inspection.bench import BenchResult
+    from tmconvert.inspection.comparison import ModelComparison
     from tmconvert.inspection.inspection import Inspection
 
 
@@ -66,3 +70,79 @@ def inspect(
         module.name_modules()
         return inspect_source(fspath(model), module, catalogue())
     return inspect_source("", loaded(model), catalogue())
+
+
+@entry_point
+def compare(
+    first: Model,
+    second: Model,
+    inputs: Mapping[str, np.ndarray] | Sequence[np.ndarray] | str | PathLike[str] | None = None,
+) -> ModelComparison:
+    """Compares two models or written files of any kinds: outputs first, then layer by layer.
+
+    Written files run in their runtimes, source models by the reference kernels. Tensors of the same name are
+    compared. The *local* error of a layer is what remains where the operation of one model gets the operands
+    that the suspect, the other one, has itself; so the first layer with a large local error is where the
+    suspect goes wrong. The suspect is the second model, or the file where only the first is one.
+
+    Args:
+        first: A TracedModule, or the path of a model or of a written file.
+        second: The same.
+        inputs: Real values for the inputs of ``first``, by name or in order, or the path of an .npz file. By
+            default the example that ``first`` recorded, values in the range of quantized inputs, or random
+            ones.
+
+    Returns:
+        ``ok``, ``outputs``, ``layers`` with local and accumulated errors, and ``first``, the first layer that
+        goes wrong; ``str`` of it is the text of the command.
+
+    Raises:
+        LoadError: A model cannot be read.
+        UnsupportedError: TM2003 for a source model with operations that cannot be run.
+        UsageError: TM6003 for models with different inputs.
+        VerificationError: TM4002 where a runtime refuses a file, TM4003 where it is not installed.
+
+    Example:
+        >>> tmconvert.compare("net.tm", "net.tflite").first  # doctest: +SKIP
+    """
+    from tmconvert.inspection.compare import compare_sides
+    from tmconvert.inspection.sides import side_of
+
+    return compare_sides(side_of(first, catalogue()), side_of(second, catalogue()), inputs)
+
+
+@entry_point
+def bench(
+    *files: str | PathLike[str],
+    threads: int = 1,
+    seconds: float = 2.0,
+    warm_up: int = 3,
+) -> list[BenchResult]:
+    """Measures the latency of written files in their runtimes, several files by turns.
+
+    Each file runs in a process of its own. The processes run in turns of a few milliseconds, so that a load
+    of the machine meets all files alike: ratios are more stable than times.
+
+    Args:
+        files: Paths of ONNX and TFLite files and prototxts.
+        threads: Threads that a runtime may use.
+        seconds: Time to measure each file for, at least ten runs.
+        warm_up: Runs of each file before.
+
+    Returns:
+        A record for each file: milliseconds (``median``, ``low`` and ``high`` of the middle 80 %, ``best``),
+        ``runs``, ``ratio`` to the first file, and ``memory``, the bytes that the file adds to its process.
+
+    Raises:
+        LoadError: A file is not a written file.
+        UsageError: TM6002 for numbers that are not positive.
+        VerificationError: TM4002 where a runtime refuses a file, TM4003 where it is not installed.
+
+    Example:
+        >>> fast, slow = tmconvert.bench("int8.tflite", "float.tflite")  # doctest: +SKIP
+        >>> slow.ratio  # doctest: +SKIP
+        2.94
+    """
+    from tmconvert.inspection.bench import bench_files
+
+    return bench_files([Path(file) for file in files], threads, seconds, warm_up)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
@@ -20,22 +22,54 @@ if TYPE_CHECKING:
 
 
 @entry_point
-def run(model: Model, inputs: Inputs, *, watch: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Runs a model by the reference kernels; returns its outputs by their names in written files.
+def run(
+    model: Model,
+    inputs: Inputs,
+    *,
+    watch: Sequence[str] = (),
+    mean: Sequence[float] = (),
+    std: Sequence[float] = (),
+) -> dict[str, np.ndarray]:
+    """Runs a model or a written file; returns its outputs by their names in written files.
 
-    ``inputs`` are arrays by the names of inputs, or in order, or the path of an .npz file with such names or
-    one array for each input. ``watch`` are names of further tensors to return, or patterns such as
-    "layer1.*.relu_out": the names of tensors in submodules begin with the submodule's path. If a submodule is
-    called several times, the tensors of its last call are returned. Arrays have the element types that the
-    model records.
+    ONNX and TFLite files and prototxts run in ONNX Runtime, LiteRT or OpenCV: arrays may have the layout of
+    the source or of the file, and real values are quantized for integer inputs, and integer outputs
+    dequantized. Source models run by the reference kernels.
 
-    >>> tmconvert.run("net.tm", {"x": x}, watch=["layer1.*"])  # doctest: +SKIP
+    Args:
+        model: A TracedModule, or the path of a model or of a written file.
+        inputs: Arrays by the names of inputs, or in order; or the path of an .npz file with such names or one
+            array for each input; or the path of an image for a model with one input of images.
+        watch: Names of further tensors to return, or patterns such as "layer1.*.relu_out": in source models
+            the names of tensors in submodules begin with the submodule's path. If a submodule is called
+            several times, the tensors of its last call are returned.
+        mean: Mean of images, one value or one per channel: (pixel / 255 - mean) / std. Without both, pixels
+            are passed from 0 to 255.
+        std: Standard deviation of images.
 
-    Raises LoadError; UsageError TM6003, TM6011, TM6014 for inputs that do not fit, TM6050 for unknown names.
+    Returns:
+        Arrays by name: the watched tensors and the outputs.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UsageError: TM6003, TM6011, TM6014 for inputs that do not fit, TM6033 for images, TM6050 for unknown
+            names.
+        VerificationError: TM4002 where the runtime refuses the file, TM4003 where it is not installed.
+
+    Example:
+        >>> tmconvert.run("net.tm", {"x": x}, watch=["layer1.*"])  # doctest: +SKIP
+        >>> tmconvert.run("net.tflite", "cat.png", mean=[0.5], std=[0.5])  # doctest: +SKIP
     """
-    from tmconvert.transform.run_model import run_model
+    from tmconvert.inspection.files import written_target
 
-    return run_model(loaded(model), inputs, watch)
+    settings = Settings.of({"mean": mean, "std": std})
+    if written_target(model) is not None:
+        from tmconvert.inspection.run_file import FileRunner
+
+        return FileRunner(Path(model)).run(inputs, watch, settings)
+    from tmconvert.inspection.run_source import run_source
+
+    return run_source(loaded(model), inputs, watch, settings)
 
 
 @entry_point

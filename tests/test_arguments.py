@@ -98,8 +98,10 @@ def relu(g: Any, x: Any) -> Any:
 
 
 FUNCTIONS = (
+    "bench",
     "calibrate",
     "check",
+    "compare",
     "decompose",
     "findings",
     "inspect",
@@ -138,7 +140,9 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
     """What a call needs that succeeds."""
     given: dict[str, Any] = {
         "calibrate": {"model": model, "data": np.zeros((2, 1, 8, 8), np.float32)},
+        "bench": {"seconds": 0.01},
         "check": {"model": model, "target": "onnx"},
+        "compare": {"first": model, "second": model},
         "to_folder": {"model": model, "output": folder / "net"},
         "findings": {"model": model, "target": "caffe"},
         "lint": {"prototxt": folder / "o.prototxt"},

@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tmconvert.cli.keywords import tracing_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
-from tmconvert.cli.rendering import write, write_json
+from tmconvert.cli.rendering import write, write_json, write_message
 from tmconvert.conversion.output_paths import check_names, keep_model
 
+if TYPE_CHECKING:
+    import numpy as np
 
-@click.command(
-    "run", cls=GroupedCommand, example="tmconvert run model.tm -i x.npz -o y.npz --watch layer1_out"
-)
+STREAM = "-"
+
+
+@click.command("run", cls=GroupedCommand, example="tmconvert run model.tflite -i cat.png --std 1 -o y.npz")
 @model_argument
 @declared_options("run")
 def command(model: str, inputs: str, output: str, json: bool, **given: Any) -> None:
-    """Run MODEL on the arrays of IN.npz by the reference kernels, and write its outputs to OUT.npz.
+    """Run MODEL on the arrays of IN.npz, or on an image, and write its outputs to OUT.npz.
 
-    Arrays in OUT.npz have the names of the outputs in written files, and of the watched tensors; the name of
-    a tensor in a submodule begins with the path of the submodule.
+    ONNX and TFLite files and prototxts run in their runtimes; layout and quantization are taken care of.
+    Source models run by the reference kernels. Arrays in OUT.npz have the names of the outputs in written
+    files, and of the watched tensors.
     """
     tracing, keywords = tracing_of("run", {"inputs": inputs, "output": output, **given})
     from tmconvert import api
+    from tmconvert.inspection.files import written_target
     from tmconvert.output.array_archive import write_arrays
     from tmconvert.output.atomic import check_writable
 
-    check_names("npz", (".npz",), [Path(output)])
-    keep_model(model, Path(output))
-    keep_model(inputs, Path(output))
-    check_writable(output)
+    if output != STREAM:
+        check_names("npz", (".npz",), [Path(output)])
+        keep_model(model, Path(output))
+        keep_model(inputs, Path(output))
+        check_writable(output)
+    elif json:
+        raise click.UsageError("--json writes to stdout, as -o - does")
+    options = {name: keywords[name] for name in ("watch", "mean", "std") if name in keywords}
     with logging_to_stderr(False), progress(f"running {model}"):
-        values = api.run(api.load(model, **tracing), inputs, watch=keywords.get("watch", ()))
-    write_arrays(values, output)
+        source = model if written_target(model) is not None and not tracing else api.load(model, **tracing)
+        values = api.run(source, _arrays_of_stdin() if inputs == STREAM else inputs, **options)
+    if output == STREAM:
+        _write_to_stdout(values)
+    else:
+        write_arrays(values, output)
     if json:
         arrays = [
             {"name": name, "dtype": array.dtype.name, "shape": list(array.shape)}
@@ -45,4 +59,34 @@ def command(model: str, inputs: str, output: str, json: bool, **given: Any) -> N
         write_json({"model": model, "path": output, "arrays": arrays})
         return
     for name, array in values.items():
-        write(f"{name}  {array.dtype.name}[{','.join(map(str, array.shape))}]")
+        line = f"{name}  {array.dtype.name}[{','.join(map(str, array.shape))}]"
+        (write_message if output == STREAM else write)(line)
+
+
+def _arrays_of_stdin() -> list[np.ndarray] | dict[str, np.ndarray]:
+    """Reads an .npz archive; arrays without names, arr_0 and so on, are in the order of the inputs."""
+    import io
+
+    import numpy as np
+
+    from tmconvert.errors import UsageError
+    from tmconvert.frontends.shared.array_files import UNREADABLE
+
+    try:
+        with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as archive:
+            found = {name: archive[name] for name in archive.files}
+    except (*UNREADABLE, AttributeError) as error:
+        raise UsageError("TM6011", f"stdin is not an .npz archive: {error}") from error
+    is_unnamed = all(name == f"arr_{number}" for number, name in enumerate(found))
+    return list(found.values()) if is_unnamed else found
+
+
+def _write_to_stdout(values: dict[str, np.ndarray]) -> None:
+    import io
+
+    import numpy as np
+
+    content = io.BytesIO()
+    np.savez(content, **values)  # type: ignore[arg-type]
+    sys.stdout.buffer.write(content.getvalue())
+    sys.stdout.buffer.flush()

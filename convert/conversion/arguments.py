@@ -78,6 +78,16 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
+    return is_number and 0 < value < float("inf")
+
+
+def _are_numbers(value: Any) -> bool:
+    is_list = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    return is_list and all(isinstance(each, (int, float, np.integer, np.floating)) for each in value)
+
+
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
@@ -202,6 +212,17 @@ KINDS: Mapping[str, Kind] = {
         lambda value: isinstance(value, (list, tuple)) and all(map(is_path, value)),
         "TM6002",
     ),
+    "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
+    "warm_up": Kind("an int from 0 on", lambda value: _is_integer(value) and value >= 0, "TM6002"),
+    "seconds": Kind("a positive number", _is_positive, "TM6002"),
+    "compare.first": _MODEL,
+    "compare.second": _MODEL,
+    "compare.inputs": Kind(
+        "arrays by name or in order, or the path of an .npz file",
+        lambda value: isinstance(value, (list, tuple)) or _by_name(value) or is_path(value),
+        "TM6003",
+    ),
+    **dict.fromkeys(("mean", "std"), Kind("a list of numbers", _are_numbers, "TM6032")),
     "verify.inputs": Kind("a sequence of arrays", _is_sequence, "TM6003"),
     "register_symbolic.name": Kind("str", _is_text, "TM6021"),
     "register_symbolic.function": _CALLABLE._replace(code="TM6021"),

@@ -80,13 +80,22 @@ _RUN = (
     Option(
         "inputs",
         "input",
-        "Arrays, named as the inputs of MODEL or in their order.",
+        "Arrays (.npz), named as the inputs of MODEL or in their order; an image; - for arrays from stdin.",
         "path",
         metavar="IN.npz",
         short_flag="-i",
         is_required=True,
     ),
-    Option("output", "output", "The outputs.", "path", metavar="OUT.npz", short_flag="-o", is_required=True),
+    *(option._replace(part_of="") for option in SETTINGS if option.name in ("mean", "std")),
+    Option(
+        "output",
+        "output",
+        "The outputs; - for stdout.",
+        "path",
+        metavar="OUT.npz",
+        short_flag="-o",
+        is_required=True,
+    ),
     Option(
         "watch",
         "output",
@@ -117,6 +126,47 @@ _VIEW = (
         metavar="FILE.json",
         flag="--report",
     ),
+)
+_BENCH = (
+    Option(
+        "threads",
+        "input",
+        "Threads that a runtime may use.",
+        "integer",
+        default=1,
+        default_text="1",
+        metavar="N",
+    ),
+    Option(
+        "seconds",
+        "input",
+        "Time to measure each file for.",
+        "number",
+        default=2.0,
+        default_text="2",
+        metavar="S",
+    ),
+    Option(
+        "warm_up",
+        "input",
+        "Runs of each file before.",
+        "integer",
+        default=3,
+        default_text="3",
+        metavar="N",
+    ),
+)
+_COMPARE = (
+    Option(
+        "inputs",
+        "input",
+        "Arrays for the inputs of A, by name or in order.",
+        "path",
+        default_text="the example of A, or random",
+        metavar="IN.npz",
+        short_flag="-i",
+    ),
+    switch("all_layers", "output", "List all layers.", only="command line"),
 )
 _SAVE_FORMAT = Option(
     "format",
@@ -189,8 +239,10 @@ def conversion_options(target: str) -> tuple[Option, ...]:
 # command -> options, in the order of its help; see also ``options_of``
 COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
+    "bench": (*_BENCH, JSON),
     "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
     "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING),
+    "compare": (*_COMPARE, JSON),
     "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),
     "inspect": (*_INSPECT, USAGE, JSON, *TRACING),
     "lint": (VERSIONS[2], JSON),

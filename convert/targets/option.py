@@ -17,7 +17,7 @@ HEADINGS: dict[Group, str] = {
 }
 # "count" is how often a flag is given; "entries" are options that may be repeated; "names" and "numbers" are
 # lists with commas
-Kind = Literal["switch", "count", "integer", "opset", "text", "path", "names", "numbers", "entries"]
+Kind = Literal["switch", "count", "integer", "number", "opset", "text", "path", "names", "numbers", "entries"]
 
 
 class Option(NamedTuple):

@@ -262,6 +262,19 @@ class Target(ABC):
         """
         return None
 
+    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+        """Loads the file at ``path`` in its runtime, with the runtime's default options, and returns a
+        function that runs it on zeros. It works in this process, which a runtime may end.
+        """
+        raise NotImplementedError
+
+    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+        """Returns tensors of the file at ``path`` as its runtime computes them, operator by operator.
+
+        ``inputs`` are by the names, and of the types, of the file. Raises VerificationError TM4002, TM4003.
+        """
+        raise NotImplementedError
+
     def start_runtime(self) -> None:  # noqa: B027 (nothing to start is the default)
         """Starts in the background the process that a later run of ``runtime`` needs."""
 

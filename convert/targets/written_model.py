@@ -57,7 +57,8 @@ class WrittenModel:
     """``tensors`` has the shape of each tensor, ``types`` its dtype by NumPy's name where that is known.
 
     ``constants`` are the names of the stored ones. ``input_tensors`` and ``output_tensors`` have the names
-    that a program uses, which are those of the signature in TFLite. ``version`` is that of the operators.
+    that a program uses, which are those of the signature in TFLite. ``quantized`` are computed tensors with
+    scales. ``version`` is that of the operators.
     """
 
     target: str
@@ -69,6 +70,7 @@ class WrittenModel:
     outputs: list[str] = field(default_factory=list)
     input_tensors: list[TensorInfo] = field(default_factory=list)
     output_tensors: list[TensorInfo] = field(default_factory=list)
+    quantized: dict[str, TensorInfo] = field(default_factory=dict)
     version: str = ""
     producer: str = ""
 

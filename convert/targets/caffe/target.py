@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
@@ -199,6 +199,14 @@ class CaffeTarget(Target):
         from tmconvert.targets.caffe.runtimes import caffe_runtime
 
         return caffe_runtime(path)
+
+    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+        from tmconvert.targets.caffe.prepared_run import prepared_caffe
+
+        return prepared_caffe(self.model_files(path), threads)
+
+    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+        return self.runtime(path).run(self.model_files(path), inputs, names)
 
     def start_runtime(self) -> None:
         from tmconvert.targets.caffe.runtimes import OpenCvRuntime

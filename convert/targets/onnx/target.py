@@ -11,6 +11,7 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
@@ -226,6 +227,23 @@ class OnnxTarget(Target):
         from tmconvert.targets.onnx.runtime import OnnxRuntime
 
         return OnnxRuntime()
+
+    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+        from tmconvert.targets.onnx.prepared_run import prepared_onnx
+
+        return prepared_onnx(path, threads)
+
+    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+        from tmconvert.targets.onnx.sessions import Session
+        from tmconvert.targets.onnx.tap import tapped_onnx
+
+        with temporary_folder() as folder:
+            tapped = tapped_onnx(path, names, folder)
+            runtime = Session(fuses=False, keeps_memory=False)
+            try:
+                return runtime.run([tapped], inputs, names)
+            finally:
+                runtime.forget()
 
     def start_runtime(self) -> None:
         from tmconvert.verification import worker

@@ -15,6 +15,7 @@ import numpy as np
 from tmconvert.errors import UsageError
 from tmconvert.ir import Constant, InternalGraph
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
@@ -199,6 +200,20 @@ class TfliteTarget(Target):
         from tmconvert.targets.tflite.runtime import LiteRtRuntime
 
         return LiteRtRuntime()
+
+    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+        from tmconvert.targets.tflite.prepared_run import prepared_tflite
+
+        return prepared_tflite(path, threads)
+
+    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+        from tmconvert.targets.tflite.runtime import LiteRtRuntime
+        from tmconvert.targets.tflite.tap import tapped_tflite
+
+        with temporary_folder() as folder:
+            tapped = folder / "tapped.tflite"
+            tapped.write_bytes(tapped_tflite(path, names))
+            return LiteRtRuntime(delegates=False).run([tapped], inputs, names)
 
     def start_runtime(self) -> None:
         from tmconvert.verification import worker

@@ -54,6 +54,8 @@ def _tflite_subgraph(file: Any, subgraph: Any, types: list[str], model: WrittenM
         else:
             model.tensors.setdefault(names[-1], shape)
             model.types.setdefault(names[-1], dtype)
+            if tensor.Quantization() is not None and tensor.Quantization().ScaleLength():
+                model.quantized.setdefault(names[-1], _info(tensor, None))
     model.inputs += [names[subgraph.Inputs(i)] for i in range(subgraph.InputsLength())]
     model.outputs += [names[subgraph.Outputs(i)] for i in range(subgraph.OutputsLength())]
     for operator in (subgraph.Operators(i) for i in range(subgraph.OperatorsLength())):

@@ -1,0 +1,160 @@
+"""Measures the latency of written files by turns, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tmconvert.errors import LoadError, TmconvertError, UsageError, VerificationError
+from tmconvert.errors.source import Source
+from tmconvert.inspection.files import written_target
+from tmconvert.verification.worker import command
+
+SLICE = 0.01  # seconds of a turn, which is shorter than the time that a busy machine gives a process
+LEAST_RUNS = 10
+
+
+class BenchResult(NamedTuple):
+    """The latency of a file in milliseconds.
+
+    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is that to the first file, from the
+    fastest runs of both. ``memory`` are the bytes that loading and running the file add to the process; None
+    where the system does not tell.
+    """
+
+    path: Path
+    runtime: str
+    threads: int
+    runs: int
+    median: float
+    low: float
+    high: float
+    best: float
+    ratio: float
+    memory: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "path": str(self.path), "unit": "ms"}
+
+
+def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: int) -> list[BenchResult]:
+    """Returns the latency of each file. Raises LoadError, UsageError, VerificationError."""
+    if not paths:
+        raise UsageError("TM6002", "no files to measure were given")
+    for name, number in (("threads", threads), ("seconds", seconds)):
+        if not number > 0:
+            raise UsageError("TM6002", f"{name} must be positive, got {number}")
+    with ExitStack() as stack:
+        timed = [stack.enter_context(_Timed(path, threads)) for path in paths]
+        for each in timed:
+            each.prepare(warm_up)
+        turn = 0
+        while not all(each.is_done(seconds) for each in timed):
+            order = timed[turn % len(timed) :] + timed[: turn % len(timed)]
+            for each in order:
+                each.measure()
+            turn += 1
+        memories = [each.memory() for each in timed]
+    fastest = min(timed[0].times)
+    return [_result(each, threads, fastest, memory) for each, memory in zip(timed, memories, strict=True)]
+
+
+def _result(timed: _Timed, threads: int, fastest: float, memory: int | None) -> BenchResult:
+    """Returns the statistics of a file; a load of the machine changes the fastest runs least."""
+    times = np.array(timed.times) / 1e6
+    low, median, high = (float(np.percentile(times, each)) for each in (10, 50, 90))
+    return BenchResult(
+        timed.path,
+        timed.runtime,
+        threads,
+        len(times),
+        median,
+        low,
+        high,
+        float(times.min()),
+        min(timed.times) / fastest,
+        memory,
+    )
+
+
+class _Timed:
+    """A process that has loaded a file, and runs it on request."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        target = written_target(path)
+        if target is None:
+            raise LoadError(
+                "TM1009",
+                "this is not an ONNX, TFLite or Caffe file",
+                source=Source(str(path)),
+                notes=[("help", "convert the model first: tmconvert onnx MODEL OUT.onnx")],
+            )
+        self.path, self.target, self.threads = path, target, threads
+        self.runtime, self.times, self.spent, self.count = "", list[float](), 0.0, 1
+        self._process: Any = None
+
+    def __enter__(self) -> _Timed:
+        self._process = subprocess.Popen(
+            command("tmconvert.inspection.bench_process"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+    def prepare(self, warm_up: int) -> None:
+        """Loads the file and runs it ``warm_up`` times, at least once."""
+        path = str(self.path.absolute())
+        loaded = self._ask(do="load", target=self.target.name, path=path, threads=self.threads)
+        self.runtime = loaded["runtime"]
+        taken = self._ask(do="run", count=max(warm_up, 1))["times"]
+        self.count = max(1, int(SLICE * 1e9 / max(min(taken), 1)))
+
+    def measure(self) -> None:
+        """Runs the file for one turn."""
+        taken = self._ask(do="run", count=self.count)["times"]
+        self.times += taken
+        self.spent += sum(taken)
+
+    def is_done(self, seconds: float) -> bool:
+        """Whether the file was run for so long, and often enough."""
+        return self.spent >= seconds * 1e9 and len(self.times) >= LEAST_RUNS
+
+    def memory(self) -> int | None:
+        found = self._ask(do="memory")["bytes"]
+        return None if found is None else int(found)
+
+    def _ask(self, **request: Any) -> dict[str, Any]:
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except OSError:
+            line = b""
+        if not line:
+            raise VerificationError("TM4002", f"the process that ran {self.path} ended")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise _error(answer["error"])
+        return answer
+
+
+def _error(report: dict[str, Any]) -> TmconvertError:
+    import tmconvert.errors as errors
+
+    kind = getattr(errors, report["kind"], VerificationError)
+    notes = [tuple(note) for note in report["notes"]]
+    made: TmconvertError = kind(report["code"], report["message"], notes=notes)
+    return made

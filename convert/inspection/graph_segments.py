@@ -1,0 +1,110 @@
+"""Runs the part of a graph between tensors that another model has, too, and one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.inspection.sides import Catalogue, computed, key_of
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import Clamp
+
+
+class Segments:
+    """Parts of a normalized graph.
+
+    ``known`` are the tensors of the other model: their names in it, by key. ``orders`` are the permutations
+    from their layout to that of the graph, which are set as they become known.
+    """
+
+    def __init__(self, graph: InternalGraph, catalogue: Catalogue, known: Mapping[str, str]) -> None:
+        self.graph, self.catalogue = graph, catalogue
+        self.inputs: dict[Any, np.ndarray] = {}
+        self.orders: dict[str, tuple[int, ...] | None] = {}
+        self._place = {expr: number for number, expr in enumerate(graph)}
+        self._nodes = {node.name: node for expr in graph for node in expr.outputs}
+        self._known = {
+            node: known[key_of(name)]
+            for name, node in self._nodes.items()
+            if key_of(name) in known and _is_float(node) and not isinstance(node.expr, Constant)
+        }
+        self._by_other = {other: node for node, other in self._known.items()}
+
+    def set_inputs(self, arrays: Sequence[np.ndarray]) -> None:
+        """Sets the inputs of the graph."""
+        nodes = [node for node in self.graph.inputs if isinstance(node, TensorNode)]
+        self.inputs = dict(zip(nodes, arrays, strict=True))
+
+    def operands_of(self, names: Iterable[str]) -> list[str]:
+        """Returns the tensors of the other model, by its names, from which ``names`` are computed."""
+        found: dict[str, None] = {}
+        for name in names:
+            if name in self._by_other:
+                _, operands = self._part(self._by_other[name])
+                found.update(dict.fromkeys(self._known[node] for node in operands))
+        return list(found)
+
+    def predicted(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Returns the tensor ``name`` of the graph for operands that the other model computed.
+
+        Raises KeyError for an operand that is missing, and what operations raise for operands of other
+        shapes.
+        """
+        target = self._nodes[name]
+        exprs, operands = self._part(target)
+        at_hand: dict[Any, Any] = dict(self.inputs)
+        at_hand.update({node: self._operand(node, values) for node in operands})
+        sizes: dict[str, int] = {}
+        for expr in exprs:
+            at_hand.update(zip(expr.outputs, computed(expr, at_hand, self.catalogue, sizes), strict=True))
+        return np.asarray(at_hand[target])
+
+    def clamped(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Applies the clamp that is the only user of the tensor ``name``, if it has such a user.
+
+        Integers need not represent what it removes.
+        """
+        node = self._nodes[name]
+        users = list(node.users)
+        if len(users) != 1 or not isinstance(users[0], CallFunction):
+            return array
+        if not has_trait(users[0], Clamp) or users[0].args[0] is not node or len(users[0].inputs) != 1:
+            return array
+        (made,) = computed(users[0], {node: array}, self.catalogue, {})
+        return np.asarray(made)
+
+    def _operand(self, node: Any, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        other = self._known[node]
+        array, order = values[other], self.orders.get(other)
+        if order is not None:
+            array = array.transpose(order)
+        shape = tuple(map(int, node.shape)) if node.shape is not None else array.shape
+        if array.shape != shape and array.size == np.prod(shape, dtype=int):
+            array = array.reshape(shape)
+        return np.ascontiguousarray(array, node.dtype)
+
+    def _part(self, target: Any) -> tuple[list[Expr], list[Any]]:
+        """Returns the expressions that compute ``target`` from tensors of the other model, in order."""
+        exprs: set[Any] = set()
+        operands: dict[Any, None] = {}
+        waiting = [target.expr]
+        while waiting:
+            expr = waiting.pop()
+            if expr in exprs:
+                continue
+            exprs.add(expr)
+            for node in expr.inputs:
+                if node in self._known:
+                    operands[node] = None
+                elif node not in self.inputs and node.expr is not None:
+                    waiting.append(node.expr)
+        return sorted((each for each in exprs if each in self._place), key=self._place.__getitem__), list(
+            operands
+        )
+
+
+def _is_float(node: Any) -> bool:
+    return isinstance(node, TensorNode) and node.dtype is not None and node.dtype.kind == "f"

@@ -1,0 +1,193 @@
+"""Runs a written file in its runtime: layout, quantization and names of inputs are taken care of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tmconvert.calibration.images import IMAGES, image, scaled
+from tmconvert.calibration.settings import ImageLayout, Settings
+from tmconvert.errors import UsageError, VerificationError
+from tmconvert.ir.arrays import as_array
+from tmconvert.ir.fake_quant import quantize
+from tmconvert.ir.types import QParams, TensorType
+from tmconvert.targets.recognize import target_of_file
+from tmconvert.targets.target import Target
+from tmconvert.targets.written_model import TensorInfo, WrittenModel
+from tmconvert.verification.input_files import read_inputs
+
+Inputs = Mapping[str, Any] | Sequence[Any] | str | PathLike[str]
+NHWC_TO_NCHW, NCHW_TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+class FileRunner:
+    """A written file that is run on arrays of real values.
+
+    >>> FileRunner(Path("model.tflite")).run({"x": x})  # doctest: +SKIP
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.target: Target = target_of_file(path)
+        self.model: WrittenModel = self.target.written_model(path)
+        self.inputs = self.model.input_tensors
+        self.outputs = self.model.output_tensors
+
+    def run(
+        self, inputs: Inputs, watch: Sequence[str] = (), settings: Settings | None = None
+    ) -> dict[str, np.ndarray]:
+        """Returns the outputs by name, and the tensors ``watch``, as real values.
+
+        Raises UsageError TM6003 for inputs that do not fit; VerificationError TM4002, TM4003.
+        """
+        fed = self.fed(self.arrays(inputs, settings))
+        runtime = self.target.runtime(self.path)
+        if runtime is None:
+            raise no_runtime(self.target)
+        names = [each.name for each in self.outputs]
+        made = runtime.run(self.target.model_files(self.path), fed, names)
+        found = {each.name: real(array, each) for each, array in zip(self.outputs, made, strict=True)}
+        return {**self.watched(fed, watch), **found}
+
+    def arrays(self, inputs: Inputs, settings: Settings | None = None) -> list[np.ndarray]:
+        """Returns the arrays in the order of the inputs, from names, a sequence, an .npz file or an image."""
+        names = [each.name for each in self.inputs]
+        if isinstance(inputs, (str, PathLike)):
+            if Path(inputs).suffix.lower() in IMAGES:
+                return [image_array(Path(inputs), self.inputs, settings or Settings())]
+            return list(read_inputs(inputs, names, in_order=True))
+        if isinstance(inputs, Mapping):
+            unknown = [name for name in inputs if name not in names]
+            missing = [name for name in names if name not in inputs]
+            if unknown or missing:
+                raise self.misfit(f"got arrays for {', '.join(map(str, inputs)) or 'nothing'}")
+            return [as_array(inputs[name], f"input {name!r}") for name in names]
+        found = [as_array(each, f"input {number}") for number, each in enumerate(inputs)]
+        if len(found) != len(names):
+            raise self.misfit(f"got {len(found)} arrays")
+        return found
+
+    def misfit(self, got: str) -> UsageError:
+        """Returns the error for inputs that do not fit, with those of the file."""
+        takes = ", ".join(f"{each.name} {each.type_text}" for each in self.inputs)
+        return UsageError("TM6003", f"the file takes {takes or 'no inputs'}; {got}")
+
+    def fed(self, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns what the runtime is given: in the layout and type of the file."""
+        return {each.name: self._fed(array, each) for each, array in zip(self.inputs, arrays, strict=True)}
+
+    def _fed(self, array: np.ndarray, info: TensorInfo) -> np.ndarray:
+        array = self._in_layout(array, info)
+        if not info.dtype or array.dtype.name == info.dtype:
+            return np.ascontiguousarray(array)
+        dtype = np.dtype(info.dtype)
+        if dtype.kind in "iu" and array.dtype.kind == "f":
+            if len(info.scale) != 1:
+                raise self.misfit(f"{info.name} is {array.dtype.name}, and the file states no scale for it")
+            return quantized(array, info)
+        if dtype.kind in "iub" and array.dtype.kind in "iub":
+            same = array.astype(dtype)
+            if not np.array_equal(same, array):
+                raise self.misfit(f"{info.name} has values that {info.dtype} cannot represent")
+            return same
+        return np.ascontiguousarray(array.astype(dtype))
+
+    def _in_layout(self, array: np.ndarray, info: TensorInfo) -> np.ndarray:
+        """Returns the array in the shape of the file: as it is, with moved channels, or with a batch of 1."""
+        if info.shape is None or _fits(array.shape, info.shape):
+            return array
+        order = NCHW_TO_NHWC if info.layout == "NHWC" else NHWC_TO_NCHW
+        for each in (array, array[None]):
+            if _fits(each.shape, info.shape):
+                return each
+            if each.ndim == 4 and _fits(tuple(each.shape[axis] for axis in order), info.shape):
+                return each.transpose(order)
+        raise self.misfit(f"{info.name} has the shape {list(array.shape)}")
+
+    def watched(self, fed: Mapping[str, np.ndarray], watch: Sequence[str]) -> dict[str, np.ndarray]:
+        """Returns the tensors whose names fit the patterns ``watch``. Raises UsageError TM6050."""
+        from fnmatch import fnmatchcase
+
+        from tmconvert.transform.suggestions import no_such_name
+
+        if not watch:
+            return {}
+        known = computed_names(self.model)
+        for pattern in watch:
+            if not any(fnmatchcase(name, pattern) for name in known):
+                raise no_such_name(pattern, known, "the file has no tensor")
+        names = [name for name in known if any(fnmatchcase(name, pattern) for pattern in watch)]
+        return self.values(fed, names)
+
+    def values(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Returns real values of tensors that operators compute, which is done one by one."""
+        made = self.target.values(self.path, fed, names)
+        known = self.model.quantized
+        return {
+            name: real(array, known[name]) if name in known else array
+            for name, array in zip(names, made, strict=True)
+        }
+
+
+def computed_names(model: WrittenModel) -> list[str]:
+    """Returns the names of the tensors that operators compute, in order of execution."""
+    return list(dict.fromkeys(name for layer in model.layers if layer.inputs for name in layer.outputs))
+
+
+def _fits(shape: Sequence[int], wanted: Sequence[int | str]) -> bool:
+    return len(shape) == len(wanted) and all(
+        not isinstance(size, int) or size == own for own, size in zip(shape, wanted, strict=True)
+    )
+
+
+def qparams_of(info: TensorInfo) -> QParams:
+    """Returns the parameters of a tensor with one scale."""
+    ends = np.iinfo(info.dtype)
+    return QParams(info.dtype, info.scale, info.zero_point, int(ends.min), int(ends.max))
+
+
+def quantized(array: np.ndarray, info: TensorInfo) -> np.ndarray:
+    """Returns real values as integers of the file."""
+    return np.ascontiguousarray(quantize(array, qparams_of(info)).astype(info.dtype))
+
+
+def real(array: np.ndarray, info: TensorInfo) -> np.ndarray:
+    """Returns the real values of a tensor: float32 for integers with scales."""
+    if not info.scale or array.dtype.kind not in "iu":
+        return array
+    shape = [1] * array.ndim
+    if len(info.scale) > 1 and info.axis is not None:
+        shape[info.axis] = len(info.scale)
+    scale, point = (
+        np.asarray(each, np.float32).reshape(shape if len(each) > 1 else ())
+        for each in (info.scale, info.zero_point)
+    )
+    return np.asarray((array.astype(np.float32) - point) * scale, np.float32)
+
+
+def image_array(path: Path, inputs: Sequence[TensorInfo], settings: Settings) -> np.ndarray:
+    """Returns an image as the input of a model, resized, with (pixel / 255 - mean) / std where these are set.
+
+    Raises UsageError TM6033.
+    """
+    types = []
+    for each in inputs:
+        shape = tuple(size if isinstance(size, int) else 1 for size in each.shape or ())
+        types.append((each.name, TensorType(np.dtype(each.dtype or "float32"), shape)))
+    layout: ImageLayout = "nhwc" if inputs and inputs[0].layout == "NHWC" else "nchw"
+    pixels = image(path, types, layout)
+    is_raw = inputs[0].dtype == "uint8" and not settings.scales
+    return pixels if is_raw else scaled(pixels, settings._replace(layout=layout), str(path))
+
+
+def no_runtime(target: Target) -> VerificationError:
+    """Returns the error for a file whose runtime is not installed."""
+    return VerificationError(
+        "TM4003",
+        f"no runtime for {target.title} is installed",
+        notes=[("help", f"pip install {target.runtime_package!r}")],
+    )

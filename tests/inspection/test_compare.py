@@ -1,0 +1,124 @@
+"""``tmconvert.compare``: equal models agree, and a planted wrong layer is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tests.cli.runner import run
+from tests.inspection.conftest import Files
+from tests.inspection.planted import change_caffe, change_onnx, change_tflite
+from tmconvert.errors import UsageError
+from tmconvert.inspection.comparison import ModelComparison
+from tmconvert.inspection.differences import aligned, difference
+from tmconvert.inspection.sides import FileSide
+from tmconvert.symbolics.registry import catalogue
+
+KINDS = {
+    "onnx": "float32",
+    "tflite": "float32",
+    "prototxt": "float32",
+    "half": "float16",
+    "int8": "integers",
+    "qdq": "integers",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_written_file_agrees_with_its_source(kind: str, files: Files) -> None:
+    found = tmconvert.compare(files.model, files.paths[kind])
+    assert found.ok and found.kind == KINDS[kind], str(found)
+    assert len(found.layers) >= 5 and all(layer.local is not None for layer in found.layers)
+    assert "no layer goes wrong" in str(found)
+
+
+@pytest.mark.parametrize(("first", "second"), [("onnx", "tflite"), ("tflite", "onnx"), ("prototxt", "half")])
+def test_two_files_agree(first: str, second: str, files: Files) -> None:
+    found = tmconvert.compare(files.paths[first], files.paths[second])
+    assert found.ok and len(found.layers) >= 3, str(found)
+    assert found.suspect in (str(files.paths[first]), str(files.paths[second]))
+
+
+def constant_of(path: Path, operator: str) -> tuple[str, str]:
+    """The weights of the only layer of this type, and the layer."""
+    model = FileSide(path, catalogue()).runner.model
+    layer = next(each for each in model.layers if each.type == operator)
+    if model.target == "caffe":
+        return f"{layer.name}/0", f"{layer.type} {layer.name}"
+    if layer.inputs[1] in model.constants:
+        return layer.inputs[1], f"{layer.type} {layer.name}"
+    dequantize = next(each for each in model.layers if each.outputs == [layer.inputs[1]])
+    return dequantize.inputs[0], f"{layer.type} {layer.name}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator"),
+    [
+        ("onnx", "Gemm"),
+        ("tflite", "DEPTHWISE_CONV_2D"),
+        ("prototxt", "InnerProduct"),
+        ("half", "Gemm"),
+        ("int8", "DEPTHWISE_CONV_2D"),
+        ("qdq", "Gemm"),
+    ],
+)
+def test_a_wrong_layer_is_found(kind: str, operator: str, files: Files, tmp_path: Path) -> None:
+    path = files.paths[kind]
+    out = tmp_path / path.name
+    weights, result = constant_of(path, operator)
+    change = {".onnx": change_onnx, ".tflite": change_tflite}.get(path.suffix, change_caffe)
+    change(path, out, weights, lambda array: np.roll(array, 1, axis=-1 if kind != "prototxt" else 0))
+    found = tmconvert.compare(files.model, out)
+    assert found.first is not None and not found.ok
+    assert result in found.first.operators, str(found)
+    assert [layer.name for layer in found.layers if layer.is_wrong] == [found.first.name]
+
+
+def test_the_command(files: Files, tmp_path: Path) -> None:
+    source = files.paths["onnx"].with_name("net.tm")
+    outcome = run("compare", source, files.paths["tflite"])
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert outcome.stdout.startswith("output linear_out: agree, ") or "agree" in outcome.stdout
+    weights, _ = constant_of(files.paths["onnx"], "Gemm")
+    change_onnx(files.paths["onnx"], tmp_path / "bad.onnx", weights, lambda array: -array)
+    outcome = run("compare", source, tmp_path / "bad.onnx", "--json")
+    assert outcome.status == 1
+    assert outcome.json["first_wrong_layer"] == outcome.json["layers"][-1]["name"]
+    outcome = run("compare", source, tmp_path / "bad.onnx", "--all-layers")
+    assert outcome.status == 1 and "first layer that goes wrong" in outcome.stdout
+    assert "  computed by   Gemm " in outcome.stdout and "  wrong\n" in outcome.stdout
+
+
+def test_models_that_do_not_fit(files: Files, tmp_path: Path) -> None:
+    other = Path(__file__).parent.parent / "data" / "op_s_conv_bn_relu.tm"
+    with pytest.raises(UsageError, match="TM6003"):
+        tmconvert.compare(files.paths["onnx"], other)
+    with pytest.raises(UsageError, match="TM6003"):
+        tmconvert.compare(files.model, files.paths["onnx"], {"picture": np.zeros(1)})
+
+
+def test_inputs_may_be_given(files: Files) -> None:
+    image = np.random.default_rng(1).random((1, 3, 12, 16), np.float32)
+    found = tmconvert.compare(files.model, files.paths["int8"], {"image": image})
+    assert isinstance(found, ModelComparison) and found.ok
+    assert tmconvert.compare(files.paths["int8"], files.paths["qdq"], [image]).ok
+
+
+def test_layouts_are_aligned() -> None:
+    expected = np.arange(24.0).reshape(1, 2, 3, 4)
+    moved, order = aligned(expected, expected.transpose(0, 2, 3, 1))
+    assert np.array_equal(moved, expected) and order == (0, 3, 1, 2)
+    cube = np.arange(8.0).reshape(1, 2, 2, 2)
+    assert np.array_equal(aligned(cube, cube.transpose(0, 2, 3, 1))[0], cube)
+    assert aligned(np.zeros((1, 5)), np.zeros((1, 5, 1, 1)))[0].shape == (1, 5)
+
+
+def test_differences() -> None:
+    assert difference(np.zeros(3), np.zeros(3)) == (0, 0)
+    assert difference(np.zeros(3), np.zeros(4)).largest == float("inf")
+    assert difference(np.array([1, np.nan]), np.array([1.0, 2.0])).largest == float("inf")
+    assert difference(np.array([2, np.nan]), np.array([1, np.nan])).largest == 0.5
+    assert np.isclose(difference(np.array([3.0, 4.0]), np.array([3.0, 3.0])).noise, 0.2)

@@ -1,0 +1,100 @@
+"""``tmconvert.run`` and ``tmconvert bench`` on written files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import tmconvert
+from tests.cli.runner import run
+from tests.inspection.conftest import Files
+from tmconvert.errors import LoadError, UsageError, VerificationError
+
+LIMITS = {"onnx": 1e-5, "tflite": 1e-5, "prototxt": 1e-5, "half": 5e-3, "int8": 0.03, "qdq": 0.03}
+
+
+def image() -> np.ndarray:
+    return np.random.default_rng(2).random((1, 3, 12, 16), np.float32)
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_files_run_in_their_runtimes(kind: str, files: Files) -> None:
+    expected = files.model(image())
+    name = files.reports[kind].outputs[0]["name"]
+    forms = [[image()], {"image": image()}, [image()[0]]]
+    if files.paths[kind].suffix == ".tflite":
+        forms.append([image().transpose(0, 2, 3, 1)])
+    for given in forms:
+        made = tmconvert.run(files.paths[kind], given)
+        assert list(made) == [name] and made[name].dtype == (np.float16 if kind == "half" else np.float32)
+        np.testing.assert_allclose(made[name], expected, atol=LIMITS[kind])
+
+
+def test_runs_as_the_runtime_itself(files: Files) -> None:
+    session = onnxruntime.InferenceSession(files.paths["onnx"])
+    (expected,) = session.run(None, {"image": image()})
+    (made,) = tmconvert.run(files.paths["onnx"], [image()]).values()
+    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["onnx", "tflite", "int8", "prototxt"])
+def test_watched_tensors(kind: str, files: Files) -> None:
+    (name,) = [each for each in tmconvert.run(files.model, [image()], watch=["mean*"]) if "mean" in each]
+    expected = tmconvert.run(files.model, [image()], watch=[name])[name]
+    made = tmconvert.run(files.paths[kind], [image()], watch=[name])[name]
+    np.testing.assert_allclose(made.reshape(expected.shape), expected, atol=LIMITS[kind])
+    with pytest.raises(UsageError, match="did you mean"):
+        tmconvert.run(files.paths[kind], [image()], watch=[f"{name}x"])
+
+
+def test_inputs_that_do_not_fit(files: Files) -> None:
+    for given in ([np.zeros((1, 3, 9, 16), np.float32)], [], {"x": image()}):
+        with pytest.raises(UsageError, match=r"TM6003.*takes image float32\[1,3,12,16\]"):
+            tmconvert.run(files.paths["onnx"], given)
+
+
+def test_images(files: Files, tmp_path: Path) -> None:
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 16, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    scaled = (pixels.transpose(2, 0, 1)[None] / np.float32(255) - np.float32(0.25)) / np.float32(0.5)
+    expected = files.model(scaled)
+    for path in (files.paths["onnx"], files.paths["tflite"], files.paths["onnx"].with_name("net.tm")):
+        (made,) = tmconvert.run(path, tmp_path / "a.png", mean=[0.25], std=[0.5]).values()
+        np.testing.assert_allclose(made, expected, atol=1e-5)
+    arguments = ("-i", tmp_path / "a.png", "--mean", "0.25", "--std", "0.5", "-o", tmp_path / "y.npz")
+    outcome = run("run", files.paths["tflite"], *arguments)
+    assert outcome.status == 0 and outcome.stdout.endswith("  float32[1,5]\n")
+    with np.load(tmp_path / "y.npz") as arrays:
+        np.testing.assert_allclose(arrays[arrays.files[0]], expected, atol=1e-5)
+
+
+def test_bench(files: Files) -> None:
+    paths = [files.paths[kind] for kind in ("onnx", "tflite", "prototxt")]
+    found = tmconvert.bench(*paths, seconds=0.05)
+    assert [each.path for each in found] == paths and found[0].ratio == 1
+    for each in found:
+        assert each.best <= each.low <= each.median <= each.high and each.runs >= 10
+    session = onnxruntime.InferenceSession(paths[0])
+    taken = []
+    for _ in range(50):
+        start = time.perf_counter()
+        session.run(None, {"image": image()})
+        taken.append((time.perf_counter() - start) * 1e3)
+    assert 0.2 < found[0].best / min(taken) < 5  # the machine may be busy with other tests
+
+
+def test_bench_of_other_files(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "broken.onnx").write_bytes(files.paths["onnx"].read_bytes()[:-40])
+    with pytest.raises(LoadError, match="TM1009"):
+        tmconvert.bench(files.paths["onnx"].with_name("net.tm"))
+    with pytest.raises(VerificationError, match="TM4002"):
+        tmconvert.bench(tmp_path / "broken.onnx")
+    outcome = run("bench", files.paths["onnx"], "--seconds", "0.01", "--json")
+    assert outcome.json["files"][0]["unit"] == "ms" and outcome.json["files"][0]["ratio"] == 1
+    assert run("bench", files.paths["onnx"], "--seconds", "0").status == 2
