@@ -18,6 +18,7 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.inspection.files import written_target
 from tmconvert.inspection.run_file import FileRunner, computed_names, quantized, real
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode, TracedModule
+from tmconvert.ir.arrays import as_array
 from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import substituted
 from tmconvert.ir.tree import leaves, map_leaves
@@ -89,8 +90,11 @@ class SourceSide:
             missing = [name for name in names if name not in inputs]
             if missing:
                 raise UsageError("TM6003", f"no array for the input {', '.join(missing)}")
-            return [np.asarray(inputs[name]) for name in names]
-        return [np.asarray(each) for each in inputs]
+            return [as_array(inputs[name], f"input {name!r}") for name in names]
+        found = [as_array(each, f"input {number}") for number, each in enumerate(inputs)]
+        if len(found) != len(names):
+            raise UsageError("TM6003", f"the model takes {len(names)} inputs, {len(found)} were given")
+        return found
 
     def outputs(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return list(run_model(self.module, list(arrays)).values())

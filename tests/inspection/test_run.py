@@ -74,6 +74,7 @@ def test_images(files: Files, tmp_path: Path) -> None:
         np.testing.assert_allclose(arrays[arrays.files[0]], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_bench(files: Files) -> None:
     paths = [files.paths[kind] for kind in ("onnx", "tflite", "prototxt")]
     found = tmconvert.bench(*paths, seconds=0.05)
@@ -89,6 +90,7 @@ def test_bench(files: Files) -> None:
     assert 0.2 < found[0].best / min(taken) < 5  # the machine may be busy with other tests
 
 
+@pytest.mark.slow
 def test_bench_of_other_files(files: Files, tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(files.paths["onnx"].read_bytes()[:-40])
     with pytest.raises(LoadError, match="TM1009"):
