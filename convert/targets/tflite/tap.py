@@ -6,32 +6,39 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from tmconvert.frontends.tflite.faults import damaged
-from tmconvert.frontends.tflite.flatbuffer import Flatbuffer
+import tflite
 
-_SUBGRAPHS, _SIGNATURES = 2, 7  # slots of a model
-_TENSORS, _OUTPUTS = 0, 2  # slots of a subgraph
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source
+
+_SIGNATURES, _OUTPUTS = 18, 8  # places in the lists of fields of a model and of a subgraph
 
 
 def tapped_tflite(path: Path, names: Sequence[str]) -> bytearray:
     """Returns the file with the tensors ``names`` of its main subgraph as outputs, and without signatures.
 
-    A new vector of outputs is appended, to which the subgraph then refers. Raises LoadError TM1041 for a
+    A new vector of outputs is appended, to which the subgraph then refers. Raises LoadError TM1009 for a
     damaged file, KeyError for a tensor that it does not have.
     """
-    content = path.read_bytes()
-    root = Flatbuffer(memoryview(content), lambda cause: damaged(str(path), cause)).root()
-    data = bytearray(content)
-    main = root.tables(_SUBGRAPHS)[0]
-    found = {each.text(3): number for number, each in enumerate(main.tables(_TENSORS))}
-    field = main.field(_OUTPUTS)
-    if field is None:
-        raise damaged(str(path), "it has no outputs")
-    signatures = root.field(_SIGNATURES)
-    if signatures is not None:
-        struct.pack_into("<I", data, root.file.offset(signatures), 0)
-    data += bytes(-len(data) % 8)
+    data = bytearray(path.read_bytes())
+    try:
+        return _tapped(data, names)
+    except (struct.error, IndexError, ValueError, TypeError, AttributeError) as error:
+        raise LoadError("TM1009", "this is a damaged TFLite file", source=Source(str(path))) from error
+
+
+def _tapped(data: bytearray, names: Sequence[str]) -> bytearray:
+    model = tflite.Model.GetRootAsModel(data, 0)
+    main = model.Subgraphs(0)
+    found = {main.Tensors(i).Name().decode(): i for i in range(main.TensorsLength())}
     indices = [found[name] for name in names]
+    field = main._tab.Pos + main._tab.Offset(_OUTPUTS)
+    signatures = model._tab.Offset(_SIGNATURES)
+    if signatures:
+        at = model._tab.Pos + signatures
+        (offset,) = struct.unpack_from("<I", data, at)
+        struct.pack_into("<I", data, at + offset, 0)
+    data += bytes(-len(data) % 8)
     struct.pack_into("<I", data, field, len(data) - field)
     data += struct.pack(f"<{len(indices) + 1}I", len(indices), *indices)
     return data
