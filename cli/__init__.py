@@ -16,6 +16,8 @@ COMMANDS = {
     "onnx": "Convert a model to ONNX.",
     "tflite": "Convert a model to TFLite.",
     "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
+    "convert": "Convert many models, as a configuration file describes it.",
+    "init": "Write a commented configuration file for `tmconvert convert`.",
     "calibrate": "Measure quantization parameters of a float model on data.",
     "trace": "Run a PyTorch model once, and save its graph.",
     "code": "Write a model as a Python package for PyTorch.",

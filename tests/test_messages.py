@@ -28,6 +28,7 @@ FIELDS = frozenset(
         "format.title",
         "known.title",
         "lot.count",
+        "self.format",
         "target.title",
         "words.title",
         "words_of(each).title",

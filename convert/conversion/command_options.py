@@ -189,6 +189,57 @@ _CODE = (
     ),
     Option("class_name", "output", "Name of the class.", default_text="that of the model", metavar="NAME"),
 )
+_TARGETS = Option(
+    "targets",
+    "output",
+    "Target of each model.",
+    "entries",
+    flag="--to",
+    suggestions=TARGETS,
+    metavar="TARGET",
+)
+_CONVERT = (
+    Option(
+        "config",
+        "input",
+        "Configuration file.",
+        "path",
+        default_text="tmconvert.toml, if it exists",
+        metavar="FILE.toml",
+        short_flag="-c",
+    ),
+    _TARGETS._replace(default_text="those of the file, or onnx"),
+    Option(
+        "folder",
+        "output",
+        "Folder of the written files.",
+        "path",
+        default_text="that of the file, or the working folder",
+        metavar="FOLDER",
+        flag="--output-folder",
+        short_flag="-o",
+    ),
+    Option("jobs", "output", "Processes that convert models.", "integer", default_text="1", metavar="N"),
+    Option(
+        "cluster",
+        "output",
+        "Convert on the workers of this Dask scheduler, which see the files under the same paths.",
+        metavar="ADDRESS",
+    ),
+    switch("again", "output", "Also convert what is finished and unchanged."),
+)
+_INIT = (
+    Option(
+        "output",
+        "output",
+        "The configuration file.",
+        "path",
+        default_text="tmconvert.toml",
+        metavar="FILE.toml",
+        short_flag="-o",
+    ),
+    _TARGETS._replace(help="Target to list options of.", default_text="onnx and tflite"),
+)
 _INSPECT = (
     switch("graph", "output", "Print the graph in MegEngine's notation, and nothing else."),
     switch("tabular", "output", "Print a table of the expressions, with submodules inlined."),
@@ -243,6 +294,8 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
     "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING),
     "compare": (*_COMPARE, JSON),
+    "convert": (*_CONVERT, JSON),
+    "init": _INIT,
     "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),
     "inspect": (*_INSPECT, USAGE, JSON, *TRACING),
     "lint": (VERSIONS[2], JSON),

@@ -117,4 +117,23 @@ USAGE = {
         "tmconvert code model.tm -o net --class-name 'my net'",
         "Pass a name of letters, digits and underscores that is not a keyword, such as Net.",
     ),
+    "TM6091": Explanation(
+        "a configuration file is not valid",
+        "It is not TOML, has an unknown table, key or option or a value of another type, or two models would "
+        "be written to one file.",
+        "opsett = 17 in the table [onnx] of tmconvert.toml",
+        "Correct what the message names; `tmconvert init` writes a file with all options as comments.",
+    ),
+    "TM6092": Explanation(
+        "the process of a conversion ended",
+        "It was killed, or a library aborted it. The work was tried again in a process of its own.",
+        "a conversion that needs more memory than the machine has",
+        "Convert the model alone, with `tmconvert TARGET MODEL OUT`; use fewer --jobs.",
+    ),
+    "TM6093": Explanation(
+        "the cluster cannot be used",
+        "The package `distributed` is not installed, or no Dask scheduler answers at the address.",
+        "tmconvert convert --cluster tcp://10.0.0.5:8786",
+        "Run `pip install 'tmconvert[cluster]'`, and start `dask scheduler` and `dask worker ADDRESS`.",
+    ),
 }

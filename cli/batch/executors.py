@@ -1,0 +1,90 @@
+"""Runs work in this process, in several processes of this machine, or on a cluster of Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import Any
+
+from tmconvert.cli.batch.work import ModelWork, Outcome, outcomes_in_process, outcomes_of
+from tmconvert.errors import TmconvertError, UsageError
+
+RETRIES = 2  # of work whose process ended
+
+
+def executed(
+    work: Sequence[ModelWork], *, jobs: int = 1, cluster: str | None = None
+) -> Iterator[tuple[ModelWork, Outcome]]:
+    """Yields the outcomes of all conversions, as they end.
+
+    ``jobs`` is the number of processes; ``cluster`` the address of a Dask scheduler, whose workers need
+    tmconvert and see the files under the same paths. Work whose process ended is done again.
+    """
+    if cluster is not None:
+        yield from _gathered(_client(cluster).get_executor(pure=False, retries=RETRIES), work)
+    elif jobs == 1 or len(work) < 2:
+        for each in work:
+            yield from ((each, outcome) for outcome in outcomes_of(each))
+    else:
+        lost: list[ModelWork] = []
+        yield from _gathered(_processes(min(jobs, len(work))), work, lost)
+        for each in lost:  # alone, so that it ends no other work
+            yield from _gathered(_processes(1), [each])
+
+
+def _processes(count: int) -> Executor:
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+
+
+def _gathered(
+    executor: Executor, work: Sequence[ModelWork], lost: list[ModelWork] | None = None
+) -> Iterator[tuple[ModelWork, Outcome]]:
+    try:
+        futures: dict[Future[list[Outcome]], ModelWork] = {
+            executor.submit(outcomes_in_process, each): each for each in work
+        }
+        for future in as_completed(futures):
+            each = futures[future]
+            try:
+                outcomes = future.result()
+            except BrokenProcessPool:
+                if lost is not None:
+                    lost.append(each)
+                    continue
+                outcomes = _ended(each, "the process ended without an answer")
+            except Exception as error:  # of a cluster, whose worker was lost more often than it tries
+                outcomes = _ended(each, f"{type(error).__name__}: {error}")
+            yield from ((each, outcome) for outcome in outcomes)
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    executor.shutdown()
+
+
+def _ended(work: ModelWork, reason: str) -> list[Outcome]:
+    error = TmconvertError("TM6092", f"{work.model} was not converted: {reason}")
+    return [
+        Outcome(
+            *(work.model, each.target, each.paths, error.exit_status, 0.0),
+            error=error.to_json(),
+            message=error.render(),
+        )
+        for each in work.conversions
+    ]
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError(
+            "TM6093",
+            "--cluster requires the package `distributed`",
+            notes=[("help", "pip install 'tmconvert[cluster]'")],
+        ) from error
+    try:
+        return Client(address, timeout=20)
+    except (OSError, ValueError) as error:
+        raise UsageError("TM6093", f"no Dask scheduler answers at {address}: {error}") from error

@@ -1,0 +1,146 @@
+"""The record of finished conversions, by digests: what is finished is not done again.
+
+The record is the JSON file ``RECORD`` in the folder of the outputs. An entry holds for one conversion the
+SHA-256 of everything that decides its files (version, arguments, contents of the model, of files next to it
+with the same stem, and of the files in its options), and the digests of the written files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tmconvert._version import __version__
+from tmconvert.cli.batch.work import Conversion, ModelWork, Outcome
+from tmconvert.errors import WriteError
+from tmconvert.frontends.torch.entry import is_factory
+from tmconvert.output.atomic import staged_outputs
+
+RECORD = "tmconvert-finished.json"
+_CHUNK = 1 << 20
+MOST_BYTES = 1 << 26  # of a record
+
+
+class Finished:
+    """The conversions that are finished, of one batch; ``add`` writes the record at once."""
+
+    def __init__(self, *, is_read: bool = True) -> None:
+        self.is_read = is_read
+        self.records: dict[Path, dict[str, Any]] = {}
+        self.digests: dict[Path, str] = {}
+
+    def unfinished(self, work: ModelWork) -> tuple[ModelWork, list[Outcome]]:
+        """Splits work into what is to be done, and the outcomes of what is finished."""
+        left, done = [], []
+        for conversion in work.conversions:
+            entry = self._entries(conversion).get(_name(conversion)) if self.is_read else None
+            if entry is not None and self._is_current(work, conversion, entry):
+                paths, report = conversion.paths, entry.get("report")
+                done.append(Outcome(work.model, conversion.target, paths, 0, 0.0, report, is_unchanged=True))
+            else:
+                left.append(conversion)
+        return work._replace(conversions=tuple(left)), done
+
+    def add(self, work: ModelWork, outcome: Outcome) -> None:
+        """Records a conversion that ended well. A folder that is not writable is ignored."""
+        conversion = next(each for each in work.conversions if each.paths == outcome.paths)
+        key = self._key(work, conversion)
+        if outcome.status or outcome.report is None or key is None:
+            return
+        files = {path: _digest(Path(path)) for path in outcome.report["paths"]}
+        entries = self._entries(conversion)
+        entries[_name(conversion)] = {"key": key, "files": files, "report": outcome.report}
+        text = json.dumps({"version": 1, "conversions": entries}, indent=1, sort_keys=True)
+        try:
+            with staged_outputs(_record_of(conversion)) as (output,):
+                output.file.write(text.encode())
+                output.commit()
+        except WriteError:
+            return
+
+    def _entries(self, conversion: Conversion) -> dict[str, Any]:
+        path = _record_of(conversion)
+        if path not in self.records:
+            self.records[path] = _read(path)
+        return self.records[path]
+
+    def _is_current(self, work: ModelWork, conversion: Conversion, entry: Any) -> bool:
+        files = entry.get("files") if isinstance(entry, dict) else None
+        if not isinstance(files, dict) or not files or entry.get("key") != self._key(work, conversion):
+            return False
+        return all(_digest(Path(path)) == digest for path, digest in files.items())
+
+    def _key(self, work: ModelWork, conversion: Conversion) -> str | None:
+        """Returns the digest of all that decides the files; None for a factory, whose code is not known."""
+        if is_factory(work.model):
+            return None
+        model = Path(work.model)
+        texts = [__version__, conversion.target, *conversion.paths, *conversion.flags]
+        made = hashlib.sha256(json.dumps(texts).encode())
+        beside = sorted(each for each in model.parent.glob(f"{glob_escaped(model.stem)}*") if each.is_file())
+        outputs = {Path(path).absolute() for path in conversion.paths}
+        sources = [each for each in beside if _is_source(each, model, outputs)]
+        for path in [*sources, *map(Path, conversion.flags)]:
+            for file in _files(path):
+                if file not in self.digests:
+                    self.digests[file] = _digest(file) or ""
+                made.update(f"{file}:{self.digests[file]};".encode())
+        return made.hexdigest()
+
+
+def glob_escaped(text: str) -> str:
+    """Returns a pattern that only ``text`` itself fits."""
+    return "".join(f"[{each}]" if each in "*?[" else each for each in text)
+
+
+def _is_source(path: Path, model: Path, outputs: set[Path]) -> bool:
+    """Whether a file belongs to a model: it is the model, or one of its weights next to it."""
+    has_weights = path.suffix in (".caffemodel", ".data", ".json") or path.name.endswith(".onnx.data")
+    return path == model or (has_weights and path.absolute() not in outputs)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from sorted(each for each in path.rglob("*") if each.is_file())
+    elif path.is_file():
+        yield path
+
+
+def _name(conversion: Conversion) -> str:
+    return " ".join((conversion.target, *(Path(path).name for path in conversion.paths)))
+
+
+def _record_of(conversion: Conversion) -> Path:
+    return Path(conversion.paths[0]).parent / RECORD
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Returns the entries of a record; none if the file is missing or not a record."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return {}
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    entries = document.get("conversions") if isinstance(document, dict) else None
+    return entries if isinstance(entries, dict) and document.get("version") == 1 else {}
+
+
+def _digest(path: Path) -> str | None:
+    """Returns the SHA-256 of a file; None if it cannot be read."""
+    made = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            for chunk in iter(lambda: file.read(_CHUNK), b""):
+                made.update(chunk)
+    except (OSError, ValueError):
+        return None
+    return made.hexdigest()
+
+
+def folders_of(work: Iterable[ModelWork]) -> list[Path]:
+    """Returns the folders of all outputs, which are made before the first conversion."""
+    return sorted({Path(path).parent for each in work for one in each.conversions for path in one.paths})

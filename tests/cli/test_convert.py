@@ -1,0 +1,197 @@
+"""``tmconvert convert`` and ``tmconvert init``: configuration files, resumed work, and several processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tmconvert.cli.batch.configuration import tomllib
+
+from .runner import Outcome, run
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+MODELS = ("digits.tm", "digits_qat.tm")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in MODELS:
+        shutil.copy(SAMPLES / name, tmp_path)
+    return tmp_path
+
+
+def configured(folder: Path, text: str, *args: str) -> Outcome:
+    (folder / "tmconvert.toml").write_text(text)
+    return run("convert", *args)
+
+
+def results(outcome: Outcome) -> list[tuple[Any, ...]]:
+    entries = outcome.json["conversions"]
+    return [
+        (Path(each["model"]).name, each["target"], each["status"], each["is_unchanged"]) for each in entries
+    ]
+
+
+CONFIGURATION = """
+folder = "out"
+targets = ["onnx", "caffe"]
+[options]
+verify = false
+[onnx]
+opset = 13
+[[models]]
+model = "digits.tm"
+[[models]]
+model = "digits_qat.tm"
+targets = ["onnx"]
+output = "other/qat.onnx"
+[models.onnx]
+opset = 15
+"""
+
+
+def test_files_are_those_of_the_commands(folder: Path) -> None:
+    assert configured(folder, CONFIGURATION).status == 0
+    run("onnx", "digits.tm", "a.onnx", "--opset", "13", "--no-verify")
+    run("caffe", "digits.tm", "digits.prototxt", "--no-verify")
+    run("onnx", "digits_qat.tm", "qat.onnx", "--opset", "15", "--no-verify")
+    for made, wanted in (
+        ("out/digits.onnx", "a.onnx"),
+        ("out/digits.prototxt", "digits.prototxt"),
+        ("out/digits.caffemodel", "digits.caffemodel"),
+        ("other/qat.onnx", "qat.onnx"),
+    ):
+        assert (folder / made).read_bytes() == (folder / wanted).read_bytes()
+
+
+def test_finished_work_is_recognized_until_something_changes(folder: Path) -> None:
+    names = [("digits.tm", "onnx"), ("digits.tm", "caffe"), ("digits_qat.tm", "onnx")]
+
+    def changed(text: str = CONFIGURATION, *args: str) -> list[int]:
+        found = results(configured(folder, text, "--json", *args))
+        assert [each[:3] for each in found] == [(*name, 0) for name in names]
+        return [number for number, each in enumerate(found) if not each[3]]
+
+    assert changed() == [0, 1, 2]
+    assert changed() == []
+    assert changed(CONFIGURATION.replace("opset = 15", "opset = 16")) == [2]
+    assert changed(CONFIGURATION.replace("opset = 15", "opset = 16"), "--again") == [0, 1, 2]
+    shutil.copy("digits_qat.tm", "digits.tm")
+    (folder / "other/qat.onnx").write_bytes(b"cut")
+    assert changed(CONFIGURATION.replace("opset = 15", "opset = 16")) == [0, 1, 2]
+    (folder / "out/tmconvert-finished.json").write_text(
+        '{"version": 1, "conversions": {"onnx digits.onnx": 3}}'
+    )
+    assert changed(CONFIGURATION.replace("opset = 15", "opset = 16")) == [0, 1]
+
+
+def test_a_failure_stops_no_other_conversion_and_the_worst_status_is_returned(folder: Path) -> None:
+    (folder / "broken.tm").write_bytes(b"nothing")
+    outcome = run("convert", "broken.tm", "digits.tm", "missing.tm", "--to", "onnx", "-o", "out", "--json")
+    assert outcome.status == 1
+    assert [(name, status) for name, _, status, _ in results(outcome)] == [
+        ("broken.tm", 1),
+        ("digits.tm", 0),
+        ("missing.tm", 1),
+    ]
+    assert outcome.json["conversions"][0]["error"]["code"].startswith("TM1")
+    assert (folder / "out/digits.onnx").exists() and not (folder / "out/broken.onnx").exists()
+    text = run("convert", "broken.tm", "digits.tm", "--to", "onnx", "-o", "out")
+    assert text.status == 1 and "2 conversions, 1 failed" in text.stdout
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_bytes(folder: Path) -> None:
+    one = run("convert", *MODELS, "--to", "onnx", "--to", "tflite", "-o", "one")
+    two = run("convert", "*.tm", "--to", "onnx", "--to", "tflite", "-o", "two", "--jobs", "2")
+    assert one.status == two.status == 0
+    for path in (folder / "one").glob("digits*"):
+        assert path.read_bytes() == (folder / "two" / path.name).read_bytes()
+
+
+def test_a_factory_is_traced_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    (folder / "nets_of_batch.py").write_text(
+        "import torch\ncalls = []\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n        calls.append(1)\n        return x.relu() + 1\n"
+        "def make():\n    return Net().eval()\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    text = """
+folder = "out"
+targets = ["onnx", "tflite", "caffe"]
+[options]
+verify = false
+[[models]]
+model = "nets_of_batch:make"
+input = ["x=float32[1,3,4,5]"]
+"""
+    assert configured(folder, text).status == 0
+    import nets_of_batch
+
+    count = len(nets_of_batch.calls)
+    assert sorted(each.name for each in (folder / "out").iterdir() if each.stem == "make") == [
+        "make.caffemodel",
+        "make.onnx",
+        "make.prototxt",
+        "make.tflite",
+    ]
+    run("onnx", "nets_of_batch:make", "a.onnx", "--input", "x=float32[1,3,4,5]", "--no-verify")
+    assert len(nets_of_batch.calls) == 2 * count
+    assert (folder / "a.onnx").read_bytes() == (folder / "out/make.onnx").read_bytes()
+
+
+DIGITS = "[[models]]\nmodel = 'digits.tm'\n"
+INVALID = {
+    "models = 3": "models must be an array of tables: [[models]]",
+    "[onx]": "unknown table or key 'onx', did you mean 'onnx'?",
+    f"[onnx]\nopsett = 3\n{DIGITS}": "unknown option 'opsett' of onnx, did you mean 'opset'?",
+    f"[options]\nopset = 3\n{DIGITS}targets = 'tflite'": "no target of tflite has the option 'opset'",
+    f"[onnx]\nverify = 1\n{DIGITS}": "verify must be true or false, not 1",
+    f"[onnx]\nopset = [[1]]\n{DIGITS}": "opset must be a text, a number, or a list",
+    "[[models]]\ntargets = ['onnx']": "model 1 lacks `model`",
+    f"{DIGITS}targets = ['onnnx']": "unknown target 'onnnx', did you mean 'onnx'?",
+    "[[models]]\nmodel = 'x*.tm'": "no file fits the pattern 'x*.tm'",
+    "folder = 'out": "is not a valid configuration",
+    "a = " + "[" * 3000: "is not a valid configuration",
+    f"{DIGITS}[[models]]\nmodel = 'sub/digits.tm'": "would both be written to digits.onnx",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), INVALID.items(), ids=range(len(INVALID)))
+def test_what_is_not_valid_is_named(folder: Path, text: str, message: str) -> None:
+    outcome = configured(folder, text)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[TM6091]: ") and message in " ".join(outcome.stderr.split())
+    assert not (folder / "out").exists()
+
+
+def test_wrong_values_of_options_are_those_of_the_command_line(folder: Path) -> None:
+    outcome = configured(folder, "[onnx]\nopset = 'new'\n[[models]]\nmodel = 'digits.tm'")
+    assert outcome.status == 2 and "invalid value for '--opset': 'new'" in outcome.stderr
+
+
+def test_init_writes_a_commented_file_that_converts(folder: Path) -> None:
+    assert run("init", "digits.tm", "--to", "onnx").status == 0
+    text = (folder / "tmconvert.toml").read_text()
+    assert tomllib.loads(text)["models"] == [{"model": "digits.tm"}]
+    assert "# opset = " in text and "# calibration = " in text
+    assert run("convert").status == 0 and (folder / "out/digits.onnx").exists()
+    again = run("init", "digits.tm")
+    assert again.status == 2 and "replaces no file" in again.stderr
+
+
+def test_a_cluster_needs_its_package_or_a_scheduler(folder: Path) -> None:
+    outcome = run("convert", "digits.tm", "--cluster", "tcp://127.0.0.1:1", "--json")
+    assert outcome.status == 2 and outcome.json["error"]["code"] == "TM6093"
+
+
+def test_json_is_one_document_without_models_that_exist(folder: Path) -> None:
+    outcome = run("convert", "--json")
+    assert outcome.status == 2 and json.loads(outcome.stdout)["error"]["code"] == "TM6091"
