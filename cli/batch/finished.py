@@ -80,9 +80,11 @@ class Finished:
         model = Path(work.model)
         texts = [__version__, conversion.target, *conversion.paths, *conversion.flags]
         made = hashlib.sha256(json.dumps(texts).encode())
-        beside = sorted(each for each in model.parent.glob(f"{glob_escaped(model.stem)}*") if each.is_file())
+        siblings = sorted(
+            each for each in model.parent.glob(f"{glob_escaped(model.stem)}*") if each.is_file()
+        )
         outputs = {Path(path).absolute() for path in conversion.paths}
-        sources = [each for each in beside if _is_source(each, model, outputs)]
+        sources = [each for each in siblings if _is_source(each, model, outputs)]
         for path in [*sources, *map(Path, conversion.flags)]:
             for file in _files(path):
                 if file not in self.digests:

@@ -76,8 +76,11 @@ def parsed(conversion: Conversion, model: str) -> click.Context:
 
     if plugin_option not in command.params:
         command.params.append(plugin_option)
+    arguments = [model, *conversion.paths, *conversion.flags]
+    from tmconvert.cli import main
+
     made: click.Context = command.make_context(
-        f"tmconvert {conversion.target}", [model, *conversion.paths, *conversion.flags]
+        f"tmconvert {conversion.target}", arguments, **main.context_settings
     )
     return made
 

@@ -246,14 +246,26 @@ def group_query_attention(
     if causal:
         call.allowed.append(causal_mask(g, queries, keys, past or None))
     if local_window_size > 0:
-        row = Term(g, reshaped(g, positions(g, queries), [queries, 1]))
-        distance = (row + past if past else row) - Term(g, positions(g, keys))
-        call.allowed.append((distance < local_window_size).value)
+        call.allowed.append(_window(g, queries, keys, past, local_window_size))
     if seqlens_k is not None:
         ends = reshaped(g, cast(g, seqlens_k, np.int64), [-1, 1, 1, 1])
         call.allowed.append(g.call("aten::le", positions(g, keys), ends))
     call.biases += [] if attention_bias is None else [attention_bias]
     return merge_heads(g, call.result(g)), k, v
+
+
+def _window(g: Emitter, queries: Any, keys: Any, past: Any, size: int) -> Any:
+    """Returns the mask [queries, keys] of the ``size`` keys up to each query, after ``past`` keys."""
+    row = Term(g, reshaped(g, positions(g, queries), [queries, 1]))
+    distance = (row + past if past else row) - Term(g, positions(g, keys))
+    return (distance < size).value
+
+
+def _window(g: Emitter, queries: Any, keys: Any, past: Any, size: int) -> Any:
+    """Returns the mask [queries, keys] of the ``size`` keys up to each query, after ``past`` keys."""
+    row = Term(g, reshaped(g, positions(g, queries), [queries, 1]))
+    distance = (row + past if past else row) - Term(g, positions(g, keys))
+    return (distance < size).value
 
 
 def _unpacked(g: Emitter, packed: AdapterValue, heads: int, key_heads: int) -> list[Any]:
