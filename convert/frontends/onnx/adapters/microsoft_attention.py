@@ -261,13 +261,6 @@ def _window(g: Emitter, queries: Any, keys: Any, past: Any, size: int) -> Any:
     return (distance < size).value
 
 
-def _window(g: Emitter, queries: Any, keys: Any, past: Any, size: int) -> Any:
-    """Returns the mask [queries, keys] of the ``size`` keys up to each query, after ``past`` keys."""
-    row = Term(g, reshaped(g, positions(g, queries), [queries, 1]))
-    distance = (row + past if past else row) - Term(g, positions(g, keys))
-    return (distance < size).value
-
-
 def _unpacked(g: Emitter, packed: AdapterValue, heads: int, key_heads: int) -> list[Any]:
     width = g.type(packed).shape[2] // (heads + 2 * key_heads)
     sizes = [heads * width, key_heads * width, key_heads * width]
