@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.symbolic.journal import validated
 from tmconvert.ir.types import TensorType
 
 
@@ -73,7 +74,7 @@ def window_extent(
     Source: torch.nn.MaxPool2d, ONNX MaxPool-12 and later.
     """
     reach = extent + 2 * padding - dilation * (kernel - 1) - 1
-    if reach < 0:
+    if validated(lambda: reach < 0):
         raise ValueError(f"a window of {dilation * (kernel - 1) + 1} is larger than {extent} + 2 x {padding}")
     if not ceil_mode:
         return reach // stride + 1

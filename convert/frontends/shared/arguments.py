@@ -13,6 +13,7 @@ from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.ir.symbolic.journal import validated
 
 MAX_ELEMENTS = 64  # of a shape in a tensor
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
@@ -116,6 +117,6 @@ def reshaped(g: Emitter, x: AdapterValue, shape: Sequence[int]) -> Any:
         if not rest or old.size % rest:
             raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
         sizes[sizes.index(-1)] = old.size // rest
-    if any(size < 0 for size in sizes) or math.prod(sizes) != old.size:
+    if validated(lambda: any(size < 0 for size in sizes)) or math.prod(sizes) != old.size:
         raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
     return x if tuple(sizes) == old.shape else g.call("aten::reshape", x, sizes)

@@ -17,6 +17,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import cast, is_tensor, reshaped, static_int
+from tmconvert.frontends.shared.partial_writes import partial_axis, with_slice
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum, minimum
@@ -44,6 +45,11 @@ class Index:
     def is_empty(self) -> bool:
         """Whether the index certainly selects no element."""
         return any(start == stop for start, stop, _ in self.cuts)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the index consists of slices from the front and integers."""
+        return not self.backwards and self.tensors() is None
 
     def without_numbers(self, items: Sequence[AdapterValue]) -> list[Any]:
         """Returns the items of the axes that remain."""
@@ -101,12 +107,22 @@ def written(
     x = reshaped(g, x, parsed.shape)
     if parsed.is_empty:
         return x
+    partial = (
+        partial_axis(parsed.shape, parsed.cuts, parsed.numbers) if parsed.is_plain and not adds else None
+    )
+    if partial is not None:
+        written_cut, parsed.cuts[partial] = parsed.cuts[partial], (0, parsed.shape[partial], 1)
     parts = [x]
     for axis, cut in enumerate(parsed.cuts):
         parts.append(_cut(g, parts[-1], axis, cut))
         if parsed.numbers[axis] is not None:
             parts[-1] = _element(g, parts[-1], axis, parsed.numbers[axis], keeps_axis=True)
-    part = _filled(g, parts.pop(), parsed, value, adds)
+    part = parts.pop()
+    if partial is not None:
+        kept = reshaped(g, part, parsed.without_numbers(list(g.type(part).shape)))
+        remaining = sum(number is None for number in parsed.numbers[:partial])
+        value = with_slice(g, kept, value, remaining, written_cut)
+    part = _filled(g, part, parsed, value, adds)
     for axis in reversed(range(len(parts))):
         part = _pasted(g, parts[axis], part, axis, parsed.cuts[axis], parsed.numbers[axis])
     return part

@@ -175,7 +175,7 @@ class SizeJournal:
             return False
         if not data:
             self._bind(difference)
-        elif _is_zero_or_one(difference):  # what asks for these has another way for other sizes
+        elif _is_zero_or_one(difference) or _is_a_sum(difference):  # what asks for these has another way for other sizes
             return False
         else:
             self.assume(min(difference, -difference, key=str), frozenset({0}))
@@ -345,6 +345,12 @@ def _trial(difference: Dim) -> int:
     from tmconvert.ir.symbolic.dims import LEAST
 
     return int(difference.at(lambda symbol: max(symbol.example, LEAST)))
+
+
+def _is_a_sum(difference: Dim) -> bool:
+    """Whether only sizes that are all 0 make it 0."""
+    factors = {factor > 0 for _, factor in difference.terms}
+    return len(factors) == 1
 
 
 def _relation(difference: Dim, relation: str) -> str:

@@ -128,7 +128,7 @@ linalg_vector_norm linalg_matrix_norm linalg_norm norm cosine_similarity pairwis
 sort argsort msort topk kthvalue mode median nanmedian quantile nanquantile logcumsumexp cummax cummin
 """,
     "padding": """
-pad _pad_enum constant_pad_nd _pad_circular reflection_pad1d replication_pad1d reflection_pad2d
+pad _pad_enum constant_pad_nd pad_sequence _pad_circular reflection_pad1d replication_pad1d reflection_pad2d
 replication_pad2d reflection_pad3d replication_pad3d
 """,
     "pooling": """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
-from tmconvert.frontends.torch.adapters.slicing import cut
+from tmconvert.frontends.torch.adapters.slicing import cut, stack
 from tmconvert.frontends.torch.adapters.values import rank, static_ints
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import maximum
 
 ATEN, FUNCTIONS, METHODS = Table(), Table(), Table()
 
@@ -54,6 +56,24 @@ def _around(extent: int, before: int, after: int, mode: str) -> np.ndarray:
 @ATEN.add("constant_pad_nd")
 def constant_pad_nd(g: Emitter, input: AdapterValue, pad: AdapterValue, value: AdapterValue = 0) -> Any:
     return ATEN["pad"](g, input, pad, "constant", value)
+
+
+@ATEN.add("pad_sequence")
+def pad_sequence(
+    g: Emitter,
+    sequences: Any,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Any:
+    """Pads the first axis of each to the longest one, and stacks them."""
+    lengths = [g.type(each).shape[0] for each in sequences]
+    longest = functools.reduce(maximum, lengths)
+    padded = []
+    for each, length in zip(sequences, lengths, strict=True):
+        pair = [longest - length, 0] if padding_side == "left" else [0, longest - length]
+        padded.append(pad(g, each, [0] * (2 * rank(g, each) - 2) + pair, "constant", padding_value))
+    return stack(g, padded, 0 if batch_first else 1)
 
 
 def _padding(name: str, mode: str) -> None:
