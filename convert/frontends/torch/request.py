@@ -94,9 +94,10 @@ def _size_name(size: object, automatic: str) -> str | None:
     name = getattr(size, "__name__", size)  # that of a Dim
     if not isinstance(name, str) or not is_size_expression(name):
         is_reserved = isinstance(name, str) and name in RESERVED
+        why = "it is a word of the text of graphs; " if is_reserved else ""
         other = f"such as {name}_size" if is_reserved else "of letters, digits and _"
         raise UsageError(
-            "TM6014", f"{shown_value(name)} is not a valid name for a dimension: use another, {other}"
+            "TM6014", f"{shown_value(name)} is not a valid name for a dimension: {why}use another, {other}"
         )
     return str(size_of(name, {}))
 

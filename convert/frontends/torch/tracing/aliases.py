@@ -16,6 +16,8 @@ import torch
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.tape import Record, Value
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
 
 class Memory:
     """Storage that several tensors share, with the number of writes to it."""
@@ -40,7 +42,7 @@ class View(NamedTuple):
 class Tracked:
     """A tensor of the run; ``value`` is up to date if ``seen`` equals the number of writes to its storage."""
 
-    __slots__ = ("memory", "offset", "reference", "seen", "shape", "stride", "value", "view")
+    __slots__ = ("address", "memory", "offset", "reference", "seen", "shape", "stride", "value", "view")
 
     def __init__(self, tensor: torch.Tensor, value: Value, view: View | None) -> None:
         self.value = value
@@ -56,6 +58,11 @@ class Tracked:
         is_strided = tensor.layout == torch.strided
         self.stride = tensor.stride() if is_strided else ()
         self.offset = tensor.storage_offset() if is_strided else 0
+        self.address = _address(tensor)
+
+    def has_moved(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor was given other memory where no mode of torch sees it, as by ``set_``."""
+        return self.address != _address(tensor)
 
     def covers(self, other: Tracked) -> bool:
         """Whether the tensor is contiguous and the other one lies within its elements."""
@@ -154,6 +161,11 @@ class Aliases:
         if memory is None:
             return None
         return next((self.find(each) for each in arguments if memory_of(each) == memory), None)
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Returns the address of the first element; 0 for a tensor of a class of its own, which may have none."""
+    return tensor.data_ptr() if type(tensor) in _PLAIN and tensor.layout == torch.strided else 0
 
 
 def memory_of(tensor: torch.Tensor) -> int | None:

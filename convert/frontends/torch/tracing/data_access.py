@@ -15,7 +15,7 @@ from torch.utils.hooks import RemovableHandle
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name
-from tmconvert.frontends.torch.tracing import packed, quantized
+from tmconvert.frontends.torch.tracing import copies, packed, quantized
 from tmconvert.frontends.torch.tracing.data_checks import is_in_check, is_in_message, is_in_text
 from tmconvert.frontends.torch.tracing.data_numbers import NumberRead, file_of_caller, traced_numbers
 from tmconvert.frontends.torch.tracing.sizes import TracedFloat, TracedInt
@@ -54,12 +54,6 @@ def _numel(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: 
 
 def _bytes(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     return _numel(recorder, torch.Tensor.numel, args, {}) * recorder.run(torch.Tensor.element_size, args[0])
-
-
-def _memory(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
-    """Returns the memory of a tensor, whose length tells its sizes."""
-    recorder.shape_of(args[0])  # notes that they are read
-    return recorder.run(function, *args, **kwargs)
 
 
 def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -224,8 +218,9 @@ SPECIAL: dict[str, Special] = {
     "numel": _numel,
     "nelement": _numel,
     "nbytes": _bytes,
-    "untyped_storage": _memory,
-    "storage": _memory,
+    "untyped_storage": copies.storage_of,
+    "storage": copies.storage_of,
+    "__deepcopy__": copies.deep_copy,
     "data.__set__": _set_data,
     **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
     "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,

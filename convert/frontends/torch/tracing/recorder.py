@@ -14,6 +14,7 @@ from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import float8
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
 from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, memory_of
+from tmconvert.frontends.torch.tracing.copies import takes_storage
 from tmconvert.frontends.torch.tracing.data_numbers import NumberRead
 from tmconvert.frontends.torch.tracing.inner_ops import Inside
 from tmconvert.frontends.torch.tracing.plain import plain_constant
@@ -84,6 +85,7 @@ class Recorder(TorchFunctionMode):
         self._numbers: dict[tuple[Any, ...], Any] = {}
         self._names: dict[Any, Name] = {}
         self._copies = FunctionCopies(lambda function: knowledge.knows(self._name(function)))
+        self.storages: dict[int | None, Any] = {}  # those that were read of tensors that depend on inputs
         self.running: list[Any] = []  # Python functions whose bodies are being traced
 
     # ---- calls
@@ -272,7 +274,11 @@ class Recorder(TorchFunctionMode):
     def value_of(self, leaf: object) -> Any:
         """Returns the representation on the tape of a leaf of an argument tree."""
         if isinstance(leaf, torch.Tensor):
-            return self.aliases.read(self._tracked(leaf))
+            tracked = self._tracked(leaf)
+            if tracked.has_moved(leaf):
+                self.origins.forget(leaf)
+                tracked = self.aliases.add(leaf, self.capture(leaf))
+            return self.aliases.read(tracked)
         if isinstance(leaf, TRACED):
             is_own = getattr(leaf.note, "__self__", self) is self  # or of an earlier run, from a cache
             return self._number(leaf) if is_own else untraced(leaf)
@@ -316,6 +322,8 @@ class Recorder(TorchFunctionMode):
 
     def capture(self, tensor: torch.Tensor) -> Value:
         """Returns the Value of a tensor that existed before the run, or that no recorded call computed."""
+        if self.storages and memory_of(tensor) in self.storages:
+            raise takes_storage()
         self._kept.append(tensor)
         self.origins.captured(tensor)
         return Value(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -92,4 +93,4 @@ def _file(name: str) -> str:
 
 @cache
 def _is_users_file(file: str) -> bool:
-    return not file.startswith((_OURS, _TORCH))
+    return not file.startswith((_OURS, _TORCH)) and file != copy.__file__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import linecache
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -114,8 +115,9 @@ def _check_unseen(
         raise UnsupportedError(
             "TM2011",
             "the module computes a tensor from its inputs where tracing cannot follow, such as in another "
-            "thread or in a subclass of Tensor",
+            "thread, in a subclass of Tensor, with set_() or with pickle",
             source=place,
+            excerpt=linecache.getline(place.file, place.line or 0).strip(),
             notes=[("help", "compute it in the thread that calls the module, with functions of torch")],
         )
 

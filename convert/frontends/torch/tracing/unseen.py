@@ -33,6 +33,10 @@ class Origins:
                 self._known[id(leaf)] = weakref.ref(leaf)
         return tree
 
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Makes the origin of a tensor unknown that was given another storage."""
+        self._known.pop(id(tensor), None)
+
     def add_module(self, module: Any) -> None:
         """Makes parameters, buffers and attributes of all submodules known."""
         self.add([*module.parameters(), *module.buffers()])
