@@ -169,3 +169,20 @@ def test_casts_to_narrow_types(tmp_path, type_, wanted):
     onnx.save(of_nodes(nodes, {"x": [3]}, ["y"], opset=23), str(tmp_path / "net.onnx"))
     x = np.array([1.1, 1000, -2], np.float32)
     np.testing.assert_array_equal(tmconvert.load(tmp_path / "net.onnx")(x), wanted)
+
+
+def test_slices_to_the_ends_of_an_axis_keep_its_size_open(tmp_path):
+    path = saved(
+        tmp_path / "net.onnx",
+        """<ir_version: 10, opset_import: ["": 17]>
+        net (float[n, 2] x) => (float[a, 2] last, float[b, 2] reversed, float[c, 2] but_last) <
+            int64[1] four = {-4}, int64[1] one = {-1}, int64[1] axis = {0},
+            int64[1] most = {9223372036854775807}, int64[1] least = {-9223372036854775807}
+        > {
+            last = Slice (x, four, most, axis)
+            reversed = Slice (x, one, least, axis, one)
+            but_last = Slice (x, least, one, axis)
+        }""",
+    )
+    report = tmconvert.to_tflite(path, tmp_path / "out.tflite")
+    assert [each["shape"] for each in report.inputs] == [["n", 2]] and report.verified

@@ -23,6 +23,7 @@ from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
+_LARGEST = 2**31 - 1
 
 
 @OPERATORS.add("Slice", since=10)
@@ -76,8 +77,18 @@ def _sliced(
         raise Refusal("starts, ends, axes and steps of a Slice differ in length")
     index: list[Any] = [slice(None)] * rank(g, x)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        index[axis_of(g, x, axis)] = slice(start, end, step)
+        index[axis_of(g, x, axis)] = slice(*_within(start, end, step), step)
     return getitem(g, x, tuple(index))
+
+
+def _within(start: Any, end: Any, step: int) -> tuple[Any, Any]:
+    """Returns the bounds of a slice, None for those at the ends of the axis, whatever its size.
+
+    Exporters write these as the largest or smallest integer, and the start of a reversed axis as -1.
+    """
+    is_first = type(start) is int and (start <= -_LARGEST if step > 0 else start == -1 or start >= _LARGEST)
+    is_last = type(end) is int and (end >= _LARGEST if step > 0 else end <= -_LARGEST)
+    return None if is_first else start, None if is_last else end
 
 
 @OPERATORS.add("Concat", since=4)
