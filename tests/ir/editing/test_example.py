@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -80,3 +81,21 @@ def test_constants_go_into_the_convolution(
     head.save(tmp_path / "head.tm")
     np.testing.assert_allclose(tmconvert.load(tmp_path / "head.tm")(x), expected, atol=1e-6)
     assert called(graph, "nn.relu" if source is recorded else "torch.relu")
+
+
+def test_integer_files_have_fewer_operators(tmp_path: Path) -> None:
+    """A float file folds the constants by itself; calibrated values stay apart, each with its own scale."""
+    found = []
+    for is_folded in (False, True):
+        head, x = recorded()
+        if is_folded:
+            fold(head, 5, 8)
+        options: dict[str, Any] = {"quantized": True, "calibration": [x]}
+        tmconvert.to_onnx(head, tmp_path / "head.onnx", **options)
+        tmconvert.to_tflite(head, tmp_path / "head.tflite", **options)
+        lite = graph_of(tmconvert.load(tmp_path / "head.tflite"))
+        found.append(
+            (operators(tmp_path / "head.onnx"), len([expr for expr in lite if expr.op.startswith("call")]))
+        )
+    before, after = found
+    assert after[0] < before[0] and after[1] < before[1]
