@@ -16,6 +16,7 @@ from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.expr import CallFunction
 from tmconvert.ir.random_calls import set_seed
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
+from tmconvert.ir.symbolic.dims import example, is_symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized, note_of, summarized
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.unsupported import Unsupported, unsupported_error
@@ -165,7 +166,16 @@ def lowered(
     bound = bind_model(module, overrides, catalogue)._replace(bakes_weights=options.bakes_weights)
     target = target_named(options.target)
     if bound.symbols and not target.has_dynamic_shapes:
-        raise UsageError("TM6014", f"dynamic sizes are not available for {target.title} yet")
+        shapes = [
+            f"--input-shape {name}={','.join(str(example(size)) for size in shape)}"
+            for name, shape in bound.shapes.items()
+            if is_symbolic(shape)
+        ]
+        raise UsageError(
+            "TM6014",
+            f"dynamic sizes are not available for {target.title} yet",
+            notes=[("help", f"give the inputs static sizes: {' '.join(shapes)}")],
+        )
     attempt = _Attempt(module, target, options, catalogue, pass_options or PassOptions(), overrides)
     for _ in range(MAX_ATTEMPTS):
         with SizeJournal(bound.symbols) as journal:

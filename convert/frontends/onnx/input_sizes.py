@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.onnx.faults import damaged
+from tmconvert.ir.symbolic.open_sizes import NamedAxis, solved_sizes
 from tmconvert.ir.symbolic.text import is_size_expression, is_size_name, names_in, size_of
 
 # An open size has these in the example that the graph is first run with: the batch; sizes of images; others.
@@ -45,14 +47,34 @@ class InputSizes:
                 extents.append(int(each.dim_value))
                 continue
             size = self._name(each.dim_param if kind == "dim_param" else "", name, axis)
-            self.open_sizes.setdefault(name, {})[axis] = size
             is_image = len(dims) >= 4 and axis >= 2
-            extents.append(self._example(size, BATCH if axis == 0 else IMAGE if is_image else OTHER))
+            default = BATCH if axis == 0 else IMAGE if is_image else OTHER
+            extent = self._example(size, default)
+            if extent < 1:
+                size, extent = self._plain(size, name, axis), default
+            self.open_sizes.setdefault(name, {})[axis] = size
+            extents.append(extent)
         return tuple(extents)
+
+    def name_unknown(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Gives a name of its own to each size that is called by an expression of sizes which do not follow.
+
+        ``shapes`` are those of the inputs. In ONNX a name may have any characters, such as those of ``n*m``.
+        """
+        axes = [
+            NamedAxis(name, axis, size, shapes[name][axis])
+            for name, sizes in self.open_sizes.items()
+            for axis, size in sizes.items()
+        ]
+        for each in solved_sizes(axes)[1]:
+            self.open_sizes[each.input][each.axis] = self._plain(each.size, each.input, each.axis)
 
     def _name(self, given: str, name: str, axis: int) -> str:
         if is_size_name(given) or is_size_expression(given):
             return given
+        return self._plain(given, name, axis)
+
+    def _plain(self, given: str, name: str, axis: int) -> str:
         plain = re.sub(r"\W", "_", given or f"{name}_{axis}", flags=re.ASCII)
         made = plain if is_size_name(plain) else f"size_{plain}"
         if given:

@@ -12,7 +12,7 @@ from onnx import helper
 
 import tmconvert
 from tests.frontends.onnx.models import in_onnx_runtime, network, of_nodes, saved
-from tmconvert.errors import UnsupportedError
+from tmconvert.errors import UnsupportedError, UsageError
 
 X = np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
 
@@ -186,3 +186,18 @@ def test_slices_to_the_ends_of_an_axis_keep_its_size_open(tmp_path):
     )
     report = tmconvert.to_tflite(path, tmp_path / "out.tflite")
     assert [each["shape"] for each in report.inputs] == [["n", 2]] and report.verified
+
+
+@pytest.mark.parametrize("name", ["n*m", "n-9", "q", "n//2"])
+def test_sizes_of_any_name_stay_open(tmp_path, name):
+    """What looks like a product of sizes is a name, where these sizes do not follow from the inputs."""
+    onnx.save(
+        of_nodes([helper.make_node("Relu", ["x"], ["y"])], {"x": [name, 4]}, ["y"]), tmp_path / "net.onnx"
+    )
+    report = tmconvert.to_onnx(tmp_path / "net.onnx", tmp_path / "out.onnx")
+    assert isinstance(report.inputs[0]["shape"][0], str) and report.verified
+
+
+def test_caffe_says_how_sizes_are_made_static(path, tmp_path):
+    with pytest.raises(UsageError, match=r"--input-shape x=2,3,8,8"):
+        tmconvert.to_caffe(path, tmp_path / "out.prototxt")
