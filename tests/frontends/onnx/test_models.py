@@ -96,7 +96,7 @@ def test_an_error_names_the_node(tmp_path):
     onnx.save(of_nodes([node], {"x": [2]}, ["y"]), str(tmp_path / "net.onnx"))
     with pytest.raises(UnsupportedError) as caught:
         tmconvert.to_onnx(tmp_path / "net.onnx", tmp_path / "out.onnx")
-    assert "strings are no tensors" in str(caught.value)
+    assert "no target has tensors of strings" in str(caught.value)
     assert "net.onnx: node /layer1/words (TfIdfVectorizer)" in str(caught.value)
 
 
