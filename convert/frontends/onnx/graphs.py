@@ -147,7 +147,7 @@ class GraphBuilder:
             if value.name not in self.stored:
                 self._input(value, sizes)
         if self.scope.outer is None:
-            sizes.name_unknown({name: self.scope.values[name].type.shape for name in sizes.open_sizes})
+            sizes.name_unknown()
             self.module.dynamic_shapes = sizes.open_sizes
             self.module.notes += sizes.notes
         self.nodes(self.proto.node, self.scope)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tmconvert.errors import LoadError
@@ -25,6 +24,7 @@ class InputSizes:
         self.open_sizes: dict[str, dict[int, str]] = {}
         self.notes: list[str] = []
         self._examples: dict[str, int] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
 
     def shape(self, name: str, type_: Any) -> tuple[int, ...]:
         """Returns the shape of an input, with examples for open sizes. Raises LoadError."""
@@ -54,15 +54,16 @@ class InputSizes:
                 size, extent = self._plain(size, name, axis), default
             self.open_sizes.setdefault(name, {})[axis] = size
             extents.append(extent)
-        return tuple(extents)
+        self._shapes[name] = tuple(extents)
+        return self._shapes[name]
 
-    def name_unknown(self, shapes: Mapping[str, Sequence[int]]) -> None:
+    def name_unknown(self) -> None:
         """Gives a name of its own to each size that is called by an expression of sizes which do not follow.
 
-        ``shapes`` are those of the inputs. In ONNX a name may have any characters, such as those of ``n*m``.
+        In ONNX a name may have any characters, such as those of ``n*m``.
         """
         axes = [
-            NamedAxis(name, axis, size, shapes[name][axis])
+            NamedAxis(name, axis, size, self._shapes[name][axis])
             for name, sizes in self.open_sizes.items()
             for axis, size in sizes.items()
         ]
