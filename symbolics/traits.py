@@ -131,6 +131,20 @@ class Interpolates(Trait):
     """The result is images of the size ``output_size``, interpolated between the pixels of the operand."""
 
 
+class Spatial(Trait):
+    """Operand 0 is [N, C, ...]: its channels are axis 1, and the axes after them are spatial."""
+
+
+class MultiplyAccumulates(Trait):
+    """``count(operands, result)`` is the number of multiply-accumulates, from the shapes of the tensors.
+
+    Ops with ``Weights`` or ``MatrixProduct`` do not need it: theirs follows from these traits.
+    """
+
+    def __init__(self, count: Callable[[Sequence[Sequence[int]], Sequence[int]], int]) -> None:
+        self.count = count
+
+
 # ---- elements that are moved
 
 
@@ -224,6 +238,10 @@ class DrawsRandom(Trait):
 
 
 # ---- in integers
+
+
+class Quantizes(Trait):
+    """The result is operand 0, quantized with the quantization parameters of the result."""
 
 
 class FixedRange(Trait):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-FILES = sorted(path for folder in ("convert", "symbolics", "cli") for path in (ROOT / folder).rglob("*.py"))
+from tests.source_tree import FILES, ROOT, parsed
+
 # methods of texts, numbers and containers: without a call, an attribute of this name is one of them
 METHODS = frozenset(
     name
@@ -51,7 +52,9 @@ def _printed(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 @pytest.fixture(scope="module")
 def trees() -> dict[Path, ast.AST]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+    """The files with such an attribute at the end of a field of a text; to walk through all takes seconds."""
+    attribute = re.compile(rf"\.({'|'.join(sorted(METHODS))})\s*[}}!:=]")
+    return {path: parsed(path) for path in FILES if attribute.search(path.read_text(encoding="utf-8"))}
 
 
 def test_no_method_is_printed(trees: dict[Path, ast.AST]) -> None:

@@ -20,6 +20,7 @@ from tmconvert.symbolics.registry import catalogue, has_trait, temporary_symboli
 from tmconvert.symbolics.results import same_as
 
 NAME = re.compile(r"(aten|tm|torchvision|quantized)::\w+$")
+BEGINNING = re.compile(r"(aten|tm|torchvision|quantized)::\w*$")
 KINDS = [kind for kind in traits.Trait.__subclasses__() if kind.__module__ == traits.__name__]
 # The names that a file looks for, each because it rewrites the attributes of that one op, or by its meaning.
 # What a file emits, by ``g.call`` or ``CallFunction``, does not count.
@@ -63,8 +64,12 @@ OUTSIDE = [
 
 
 def names(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Names of ops, and the beginnings of names that are made of parts, as ``f"aten::{name}"``."""
+    beginnings = {id(node.values[0]) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and NAME.match(node.value):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if (BEGINNING if id(node) in beginnings else NAME).match(node.value):
             yield node
 
 
@@ -94,6 +99,11 @@ def collections(tree: ast.AST) -> list[str]:
             items: list[ast.expr] = [key for key in node.keys if key is not None]
         elif isinstance(node, (ast.List, ast.Set, ast.Tuple)):
             items = node.elts
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+            found += [
+                f"line {name.lineno}: {name.value}..." for name in names(node.elt) if id(name) not in own
+            ]
+            continue
         else:
             continue
         inner = {str(name.value) for item in items for name in names(item) if id(name) not in own}
@@ -122,6 +132,7 @@ def test_names_of_ops_are_those_with_a_reason() -> None:
         'POOLS = ("aten::max_pool2d", "aten::avg_pool2d")',
         'AXES = {"aten::conv2d": 0, **dict.fromkeys(("aten::conv1d", "aten::linear"), 0)}',
         'is_pool = expr.function in {"aten::max_pool2d", "aten::avg_pool2d"}',
+        'POOLS = frozenset(f"aten::{name}" for name in ("max_pool2d", "avg_pool2d"))',
     ],
 )
 def test_a_list_is_found(source: str) -> None:

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-
-# ops whose first operand has its channels at axis 1
-SPATIAL = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("conv2d", "conv_transpose2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"),
-        *("adaptive_max_pool2d", "batch_norm", "upsample_nearest2d", "upsample_bilinear2d"),
-        *("max_pool2d_with_indices", "group_norm", "instance_norm", "local_response_norm", "grid_sampler"),
-    )
-)
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import Spatial, View
 
 
 def images_of(graph: InternalGraph) -> set[str]:
@@ -32,7 +24,7 @@ def _is_image(node: object) -> bool:
     while waiting:
         value = waiting.pop()
         for call, other in _neighbours(value):
-            if call.function in SPATIAL and call.args and call.args[0] in (value, other):
+            if has_trait(call, Spatial) and call.args and call.args[0] in (value, other):
                 return True
             is_same = other.shape is not None and tuple(other.shape) == tuple(node.shape)
             if is_same and other not in seen and not _moves_axes(call):
@@ -51,4 +43,4 @@ def _neighbours(value: TensorNode) -> Iterator[tuple[CallFunction, TensorNode]]:
 
 
 def _moves_axes(call: CallFunction) -> bool:
-    return call.function in ("aten::permute", "aten::transpose", "aten::reshape", "aten::view", "aten::flip")
+    return has_trait(call, View)

@@ -19,10 +19,11 @@ from tmconvert.inspection.differences import LIMITS, Difference, aligned, differ
 from tmconvert.inspection.graph_segments import Segments
 from tmconvert.inspection.sides import FileSide, SourceSide, Tensor
 from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import Quantizes
 from tmconvert.targets.written_model import TensorInfo
 from tmconvert.verification.inputs import drawn_inputs
 
-_QUANTIZING = frozenset({"tm::quantize", "tm::requantize"})
 AnySide = SourceSide | FileSide
 
 
@@ -112,7 +113,7 @@ def _recorded(graph: InternalGraph | None, number: int) -> tuple[float, float] |
     nodes = [] if graph is None else [node for node in graph.inputs if isinstance(node, TensorNode)]
     if number >= len(nodes):
         return None
-    users = [call for call in nodes[number].users if getattr(call, "function", "") in _QUANTIZING]
+    users = [call for call in nodes[number].users if has_trait(call, Quantizes)]
     made = [node for call in users for node in call.outputs if isinstance(node, TensorNode)]
     for qparams in (node.qparams for node in (nodes[number], *made)):
         if qparams is not None and len(qparams.scale) == 1:

@@ -14,7 +14,7 @@ import numpy as np
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers
-from tmconvert.symbolics.traits import Average, Homogeneous
+from tmconvert.symbolics.traits import Average, Homogeneous, Spatial
 
 Array = np.ndarray
 
@@ -39,7 +39,7 @@ def _op(kind: str, axes: int, dtypes: tuple[str, ...], reduce: Callable[..., Arr
         f"aten::adaptive_{kind}_pool{axes}d",
         args=[Tensor("x", dtypes, ranks=(2 + axes,)), integers("output_size", length=axes)],
         result=pooled_to,
-        traits=[Average(), Homogeneous()] if kind == "avg" else [Homogeneous()],
+        traits=[Spatial(), Homogeneous(), *([Average()] if kind == "avg" else [])],
     )
 
     @op.reference

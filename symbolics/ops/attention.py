@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.indices import numbers
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, number
+from tmconvert.symbolics.traits import MultiplyAccumulates
 
 Array = np.ndarray
 LOWEST = np.finfo(np.float32).min / 2  # below it is what stands for -inf in masks
@@ -39,6 +41,11 @@ def _result(
     return TensorType(query.dtype, (*broadcast_shapes(*batches), query.shape[-2], value.shape[-1]))
 
 
+def _multiply_accumulates(operands: Sequence[Sequence[int]], result: Sequence[int]) -> int:
+    query, key, value = operands[:3]
+    return math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+
+
 attention = Op(
     "aten::scaled_dot_product_attention",
     args=[
@@ -47,6 +54,7 @@ attention = Op(
         *(boolean("is_causal", False), number("scale", None), boolean("enable_gqa", False)),
     ],
     result=_result,
+    traits=[MultiplyAccumulates(_multiply_accumulates)],
 )
 
 

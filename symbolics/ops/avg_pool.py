@@ -18,7 +18,7 @@ from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Attribute, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import end_padding, pooled
-from tmconvert.symbolics.traits import Average, Homogeneous, Identity, KeepsQparams, Pool, Trait
+from tmconvert.symbolics.traits import Average, Homogeneous, Identity, KeepsQparams, Pool, Spatial, Trait
 from tmconvert.symbolics.windows import Windows, last_axes, reduced, widened
 
 Array = np.ndarray
@@ -70,7 +70,7 @@ def _is_identity(divisor_override: int | None, **attributes: Any) -> bool:
 
 
 def _op(axes: int) -> Op:
-    traits: list[Trait] = [Pool(), Average(), Homogeneous(), Identity(_is_identity)]
+    traits: list[Trait] = [Spatial(), Pool(), Average(), Homogeneous(), Identity(_is_identity)]
     op = Op(
         f"aten::avg_pool{axes}d",
         args=[

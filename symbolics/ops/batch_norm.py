@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.layouts import SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, number
+from tmconvert.symbolics.traits import Spatial
 
 Array = np.ndarray
 
@@ -41,6 +42,7 @@ batch_norm = Op(
     ],
     result=_result,
     layout=SOURCE,  # decomposed before a layout is chosen
+    traits=[Spatial()],
 )
 
 

@@ -13,7 +13,7 @@ from tmconvert.symbolics.idioms.tflite_convolutions import stuffed_tflite
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
 from tmconvert.symbolics.ops.convolution import planes_of, volume_of
-from tmconvert.symbolics.traits import Weights
+from tmconvert.symbolics.traits import Spatial, Weights
 from tmconvert.symbolics.windows import last_axes, scattered
 
 Array = np.ndarray
@@ -70,7 +70,7 @@ def _op(axes: int) -> Op:
         ],
         result=_result,
         layout=NHWC if axes == 2 else SOURCE,
-        traits=[Weights(spatial=axes, is_transposed=True)],
+        traits=[Weights(spatial=axes, is_transposed=True), Spatial()],
     )
 
     @op.onnx(since=1)

@@ -12,7 +12,7 @@ from tmconvert.symbolics.idioms import tflite_convolutions
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
 from tmconvert.symbolics.results import window_extent
-from tmconvert.symbolics.traits import Weights
+from tmconvert.symbolics.traits import Spatial, Weights
 from tmconvert.symbolics.windows import gathered, widened
 
 Array = np.ndarray
@@ -54,7 +54,7 @@ def _op(axes: int) -> Op:
         ],
         result=_result,
         layout=NHWC if axes == 2 else SOURCE,
-        traits=[Weights(spatial=axes)],
+        traits=[Weights(spatial=axes), Spatial()],
     )
 
     @op.onnx(since=1)

@@ -11,6 +11,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integer
 from tmconvert.symbolics.ops.remap import remap_ref, remap_result
+from tmconvert.symbolics.traits import Spatial
 
 Array = np.ndarray
 
@@ -35,6 +36,7 @@ grid_sampler = Op(
         boolean("align_corners"),
     ],
     result=_grid_result,
+    traits=[Spatial()],
 )
 
 MODES = ("linear", "nearest", "cubic")  # by interpolation_mode

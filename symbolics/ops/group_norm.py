@@ -15,7 +15,7 @@ from tmconvert.symbolics.idioms import integer_steps
 from tmconvert.symbolics.idioms.normalizing import precise, scaled, standardized
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
 from tmconvert.symbolics.ops.layer_norm import normalized
-from tmconvert.symbolics.traits import IntegerSteps
+from tmconvert.symbolics.traits import IntegerSteps, Spatial
 
 Array = np.ndarray
 _AXES_AS_INPUT = 18  # the opset from which on those of ReduceMean are
@@ -48,7 +48,7 @@ group_norm = Op(
         number("eps", 1e-5),
     ],
     result=lambda x, num_groups, weight, bias, eps: _result(x, num_groups, weight, bias),
-    traits=[IntegerSteps(integer_steps.group_norm)],
+    traits=[Spatial(), IntegerSteps(integer_steps.group_norm)],
 )
 instance_norm = Op(
     "aten::instance_norm",
@@ -59,7 +59,7 @@ instance_norm = Op(
         number("eps", 1e-5),
     ],
     result=_instance_result,
-    traits=[IntegerSteps(integer_steps.instance_norm)],
+    traits=[Spatial(), IntegerSteps(integer_steps.instance_norm)],
 )
 OPS = [group_norm, instance_norm]
 

@@ -10,6 +10,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
+from tmconvert.symbolics.traits import Spatial
 from tmconvert.symbolics.windows import reduced, widened
 
 Array = np.ndarray
@@ -34,6 +35,7 @@ local_response_norm = Op(
     ],
     result=_result,
     layout=lambda x, **options: NHWC if x.rank == 4 else SOURCE,
+    traits=[Spatial()],
 )
 
 

@@ -15,6 +15,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.ops.adaptive_pool import adaptive_windows, pooled_to
 from tmconvert.symbolics.results import end_padding, onnx_padding, pooled
+from tmconvert.symbolics.traits import Spatial
 
 Array = np.ndarray
 INT64 = np.dtype(np.int64)
@@ -90,6 +91,7 @@ def _max_pool(axes: int) -> Op:
             boolean("ceil_mode", False),
         ],
         result=_with_places(pooled),
+        traits=[Spatial()],
     )
 
     def windows_of(type_: TensorType, *windows: Any) -> tuple[Array, Any]:
@@ -131,6 +133,7 @@ def _adaptive_max_pool(axes: int) -> Op:
         f"aten::adaptive_max_pool{axes}d_with_indices",
         args=[Tensor("x", FLOATS, ranks=(2 + axes,)), integers("output_size", length=axes)],
         result=_with_places(pooled_to),
+        traits=[Spatial()],
     )
 
     @op.reference
@@ -160,6 +163,7 @@ def _max_unpool(axes: int) -> Op:
             integers("output_size", length=axes),
         ],
         result=_unpooled,
+        traits=[Spatial()],
     )
 
     @op.reference

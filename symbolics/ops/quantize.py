@@ -13,6 +13,7 @@ import numpy as np
 
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, choice, integer, integers, numbers
+from tmconvert.symbolics.traits import Quantizes
 
 DTYPES = ("int8", "uint8", "int16", "int32")
 
@@ -36,6 +37,7 @@ quantize = Op(
         boolean("divides", False),
     ],
     result=_result,
+    traits=[Quantizes()],
 )
 
 

@@ -14,7 +14,8 @@ the layers give there is zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import onnx_recurrent, recurrent_steps
 from tmconvert.symbolics.op import FLOATS, INDICES, Op, Tensor, Tensors, boolean, integer, number
 from tmconvert.symbolics.ops.unary import UNARY
+from tmconvert.symbolics.traits import MultiplyAccumulates
 
 Array = np.ndarray
 # (what the inputs give to the gates, what the hidden state gives, states) -> new states
@@ -165,6 +167,11 @@ def _computed(
     return [x.swapaxes(0, 1) if batch_first else x, *(np.stack(states) for states in zip(*last, strict=True))]
 
 
+def _multiply_accumulates(operands: Sequence[Sequence[int]], result: Sequence[int]) -> int:
+    """Counts each element of the sequence and of the batch with each weight matrix."""
+    return prod(operands[0][:-1]) * sum(prod(each) for each in operands[1:] if len(each) == 2)
+
+
 def _op(name: str) -> Op:
     def result(x: Any, hx: Any, params: Any, dropout: float, train: bool, **options: Any) -> list[TensorType]:
         return _result(name, x, hx, params, **options)
@@ -179,6 +186,7 @@ def _op(name: str) -> Op:
             Tensor("lengths", INDICES, optional=True, ranks=(1,)),
         ],
         result=result if several else lambda hx, **options: result(hx=[hx], **options),
+        traits=[MultiplyAccumulates(_multiply_accumulates)],
     )
 
     @op.reference

@@ -11,8 +11,15 @@ import numpy as np
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.traits import Quantizes
 
-requantize = Op("tm::requantize", args=[Tensor("x", ANY_DTYPE)], result=same_as("x"), layout=ANY)
+requantize = Op(
+    "tm::requantize",
+    args=[Tensor("x", ANY_DTYPE)],
+    result=same_as("x"),
+    layout=ANY,
+    traits=[Quantizes()],
+)
 
 
 @requantize.reference

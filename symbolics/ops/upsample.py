@@ -24,7 +24,7 @@ from tmconvert.symbolics.resizing import (
     resized_onnx,
     survives_rounding,
 )
-from tmconvert.symbolics.traits import Homogeneous, Interpolates, KeepsQparams
+from tmconvert.symbolics.traits import Homogeneous, Interpolates, KeepsQparams, Spatial
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -51,14 +51,14 @@ upsample_nearest2d = Op(
     args=[*SIGNATURE, SCALES],
     result=resized,
     layout=NHWC,
-    traits=[KeepsQparams(), Homogeneous()],
+    traits=[Spatial(), KeepsQparams(), Homogeneous()],
 )
 upsample_bilinear2d = Op(
     "aten::upsample_bilinear2d",
     args=[*SIGNATURE, boolean("align_corners", False), SCALES],
     result=resized,
     layout=NHWC,
-    traits=[KeepsQparams(), Homogeneous(), Interpolates()],
+    traits=[Spatial(), KeepsQparams(), Homogeneous(), Interpolates()],
 )
 OPS = [upsample_nearest2d, upsample_bilinear2d]
 

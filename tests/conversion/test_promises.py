@@ -163,6 +163,7 @@ def test_garbage_of_conversions_is_collected(tmp_path: Path, monkeypatch: pytest
     assert collected == [1, 2, 1]  # a full one must be worth it
 
 
+@pytest.mark.slow
 def test_a_conversion_leaves_no_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs refer to themselves, and hold the weights."""
     from tmconvert import garbage_collection as collector

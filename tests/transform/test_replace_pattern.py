@@ -259,6 +259,7 @@ def test_a_failure_in_one_module_takes_back_what_was_done_in_others() -> None:
     tm.graph.lint()
 
 
+@pytest.mark.slow
 def test_the_time_is_linear() -> None:
     def seconds(count: int) -> float:
         graph = InternalGraph("line")

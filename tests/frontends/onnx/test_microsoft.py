@@ -192,6 +192,7 @@ def test_quantized_attention(tmp_path, dtype):
     fused(tmp_path, "QAttention", *inputs, unidirectional=1, **options)
 
 
+@pytest.mark.slow
 def test_others(tmp_path):
     pool = {"kernel_shape": [3, 3], "pads": [1] * 4, "strides": [2, 2]}
     fused(tmp_path, "NhwcMaxPool", integers(0, 256, 1, 6, 6, 3, dtype=np.uint8), **pool)

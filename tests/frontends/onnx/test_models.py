@@ -60,6 +60,7 @@ def test_names_of_the_file_are_those_of_the_graph(path):
     assert [node.name for node in model.graph.outputs] == ["y"]
 
 
+@pytest.mark.slow
 def test_the_same_file_gives_the_same_bytes(path, tmp_path):
     digests = set()
     for name in ("a", "b"):

@@ -117,6 +117,7 @@ def test_code_that_asks_for_the_type_of_a_size_specializes_it(name: str, rows: i
     assert "the type or the identity of a size" in note
 
 
+@pytest.mark.slow
 def test_types_of_sizes_that_change_nothing_leave_them_open(tmp_path: Path) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         assert type(x.shape[0]) is int or isinstance(x.shape[0], int)
@@ -249,6 +250,7 @@ def split(x):
     return found
 
 
+@pytest.mark.slow
 def test_sizes_do_not_come_from_the_cache_of_a_library(tmp_path: Path) -> None:
     """Neither plain ones of an earlier run, nor those of another tensor of the same run."""
     split = caching_library()["split"]

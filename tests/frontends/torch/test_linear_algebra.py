@@ -148,6 +148,7 @@ def test_sums_with_products() -> None:
     check(lambda x: torch.addmm(x, x[:, :0], x[:0], beta=0.5), randn(3, 3))
 
 
+@pytest.mark.slow
 def test_equations() -> None:
     a, b = randn(2, 3, 3) + 3 * torch.eye(3), randn(2, 3, 3)
     solve = torch.linalg.solve_triangular

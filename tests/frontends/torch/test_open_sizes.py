@@ -42,6 +42,7 @@ def test_what_becomes_of_programs_with_open_sizes(
     assert not unexpected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 6, 12, 18])
 def test_what_becomes_of_programs_with_nested_inputs(
     first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,6 +63,7 @@ AT_LEAST: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AT_LEAST)
 def test_sums_of_sizes_are_tried_where_they_are_least(name: str, tmp_path: Path) -> None:
     function, message = AT_LEAST[name]

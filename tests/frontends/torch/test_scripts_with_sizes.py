@@ -313,6 +313,7 @@ class Masked(nn.Module):
         return self.attention(x, x, x, key_padding_mask=padding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", [False, True])
 def test_fused_layers_with_masks(layer: bool, tmp_path: Path) -> None:
     torch.manual_seed(0)

@@ -66,6 +66,7 @@ def test_each_has_the_order_asked_for(io_layout, nhwc: set[str], traced, tmp_pat
         assert {**found["inputs"], **found["outputs"]}[name] == ([n, h, w, c] if name in nhwc else shape)
 
 
+@pytest.mark.slow
 def test_channels_last_without_spatial_ops(tmp_path: Path) -> None:
     traced = tmconvert.trace(lambda x: x.exp(), torch.randn(1, 2, 3, 4))
     path = tmp_path / "o.tflite"
