@@ -86,10 +86,18 @@ torch = pytest.importorskip("torch")
 from tests.frontends.torch.harness import check  # noqa: E402
 
 
-def test_{name}() -> None:
+{declaration}def test_{name}() -> None:
     inputs = [{inputs}]
     check({function}, *inputs, tflite=True)
 '''
+
+
+DECLARATION = """@torch.library.custom_op("{full}", mutates_args=())
+def {name}({of_torch}) -> torch.Tensor:
+    raise NotImplementedError("TODO: compute it, or import the library that has the op in place of this")
+
+
+"""
 
 
 def files_of(full: str, arguments: list[str]) -> dict[str, str]:
@@ -109,7 +117,7 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
         ),
         "kinds": "".join(f", {kind}" for kind in sorted(set(attributes.values()))),
         "layout": "SOURCE" if attributes else "ANY",
-        "layout_note": '  # TODO: or any_with(dim="axis"), if an attribute names an axis'
+        "layout_note": '  # TODO: ANY if it is elementwise, any_with(dim="axis") if dim is an axis'
         if attributes
         else "",
         "quoted": ", ".join(f'"{each}"' for each in tensors),
@@ -126,6 +134,12 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
     }
     words["more"] = _more_samples(len(tensors), words["values"])
     words["function"] = _function_of_torch(full, tensors, attributes)
+    words["of_torch"] = ", ".join(
+        [f"{each}: torch.Tensor" for each in tensors]
+        + [f"{each}: {KINDS[kind][0]}" for each, kind in attributes.items()]
+    )
+    is_of_library = "::" in full and not full.startswith(("aten::", "tm::"))
+    words["declaration"] = DECLARATION.format(**words) if is_of_library else ""
     words["decomposition"] = (CALLS if attributes else FORMULA).format(**words)
     return {
         f"symbolics/ops/{name}.py": OP.format(**words),
