@@ -175,6 +175,7 @@ class GraphEmitter:
         self._sizes: dict[TensorNode, np.ndarray] = {}
         self._parameters: dict[int | str, TensorNode] = {}
         self._fresh: set[TensorNode] = set()
+        self._of_data: list[CallFunction] = []  # calls that made a data-dependent size
 
     def begin(self, name: str, source: Source | None) -> None:
         """Starts with the next expression of the source."""
@@ -202,7 +203,8 @@ class GraphEmitter:
                 if op == RESHAPE and tensors[0].qparams is not None:
                     result.qparams = tensors[0].qparams.reshaped(tensors[0].shape, result.shape)
                 return result
-        if data_sizes.data_symbols([type_.shape for type_ in results]):
+        is_new_size = data_sizes.STAND_IN in data_sizes.data_symbols([type_.shape for type_ in results])
+        if is_new_size:
             requested = self._earlier_results(op, tensors, bound)
             if requested is not None:
                 return requested
@@ -213,6 +215,8 @@ class GraphEmitter:
         call = CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by)
         call.inferred = call.args, call.kwargs
         self._insert(call)
+        if is_new_size and self.before is None:
+            self._of_data.append(call)
         if op == SIZES or self._sizes:
             self._note_sizes(definition, tensors, bound, nodes)
         return result
@@ -221,11 +225,29 @@ class GraphEmitter:
         """Returns the results of an earlier call with equal arguments, if its result sizes are
         data-dependent.
         """
-        first = next((leaf for leaf in _flat(tensors) if leaf is not None), None)
-        users = first.users if first is not None else ()  # such as of arange: its size is found elsewhere
-        calls = [expr for expr in users if isinstance(expr, CallFunction) and expr.function == op]
-        equal = [expr for expr in calls if (expr.args, expr.kwargs) == (tensors, attributes)]
-        return equal[0].result if equal and self.before is None else None
+        for expr in self._of_data if self.before is None else ():
+            if (expr.function, expr.kwargs) == (op, attributes) and self._is_equal(expr.args, tensors):
+                return expr.result
+        return None
+
+    def _is_equal(self, first: Any, second: Any, depth: int = 4) -> bool:
+        """Whether two trees of tensors are equal: the same nodes, or the same calls with equal tensors."""
+        left, right = _flat(first), _flat(second)
+        return len(left) == len(right) and all(
+            one is other or (depth > 0 and self._is_equal_call(one, other, depth))
+            for one, other in zip(left, right, strict=True)
+        )
+
+    def _is_equal_call(self, first: Any, second: Any, depth: int) -> bool:
+        one, other = getattr(first, "expr", None), getattr(second, "expr", None)
+        if not (isinstance(one, CallFunction) and isinstance(other, CallFunction)):
+            return False
+        return (
+            (one.function, one.kwargs) == (other.function, other.kwargs)
+            and not self.catalogue[one.function].is_random
+            and one.outputs.index(first) == other.outputs.index(second)
+            and self._is_equal(one.args, other.args, depth - 1)
+        )
 
     def _note_sizes(
         self, definition: OpDefinition, tensors: Any, attributes: dict[str, Any], nodes: list[TensorNode]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.journal import validated
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Op, Tensor, integers
 from tmconvert.symbolics.results import window_extent
@@ -79,7 +80,7 @@ def col2im_ref(
 def im2col_slices(g, x, kernel_size, dilation, padding, stride):
     """Slices once per kernel row, then once per kernel column."""
     batch, channels, *extents = g.type(x).shape
-    height, width = _outputs(extents, kernel_size, dilation, padding, stride)
+    height, width = validated(lambda: _outputs(extents, kernel_size, dilation, padding, stride))
     if any(padding):
         x = g.call("aten::pad", x, [0, 0, 0, 0, padding[0], padding[0], padding[1], padding[1]])
     across = g.type(x).shape[3]

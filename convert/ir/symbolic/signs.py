@@ -40,7 +40,27 @@ def signs(value: Size) -> set[int]:
     if found is None:
         opposite = _signs_if_growing(-value)
         found = None if opposite is None else {-sign for sign in opposite}
-    return found or _signs_within(value) or _signs_by_case(value) or _signs_by_period(value) or {-1, 0, 1}
+    for each in (_signs_within, _signs_by_case, _signs_by_period, _signs_of_quotients):
+        found = found or each(value)
+    return found or {-1, 0, 1}
+
+
+def _signs_of_quotients(value: Dim) -> set[int] | None:
+    """Signs of a sum of products of symbols and quotients that are never negative."""
+    for sign in (1, -1):
+        terms = (sign * value).terms
+        if all(
+            factor > 0 and all(isinstance(atom, Symbol | Positive) or _is_quotient(atom) for atom in monomial)
+            for monomial, factor in terms
+        ):
+            return {sign} if any(not monomial for monomial, _ in terms) else {0, sign}
+    return None
+
+
+def _is_quotient(atom: Floor) -> bool:
+    """Whether an atom is a quotient of sizes that are never negative; one by zero has no value."""
+    parts = (atom.numerator, atom.denominator)
+    return all(part >= 0 if isinstance(part, int) else signs(part) <= {0, 1} for part in parts)
 
 
 def _without_halves(value: Dim) -> Size:

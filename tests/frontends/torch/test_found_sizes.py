@@ -55,6 +55,8 @@ FOUND: dict[str, Callable[..., Any]] = {
         torch.arange(x[0, 0][mask].shape[0] - 1, -x[0, 0][mask].shape[0], -1.0)[:, None] * x[0].sum()
     ),
     "last ones": lambda x, mask: x[0, 0][mask][-2:],
+    "one size of two masks": lambda x, mask: x.mT[:, mask & True][0].view(x.mT[:, mask & True].shape[1], -1),
+    "windows": lambda x, mask: F.unfold(x[:, :, mask][:, :, None].expand(-1, -1, 2, -1), 2, stride=2),
 }
 
 

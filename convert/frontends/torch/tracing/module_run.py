@@ -17,6 +17,7 @@ from tmconvert.frontends.torch.tracing.assemble import assemble
 from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
 from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
 from tmconvert.frontends.torch.tracing.branches import calls_of_functions
+from tmconvert.frontends.torch.tracing.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.data_access import reads_data
 from tmconvert.frontends.torch.tracing.data_numbers import IntTaken, TracedIntType
 from tmconvert.frontends.torch.tracing.gradients import calls_of_autograd
@@ -34,7 +35,7 @@ from tmconvert.frontends.torch.tracing.modules import (
     parameter_names,
     traced_modules,
 )
-from tmconvert.frontends.torch.tracing.objects import opener
+from tmconvert.frontends.torch.tracing.objects import is_cache, opener
 from tmconvert.frontends.torch.tracing.quantized import (
     dtype_of,
     observers_at_rest,
@@ -127,6 +128,7 @@ class ModuleRun:
                 recorder.origins.add_module(self.module)
             try:
                 with self._watched():
+                    map_leaves(lambda leaf: count_by_sizes(leaf, is_cache), [*args, *kwargs.values()])
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result, opener("returns"))
                     self.top.result = map_leaves(recorder.value_of, result)

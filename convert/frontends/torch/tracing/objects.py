@@ -7,7 +7,6 @@ here; other classes with tensors are an error that names the class.
 
 from __future__ import annotations
 
-import copy
 import functools
 import types
 import weakref
@@ -18,9 +17,10 @@ import numpy as np
 import torch
 
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.cache_lengths import cloned_cache
 
-# Tensors in caches that are settings: they are the same in every call.
-_SETTINGS = frozenset(("_sliding_window_tensor",))
+# Attributes of caches that are settings, the same in every call, and the method that cache_lengths.py sets.
+_SETTINGS = frozenset(("_sliding_window_tensor", "get_mask_sizes"))
 _NAMES = {"keys": "key", "values": "value"}
 _NO_DATA = (types.ModuleType, torch.nn.Module)
 _LIBRARIES = frozenset(("builtins", "torch", "numpy", "abc", "enum", "typing"))  # classes of theirs hold none
@@ -76,8 +76,8 @@ def opener(what: str) -> Callable[[Any], Any]:
 
 
 def cloned_object(value: object, clone: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Returns a deep copy of a cache whose tensors are copied by ``clone``."""
-    return copy.deepcopy(value, {id(tensor): clone(tensor) for tensor in _tensors(value)})
+    """Returns a deep copy of a cache whose tensors are copied by ``clone``; lengths follow its tensors."""
+    return cloned_cache(value, {id(tensor): clone(tensor) for tensor in _tensors(value)})
 
 
 def _content(cache: object) -> Any:
@@ -87,7 +87,7 @@ def _content(cache: object) -> Any:
     parts = {
         _NAMES.get(name, name): _opened_within(value)
         for name, value in vars(cache).items()
-        if name not in _SETTINGS and next(_tensors(value), None) is not None
+        if name not in _SETTINGS and not isinstance(value, int) and next(_tensors(value), None) is not None
     }
     return parts["layers"] if list(parts) == ["layers"] else parts
 

@@ -17,6 +17,7 @@ from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.customization import Tracer
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
+from tmconvert.frontends.torch.tracing.cache_lengths import sizes_within_windows
 from tmconvert.frontends.torch.tracing.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.leaf_calls import (
     register_types,
@@ -52,7 +53,8 @@ def trace_module(
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
     args, kwargs, narrow = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
-    wanted = _by_input(dynamic_shapes or {}, inputs)
+    caches = [leaf for leaf in leaves([*args, *kwargs.values()]) if is_cache(leaf)]
+    wanted = sizes_within_windows(_by_input(dynamic_shapes or {}, inputs), inputs, caches)
     symbols = agreement.symbols_of(wanted, inputs)
     once = functools.partial(
         ModuleRun,
