@@ -137,6 +137,11 @@ def pad_tflite(g, x, pad, mode, value):
     widths = _widths_tflite(g, pad)
     if mode == "reflect":
         return g.op("MIRROR_PAD", x, widths, mode="REFLECT", shape=shape)
+    if x.dtype == np.bool_ and not g.has("PAD", 5):
+        padded = g.op(
+            "PADV2", g.cast(x, np.dtype(np.int8)), widths, g.const(np.int8(bool(value))), shape=shape
+        )
+        return g.cast(padded, x.dtype)
     if value == 0:
         return g.op("PAD", x, widths, shape=shape)
     return g.op("PADV2", x, widths, g.const(value), shape=shape)

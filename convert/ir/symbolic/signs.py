@@ -136,8 +136,9 @@ def _signs_if_growing(value: Dim) -> set[int] | None:
         return None
     least = value.at(lambda symbol: symbol.least)
     tops = [symbol.most for symbol in value.symbols.values()]
-    if None not in tops and value.at(lambda symbol: symbol.most or 0) < 0:
-        return {-1}
+    highest = None if None in tops else value.at(lambda symbol: symbol.most or 0)
+    if highest is not None and (highest < 0 or highest == least == 0):
+        return {-1} if highest < 0 else {0}
     return {1} if least > 0 else {0, 1} if least == 0 else None
 
 
@@ -298,9 +299,12 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
     size, is among them.
     """
     (symbol, *others) = value.symbols.values()
-    if others or not any(isinstance(atom, Positive) for monomial, _ in value.terms for atom in monomial):
+    atoms = [type(atom) for monomial, _ in value.terms for atom in monomial]
+    if others or not {Positive, Floor} & set(atoms):
         return None
     end = max(thresholds(value).values(), default=0) + 2
+    if Floor in atoms:  # from there on a quotient changes once in its denominator
+        end += _denominators(value, symbol)
     if end > MAX_PERIOD:
         return None
     zeros = [size for size in range(symbol.least, end + 1) if _at(value, size) == 0]

@@ -219,3 +219,22 @@ def test_sampling_of_dynamic_images_in_tflite(mode: str, tmp_path: Path) -> None
     (made,) = runtime.run([path], {"x": x.numpy()}, [report.outputs[0]["name"]])
     wanted = F.grid_sample(x, grid, mode=mode, padding_mode="border", align_corners=False)
     np.testing.assert_allclose(made, wanted.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_loop_over_chunks_is_valid_for_one_chunk(tmp_path: Path) -> None:
+    """All small sizes make the same calls: the bound of the loop is what tells them from larger ones."""
+
+    def chunks(x: torch.Tensor) -> torch.Tensor:
+        padded = F.pad(x, (0, -x.shape[1] % 64))
+        total = padded[:, :1] * 0
+        for number in range(padded.shape[1] // 64):
+            total = total + padded[:, number * 64 : number * 64 + 64].sum(1, keepdim=True) * (number + 1)
+        assert isinstance(range(2), range)
+        return total
+
+    given = {"example_inputs": [torch.randn(2, 5)], "dynamic_shapes": {"x": {0: "batch", 1: "length"}}}
+    with pytest.raises(UnsupportedError, match="valid for length <= 64 only") as caught:
+        tmconvert.to_onnx(chunks, tmp_path / "model.onnx", **given)
+    assert caught.value.code == "TM2030"
+    report = tmconvert.to_onnx(chunks, tmp_path / "model.onnx", **given, accept_range=True)
+    assert report.ranges == ["length <= 64"]

@@ -77,6 +77,11 @@ def test_mirrored(mode: str, amounts: list[int]) -> None:
     check(normal(0, *X), amounts, mode)
 
 
+@pytest.mark.parametrize("value", [0, 1])
+def test_bools(value: int) -> None:
+    check(normal(0, 2, 3) > 0, [0, 1, 2, 0], value=value)
+
+
 def test_value_is_exact() -> None:
     check(normal(0, *X), SPATIAL, value=float(np.finfo(np.float32).min))
 

@@ -27,7 +27,7 @@ _POSITIONS = -2  # the axis of keys [batch, heads, positions, width]
 class LengthOf(NamedTuple):
     """A count of positions that is the length of the keys of the layer with this index."""
 
-    index: int
+    layer: int
 
 
 def cloned_cache(value: object, clones: dict[int, torch.Tensor]) -> Any:
@@ -52,7 +52,7 @@ def count_by_sizes(leaf: object, is_cache: Callable[[object], bool]) -> None:
         for layer in layers:
             count = vars(layer).get(_COUNT)
             if isinstance(count, LengthOf):
-                setattr(layer, _COUNT, layers[count.index].keys.shape[_POSITIONS])
+                setattr(layer, _COUNT, layers[count.layer].keys.shape[_POSITIONS])
                 if _method(layer) == _MASK_SIZES:
                     layer.get_mask_sizes = functools.partial(_mask_sizes, layer)
 
@@ -91,8 +91,8 @@ def _mask_sizes(layer: Any, query_length: int) -> tuple[int, int]:
     """Returns (length, offset) of the mask of a layer with a window, as the layer does, by a formula for all
     lengths.
     """
-    kept, smaller = layer.sliding_window - 1, REPLACED["min"]
-    held = smaller(layer.cumulative_length, kept)
+    smaller: Any = REPLACED["min"]
+    held = smaller(layer.cumulative_length, layer.sliding_window - 1)
     return held + query_length, layer.cumulative_length - held
 
 

@@ -212,14 +212,39 @@ def _length(value: Any) -> Any:
     return _len(value)
 
 
+class _CalledRange(type):
+    """The type of ``TracedRange``: calling it makes a range, and all else is as with ``range``."""
+
+    def __call__(cls, *bounds: Any) -> Any:
+        for bound in bounds:
+            if isinstance(bound, TracedInt) and bound.origin[0] != "size":
+                bound.note("eq", bound, untraced(bound), True)
+        return builtins.range(*bounds)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, builtins.range)
+
+
+class TracedRange(metaclass=_CalledRange):
+    """``range`` in files of the model: the trace is valid where a computed bound is that of the example.
+
+    A loop over chunks, ``range(n // 64)``, makes the same calls at all small sizes.
+    """
+
+
 _len = len
-REPLACED = {"min": _choice("min"), "max": _choice("max"), "len": _length}
+REPLACED: dict[str, Any] = {
+    "min": _choice("min"),
+    "max": _choice("max"),
+    "len": _length,
+    "range": TracedRange,
+}
 
 
 @contextmanager
 def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
-    """Makes ``len``, ``min`` and ``max`` return traced sizes in the packages of the module's classes and
-    torchvision; ``replaced`` are further names to replace, by module.
+    """Replaces ``len``, ``min``, ``max`` and ``range``, which lose traced sizes, in the packages of the
+    module's classes and torchvision; ``replaced`` are further names to replace, by module.
 
     Modules that torch imports during the run keep Python's own functions.
     """
