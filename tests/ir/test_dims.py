@@ -127,7 +127,7 @@ def test_an_equality_by_chance_counts_only_where_nothing_else_works() -> None:
         assert not journal.specialized
         assert retried(narrow, ValueError) == 1
     assert journal.specialized == {"height": 224}
-    assert journal.reasons == {"height": "height is specialized to 224: pool requires height to be 224"}
+    assert journal.reasons == {"height": "height is specialized to 224: pool requires height == 224"}
 
 
 @pytest.mark.parametrize("multiple", [2, 8, 32])
