@@ -120,3 +120,33 @@ def reshaped(g: Emitter, x: AdapterValue, shape: Sequence[int]) -> Any:
     if validated(lambda: any(size < 0 for size in sizes)) or math.prod(sizes) != old.size:
         raise Refusal(f"{old} cannot be reshaped to {tuple(shape)}")
     return x if tuple(sizes) == old.shape else g.call("aten::reshape", x, sizes)
+
+
+def like(g: Emitter, x: AdapterValue, number: AdapterValue) -> Any:
+    """Returns a constant of rank 0 with the element type of ``x``."""
+    return g.constant(number, g.type(x).dtype)
+
+
+def known_numbers(g: Emitter, value: AdapterValue, what: str) -> np.ndarray:
+    """Returns the array of a constant. Raises Refusal."""
+    array = g.known(value)
+    if array is None:
+        raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+    return array
+
+
+def scalar(g: Emitter, value: AdapterValue, what: str) -> Any:
+    """Returns the one element of a constant as a Python number. Raises Refusal."""
+    array = known_numbers(g, value, what)
+    if array.size != 1:
+        raise Refusal(f"{what} must have one element, got {array.size}")
+    return array.reshape(-1)[0].item()
+
+
+def stacked(g: Emitter, parts: Sequence[Any], axis: int = 0) -> Any:
+    """Concatenates tensors of one shape along a new axis."""
+    rows = []
+    for part in parts:
+        shape = list(g.type(part).shape)
+        rows.append(reshaped(g, part, [*shape[:axis], 1, *shape[axis:]]))
+    return rows[0] if len(rows) == 1 else g.call("aten::cat", rows, axis)

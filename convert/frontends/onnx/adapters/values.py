@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,12 @@ from tmconvert.frontends.shared.arguments import (
     cast,
     floating,
     is_tensor,
+    known_numbers,
+    like,
     rank,
     reshaped,
+    scalar,
+    stacked,
     static_int,
     static_ints,
 )
@@ -43,11 +46,6 @@ __all__ = [
 ]
 
 
-def like(g: Emitter, x: AdapterValue, number: AdapterValue) -> Any:
-    """Returns a constant of rank 0 with the element type of ``x``."""
-    return g.constant(number, g.type(x).dtype)
-
-
 def dtype_of(number: int) -> np.dtype:
     """Returns the element type of a graph for a number of TensorProto.DataType. Raises Refusal."""
     return element_type(number).dtype
@@ -60,33 +58,8 @@ def element_type(number: int) -> ElementType:
     raise Refusal(f"elements are {REFUSED_TYPES.get(number, f'of the unknown type {number}')}")
 
 
-def known_numbers(g: Emitter, value: AdapterValue, what: str) -> np.ndarray:
-    """Returns the array of a constant. Raises Refusal."""
-    array = g.known(value)
-    if array is None:
-        raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
-    return array
-
-
-def scalar(g: Emitter, value: AdapterValue, what: str) -> Any:
-    """Returns the one element of a constant as a Python number. Raises Refusal."""
-    array = known_numbers(g, value, what)
-    if array.size != 1:
-        raise Refusal(f"{what} has {array.size} elements")
-    return array.reshape(-1)[0].item()
-
-
 def per_channel(g: Emitter, vector: AdapterValue, rank_: int, axis: int) -> Any:
     """Reshapes a vector so that it lies along an axis of a tensor with ``rank_`` axes; a number stays."""
     if not g.type(vector).rank or g.type(vector).size == 1:
         return reshaped(g, vector, [])
     return reshaped(g, vector, [-1 if place == axis else 1 for place in range(rank_)])
-
-
-def stacked(g: Emitter, parts: Sequence[Any], axis: int = 0) -> Any:
-    """Concatenates tensors of one shape along a new axis."""
-    rows = []
-    for part in parts:
-        shape = list(g.type(part).shape)
-        rows.append(reshaped(g, part, [*shape[:axis], 1, *shape[axis:]]))
-    return rows[0] if len(rows) == 1 else g.call("aten::cat", rows, axis)

@@ -1,4 +1,4 @@
-"""Argument conversions of TFLite's adapters."""
+"""Argument conversions of TFLite's adapters: those of all frontends, and axes, layouts and activations."""
 
 from __future__ import annotations
 
@@ -9,34 +9,26 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.frontends.shared.arguments import axis_of, rank, static_ints
+from tmconvert.frontends.shared.arguments import axis_of, known_numbers, rank, scalar, stacked, static_ints
+from tmconvert.frontends.shared.arguments import like as number
 from tmconvert.frontends.tflite.layout import like, value_of
 from tmconvert.ir import Constant, TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import with_qparams
 
+__all__ = [
+    "PREFIX",
+    "activated",
+    "axes_in",
+    "check_rank",
+    "known_numbers",
+    "number",
+    "permuted",
+    "scalar",
+    "stacked",
+    "without_axes",
+]
 PREFIX = "tflite."
-
-
-def number(g: Emitter, x: AdapterValue, value: Any) -> Any:
-    """Returns a constant of rank 0 with the element type of ``x``."""
-    return g.constant(value, g.type(x).dtype)
-
-
-def known_numbers(g: Emitter, value: AdapterValue, what: str) -> np.ndarray:
-    """Returns the array of a constant. Raises Refusal."""
-    array = g.known(value)
-    if array is None:
-        raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
-    return array
-
-
-def scalar(g: Emitter, value: AdapterValue, what: str) -> Any:
-    """Returns the one element of a constant as a Python number. Raises Refusal."""
-    array = known_numbers(g, value, what)
-    if array.size != 1:
-        raise Refusal(f"{what} has {array.size} elements")
-    return array.reshape(-1)[0].item()
 
 
 def axes_in(g: Emitter, x: AdapterValue, axes: AdapterValue) -> list[int]:
@@ -53,15 +45,6 @@ def permuted(g: Emitter, x: Any, order: Sequence[int]) -> Any:
     if x.qparams is not None:
         array = with_qparams(array, x.qparams.permuted(order))
     return g.parameter(array, f"{x.expr.name or x.name}_{''.join(map(str, order))}")
-
-
-def stacked(g: Emitter, parts: Sequence[Any], axis: int = 0) -> Any:
-    """Concatenates tensors of one shape along a new axis."""
-    rows = []
-    for part in parts:
-        shape = list(g.type(part).shape)
-        rows.append(g.call("aten::reshape", part, [*shape[:axis], 1, *shape[axis:]]))
-    return rows[0] if len(rows) == 1 else g.call("aten::cat", rows, axis)
 
 
 def without_axes(g: Emitter, x: Any, axes: Sequence[int]) -> Any:
