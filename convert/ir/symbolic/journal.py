@@ -175,8 +175,8 @@ class SizeJournal:
             return False
         if not data:
             self._bind(difference)
-        elif _is_zero_or_one(difference) or _is_a_sum(difference):  # what asks for these has another way for other sizes
-            return False
+        elif _is_zero_or_one(difference) or _is_a_sum(difference):
+            return False  # code that compares with such a size has another way for other sizes
         else:
             self.assume(min(difference, -difference, key=str), frozenset({0}))
         return True
