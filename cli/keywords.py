@@ -30,6 +30,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "input_shapes": input_shapes,
     "io_layout": layouts,
     "passes": list,
+    "preprocess": list,
     "rename": renamed,
     "reports": list,
     "rules": rules,

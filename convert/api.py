@@ -142,6 +142,9 @@ def to_onnx(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     names: str | None = None,
+    preprocess: str | Sequence[str] | None = None,
+    softmax: bool = False,
+    argmax: bool = False,
     allow_random: bool = False,
     seed: int | None = None,
     input_grids: InputQparams | None = None,
@@ -157,19 +160,19 @@ def to_onnx(
     ``activations`` are "uint8" (the default), "int8", from opset 21 "uint16", "int16". ``weight_type``
     "uint8" is exact on every processor; "int8" is faster, and exact with ``reduce_range`` only.
     ``external_data``, and every file above 2 GiB, stores weights in ``path`` + ".data". ``value_info`` stores
-    the types of intermediate results. ``verify`` runs the file in ONNX Runtime on ``example_inputs``; a file
-    that computes something else than the source is an error, and is not kept. ``float_type`` and
-    ``integer_weights`` are types of stored floats and integers (docs/data-types.md). ``input_shapes`` are by
-    name. ``dynamic_shapes`` names sizes to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export`` has
-    them; notes state which had to be fixed. A model that does the same in a range of sizes only raises TM2030
-    unless ``accept_range``; then ``report.ranges`` has the range. ``inputs`` and ``outputs`` are nodes
-    between which the model is cut. ``rename`` gives inputs and outputs other names, ``names="optimum"`` those
-    that runtimes of decoders expect for caches (docs/how-to/decoders.md). ``qparams`` is a file of
-    quantization parameters in ``qparams_format`` (docs/quantization-parameters.md), ``input_grids`` has those
-    of inputs; ``fake_quant_weights`` rounds weights to theirs. ``calibration`` is data of ``calibrate`` for a
-    float model, ``calibration_settings`` its keywords; ``report_data`` is data to measure layers on.
-    ``passes`` run besides those of the target. ``allow_random`` writes operators that draw random numbers,
-    equal in each session with a ``seed`` (docs/pytorch.md).
+    types of intermediate results. ``verify`` runs the file in ONNX Runtime on ``example_inputs``; one that
+    computes something else than the source is an error. ``float_type`` and ``integer_weights`` are types of
+    stored floats and integers (docs/data-types.md). ``input_shapes`` are by name. ``dynamic_shapes`` names
+    sizes to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes state which had to be
+    fixed. A model that does the same in a range of sizes only raises TM2030 unless ``accept_range``; then
+    ``report.ranges`` has the range. ``inputs`` and ``outputs`` are nodes between which the model is cut.
+    ``rename`` gives inputs and outputs other names, ``names="optimum"`` those of caches (docs/how-to/
+    decoders.md). ``preprocess`` describes images; ``softmax`` and ``argmax`` apply to the output
+    (docs/how-to/preprocessing.md). ``qparams`` is a file of quantization parameters in ``qparams_format``,
+    ``input_grids`` has those of inputs; ``fake_quant_weights`` rounds weights to theirs. ``calibration`` is
+    data of ``calibrate``, ``calibration_settings`` its keywords; ``report_data`` is what layers are measured
+    on. ``passes`` run besides those of the target. ``allow_random`` writes random operators, equal in each
+    session with a ``seed`` (docs/pytorch.md).
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
@@ -206,6 +209,9 @@ def to_tflite(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     names: str | None = None,
+    preprocess: str | Sequence[str] | None = None,
+    softmax: bool = False,
+    argmax: bool = False,
     allow_random: bool = False,
     seed: int | None = None,
     input_grids: InputQparams | None = None,
@@ -252,6 +258,9 @@ def to_caffe(
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     names: str | None = None,
+    preprocess: str | Sequence[str] | None = None,
+    softmax: bool = False,
+    argmax: bool = False,
     input_grids: InputQparams | None = None,
     accept_range: bool = False,
     freeze_control_flow: bool = False,

@@ -206,6 +206,11 @@ KINDS: Mapping[str, Kind] = {
         lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),
         "TM6050",
     ),
+    "preprocess": Kind(
+        "a description, or a list of descriptions",
+        lambda value: _is_text(value) or (isinstance(value, (list, tuple)) and all(map(_is_text, value))),
+        "TM6002",
+    ),
     "view.source": _MODEL,
     "view.reports": Kind(
         "a list of paths",

@@ -31,6 +31,19 @@ PLUGIN = Option(
     only="command line",
 )
 
+PREPROCESS = (
+    Option(
+        "preprocess",
+        "input",
+        "Images that the file takes: '[NAME:] rgb, nhwc, uint8, mean=..., std=..., resize=HxW'. They are "
+        "converted to the input NAME of MODEL, (pixel/255-mean)/std, in the file.",
+        "entries",
+        metavar="TEXT",
+    ),
+    switch("softmax", "input", "Apply softmax to the classes of the output."),
+    switch("argmax", "input", "Return the index of the best class."),
+)
+
 # ---- output
 
 VERSIONS = (
@@ -440,6 +453,7 @@ DEBUGGING = (
 CONVERSION_OPTIONS = (
     INPUTS,
     OUTPUTS,
+    *PREPROCESS,
     *VERSIONS,
     EXTERNAL_DATA,
     VALUE_INFO,

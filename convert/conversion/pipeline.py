@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.conversion.feeding import fed_tensors
-from tmconvert.conversion.lowering import LoweredModel, lowered, with_layout, with_version
+from tmconvert.conversion.lowering import LoweredModel, lowered, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
 from tmconvert.conversion.request import ConversionRequest
@@ -38,7 +38,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         target.start_runtime()
     source = PreparedModel.of(request, catalogue)
     module, overrides = source.module, source.overrides
-    options = with_layout(module, with_version(module, request.options, catalogue, overrides))
+    options = with_version(module, source.options, catalogue, overrides)
     version = target.version_name(options.version)
     model = lowered(module, options, catalogue, request.pass_options.next_to(paths[0]), overrides)
     report = Report(target.name, version, paths, notes=[*module.notes, *model.notes])
@@ -51,6 +51,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         target.name: version,
         **options.recorded(),
         "calibration": source.calibration,
+        **request.preprocessing.to_json(),
         **overrides.to_json(),
     }
     layouts = model.layouts if target.default_io_layout == "nhwc" else None
@@ -112,7 +113,8 @@ def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Veri
     with.
     """
     request.target.start_runtime()
-    source, options, path = PreparedModel.of_file(request, catalogue), request.options, request.paths[0]
+    source, path = PreparedModel.of_file(request, catalogue), request.paths[0]
+    options = source.options
     if options.is_plain_float:
         from tmconvert.verification.files import verify_file as verify_plain
 

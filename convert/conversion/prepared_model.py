@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.calibration.settings import Settings
+from tmconvert.conversion.image_options import for_images
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.load import is_traced, load_model
+from tmconvert.conversion.lowering import with_layout
 from tmconvert.conversion.optimum_names import with_names
+from tmconvert.conversion.preprocessing import Preprocessing
 from tmconvert.conversion.request import ConversionRequest, Model
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
@@ -19,18 +22,20 @@ from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import TargetOptions
 
 
 class PreparedModel(NamedTuple):
     """The source of a request, loaded or traced, and calibrated where that was requested.
 
-    ``inputs`` are those to verify with, if any. ``overrides`` are those that still have to be applied;
-    ``calibration`` describes the calibration in the metadata of the file.
+    ``inputs`` are those to verify with, if any. ``overrides`` and ``options`` are those that still have to be
+    applied; ``calibration`` describes the calibration in the metadata of the file.
     """
 
     module: TracedModule
     inputs: Sequence[np.ndarray] | None
     overrides: IoOverrides
+    options: TargetOptions
     calibration: Mapping[str, object] | None = None
 
     @classmethod
@@ -39,26 +44,45 @@ class PreparedModel(NamedTuple):
         module, inputs, dynamic = model_of(request.model, request.tracing)
         overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
         overrides = with_names(module, overrides, request.names)
-        options, requested = request.options, request.calibration
+        module, overrides, options = _with_images(request, module, overrides, catalogue)
+        requested = request.calibration
         if requested.data is None:
             if options.integers is not None or options.parameters is not None:
                 from tmconvert.qparams.survey import check_converted
 
                 check_converted(module)
-            return cls(module, inputs, overrides)
+            return cls(module, inputs, overrides, options)
         from tmconvert.calibration.calibrate import calibrate
 
         within = overrides._replace(rename={})
         module = calibrate(module, requested.data, catalogue, requested.settings, requested.progress, within)
         about = {"settings": requested.settings.to_json(), "boundary": within.to_json()}
-        return cls(module, inputs, IoOverrides(rename=overrides.rename), about)
+        return cls(module, inputs, IoOverrides(rename=overrides.rename), options, about)
 
     @classmethod
     def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
         """Loads the source of a file to verify, and calibrates it with the settings that the file records."""
         stored, data = request.stored.get("calibration"), request.calibration.data
-        module = _calibrated_as(loaded(request.model), stored, data, catalogue)
-        return cls(module, request.inputs, request.overrides)
+        module, overrides, options = _with_images(
+            request, loaded(request.model), request.overrides, catalogue
+        )
+        made = _calibrated_as(module, stored, data, catalogue)
+        return cls(made, request.inputs, overrides if made is module else request.overrides, options)
+
+
+def _with_images(
+    request: ConversionRequest, module: TracedModule, overrides: IoOverrides, catalogue: Mapping[str, Op]
+) -> tuple[TracedModule, IoOverrides, TargetOptions]:
+    """Returns the model with the preprocessing of a request, and the overrides and options that fit it."""
+    options, wanted = with_layout(module, request.options), request.preprocessing
+    if wanted == Preprocessing():
+        return module, overrides, options
+    from tmconvert.conversion.preprocessed_model import preprocessed
+
+    in_integers = options.integers is not None and request.target.quantizes_inputs
+    made, images = preprocessed(module, wanted, catalogue, takes_floats=in_integers)
+    options, overrides = for_images(images, request.target, options, overrides)
+    return made, overrides, options
 
 
 def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapping[str, Op]) -> TracedModule:

@@ -12,8 +12,10 @@ import numpy as np
 
 from tmconvert.calibration.settings import CalibrationRequest
 from tmconvert.conversion.command_options import conversion_options
+from tmconvert.conversion.image_options import calibration_for
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
 from tmconvert.conversion.output_paths import check_names, keep_model
+from tmconvert.conversion.preprocessing import Preprocessing
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
 from tmconvert.frontends.torch.request import Tracing
@@ -36,8 +38,9 @@ class ConversionRequest:
     """A validated conversion request: source, files to write, and all options.
 
     ``model`` is the source, not loaded yet; ``paths`` are the files that are always written, the structure
-    first. ``inputs`` are those to verify with; without any, those of ``tracing`` or random ones are used. For
-    a file to verify, ``stored`` are the options of the conversion that wrote it, by name.
+    first. ``preprocessing`` is added to the model. ``inputs`` are those to verify with; without any, those of
+    ``tracing`` or random ones are used. For a file to verify, ``stored`` are the options of the conversion
+    that wrote it, by name.
     """
 
     model: Model
@@ -51,6 +54,7 @@ class ConversionRequest:
     inputs: Sequence[np.ndarray] | None = None
     stored: Mapping[str, Any] = field(default_factory=dict)
     names: str | None = None
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
 
     @property
     def target(self) -> Target:
@@ -75,18 +79,23 @@ class ConversionRequest:
             for option in conversion_options(target)
             if option.is_keyword
         }
+        wanted = Preprocessing.of(given["preprocess"], given["softmax"], given["argmax"])
         request = cls(
             model,
             chosen.output_paths([Path(path) for path in paths if path is not None]),
             requested_options(chosen, given),
             io_overrides_of(*(given[name] for name in _OVERRIDES)),
             Tracing.of(*(given[name] for name in _TRACING)),
-            CalibrationRequest.of(
-                given["calibration"], given["calibration_settings"], given.get("report_data")
+            calibration_for(
+                wanted,
+                CalibrationRequest.of(
+                    given["calibration"], given["calibration_settings"], given.get("report_data")
+                ),
             ),
             given["verify"],
             (given["pass_options"] or PassOptions())._replace(requested=tuple(given["passes"] or ())),
             names=given["names"],
+            preprocessing=wanted,
         )
         request._check()
         return request
@@ -112,7 +121,17 @@ class ConversionRequest:
         elif overrides == NO_OVERRIDES:
             overrides = IoOverrides.from_json(stored)
         data = CalibrationRequest(calibration)
-        return cls(model, (path,), options, overrides, calibration=data, inputs=inputs, stored=stored)
+        wanted = Preprocessing.from_json(stored)
+        return cls(
+            model,
+            (path,),
+            options,
+            overrides,
+            calibration=data,
+            inputs=inputs,
+            stored=stored,
+            preprocessing=wanted,
+        )
 
     def _check(self) -> None:
         data, options = self.calibration, self.options

@@ -90,9 +90,10 @@ class Target(ABC):
     verify files. ``operator_word`` is what the format calls an operator. ``version_label`` is what messages
     write before a version (``title`` if it is empty); ``has_ordered_versions`` states that each version has
     the operators of those before it, ``drops_low_ranks`` that its runtimes do not keep ranks below 2,
-    ``names_constants`` that its files have names for constants. Results of the operators ``keeps_qparams``
-    have the quantization parameters of their operands. Operands of the operators ``clamps_at_zero`` may have
-    those of the results: as 0 is exact under all parameters, max(round(x), 0) is round(max(x, 0)).
+    ``quantizes_inputs`` that inputs of its integer files are quantized tensors, ``names_constants`` that its
+    files have names for constants. Results of the operators ``keeps_qparams`` have the quantization
+    parameters of their operands. Operands of the operators ``clamps_at_zero`` may have those of the results:
+    as 0 is exact under all parameters, max(round(x), 0) is round(max(x, 0)).
     ``weight_axes`` are the operators with weights that are quantized in integers, and the axis of their
     output channels. ``random_operators`` draw random numbers; each is given with its attributes
     for a seed. ``macs`` compute the multiply-accumulates of operators from the shapes of operands and
@@ -110,6 +111,7 @@ class Target(ABC):
     default_io_layout: ClassVar[IoLayout] = "source"
     oldest_version: ClassVar[int] = 0
     has_dynamic_shapes: ClassVar[bool] = True
+    quantizes_inputs: ClassVar[bool] = False
     drops_low_ranks: ClassVar[bool] = False
     names_constants: ClassVar[bool] = True
     keeps_qparams: ClassVar[frozenset[str]] = frozenset()

@@ -233,8 +233,9 @@ class _Integers(Parts):
             numbers += [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
         if not all(value.is_constant or id(value) in self.all_qparams for value in numbers):
             return False
-        # comparisons of LiteRT abort at a scale of 1 and more
-        return kernel.relation != "compared" or all(
+        # comparisons of two tensors in LiteRT abort at a scale of 1 and more
+        is_comparison = kernel.relation == "compared" and len(numbers) > 1
+        return not is_comparison or all(
             self._own_qparams(value, self._kind(operator, kernel)).scale[0] < 1 for value in numbers
         )
 
