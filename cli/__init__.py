@@ -33,6 +33,7 @@ COMMANDS = {
     "verify": "Compare a written file with its source.",
     "params": "Show, convert and check files of quantization parameters.",
     "ops": "List the ops that each target supports.",
+    "doctor": "Show versions, runtimes and processor features.",
     "explain": "Explain an error code such as TM2003.",
 }
 
@@ -53,6 +54,7 @@ Completion of commands and options in your shell:
   bash  eval "$(_TMCONVERT_COMPLETE=bash_source tmconvert)"   in ~/.bashrc
   zsh   eval "$(_TMCONVERT_COMPLETE=zsh_source tmconvert)"    in ~/.zshrc
   fish  _TMCONVERT_COMPLETE=fish_source tmconvert | source    in ~/.config/fish/config.fish
+  PowerShell  $env:_TMCONVERT_COMPLETE="powershell_source"; tmconvert | Out-String | iex    in $PROFILE
 """
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -17,6 +18,25 @@ from tmconvert.errors.environment import environment_error
 _NO_MEMORY = ("cannot allocate memory", "failed to map segment")
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 REPORT = "this is a defect of tmconvert: please report it, with the command and, if you can, the model"
+
+
+# what other converters call it; the first word is an option of the command
+OF_OTHER_TOOLS = {
+    **dict.fromkeys(("--int8", "--quantize", "--int"), "--quantized (--calibration DATA for float models)"),
+    **dict.fromkeys(("--optimize", "--simplify"), "--pass NAME; files are optimized without it"),
+    **dict.fromkeys(("--opset-version", "--opset_version", "--target-opset"), "--opset N"),
+    **dict.fromkeys(("--input-names", "--input_names", "--output-names"), "--rename OLD=NEW"),
+    **dict.fromkeys(("--input_shape", "--shape", "--shapes"), "--input-shape NAME=N,N,..."),
+    **dict.fromkeys(("--dynamic-axes", "--dynamic_axes", "--dynamic-shapes"), "--dynamic NAME:AXIS=SIZE"),
+    **dict.fromkeys(("--skip-verify", "--no-check", "--no-validate"), "--no-verify"),
+    **dict.fromkeys(("--dataset", "--calib", "--calibration-data"), "--calibration DATA"),
+    **dict.fromkeys(("--silent", "--no-progress"), "--quiet"),
+    **dict.fromkeys(("--nchw", "--keep-nchw"), "--io-layout source"),
+    **dict.fromkeys(("--iterations", "--runs", "--duration"), "--seconds S"),
+    **dict.fromkeys(("--num-threads", "--num_threads"), "--threads N"),
+}
+# the option of a target for floats of 16 bits
+_HALF = ("--fp16", "--float16", "--half", "--bf16")
 
 
 class Carried(Exception):
@@ -118,8 +138,20 @@ def _message(error: click.ClickException) -> str:
     names = [name for parameter in getattr(command, "params", ()) for name in parameter.opts]
     import difflib
 
+    known = _spelling_here(error.option_name, names)
+    if known and known.split()[0] in names:
+        return f"unknown option {error.option_name}: use {known}"
     near = difflib.get_close_matches(error.option_name, names, n=2, cutoff=0.8)
     return f"unknown option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
+
+
+def _spelling_here(option: str, names: Sequence[str]) -> str:
+    """Returns the option of the command for one of another tool; empty where there is none."""
+    if option not in _HALF:
+        return OF_OTHER_TOOLS.get(option, "")
+    if "--weights" in names:  # of TFLite, which computes in float32
+        return "" if option == "--bf16" else "--weights float16"
+    return f"--float-type {'bfloat16' if option == '--bf16' else 'float16'}"
 
 
 def _silence_stdout() -> None:

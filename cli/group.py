@@ -25,7 +25,7 @@ def help_without_command(ctx: click.Context) -> None:
 class CommandGroup(click.Group):
     """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.commands.<name>``.
 
-    Each of them has the option --plugin.
+    Each of them has the options --plugin and --quiet.
     """
 
     def __init__(self, *args: Any, commands_table: Mapping[str, str], **kwargs: Any) -> None:
@@ -50,10 +50,11 @@ class CommandGroup(click.Group):
             command = command_of_package(cmd_name)
         else:
             return None
-        from tmconvert.cli.options import plugin_option
+        from tmconvert.cli.options import plugin_option, quiet_option
 
-        if plugin_option not in command.params:
-            command.params.append(plugin_option)
+        for option in (plugin_option, quiet_option):
+            if option not in command.params and not isinstance(command, click.Group):
+                command.params.append(option)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -87,6 +88,8 @@ class CommandGroup(click.Group):
             return super().main(given, prog_name or self.name, complete_var, False, **extra)
         # Idle threads of NumPy's OpenBLAS spin for 2^26 cycles, a quarter of the time of a small job.
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+        if os.environ.get("_TMCONVERT_COMPLETE", "").startswith("powershell"):
+            from tmconvert.cli import powershell  # noqa: F401  (registers itself with click)
         with ending_by_signals():
             try:
                 status = super().main(given, prog_name or self.name, complete_var, False, **extra)

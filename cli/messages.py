@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 
-from tmconvert.cli.rendering import is_terminal, write_message
+from tmconvert.cli.rendering import is_quiet, is_terminal, write_message
 from tmconvert.errors.source import printable
 
 
@@ -42,7 +42,7 @@ def logging_to_stderr(verbose: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
     """Shows a spinner on stderr, on a terminal only, until the work is done."""
-    if not enabled or not is_terminal(sys.stderr):
+    if not enabled or is_quiet() or not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
@@ -55,7 +55,7 @@ def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
 @contextlib.contextmanager
 def counting(what: str, then: str) -> Iterator[Callable[[int, int], None] | None]:
     """Returns a function that shows the number of samples done and of all on a terminal; None elsewhere."""
-    if not is_terminal(sys.stderr):
+    if is_quiet() or not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console

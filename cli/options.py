@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tmconvert.conversion.command_options import options_of
-from tmconvert.conversion.options import PLUGIN
+from tmconvert.conversion.options import PLUGIN, QUIET
 from tmconvert.symbolics.target_names import known_targets
 from tmconvert.targets.option import HEADINGS, Option
 from tmconvert.targets.options import AUTO
@@ -133,5 +133,13 @@ def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[s
             load_plugin(file)
 
 
+def _be_quiet(ctx: click.Context, parameter: click.Parameter, is_quiet: bool) -> None:
+    if is_quiet:
+        from tmconvert.cli.rendering import quiet
+
+        ctx.with_resource(quiet())
+
+
 # of every command; see CommandGroup
+quiet_option = click_option(QUIET, expose_value=False, callback=_be_quiet, is_eager=True)
 plugin_option = click_option(PLUGIN, expose_value=False, callback=_load_plugins)

@@ -6,9 +6,10 @@ characters in text from a model file are escaped, never sent to the terminal.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tmconvert.errors import TmconvertError, WriteError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Segment = tuple[str, str]  # (text, rich style)
 Line = str | Sequence[Segment]
+_is_quiet = False
 
 
 def write(*lines: Line) -> None:
@@ -40,8 +42,29 @@ def write_json(document: object) -> None:
     write(*json.dumps(document, indent=2).split("\n"))
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Drops all messages, but no errors."""
+    global _is_quiet
+    before, _is_quiet = _is_quiet, True
+    try:
+        yield
+    finally:
+        _is_quiet = before
+
+
+def is_quiet() -> bool:
+    """Whether messages are dropped."""
+    return _is_quiet
+
+
 def write_message(*lines: Line) -> None:
-    """Writes lines to stderr; failures, as on a full disk, are ignored."""
+    """Writes lines to stderr unless messages are dropped; failures, as on a full disk, are ignored."""
+    if not _is_quiet:
+        _write_to_stderr(lines)
+
+
+def _write_to_stderr(lines: Sequence[Line]) -> None:
     if sys.stderr is None:
         return
     try:
@@ -55,9 +78,9 @@ def write_message(*lines: Line) -> None:
 def write_error(error: TmconvertError) -> None:
     """Writes an error to stderr, coloured and wrapped on a terminal."""
     if not is_terminal(sys.stderr):
-        write_message(*error.render().split("\n"))
+        _write_to_stderr(error.render().split("\n"))
         return
-    write_message(*error_lines(error, _console(sys.stderr).width))
+    _write_to_stderr(error_lines(error, _console(sys.stderr).width))
 
 
 def error_lines(error: TmconvertError, width: int) -> list[list[Segment]]:

@@ -297,6 +297,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "convert": (*_CONVERT, JSON),
     "init": _INIT,
     "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),
+    "doctor": (JSON,),
     "inspect": (*_INSPECT, USAGE, JSON, *TRACING),
     "lint": (VERSIONS[2], JSON),
     "ops": _OPS,

@@ -43,6 +43,13 @@ PREPROCESS = (
     switch("softmax", "input", "Apply softmax to the classes of the output."),
     switch("argmax", "input", "Return the index of the best class."),
 )
+QUIET = switch(
+    "quiet",
+    "debugging",
+    "Print no messages and no progress; results and errors remain.",
+    short_flag="-q",
+    only="command line",
+)
 
 # ---- output
 

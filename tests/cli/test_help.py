@@ -154,7 +154,8 @@ def test_the_click_options_of_a_command_are_the_declared_ones(name: str) -> None
         found = command.get_command(context, word)  # type: ignore[attr-defined]
         assert found is not None
         command = found
-    made = [each for each in command.params if isinstance(each, click.Option) and each.name != "plugin"]
+    shared = ("plugin", "quiet")  # which every command has
+    made = [each for each in command.params if isinstance(each, click.Option) and each.name not in shared]
     assert all(isinstance(each, GroupedOption) for each in made)
     assert [each.name for each in made] == [each.name for each in COMMAND_OPTIONS[name] if each.is_flag]
 
