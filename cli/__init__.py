@@ -33,6 +33,7 @@ COMMANDS = {
     "verify": "Compare a written file with its source.",
     "params": "Show, convert and check files of quantization parameters.",
     "ops": "List the ops that each target supports.",
+    "samples": "Copy small trained models and images to a folder.",
     "doctor": "Show versions, runtimes and processor features.",
     "explain": "Explain an error code such as TM2003.",
 }

@@ -312,6 +312,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "params show": (_FROM, JSON),
     "optimize": (*_OPTIMIZE, JSON, *TRACING, DEBUGGING[0]),
     "run": (*_RUN, JSON, *TRACING),
+    "samples": (JSON,),
     "save": (_SAVE_FORMAT, JSON, DYNAMIC_SHAPES, *TRACING),
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
     "view": (*_VIEW, JSON, DYNAMIC_SHAPES, *TRACING),

@@ -8,15 +8,16 @@ earlier layers do not count. A few tensors are held at a time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors import UsageError
 from tmconvert.inspection.comparison import LayerDifference, ModelComparison, OutputDifference
-from tmconvert.inspection.differences import LIMITS, Difference, aligned, difference
+from tmconvert.inspection.differences import LIMITS, aligned, difference
 from tmconvert.inspection.graph_segments import Segments
+from tmconvert.inspection.judging import judged
 from tmconvert.inspection.sides import FileSide, SourceSide, Tensor
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.symbolics.registry import has_trait
@@ -54,7 +55,13 @@ def compare_sides(first: AnySide, second: AnySide, inputs: Any = None) -> ModelC
         found.notes.append(
             f"the graph of {trusted.title} cannot be read: errors of layers are accumulated ones"
         )
-    found.layers = list(_layers(trusted, suspect, given[trusted], given[suspect], pairs, kind))
+    is_equalized = suspect.is_equalized and not trusted.is_equalized
+    if is_equalized:
+        found.notes.append(
+            "calibration scaled channels between layers (equalization): layers are compared up to a factor "
+            "for each channel"
+        )
+    found.layers = list(_layers(trusted, suspect, given[trusted], given[suspect], pairs, kind, is_equalized))
     return found
 
 
@@ -204,6 +211,7 @@ def _layers(
     of_suspect: Sequence[np.ndarray],
     pairs: Sequence[Pair],
     kind: str,
+    is_equalized: bool,
 ) -> Iterator[LayerDifference]:
     names = {pair.suspect.name for pair in pairs}
     operators = suspect.operators_between(names)
@@ -221,61 +229,14 @@ def _layers(
         for _ in chunk:
             pair = next(waiting)
             _, expected = next(stream)
-            yield _layer(pair, expected, values, segments, kind, operators, suspect)
-
-
-def _layer(
-    pair: Pair,
-    expected: np.ndarray,
-    values: Mapping[str, np.ndarray],
-    segments: Segments | None,
-    kind: str,
-    operators: Mapping[str, tuple[str, ...]],
-    suspect: AnySide,
-) -> LayerDifference:
-    limits, name = LIMITS[kind], pair.suspect.name
-    actual, order = aligned(expected, values[name])
-    accumulated = difference(expected, actual)
-    local, is_wrong = None, accumulated.largest > limits.accumulated
-    if segments is not None:
-        segments.orders[name] = order
-        predicted = _predicted(segments, pair, values)
-        if predicted is not None:
-            if kind == "integers":
-                predicted, actual = (
-                    segments.clamped(pair.trusted.name, each) for each in (predicted, actual)
-                )
-            local, is_wrong = _judged(predicted, actual, suspect.range_of(name), kind)
-    return LayerDifference(
-        name,
-        operators.get(name, (pair.suspect.operator,)),
-        pair.trusted.operator,
-        accumulated,
-        local,
-        limits.accumulated if local is None else limits.local,
-        is_wrong,
-    )
-
-
-def _predicted(segments: Segments, pair: Pair, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Returns what the trusted operation makes of the operands of the suspect; None where it refuses them."""
-    try:
-        return segments.predicted(pair.trusted.name, values)
-    except (TmconvertError, ValueError, IndexError, KeyError):
-        return None
-
-
-def _judged(
-    predicted: np.ndarray, actual: np.ndarray, limits_of_type: tuple[float, float] | None, kind: str
-) -> tuple[Difference, bool]:
-    """Returns the local difference, and whether it is too large.
-
-    Integers saturate, which calibration allows for a few values: these count in the noise alone.
-    """
-    whole = difference(predicted, actual)
-    limits = LIMITS[kind]
-    if kind != "integers" or not np.isfinite(whole.largest) or not actual.size:
-        return whole, whole.largest > limits.local or whole.noise > limits.local_noise
-    low, high = limits_of_type or (float(actual.min()), float(actual.max()))
-    clipped = difference(np.clip(predicted, low, high), actual)
-    return whole, clipped.largest > limits.local or whole.noise > limits.local_noise
+            limits = (kind, suspect.range_of(pair.suspect.name))
+            found = judged(pair.suspect, expected, values, segments, limits, is_equalized)
+            yield LayerDifference(
+                pair.suspect.name,
+                operators.get(pair.suspect.name, (pair.suspect.operator,)),
+                pair.trusted.operator,
+                found.accumulated,
+                found.local,
+                found.limit,
+                found.is_wrong,
+            )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tmconvert.container.archive import is_container
+from tmconvert.frontends.caffe.recognize import is_prototxt
 from tmconvert.frontends.onnx.recognize import is_onnx
 from tmconvert.frontends.tflite.recognize import is_tflite
 from tmconvert.targets.registry import target_named
@@ -31,6 +32,4 @@ def written_target(model: Any) -> Target | None:
         return target_named("onnx")
     if is_tflite(head):
         return target_named("tflite")
-    caffe = target_named("caffe")
-    is_text = b"\0" not in head and not str(name).endswith(".py")
-    return caffe if is_text and caffe.recognizes(head) else None
+    return target_named("caffe") if is_prototxt(head) else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tmconvert.inspection.sides import Catalogue, computed, key_of
-from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import Clamp
 
@@ -17,20 +18,19 @@ class Segments:
     """Parts of a normalized graph.
 
     ``known`` are the tensors of the other model: their names in it, by key. ``orders`` are the permutations
-    from their layout to that of the graph, which are set as they become known.
+    from their layout to that of the graph, ``factors`` those of channels by which they are larger than in the
+    graph, which are set as they become known.
     """
 
     def __init__(self, graph: InternalGraph, catalogue: Catalogue, known: Mapping[str, str]) -> None:
         self.graph, self.catalogue = graph, catalogue
         self.inputs: dict[Any, np.ndarray] = {}
         self.orders: dict[str, tuple[int, ...] | None] = {}
+        self.factors: dict[str, np.ndarray] = {}
         self._place = {expr: number for number, expr in enumerate(graph)}
-        self._nodes = {node.name: node for expr in graph for node in expr.outputs}
-        self._known = {
-            node: known[key_of(name)]
-            for name, node in self._nodes.items()
-            if key_of(name) in known and _is_float(node) and not isinstance(node.expr, Constant)
-        }
+        nodes = [node for expr in graph if isinstance(expr, CallFunction) for node in expr.outputs]
+        self._nodes = _by_key([node for node in nodes if _is_float(node)], known)
+        self._known = {node: known[key] for key, node in self._nodes.items()}
         self._by_other = {other: node for node, other in self._known.items()}
 
     def set_inputs(self, arrays: Sequence[np.ndarray]) -> None:
@@ -47,13 +47,13 @@ class Segments:
                 found.update(dict.fromkeys(self._known[node] for node in operands))
         return list(found)
 
-    def predicted(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Returns the tensor ``name`` of the graph for operands that the other model computed.
+    def predicted(self, key: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Returns the tensor of this key in the graph for operands that the other model computed.
 
         Raises KeyError for an operand that is missing, and what operations raise for operands of other
         shapes.
         """
-        target = self._nodes[name]
+        target = self._nodes[key]
         exprs, operands = self._part(target)
         at_hand: dict[Any, Any] = dict(self.inputs)
         at_hand.update({node: self._operand(node, values) for node in operands})
@@ -62,12 +62,12 @@ class Segments:
             at_hand.update(zip(expr.outputs, computed(expr, at_hand, self.catalogue, sizes), strict=True))
         return np.asarray(at_hand[target])
 
-    def clamped(self, name: str, array: np.ndarray) -> np.ndarray:
-        """Applies the clamp that is the only user of the tensor ``name``, if it has such a user.
+    def clamped(self, key: str, array: np.ndarray) -> np.ndarray:
+        """Applies the clamp that is the only user of the tensor of this key, if it has such a user.
 
         Integers need not represent what it removes.
         """
-        node = self._nodes[name]
+        node = self._nodes[key]
         users = list(node.users)
         if len(users) != 1 or not isinstance(users[0], CallFunction):
             return array
@@ -84,6 +84,8 @@ class Segments:
         shape = tuple(map(int, node.shape)) if node.shape is not None else array.shape
         if array.shape != shape and array.size == np.prod(shape, dtype=int):
             array = array.reshape(shape)
+        if other in self.factors:
+            array = array / self.factors[other]
         return np.ascontiguousarray(array, node.dtype)
 
     def _part(self, target: Any) -> tuple[list[Expr], list[Any]]:
@@ -104,6 +106,23 @@ class Segments:
         return sorted((each for each in exprs if each in self._place), key=self._place.__getitem__), list(
             operands
         )
+
+
+def _by_key(nodes: Sequence[Any], known: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the computed tensors by key.
+
+    A name that a constant of the graph has taken has a number after it.
+    """
+    found = {key: node for node in nodes if (key := key_of(node.name)) in known}
+    for key in known:
+        if key not in found:
+            numbered = re.compile(re.escape(key) + r"_\d+")
+            same = [
+                node for node in nodes if numbered.fullmatch(node.name) and key_of(node.name) not in known
+            ]
+            if len(same) == 1:
+                found[key] = same[0]
+    return found
 
 
 def _is_float(node: Any) -> bool:

@@ -81,6 +81,11 @@ class SourceSide:
         }
         return "float16" if types & {"float16", "bfloat16"} else "float32"
 
+    @property
+    def is_equalized(self) -> bool:
+        """Whether calibration scaled the channels between layers; a source has its own scales."""
+        return False
+
     def arrays(self, inputs: Any) -> list[np.ndarray]:
         """Returns inputs from arrays by name or in order, or from an .npz file, in order."""
         names = [info.name for info in self.inputs]
@@ -159,6 +164,13 @@ class FileSide:
         if is_quantized or operators & _INTEGER_OPERATORS:
             return "integers"
         return "float16" if {"float16", "bfloat16"} & set(model.types.values()) else "float32"
+
+    @cached_property
+    def is_equalized(self) -> bool:
+        """Whether the file records that calibration scaled the channels between layers."""
+        calibration = self.runner.target.stored_options(self.path).get("calibration")
+        settings = calibration.get("settings") if isinstance(calibration, Mapping) else None
+        return isinstance(settings, Mapping) and bool(settings.get("equalization", True))
 
     def arrays(self, inputs: Any) -> list[np.ndarray]:
         """Returns inputs from arrays by name or in order, or from an .npz file, in order."""

@@ -122,3 +122,15 @@ def test_differences() -> None:
     assert difference(np.array([1, np.nan]), np.array([1.0, 2.0])).largest == float("inf")
     assert difference(np.array([2, np.nan]), np.array([1, np.nan])).largest == 0.5
     assert np.isclose(difference(np.array([3.0, 4.0]), np.array([3.0, 3.0])).noise, 0.2)
+
+
+def test_equalized_channels_are_compared_up_to_a_factor(files: Files, tmp_path: Path) -> None:
+    data = np.random.default_rng(4).random((6, 3, 12, 16), np.float32)
+    path = tmp_path / "equalized.tflite"
+    tmconvert.to_tflite(files.model, path, quantized=True, calibration=data, verify=False)
+    found = tmconvert.compare(files.model, path)
+    assert found.ok and "equalization" in found.notes[0], str(found)
+    weights, layer = constant_of(path, "DEPTHWISE_CONV_2D")
+    change_tflite(path, tmp_path / "bad.tflite", weights, lambda array: np.roll(array, 1, axis=1))
+    wrong = tmconvert.compare(files.model, tmp_path / "bad.tflite").first
+    assert wrong is not None and layer in wrong.operators
