@@ -230,7 +230,8 @@ def _layers(
             pair = next(waiting)
             _, expected = next(stream)
             limits = (kind, suspect.range_of(pair.suspect.name))
-            found = judged(pair.suspect, expected, values, segments, limits, is_equalized)
+            scaled = is_equalized and pair.suspect.key not in suspect.output_keys  # which keep their scale
+            found = judged(pair.suspect, expected, values, segments, limits, scaled)
             yield LayerDifference(
                 pair.suspect.name,
                 operators.get(pair.suspect.name, (pair.suspect.operator,)),

@@ -69,6 +69,7 @@ def _factors(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
     axes = tuple(axis for axis in range(expected.ndim) if axis != 1)
     # what integers cannot represent tells nothing of the factor
     is_inner = (actual > actual.min()) & (actual < actual.max())
+    is_inner |= ~is_inner.any(axis=axes, keepdims=True)
     one, other = np.where(is_inner, expected, 0), np.where(is_inner, actual, 0)
     products = np.sum(one * other, axis=axes, keepdims=True, dtype=np.float64)
     powers = np.sum(one * one, axis=axes, keepdims=True, dtype=np.float64)
