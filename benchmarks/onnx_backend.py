@@ -59,9 +59,9 @@ SETTINGS = {
     "ReduceSumSquare Squeeze Unsqueeze CumSum CumProd Trilu OneHot CenterCropPad Reshape Upsample",
     (0,): "BlackmanWindow HammingWindow HannWindow",
     (3, 4): "Slice",
-    (3,): "Pad",
-    (1, 2): "DFT",
-    (1, 2, 3): "Resize",
+    (1, 2): "DFT Col2Im",
+    (2, 3, 4): "NonMaxSuppression",
+    (1, 2, 3): "Resize Pad",
     (1, 3): "STFT",
     (0, 1, 2, 3, 4): "MelWeightMatrix",
 }

@@ -24,6 +24,7 @@ FLOATS = ("float32", "float16", "float64")
 INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
 NUMBERS = FLOATS + INTEGERS
 ANY_DTYPE = (*NUMBERS, "bool")
+WIDE_UNSIGNED = ("uint16", "uint32", "uint64")  # of inputs and outputs; only casts compute with them
 INDICES = ("int64", "int32")
 
 _REQUIRED = object()

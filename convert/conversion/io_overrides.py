@@ -209,7 +209,10 @@ def bind_model(
     flat = module.flatten()
     graph = flat.graph
     assert graph is not None
-    overrides = overrides.resolved([node.name for node in graph.inputs[1:]])
+    # the names of arguments: of a file's input ``x:0`` the node is ``x_0``
+    overrides = overrides.resolved(
+        [node.expr.name if isinstance(node.expr, Input) else node.name for node in graph.inputs[1:]]
+    )
     if overrides.is_cut:
         types: Mapping[Any, TensorType] = {}
         if overrides.inputs is not None:

@@ -253,9 +253,9 @@ class GraphEmitter:
         self, definition: OpDefinition, tensors: Any, attributes: dict[str, Any], nodes: list[TensorNode]
     ) -> None:
         """Computes shape arithmetic on Dims with the op's kernel, where the kernel supports them."""
-        if len(nodes) != 1 or nodes[0].type.dtype.kind not in "iu":
+        if len(nodes) != 1 or nodes[0].type.dtype.kind not in "iuf":
             return
-        arrays = map_leaves(lambda leaf: None if leaf is None else self.sizes(leaf), list(tensors))
+        arrays = map_leaves(lambda leaf: None if leaf is None else _whole(self.sizes(leaf)), list(tensors))
         if definition.name == "aten::to":
             result = arrays[0]
         elif definition.name == SIZES:
@@ -351,6 +351,14 @@ _UNKNOWN = object()
 def stream_of(name: str) -> int:
     """Returns the number of the random numbers that the expression with the result ``name`` draws."""
     return zlib.crc32(name.encode())
+
+
+def _whole(array: np.ndarray | None) -> np.ndarray | None:
+    """Returns floats as integers, as which they are exact in arithmetic with sizes; None if some are not."""
+    if array is None or array.dtype.kind != "f":
+        return array
+    is_whole = (np.abs(array) < 1 << 24) & (array == np.trunc(array))  # NaN is not, either
+    return array.astype(np.int64) if is_whole.all() else None
 
 
 def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str, Any]) -> np.ndarray | None:

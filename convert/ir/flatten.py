@@ -272,11 +272,11 @@ def _copied(node: Node, name: str) -> Node:
 def _renamed(
     sizes: dict[str, dict[int, str]] | None, graph: InternalGraph, flat: InternalGraph
 ) -> dict[str, dict[int, str]] | None:
-    """Returns the dynamic sizes by the names that inputs have in the flat graph."""
+    """Returns the dynamic sizes by the names of arguments in the flat graph."""
     if sizes is None:
         return None
-    pairs = [(old.expr, new.name) for old, new in zip(graph.inputs, flat.inputs, strict=True)]
-    names = {expr.name: name for expr, name in pairs if isinstance(expr, Input)}
+    pairs = [(old.expr, new.expr) for old, new in zip(graph.inputs, flat.inputs, strict=True)]
+    names = {old.name: new.name for old, new in pairs if isinstance(old, Input) and isinstance(new, Input)}
     return {names.get(name, name): axes for name, axes in sizes.items()}
 
 

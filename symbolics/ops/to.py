@@ -7,7 +7,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import ANY
-from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice
+from tmconvert.symbolics.op import ANY_DTYPE, WIDE_UNSIGNED, Op, Tensor, choice
 from tmconvert.symbolics.traits import Casts, SameElements
 
 # TensorProto.DataType of ONNX
@@ -21,7 +21,11 @@ ONNX_TYPES = {
     "bool": 9,
     "float16": 10,
     "float64": 11,
+    "uint16": 4,
+    "uint32": 12,
+    "uint64": 13,
 }
+_DTYPES = (*ANY_DTYPE, *WIDE_UNSIGNED)
 
 
 def _result(x: TensorType, dtype: str) -> TensorType:
@@ -30,7 +34,7 @@ def _result(x: TensorType, dtype: str) -> TensorType:
 
 to = Op(
     "aten::to",
-    args=[Tensor("x", ANY_DTYPE), choice("dtype", ANY_DTYPE)],
+    args=[Tensor("x", _DTYPES), choice("dtype", _DTYPES)],
     result=_result,
     layout=ANY,
     traits=[Casts(), SameElements()],
@@ -50,12 +54,17 @@ def to_onnx6(g, x, dtype):
 
 @to.tflite()
 def to_tflite(g, x, dtype):
+    for name in (x.dtype.name, dtype):
+        if name in WIDE_UNSIGNED:
+            g.refuse(f"tensors of {name} are not written to TFLite")
     return g.op("CAST", x, dtype=dtype)
 
 
 @to.caffe()  # every blob is float32, which holds what other types do, up to 2^24
 def to_caffe(g, x, dtype):
     wanted = np.dtype(dtype)
+    if dtype in WIDE_UNSIGNED:
+        g.refuse(f"Caffe blobs are float32, which does not wrap around as {dtype} does")
     if dtype == "bool" and x.dtype != np.bool_:
         return caffe_numbers.step(g, g.op("AbsVal", x))
     if wanted.kind in "iu" and x.dtype.kind == "f":

@@ -18,12 +18,14 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES
 from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.input_sizes import InputSizes
+from tmconvert.frontends.onnx.standard_functions import StandardFunctions
 from tmconvert.frontends.onnx.tensors import TensorReader
 from tmconvert.frontends.onnx.vocabulary import vocabulary_of
 from tmconvert.ir import CallFunction, Constant, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.expr import short_label
 
 STANDARD = ("", "ai.onnx")
+PREVIEW = "ai.onnx.preview"
 MAX_DEPTH = 50  # of functions that call functions, and of graphs in graphs
 OLDEST = 1
 # operators that give integers of other parameters than those of their operands
@@ -66,6 +68,7 @@ class GraphReader:
         self.model = model
         self.tensors = TensorReader(path)
         self.opset = self._opset(model.opset_import)
+        self.standard = StandardFunctions(path, model)
         self.functions = {
             (each.domain, each.name, getattr(each, "overload", "")): each for each in model.functions
         }
@@ -107,11 +110,11 @@ class GraphReader:
         """
         key = node.domain, node.op_type, getattr(node, "overload", "")
         known = self.functions.get(key)
-        if known is not None or node.domain not in STANDARD:
+        if known is not None or node.domain not in (*STANDARD, PREVIEW):
             return known
-        if vocabulary_of(opset).knows(f"onnx.{node.op_type}", is_method=False):
-            return None
-        return _standard_function(node.op_type, opset)
+        name = f"{node.domain if node.domain == PREVIEW else 'onnx'}.{node.op_type}"
+        is_known = vocabulary_of(opset).knows(name, is_method=False)
+        return None if is_known else self.standard.of(node, opset)
 
     def function_opset(self, function: Any, caller: int) -> int:
         """Returns the opset of the operators in a function."""
@@ -130,6 +133,7 @@ class GraphBuilder:
         self.graph = InternalGraph(_class_name(proto))
         self.captured: dict[str, TensorNode] = {}
         self.stored = {each.name: each for each in proto.initializer}
+        self.sparse = {each.values.name: each for each in proto.sparse_initializer}
         self.element_types = {each.name: each.type.tensor_type.elem_type for each in proto.input}
         depth = 0 if outer is None else outer.depth + 1
         if depth > MAX_DEPTH:
@@ -140,11 +144,9 @@ class GraphBuilder:
         self._build()
 
     def _build(self) -> None:
-        if self.proto.sparse_initializer:
-            raise unknown_part(self.path, "the model has sparse tensors", "store them as dense tensors")
-        sizes = InputSizes(self.path)
+        sizes = InputSizes(self.path, self.proto)
         for value in self.proto.input:
-            if value.name not in self.stored:
+            if value.name not in self.stored and value.name not in self.sparse:
                 self._input(value, sizes)
         if self.scope.outer is None:
             sizes.name_unknown()
@@ -190,6 +192,9 @@ class GraphBuilder:
         if scope is self.scope:
             if name in self.stored:
                 array = self.reader.tensors.array(self.stored[name], f"initializer {name}")
+                return self.parameter(name, array)
+            if name in self.sparse:
+                array = self.reader.tensors.sparse(self.sparse[name], f"initializer {name}")
                 return self.parameter(name, array)
             if scope.outer is not None:
                 return self._capture(name, place)
@@ -314,8 +319,12 @@ class GraphBuilder:
         elif name in ("value_float", "value_floats", "value_int", "value_ints"):
             value = self._plain(attribute, scope, place)
             array = np.asarray(value, np.float32 if "float" in name else np.int64)
+        elif name == "sparse_value":
+            array = self.reader.tensors.sparse(attribute.sparse_tensor, f"the value of {place}")
+        elif name in ("value_string", "value_strings"):
+            raise unknown_part(self.path, "a Constant of strings", "export the model without it", place)
         else:
-            raise unknown_part(self.path, f"a Constant with {name}", "store it as a dense tensor", place)
+            raise damaged(self.path, f"a Constant has the attribute {name!r:.60}", place)
         node = self._result(proto.output[0], scope)
         node.shape, node.dtype = array.shape, array.dtype
         self.graph.insert(Constant(array, node.name, result=node))
@@ -417,18 +426,6 @@ def constant_of(node: TensorNode) -> np.ndarray | None:
         owner: Any = expr.args[0]
         return np.asarray(owner.owner.get(expr.name))
     return None
-
-
-def _standard_function(operator: str, opset: int) -> Any:
-    """Returns the function with which the standard defines an operator; None where it has none."""
-    import onnx
-
-    try:
-        schema = onnx.defs.get_schema(operator, opset, "")
-    except onnx.defs.SchemaError:
-        return None
-    has_function: bool = schema.has_function  # type: ignore[attr-defined]
-    return schema.function_body if has_function else None
 
 
 def _class_name(proto: Any) -> str:

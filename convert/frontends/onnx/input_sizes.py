@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tmconvert.errors import LoadError
@@ -12,15 +13,51 @@ from tmconvert.ir.symbolic.open_sizes import NamedAxis, solved_sizes
 from tmconvert.ir.symbolic.text import is_size_expression, is_size_name, names_in, size_of
 
 # An open size has these in the example that the graph is first run with: the batch; sizes of images; others.
+# A model with larger windows has larger examples, since it computes nothing of fewer elements.
 BATCH, IMAGE, OTHER = 2, 64, 8
+LARGE_IMAGE, LARGEST_EXAMPLE = 224, 1 << 14
 MAX_RANK = 64
+
+
+def _examples(graph: Any) -> tuple[int, int]:
+    """Returns the examples for sizes of images and of other inputs: above twice the windows along one axis,
+    and for a picture that is pooled by large windows in the end.
+    """
+    pending, image, other = [graph], IMAGE, OTHER
+    weights: dict[str, Sequence[int]] = {}
+    while pending:
+        own = pending.pop()
+        weights |= {each.name: each.dims for each in own.initializer}
+        for node in own.node:
+            if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+                weights[node.output[0]] = node.attribute[0].t.dims
+            pending += [each.g for each in node.attribute if each.HasField("g")]
+            window = _window(node, weights)
+            if len(window) == 1:
+                other = max(other, min(2 * window[0], LARGEST_EXAMPLE))
+            elif len(window) == 2 and node.op_type == "AveragePool" and max(window) > 3:
+                image = LARGE_IMAGE
+    return image, other
+
+
+def _window(node: Any, weights: Mapping[str, Sequence[int]]) -> list[int]:
+    """Returns the extents of the windows of a convolution or pooling; none for other nodes."""
+    if node.op_type not in ("Conv", "AveragePool", "MaxPool"):
+        return []
+    given = {each.name: list(each.ints) for each in node.attribute}
+    kernel = (
+        given.get("kernel_shape") or list(weights.get(node.input[1], ()) if len(node.input) > 1 else ())[2:]
+    )
+    dilations = given.get("dilations") or [1] * len(kernel)
+    return [(extent - 1) * step + 1 for extent, step in zip(kernel, dilations, strict=False)]
 
 
 class InputSizes:
     """Collects the open sizes of inputs, by input and axis, while their shapes are read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, graph: Any) -> None:
         self.path = path
+        self.image, self.other = _examples(graph)
         self.open_sizes: dict[str, dict[int, str]] = {}
         self.notes: list[str] = []
         self._examples: dict[str, int] = {}
@@ -41,14 +78,14 @@ class InputSizes:
             raise damaged(self.path, f"the input {name} has {len(dims)} axes")
         for axis, each in enumerate(dims):
             kind = each.WhichOneof("value")
-            if kind == "dim_value":
-                if each.dim_value < 0:
+            if kind == "dim_value" and each.dim_value != -1:  # which some exporters write for an open size
+                if each.dim_value < -1:
                     raise damaged(self.path, f"the input {name} has an axis of size {each.dim_value}")
                 extents.append(int(each.dim_value))
                 continue
             size = self._name(each.dim_param if kind == "dim_param" else "", name, axis)
             is_image = len(dims) >= 4 and axis >= 2
-            default = BATCH if axis == 0 else IMAGE if is_image else OTHER
+            default = BATCH if axis == 0 else self.image if is_image else self.other
             extent = self._example(size, default)
             if extent < 1:
                 size, extent = self._plain(size, name, axis), default
@@ -73,7 +110,8 @@ class InputSizes:
     def _name(self, given: str, name: str, axis: int) -> str:
         if is_size_name(given) or is_size_expression(given):
             return given
-        return self._plain(given, name, axis)
+        is_named = re.search(r"\w", given)  # "?" says that nothing is known, not even that two are equal
+        return self._plain(given if is_named else "", name, axis)
 
     def _plain(self, given: str, name: str, axis: int) -> str:
         plain = re.sub(r"\W", "_", given or f"{name}_{axis}", flags=re.ASCII)

@@ -48,6 +48,7 @@ def load_onnx(path: str) -> LoadedModel:
     module.producer = printable(version[:200]) or "ONNX"
     share_ids(module)
     stored = {each.name for each in model.graph.initializer}
+    stored |= {each.values.name for each in model.graph.sparse_initializer}
     inputs = [each.name for each in model.graph.input if each.name not in stored]
     return LoadedModel(module, inputs, [each.name for each in model.graph.output])
 

@@ -11,7 +11,6 @@ _REASONS = {
         *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli"),
         "Multinomial",
     ),
-    "it takes the bits of numbers for numbers of another type": ("BitCast",),
     "it decodes an image, which belongs before the model": ("ImageDecoder",),
     "it trains a model": ("Adagrad", "Adam", "Gradient", "Momentum"),
 }

@@ -19,6 +19,7 @@ from tmconvert.frontends.shared.mapped_file import map_file
 
 EXTERNAL = 1  # TensorProto.DataLocation
 MAX_RANK = 64
+LARGEST_DENSE = 1 << 28  # elements of a sparse tensor, which is stored with its zeros
 # the field of each type where a tensor has no raw data; types that are not named are in int32_data
 _FIELDS = {
     "float": "float_data",
@@ -52,6 +53,30 @@ class TensorReader:
         else:
             return self._of_fields(proto, type_, shape, place)
         return self._of_bytes(data, type_, shape, place)
+
+    def sparse(self, proto: Any, place: str) -> np.ndarray:
+        """Returns the dense array of a SparseTensorProto. Raises LoadError TM1031, TM1032 or TM1033."""
+        shape = tuple(proto.dims)
+        if not 0 < len(shape) <= MAX_RANK or any(extent < 0 for extent in shape):
+            raise damaged(self.path, f"a sparse tensor has the shape {shape}"[:200], place)
+        if math.prod(shape) > LARGEST_DENSE:
+            what = f"a sparse tensor of {math.prod(shape)} elements would be stored with its zeros"
+            raise unknown_part(self.path, what, "make it smaller, or split it", place)
+        values = self.array(proto.values, place)
+        indices = self.array(proto.indices, place) if values.size else np.zeros(0, np.int64)
+        if values.ndim != 1 or indices.dtype != np.int64:
+            raise damaged(self.path, "the values or indices of a sparse tensor are of another kind", place)
+        if indices.shape not in ((values.size,), (values.size, len(shape))):
+            raise damaged(self.path, f"a sparse tensor has indices of shape {indices.shape}", place)
+        limits = np.array(shape if indices.ndim == 2 else math.prod(shape))
+        if not ((indices >= 0) & (indices < limits)).all():
+            raise damaged(self.path, "an index of a sparse tensor is outside of it", place)
+        dense = np.zeros(shape, values.dtype)
+        if indices.ndim == 2:
+            dense[tuple(indices.T)] = values
+        else:
+            dense.reshape(-1)[indices] = values
+        return dense
 
     def type(self, number: int, place: str) -> ElementType:
         """Returns the element type of a number in the file. Raises LoadError TM1033."""

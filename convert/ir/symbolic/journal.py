@@ -220,8 +220,9 @@ class SizeJournal:
 
     def _bind(self, difference: Dim) -> None:
         """Binds a symbol so that ``difference`` is zero."""
-        from tmconvert.ir.symbolic.dims import of
+        from tmconvert.ir.symbolic.dims import of, without_common_factor
 
+        difference = without_common_factor(difference)
         if self._bounded(difference):
             return
         shared = math.gcd(*(factor for _, factor in difference.terms))
@@ -363,6 +364,6 @@ def _relation(difference: Dim, relation: str) -> str:
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant
     if all(factor < 0 for _, factor in rest.terms):
-        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "to be": "to be"}
         rest, constant, relation = -rest, -constant, mirrored[relation]
     return f"{rest} {relation} {-constant}"

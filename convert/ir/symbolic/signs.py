@@ -19,6 +19,7 @@ from tmconvert.ir.symbolic.dims import (
     exact_quotient,
     of,
     same_size,
+    without_common_factor,
 )
 from tmconvert.ir.tree import leaves
 
@@ -36,11 +37,13 @@ def signs(value: Size) -> set[int]:
     if shared and all(shared[0] in monomial for monomial, _ in value.terms):
         rest = signs(exact_quotient(value, shared[0]))
         return rest | {0} if shared[0].from_data else rest
-    found = _signs_if_growing(value)
+    if _has_zero_factor(value):
+        return {0}
+    found = _signs_within(value) or _signs_if_growing(value)
     if found is None:
         opposite = _signs_if_growing(-value)
         found = None if opposite is None else {-sign for sign in opposite}
-    for each in (_signs_within, _signs_by_case, _signs_by_period, _signs_of_quotients):
+    for each in (_signs_by_case, _signs_by_period, _signs_of_quotients):
         found = found or each(value)
     return found or {-1, 0, 1}
 
@@ -61,6 +64,12 @@ def _is_quotient(atom: Floor) -> bool:
     """Whether an atom is a quotient of sizes that are never negative; one by zero has no value."""
     parts = (atom.numerator, atom.denominator)
     return all(part >= 0 if isinstance(part, int) else signs(part) <= {0, 1} for part in parts)
+
+
+def _has_zero_factor(value: Dim) -> bool:
+    """Whether what is left of ``value`` without a floor that all of its terms share is always zero."""
+    rest = without_common_factor(value)
+    return rest is not value and signs(rest) == {0}
 
 
 def _without_halves(value: Dim) -> Size:
@@ -302,9 +311,13 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
     atoms = [type(atom) for monomial, _ in value.terms for atom in monomial]
     if others or not {Positive, Floor} & set(atoms):
         return None
-    end = max(thresholds(value).values(), default=0) + 2
-    if Floor in atoms:  # from there on a quotient changes once in its denominator
-        end += _denominators(value, symbol)
+    if _is_monotonic(value):
+        past = (size for size in range(symbol.least, MAX_PERIOD) if _is_beyond(value, size))
+        end = next(past, MAX_PERIOD + 1)
+    else:
+        end = max(thresholds(value).values(), default=0) + 2
+        if Floor in atoms:  # from there on a quotient changes once in its denominator
+            end += _denominators(value, symbol)
     if end > MAX_PERIOD:
         return None
     zeros = [size for size in range(symbol.least, end + 1) if _at(value, size) == 0]
@@ -312,3 +325,36 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
     if not is_interval or max(symbol.example, symbol.least) not in zeros:
         return None
     return symbol, zeros[0], None if zeros[-1] == end else zeros[-1]
+
+
+def _is_monotonic(value: Dim) -> bool:
+    """Whether ``value``, of one symbol, only rises or only falls: it is a sum of floors of the symbol."""
+    terms = [(monomial, factor) for monomial, factor in value.terms if monomial]
+    rises = {factor > 0 for _, factor in terms}
+    return len(rises) == 1 and all(
+        len(monomial) == 1 and not isinstance(monomial[0], Symbol) and _is_rising(monomial[0])
+        for monomial, _ in terms
+    )
+
+
+def _is_rising(atom: Atom) -> bool:
+    """Whether an atom never falls: floor(x / c) or max(x, 0), where x is a sum of such atoms, each times a
+    positive number.
+    """
+    if isinstance(atom, Symbol):
+        return True
+    if isinstance(atom, Floor) and not (isinstance(atom.denominator, int) and atom.denominator > 0):
+        return False
+    inner = atom.numerator if isinstance(atom, Floor) else atom.size
+    return not isinstance(inner, Dim) or all(
+        factor > 0 and len(monomial) == 1 and _is_rising(monomial[0])
+        for monomial, factor in inner.terms
+        if monomial
+    )
+
+
+def _is_beyond(value: Dim, size: int) -> bool:
+    """Whether a monotonic ``value`` is past its zeros at a size of its symbol."""
+    rises = all(factor > 0 for monomial, factor in value.terms if monomial)
+    here = _at(value, size)
+    return here > 0 if rises else here < 0

@@ -89,6 +89,8 @@ def cast_plan(operator: str, dtypes: tuple[str | None, ...], opset: int) -> Plan
         return None
     form = forms[-1]
     bound = _bound(form, dtypes)
+    if not DTYPE_LETTERS.keys() >= set(bound.values()):
+        return None  # of types that only casts take
     chosen: dict[str, str] = {}
     for variable, dtype in bound.items():
         found = _carrier(operator, form, variable, dtype)
@@ -115,7 +117,11 @@ def types_without_kernel(operator: str, dtypes: tuple[str | None, ...], opset: i
         return []
     bound = _bound(forms[-1], dtypes)
     runs = forms[-1].runs
-    return [dtype for variable, dtype in bound.items() if DTYPE_LETTERS.get(dtype, "") not in runs[variable]]
+    return [
+        dtype
+        for variable, dtype in bound.items()
+        if dtype in DTYPE_LETTERS and DTYPE_LETTERS[dtype] not in runs[variable]
+    ]
 
 
 def _bound(form: Form, dtypes: tuple[str | None, ...]) -> dict[str, str]:

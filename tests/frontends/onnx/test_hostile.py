@@ -153,3 +153,38 @@ def test_mutated_files_are_clean_errors_or_models(tmp_path):
         with contextlib.suppress(TmconvertError):
             load(tmp_path, bytes(mutated))(x)
         assert time.perf_counter() - before < 5
+
+
+# ---- sparse tensors
+
+
+def sparse(indices, dims=(2, 3), values=(5.0, 7.0)):
+    model = of_nodes([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [1]}, ["y"])
+    values = helper.make_tensor("w", TensorProto.FLOAT, [len(values)], values)
+    indices = np.array(indices, np.int64)
+    places = helper.make_tensor("", TensorProto.INT64, indices.shape, indices.reshape(-1))
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, dims))
+    return model
+
+
+@pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]])
+def test_sparse_tensors_are_stored_with_their_zeros(tmp_path, indices):
+    made = load(tmp_path, sparse(indices))(np.zeros(1, np.float32))
+    np.testing.assert_array_equal(made, [[0, 5, 0], [0, 0, 7]])
+
+
+@pytest.mark.parametrize("indices", [[1, 6], [-1, 2], [[0, 3], [0, 0]], [0], [[0, 1, 2], [0, 0, 0]]])
+def test_indices_outside_of_a_sparse_tensor(tmp_path, indices):
+    assert error(tmp_path, sparse(indices)).code == "TM1031"
+
+
+def test_a_sparse_tensor_that_no_memory_holds(tmp_path):
+    assert error(tmp_path, sparse([1, 5], (1 << 20, 1 << 20))).code == "TM1033"
+
+
+def test_a_sparse_constant(tmp_path):
+    model = sparse([1, 5])
+    value = model.graph.sparse_initializer[0]
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["w"], sparse_value=value))
+    del model.graph.sparse_initializer[:]
+    np.testing.assert_array_equal(load(tmp_path, model)(np.zeros(1, np.float32)), [[0, 5, 0], [0, 0, 7]])

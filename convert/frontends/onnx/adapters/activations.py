@@ -35,14 +35,19 @@ def celu(g: Emitter, X: AdapterValue, *, alpha: float = 1.0) -> Any:
 
 
 @OPERATORS.add("Selu")
-def selu(
+def selu1(
     g: Emitter,
     X: AdapterValue,
     *,
-    alpha: float = SELU_ALPHA,
-    gamma: float = SELU_GAMMA,
+    alpha: float = 1.6732,
+    gamma: float = 1.0507,
     consumed_inputs: AdapterValue = None,
 ) -> Any:
+    return selu(g, X, alpha=alpha, gamma=gamma)
+
+
+@OPERATORS.add("Selu", since=6)
+def selu(g: Emitter, X: AdapterValue, *, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> Any:
     if math.isclose(alpha, SELU_ALPHA, rel_tol=1e-6) and math.isclose(gamma, SELU_GAMMA, rel_tol=1e-6):
         return g.call("aten::selu", X)
     return g.call("aten::elu", X, alpha=alpha, scale=gamma)

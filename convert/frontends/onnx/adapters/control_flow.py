@@ -24,15 +24,26 @@ from tmconvert.frontends.onnx.adapters.values import (
     static_int,
 )
 from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir import Constant, InternalGraph, TensorNode, TracedModule
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.emitter import EagerEmitter, Emitter
 from tmconvert.ir.subgraphs import emitted, empty_body, inlined
 from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.symbolics.registry import catalogue
 
 OPERATORS = OperatorTable()
 Captured = Sequence[Sequence[AdapterValue]]
 MAX_UNROLLED = 500  # steps
+_VIEWS = ("aten::reshape", "aten::to")
+# signs of the difference of two sizes for which a comparison is true
+_COMPARISONS = {
+    "aten::eq": {0},
+    "aten::ne": {-1, 1},
+    "aten::lt": {-1},
+    "aten::le": {-1, 0},
+    "aten::gt": {1},
+    "aten::ge": {0, 1},
+}
 
 
 @OPERATORS.add("If")
@@ -52,7 +63,27 @@ def if_(
     given = [_given(g, each) for each in captured]
     around = _unknown(g, [*captured[0], *captured[1]]) or [cond]
     otherwise, then = (g.body(body, each, around) for body, each in zip(subgraphs, given, strict=True))
+    if [each.type for each in otherwise.outputs] != [each.type for each in then.outputs]:
+        choice = _by_sizes(g, cond)
+        if choice is not None:
+            return emitted(g, subgraphs[choice], captured[choice])
     return _listed(g.call("tm::cond", cast(g, reshaped(g, cond, []), np.bool_), around, then, otherwise))
+
+
+def _by_sizes(g: Emitter, cond: AdapterValue) -> bool | None:
+    """Returns a condition that compares two sizes as it is in the example, with a guard; None for others."""
+    expr = getattr(cond, "expr", None)
+    while isinstance(expr, CallFunction) and expr.function in _VIEWS:
+        expr = expr.args[0].expr
+    if not isinstance(expr, CallFunction) or expr.function not in _COMPARISONS:
+        return None
+    first, second = (g.sizes(each) for each in expr.args[:2])
+    if first is None or second is None or first.size != 1 or second.size != 1:
+        return None
+    difference, signs = first.reshape(-1)[0] - second.reshape(-1)[0], _COMPARISONS[expr.function]
+    if isinstance(difference, Dim):
+        return current_journal().holds(difference, signs)
+    return (int(difference) > 0) - (int(difference) < 0) in signs
 
 
 @OPERATORS.add("Loop")

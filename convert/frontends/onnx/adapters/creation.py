@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import (
     cast,
     dtype_of,
     known_numbers,
+    reshaped,
     scalar,
     static_int,
     static_ints,
@@ -20,9 +22,11 @@ from tmconvert.frontends.onnx.adapters.values import (
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.symbolics.idioms.formulas import Term
 
 OPERATORS = OperatorTable()
 MAX_CONSTANT = 1 << 16  # elements of a range that is stored
+LARGEST = 1 << 26  # elements of a range whose number is computed in floats
 
 
 @OPERATORS.add("ConstantOfShape")
@@ -41,11 +45,38 @@ def range_(g: Emitter, start: AdapterValue, limit: AdapterValue, delta: AdapterV
             known_numbers(g, each, "a bound").reshape(())[()] for each in (start, limit, delta)
         )
         count = max(math.ceil((last.item() - first.item()) / step.item()), 0)
+        if dtype.kind == "f" and count > LARGEST:
+            raise Refusal(f"Range of {count} elements")
         if count <= MAX_CONSTANT or dtype.kind == "f":
             return g.constant((first + np.arange(count).astype(dtype) * step).astype(dtype))
-    bounds = [static_int(g, each, "a bound of Range") for each in (start, limit, delta)]
+    sizes = [g.sizes(each) for each in (start, limit, delta)]
+    if any(each is None or each.size != 1 for each in sizes):
+        return _counted(g, start, limit, delta)
+    bounds = [_whole(each.reshape(-1)[0]) for each in sizes if each is not None]
+    if None in bounds:
+        return _counted(g, start, limit, delta)
     made = g.call("aten::arange", *bounds)
     return cast(g, made, dtype)
+
+
+def _whole(size: Any) -> Any:
+    """Returns a bound as an integer or Dim; None for other floats."""
+    if is_symbolic(size) or not isinstance(size, (float, np.floating)):
+        return size if is_symbolic(size) else int(size)
+    return int(size) if float(size).is_integer() else None
+
+
+def _counted(g: Emitter, start: AdapterValue, limit: AdapterValue, delta: AdapterValue) -> Any:
+    """Returns a range whose number of elements is computed."""
+    dtype = g.type(start).dtype
+    first, last, step = (
+        Term(g, cast(g, reshaped(g, each, []), np.float64)) for each in (start, limit, delta)
+    )
+    number = ((last - first) / step).call("ceil").clamp(0.0, float(LARGEST))
+    count = static_int(g, cast(g, number.value, np.int64), "the number of elements of Range")
+    steps = cast(g, g.call("aten::arange", 0, count, 1), dtype)
+    start, delta = (reshaped(g, each, []) for each in (start, delta))
+    return g.call("aten::add", start, g.call("aten::mul", steps, delta))
 
 
 def _window(name: str, shape: Callable[[np.ndarray], np.ndarray]) -> None:

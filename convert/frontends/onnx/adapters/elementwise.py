@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.narrow_types import narrowed
+from tmconvert.frontends.onnx.adapters.unsigned import in_signed
 from tmconvert.frontends.onnx.adapters.values import cast, element_type, like, rank, reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
@@ -52,7 +53,7 @@ _ROUNDINGS = {"Ceil": "ceil", "Floor": "floor", "Round": "round"}
 def _unary(name: str, op: str) -> None:
     @OPERATORS.add(name)
     def adapter(g: Emitter, X: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
-        return g.call(f"aten::{op}", X)
+        return _call(op)(g, X)
 
 
 for _name, _op in (_UNARY | _ROUNDINGS).items():
@@ -86,7 +87,19 @@ def cast_to(g: Emitter, input: AdapterValue, *, to: Any, saturate: int = 1, roun
     if isinstance(to, str):  # before opset 6
         names = {"DOUBLE": "float64", "FLOAT": "float32"}
         return cast(g, input, names.get(to, to.lower()))
-    return narrowed(g, input, element_type(to), bool(saturate))
+    return narrowed(g, input, element_type(to), bool(saturate), round_mode)
+
+
+@OPERATORS.add("BitCast")
+def bit_cast(g: Emitter, input: AdapterValue, *, to: int) -> Any:
+    """Between integers of one size the bits of two's complement stay in a cast."""
+    given, wanted = g.type(input).dtype, element_type(to)
+    are_integers = given.kind in "iub" and wanted.dtype.kind in "iu"
+    if not are_integers or wanted.bits != given.itemsize * 8:
+        raise Refusal(
+            f"BitCast of {given.name} to {wanted.name} takes the bits of one for those of the other"
+        )
+    return cast(g, input, wanted.dtype)
 
 
 @OPERATORS.add("CastLike")
@@ -129,8 +142,8 @@ def clamped(g: Emitter, x: AdapterValue, low: AdapterValue, high: AdapterValue) 
 # ---- of two tensors
 
 
-def _call(op: str) -> Binary:
-    return lambda g, a, b: g.call(f"aten::{op}", a, b)
+def _call(op: str) -> Callable[..., Any]:
+    return in_signed(op, lambda g, *operands: g.call(f"aten::{op}", *operands))
 
 
 def _div(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
@@ -138,7 +151,7 @@ def _div(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
         return g.call("aten::div", a, b)
     if _has_sizes(g, a) and _has_sizes(g, b):
         return g.call("aten::floor_divide", a, b)
-    return g.call("tm::trunc_divide", a, b)
+    return in_signed("div", lambda g, a, b: g.call("tm::trunc_divide", a, b))(g, a, b)
 
 
 def _has_sizes(g: Emitter, x: AdapterValue) -> bool:
@@ -157,10 +170,6 @@ def _pow(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     return cast(g, g.call("aten::pow", cast(g, a, wide), cast(g, b, wide)), dtype)
 
 
-def _equal(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
-    return g.call("aten::eq", a, b)
-
-
 _BINARY: dict[str, Binary] = {
     "Add": _call("add"),
     "Sub": _call("sub"),
@@ -170,7 +179,7 @@ _BINARY: dict[str, Binary] = {
     "And": _call("logical_and"),
     "Or": _call("logical_or"),
     "Xor": _call("logical_xor"),
-    "Equal": _equal,
+    "Equal": _call("eq"),
     "Greater": _call("gt"),
     "Less": _call("lt"),
     "GreaterOrEqual": _call("ge"),
@@ -229,14 +238,25 @@ def prelu(g: Emitter, X: AdapterValue, slope: AdapterValue, consumed_inputs: Ada
 
 @OPERATORS.add("Mod")
 def mod(g: Emitter, A: AdapterValue, B: AdapterValue, *, fmod: int = 0) -> Any:
-    return g.call("aten::fmod" if fmod else "aten::remainder", A, B)
+    return _call("fmod" if fmod else "remainder")(g, A, B)
 
 
 @OPERATORS.add("BitShift")
 def bit_shift(g: Emitter, X: AdapterValue, Y: AdapterValue, *, direction: str) -> Any:
     if direction not in ("LEFT", "RIGHT"):
         raise Refusal(f"direction {direction!r} is neither LEFT nor RIGHT")
-    return g.call(f"aten::bitwise_{direction.lower()}_shift", X, Y)
+    op, signed = f"bitwise_{direction.lower()}_shift", g.type(X).dtype.kind == "i"
+    bits, known = g.type(X).dtype.itemsize * 8, g.known(Y)
+    if not signed or (known is not None and ((known >= 0) & (known < bits)).all()):
+        return _call(op)(g, X, Y)
+    # other distances leave nothing but the sign
+    outside = g.call(
+        "aten::logical_or",
+        *(g.call(f"aten::{at}", Y, like(g, Y, end)) for at, end in (("lt", 0), ("ge", bits))),
+    )
+    far = g.call("aten::where", outside, like(g, Y, bits - 1 if direction == "RIGHT" else 0), Y)
+    shifted = g.call(f"aten::{op}", X, far)
+    return shifted if direction == "RIGHT" else g.call("aten::where", outside, like(g, X, 0), shifted)
 
 
 @OPERATORS.add("Where")
@@ -250,7 +270,7 @@ def where(g: Emitter, condition: AdapterValue, X: AdapterValue, Y: AdapterValue)
 def _variadic(name: str, op: str) -> None:
     @OPERATORS.add(name)
     def adapter(g: Emitter, *data: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
-        return functools.reduce(lambda a, b: g.call(f"aten::{op}", a, b), data)
+        return functools.reduce(lambda a, b: _call(op)(g, a, b), data)
 
 
 for _name, _op in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():

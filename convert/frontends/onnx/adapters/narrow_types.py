@@ -11,19 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.onnx.adapters.values import cast, like
+from tmconvert.frontends.onnx.adapters.values import cast, like, reshaped
 from tmconvert.frontends.onnx.element_types import ElementType
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 
 class FloatFormat(NamedTuple):
-    """Bits of the mantissa, the smallest exponent of a normal number, the largest number, what is larger."""
+    """Bits of the mantissa, the smallest exponent of a normal number, the largest number, what is larger, and
+    what stands for NaN.
+    """
 
     mantissa: int
     exponent: int
     largest: float
     overflow: float
+    nan: float = float("nan")
 
 
 FLOATS = {
@@ -31,15 +34,17 @@ FLOATS = {
     "float8e4m3fnuz": FloatFormat(3, -7, 240.0, float("nan")),
     "float8e5m2": FloatFormat(2, -14, 57344.0, float("inf")),
     "float8e5m2fnuz": FloatFormat(2, -15, 57344.0, float("nan")),
+    "float4e2m1": FloatFormat(1, 0, 6.0, 6.0, -0.0),  # has no infinity and no NaN
 }
+LEAST_POWER, MOST_POWER = -127, 127  # exponents of float8e8m0, whose numbers are powers of two
 
 
-def narrowed(g: Emitter, x: AdapterValue, type_: ElementType, saturate: bool) -> Any:
+def narrowed(g: Emitter, x: AdapterValue, type_: ElementType, saturate: bool, round_mode: str = "up") -> Any:
     """Casts to any element type; the result has the type that stands for it in a graph."""
     if type_.name in FLOATS:
         return _rounded(g, cast(g, x, np.float32), FLOATS[type_.name], saturate)
-    if type_.name in ("float8e8m0", "float4e2m1"):
-        raise Refusal(f"casts to {type_.name} are not supported", "keep these numbers in float32")
+    if type_.name == "float8e8m0":
+        return _power_of_two(g, cast(g, x, np.float32), saturate, round_mode)
     if type_.bits < 8:
         return _wrapped(g, x, type_)
     return cast(g, x, type_.dtype)
@@ -68,4 +73,25 @@ def _rounded(g: Emitter, x: AdapterValue, format: FloatFormat, saturate: bool) -
     is_large = g.call("aten::gt", near, largest)
     over = format.largest if saturate else format.overflow
     near = g.call("aten::where", is_large, like(g, x, over), near)
-    return g.call("aten::where", g.call("aten::lt", x, like(g, x, 0)), g.call("aten::neg", near), near)
+    made = g.call("aten::where", g.call("aten::lt", x, like(g, x, 0)), g.call("aten::neg", near), near)
+    if math.isnan(format.nan):
+        return made
+    return g.call("aten::where", g.call("aten::isnan", x), like(g, x, format.nan), made)
+
+
+def _power_of_two(g: Emitter, x: AdapterValue, saturate: bool, round_mode: str) -> Any:
+    """Rounds to a power of two; negative numbers, for which ONNX defines nothing, become NaN."""
+    if round_mode not in ("up", "down", "nearest"):
+        raise Refusal(f"casts to float8e8m0 that round {round_mode!r}")
+    powers = 2.0 ** np.arange(LEAST_POWER, MOST_POWER + 1)
+    # where the numbers of the next power begin; with "up" they do after this number
+    begins = {"up": powers, "down": 2 * powers, "nearest": 1.5 * powers}[round_mode]
+    limits = g.constant(begins[:-1].astype(np.float32))
+    places = g.call("aten::bucketize", x, limits, round_mode != "up")
+    made = g.call("aten::index_select", g.constant(powers.astype(np.float32)), 0, reshaped(g, places, [-1]))
+    made = reshaped(g, made, list(g.type(x).shape))
+    is_wrong = g.call("aten::logical_not", g.call("aten::ge", x, like(g, x, 0)))  # NaN, too
+    largest = float("inf") if saturate or round_mode == "down" else begins[-1]
+    at_end = "aten::gt" if round_mode == "up" and not saturate else "aten::ge"
+    is_wrong = g.call("aten::logical_or", is_wrong, g.call(at_end, x, like(g, x, largest)))
+    return g.call("aten::where", is_wrong, like(g, x, float("nan")), made)

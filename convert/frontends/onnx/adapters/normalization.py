@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, like, rank, reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 OPERATORS = OperatorTable()
 EPSILON = 1e-5
@@ -36,9 +36,25 @@ def batch_normalization(
     if training_mode:
         return _trained(g, X, scale, B, input_mean, input_var, epsilon, momentum)
     if not spatial:
-        raise Refusal("statistics for each element are not supported", "export with spatial=1")
+        return _of_elements(g, X, scale, B, input_mean, input_var, epsilon)
     vectors = [cast(g, each, g.type(X).dtype) for each in (scale, B, input_mean, input_var)]
     return g.call("aten::batch_norm", X, *vectors, epsilon)
+
+
+def _of_elements(
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    bias: AdapterValue,
+    mean: AdapterValue,
+    var: AdapterValue,
+    epsilon: float,
+) -> Any:
+    """Normalizes with statistics of each element of a sample, as before opset 9."""
+    shape = g.type(x).shape[1:]
+    scale, bias, mean, var = (Term(g, reshaped(g, each, list(shape))) for each in (scale, bias, mean, var))
+    factor = scale / (var + epsilon).sqrt()
+    return ((Term(g, x) - mean) * factor + bias).value
 
 
 def _trained(
@@ -194,6 +210,17 @@ def lp_normalization(g: Emitter, input: AdapterValue, *, axis: int = -1, p: int 
 
 
 @OPERATORS.add("MeanVarianceNormalization")
+def mean_variance_normalization1(
+    g: Emitter, X: AdapterValue, *, across_channels: int = 0, normalize_variance: int = 1
+) -> Any:
+    first = 1 if across_channels else 2
+    axes = [0, *range(first, rank(g, X))]
+    if normalize_variance:
+        return mean_variance_normalization(g, X, axes=axes)
+    return g.call("aten::sub", X, g.call("aten::mean", X, axes, True))
+
+
+@OPERATORS.add("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(g: Emitter, X: AdapterValue, *, axes: Any = (0, 2, 3)) -> Any:
     """(x - mean) / (sqrt(var) + 1e-9), with the variance as mean(x^2) - mean(x)^2."""
     places = [axis_of(g, X, axis) for axis in axes]

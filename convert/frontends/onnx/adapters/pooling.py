@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped
+from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped, static_ints
 from tmconvert.frontends.onnx.adapters.windows import Window, ceil_end, padded, product, window
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
@@ -76,11 +76,15 @@ def max_pool(
 def _places(g: Emitter, x: AdapterValue, settings: Window, storage_order: int) -> Any:
     """Returns the indices of the largest elements in the flattened input, all axes counted."""
     axes = rank(g, x) - 2
-    if not _fits(settings) or storage_order:
+    if not _fits(settings) or (storage_order and axes != 2):
         raise Refusal("the indices of maxima with this padding or order are not supported")
     values = (settings.kernel, settings.strides, settings.begin, settings.dilations, False)
     _, places = g.call(f"aten::max_pool{axes}d_with_indices", x, *values)
     batch, channels, *spatial = g.type(x).shape
+    if storage_order:  # the axes of a plane count in the other order
+        height, width = (g.constant(extent, np.int64) for extent in spatial)
+        row, column = g.call("aten::floor_divide", places, width), g.call("aten::remainder", places, width)
+        places = g.call("aten::add", g.call("aten::mul", column, height), row)
     planes = g.call("aten::arange", 0, batch * channels, 1)
     starts = g.call("aten::mul", planes, g.constant(product(spatial), np.int64))
     return g.call("aten::add", places, reshaped(g, starts, [batch, channels, *[1] * axes]))
@@ -168,3 +172,33 @@ def global_max_pool(g: Emitter, X: AdapterValue) -> Any:
 @OPERATORS.add("GlobalLpPool")
 def global_lp_pool(g: Emitter, X: AdapterValue, *, p: float = 2) -> Any:
     return g.call("aten::linalg_vector_norm", X, p, list(range(2, rank(g, X))), True)
+
+
+@OPERATORS.add("MaxUnpool")
+def max_unpool(
+    g: Emitter,
+    X: AdapterValue,
+    I: AdapterValue,  # noqa: E741 the name in the standard
+    output_shape: AdapterValue = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """Writes each element to its place in the flattened output, all axes counted; zeros elsewhere."""
+    axes = _spatial_axes(g, X)
+    strides, pads = strides or [1] * axes, pads or [0] * 2 * axes
+    batch, channels, *spatial = g.type(X).shape
+    made = [
+        (extent - 1) * strides[axis] - pads[axis] - pads[axis + axes] + kernel_shape[axis]
+        for axis, extent in enumerate(spatial)
+    ]
+    shape = [batch, channels, *made]
+    if output_shape is not None and static_ints(g, output_shape, "the shape of MaxUnpool") != shape:
+        raise Refusal(
+            f"MaxUnpool to another shape than {shape}: ONNX counts the places in that one, "
+            "ONNX Runtime in the shape that is made"
+        )
+    zeros = g.call("aten::expand", like(g, X, 0), [product(shape)])
+    flat = [reshaped(g, each, [-1]) for each in (I, X)]
+    return reshaped(g, g.call("aten::scatter", zeros, 0, *flat), shape)

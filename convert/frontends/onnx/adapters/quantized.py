@@ -12,8 +12,9 @@ import numpy as np
 
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.convolutions import convolved
-from tmconvert.frontends.onnx.adapters.qparams import Integers, dequantized, quantized
-from tmconvert.frontends.onnx.adapters.values import cast, dtype_of, rank, reshaped
+from tmconvert.frontends.onnx.adapters.narrow_types import narrowed
+from tmconvert.frontends.onnx.adapters.qparams import Integers, dequantized, quantized, spread
+from tmconvert.frontends.onnx.adapters.values import cast, dtype_of, element_type, rank, reshaped
 from tmconvert.frontends.onnx.adapters.windows import window
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
@@ -39,11 +40,31 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Any:
+    if output_dtype and element_type(output_dtype).dtype.kind == "f":
+        return _quantized_float(g, x, y_scale, y_zero_point, axis, block_size, output_dtype, bool(saturate))
     dtype = dtype_of(output_dtype) if output_dtype else UINT8
     if y_zero_point is not None and not output_dtype:
         dtype = g.type(y_zero_point).dtype
     integers = Integers.of(dtype, BITS.get(output_dtype, 0))
     return quantized(g, x, y_scale, y_zero_point, integers, axis, block_size)
+
+
+def _quantized_float(
+    g: Emitter,
+    x: AdapterValue,
+    scale: AdapterValue,
+    zero: AdapterValue,
+    axis: int,
+    block: int,
+    output_dtype: int,
+    saturate: bool,
+) -> Any:
+    """x / scale + zero, rounded to a float type of 4 or 8 bits."""
+    steps = Term(g, cast(g, x, np.float32)) / Term(g, cast(g, spread(g, x, scale, axis, block), np.float32))
+    known = None if zero is None else g.known(zero)
+    if zero is not None and (known is None or known.any()):
+        steps = steps + Term(g, cast(g, spread(g, x, zero, axis, block), np.float32))
+    return narrowed(g, steps.value, element_type(output_dtype), saturate)
 
 
 @OPERATORS.add("DequantizeLinear")

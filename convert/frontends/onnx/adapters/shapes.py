@@ -10,10 +10,11 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import axis_of, rank, reshaped, static_ints
+from tmconvert.frontends.onnx.adapters.values import axis_of, rank, reshaped, scalar, static_ints
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.journal import retried
 
 OPERATORS = OperatorTable()
 
@@ -84,8 +85,12 @@ def _squeezed(g: Emitter, x: AdapterValue, axes: Sequence[int] | None) -> Any:
         if axes is None
         else [axis_of(g, x, axis) for axis in axes]
     )
-    if any(not _is(shape[axis], 1) for axis in places):
-        raise Refusal(f"Squeeze removes an axis of {g.type(x)} that is not of size 1")
+
+    def check() -> None:
+        if any(shape[axis] != 1 for axis in places):
+            raise Refusal(f"Squeeze removes an axis of {g.type(x)} that is not of size 1")
+
+    retried(check, Refusal)
     return reshaped(g, x, [size for axis, size in enumerate(shape) if axis not in places])
 
 
@@ -118,6 +123,15 @@ def expand(g: Emitter, input: AdapterValue, shape: AdapterValue) -> Any:
 @OPERATORS.add("Tile", since=6)
 def tile(g: Emitter, input: AdapterValue, repeats: AdapterValue) -> Any:
     return g.call("aten::repeat", input, static_ints(g, repeats, "the repeats of Tile"))
+
+
+@OPERATORS.add("Tile")
+def tile1(g: Emitter, input: AdapterValue, tiles: AdapterValue, axis: AdapterValue) -> Any:
+    counts = [1] * rank(g, input)
+    counts[axis_of(g, input, int(scalar(g, axis, "the axis of Tile")))] = int(
+        scalar(g, tiles, "the repeats of Tile")
+    )
+    return g.call("aten::repeat", input, counts)
 
 
 @OPERATORS.add("DepthToSpace")

@@ -21,9 +21,11 @@ from tmconvert.frontends.onnx.adapters.values import (
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import is_symbolic
 
 OPERATORS = OperatorTable()
 _LARGEST = 2**31 - 1
+BEYOND = 10**9  # elements that no axis has
 
 
 @OPERATORS.add("Slice", since=10)
@@ -77,7 +79,11 @@ def _sliced(
         raise Refusal("starts, ends, axes and steps of a Slice differ in length")
     index: list[Any] = [slice(None)] * rank(g, x)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        index[axis_of(g, x, axis)] = slice(*_within(start, end, step), step)
+        place = axis_of(g, x, axis)
+        first, last = _within(start, end, step)
+        # exporters write such ends for "to the last element", also of an axis whose size is open
+        is_whole = step > 0 and isinstance(last, int) and last >= BEYOND and is_symbolic(g.type(x).shape[place])
+        index[place] = slice(first, None if is_whole else last, step)
     return getitem(g, x, tuple(index))
 
 

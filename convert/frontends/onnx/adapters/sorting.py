@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.unsigned import ordered_as_signed
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, reshaped, static_int
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.data_dependent import data_symbols
 
 OPERATORS = OperatorTable()
 
@@ -28,8 +30,14 @@ def top_k1(g: Emitter, X: AdapterValue, *, k: int, axis: int = -1) -> Any:
 
 
 def _top(g: Emitter, x: AdapterValue, count: int, axis: int, is_largest: bool) -> Any:
-    values, places = g.call("aten::topk", x, count, axis_of(g, x, axis), is_largest, True)
-    return values, cast(g, places, np.int64)
+    place = axis_of(g, x, axis)
+    x, original = ordered_as_signed(g, x)
+    if data_symbols([count]):  # the first of all in order
+        parts = g.call("aten::sort", x, place, is_largest, True)
+        values, places = (g.call("aten::slice", part, place, 0, count, 1) for part in parts)
+    else:
+        values, places = g.call("aten::topk", x, count, place, is_largest, True)
+    return original(values), cast(g, places, np.int64)
 
 
 @OPERATORS.add("Unique")
