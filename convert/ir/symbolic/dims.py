@@ -19,7 +19,6 @@ minimum of a and b ``a - max(a - b, 0)``.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -299,29 +298,6 @@ def sole_symbol(size: object) -> Symbol | None:
 def same_size(first: Size, second: Size) -> bool:
     """Whether both are the same expression."""
     return _terms(first) == _terms(second)
-
-
-def without_common_factor(size: Dim) -> Dim:
-    """Returns ``size`` without the atoms that are factors of all of its terms.
-
-    What is left is zero in the example if ``size`` is, else ``size`` is returned; where it is zero, so is
-    ``size``.
-
-    >>> batch, height = dim("batch", 2), dim("height", 64)
-    >>> without_common_factor(batch * height - batch * 64)
-    height-64
-    """
-    common = Counter(size.terms[0][0])
-    for monomial, _ in size.terms[1:]:
-        common &= Counter(monomial)
-    if not common:
-        return size
-    terms: Terms = {}
-    for monomial, factor in size.terms:
-        left = Counter(monomial) - common
-        terms[tuple(atom for atom in monomial if left[atom] > 0 and not left.subtract({atom: 1}))] = factor
-    rest = _made(terms)
-    return rest if isinstance(rest, Dim) and rest.example == 0 and size.example == 0 else size
 
 
 def of(atom: Atom) -> Dim:

@@ -220,7 +220,8 @@ class SizeJournal:
 
     def _bind(self, difference: Dim) -> None:
         """Binds a symbol so that ``difference`` is zero."""
-        from tmconvert.ir.symbolic.dims import of, without_common_factor
+        from tmconvert.ir.symbolic.dims import of
+        from tmconvert.ir.symbolic.factors import without_common_factor
 
         difference = without_common_factor(difference)
         if self._bounded(difference):

@@ -19,8 +19,8 @@ from tmconvert.ir.symbolic.dims import (
     exact_quotient,
     of,
     same_size,
-    without_common_factor,
 )
+from tmconvert.ir.symbolic.factors import without_common_factor
 from tmconvert.ir.tree import leaves
 
 MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors

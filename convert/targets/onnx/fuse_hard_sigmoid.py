@@ -45,10 +45,9 @@ def fuse_hard_sigmoid(graph: TargetGraph) -> PassRecord:
 
 def _line(clip: Operator, producers: dict[int, Operator]) -> _Line | None:
     """Returns what is clipped to [0, 1], if it is a line."""
+    bounds: list[object] = [clip.attributes.get("min"), clip.attributes.get("max")]
     if len(clip.inputs) == 3:  # since opset 11
         bounds = [_number(each) for each in clip.inputs[1:]]
-    else:
-        bounds = [clip.attributes.get("min"), clip.attributes.get("max")]
     total = producers.get(id(clip.inputs[0]))
     if bounds != [0.0, 1.0] or total is None or total.type != "Add":
         return None

@@ -63,7 +63,7 @@ def if_(
     given = [_given(g, each) for each in captured]
     around = _unknown(g, [*captured[0], *captured[1]]) or [cond]
     otherwise, then = (g.body(body, each, around) for body, each in zip(subgraphs, given, strict=True))
-    if [each.type for each in otherwise.outputs] != [each.type for each in then.outputs]:
+    if [g.type(each) for each in otherwise.outputs] != [g.type(each) for each in then.outputs]:
         choice = _by_sizes(g, cond)
         if choice is not None:
             return emitted(g, subgraphs[choice], captured[choice])
