@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 import tmconvert
 
 RNG = np.random.default_rng(0)
+STATE = RNG.bit_generator.state
 
 
 def floats(*shape: int) -> np.ndarray:

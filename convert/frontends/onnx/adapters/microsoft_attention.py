@@ -219,13 +219,10 @@ def group_query_attention(
     softcap: float = 0.0,
     **others: Any,
 ) -> Any:
-    """Attention with a cache that grows by the keys of each step; all sequences of a batch have the same
-    length.
-    """
+    """Attention with a cache that grows by the keys of each step; all sequences have the same length."""
     if head_sink is not None or smooth_softmax > 0 or any(each not in _UNUSED for each in others.values()):
-        raise Refusal(
-            "GroupQueryAttention with head_sink, smooth_softmax or a quantized cache is not supported"
-        )
+        what = "head_sink, smooth_softmax or a quantized cache"
+        raise Refusal(f"GroupQueryAttention with {what} is not supported")
     if key is None or value is None:
         query, key, value = _unpacked(g, query, num_heads, kv_num_heads)
     q, k, v = (

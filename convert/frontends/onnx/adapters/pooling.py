@@ -185,7 +185,7 @@ def max_unpool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Any:
-    """Writes each element to its place in the flattened output, all axes counted; zeros elsewhere."""
+    """Writes each element to its position in the flattened output, all axes counted; zeros elsewhere."""
     axes = _spatial_axes(g, X)
     strides, pads = strides or [1] * axes, pads or [0] * 2 * axes
     batch, channels, *spatial = g.type(X).shape
@@ -196,7 +196,7 @@ def max_unpool(
     shape = [batch, channels, *made]
     if output_shape is not None and static_ints(g, output_shape, "the shape of MaxUnpool") != shape:
         raise Refusal(
-            f"MaxUnpool to another shape than {shape}: ONNX counts the places in that one, "
+            f"MaxUnpool to another shape than {shape}: ONNX counts the positions in that one, "
             "ONNX Runtime in the shape that is made"
         )
     zeros = g.call("aten::expand", like(g, X, 0), [product(shape)])
