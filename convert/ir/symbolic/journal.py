@@ -365,6 +365,6 @@ def _relation(difference: Dim, relation: str) -> str:
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant
     if all(factor < 0 for _, factor in rest.terms):
-        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "to be": "to be"}
+        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
         rest, constant, relation = -rest, -constant, mirrored[relation]
     return f"{rest} {relation} {-constant}"

@@ -62,7 +62,7 @@ def _line(clip: Operator, producers: dict[int, Operator]) -> _Line | None:
 
 
 def _with_number(operator: Operator) -> tuple[Value | None, float | None]:
-    """Returns the operand beside a constant number, and the number."""
+    """Returns the operand that is not a constant number, and the number."""
     for value, other in (operator.inputs, operator.inputs[::-1]):
         number = _number(other)
         if number is not None:
