@@ -68,7 +68,9 @@ def test_arithmetic_on_sizes_is_followed() -> None:
     sizes = g.sizes(both)
     assert sizes is not None and list(sizes) == [batch, 3, height * width // 2]
     assert g.known(both) is None
-    wide = g.call("aten::to", both, dtype="float32")  # integers that floats hold are sizes, fractions are data
+    wide = g.call(
+        "aten::to", both, dtype="float32"
+    )  # integers that floats hold are sizes, fractions are data
     assert list(g.sizes(wide)) == list(sizes)  # type: ignore[arg-type]
     assert g.sizes(g.call("aten::div", wide, g.constant(2, F32))) is None
 

@@ -82,7 +82,9 @@ def _sliced(
         place = axis_of(g, x, axis)
         first, last = _within(start, end, step)
         # exporters write such ends for "to the last element", also of an axis whose size is open
-        is_whole = step > 0 and isinstance(last, int) and last >= BEYOND and is_symbolic(g.type(x).shape[place])
+        is_whole = (
+            step > 0 and isinstance(last, int) and last >= BEYOND and is_symbolic(g.type(x).shape[place])
+        )
         index[place] = slice(first, None if is_whole else last, step)
     return getitem(g, x, tuple(index))
 
