@@ -12,8 +12,9 @@ from google.protobuf import text_format
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.formats.caffe.caffemodel import blobs_of
-from tmconvert.formats.caffe.dialects import DIALECTS
+from tmconvert.formats.caffe.dialects import DIALECTS, MERGED
 from tmconvert.formats.caffe.net import Net, NetLayer
+from tmconvert.formats.caffe.old_layers import upgrade
 from tmconvert.formats.caffe.schema import schema
 
 TEST = 1  # the number of the phase in which nets are run
@@ -64,6 +65,8 @@ def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvl
         text_format.Parse(prototxt.read_text("utf-8"), text)
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise _unreadable(prototxt, str(error)) from error
+    if dialect == MERGED.name:
+        upgrade(text)
     return net_of(text, {} if caffemodel is None else _weights(caffemodel), dialect)
 
 

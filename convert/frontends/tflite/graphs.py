@@ -97,12 +97,9 @@ class GraphBuilder:
         record = self.record.tensors[index]
         dtype = self.reader.tensors.type(record).dtype
         qparams = self.reader.tensors.qparams(record)
-        name = self._name(index)
-        shape = None
-        if self.is_main:
-            name = self.graph.free_name(name)
-            shape = self._open_shape(record, name, sizes)
-        node = TensorNode(self.graph.free_name(name), shape, dtype, qparams=qparams)
+        name = self.graph.free_name(self._name(index))
+        shape = self._open_shape(record, name, sizes) if self.is_main else None
+        node = TensorNode(name, shape, dtype, qparams=qparams)
         self.values[index] = node
         self.graph.add_input(node, name)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import cast
@@ -15,6 +17,7 @@ from tmconvert.ir import CallFunction, Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
 
 IDENTIFIER = "tflite"
+_CAST = "tflite.CAST"
 
 
 class TfliteVocabulary(AdapterVocabulary):
@@ -45,8 +48,37 @@ class TfliteVocabulary(AdapterVocabulary):
         values = list(result) if type(result) in (list, tuple) else [result]
         if len(values) < len(nodes):
             raise Refusal(f"{self.name(expr)} has {len(nodes)} results, not {len(values)}")
+        if self.name(expr) == _CAST:
+            values = [_between_integers(g, expr, values[0])]
         made = [_typed(g, node, value) for node, value in zip(nodes, values, strict=False)]
         return tuple(made) if isinstance(expr.result, tuple) else made[0]
+
+
+def _between_integers(g: Emitter, expr: Expr, value: Any) -> Any:
+    """Returns the operand of CAST, which converts the integers that are stored, not the real numbers."""
+    source, target = expr.args[0], expr.outputs[0]
+    if isinstance(source, TensorNode) and source.holds_integers and source.qparams is not None:
+        qparams = source.qparams
+        scale, zero_point = (_constant(g, numbers) for numbers in (qparams.scale, qparams.zero_point))
+        steps = g.call("aten::round", g.call("aten::div", value, scale))
+        value = g.call(
+            "aten::clamp",
+            g.call("aten::add", steps, zero_point),
+            min=qparams.quant_min,
+            max=qparams.quant_max,
+        )
+    if isinstance(target, TensorNode) and target.holds_integers and target.qparams is not None:
+        qparams = target.qparams
+        scale, zero_point = (_constant(g, numbers) for numbers in (qparams.scale, qparams.zero_point))
+        steps = g.call("aten::sub", cast(g, value, np.float32), zero_point)
+        value = g.call("aten::mul", steps, scale)
+    return value
+
+
+def _constant(g: Emitter, numbers: tuple[float, ...]) -> Any:
+    if len(numbers) != 1:
+        raise Refusal("CAST of a tensor that is quantized per channel is not supported")
+    return g.constant(float(numbers[0]), np.float32)
 
 
 def _typed(g: Emitter, node: Any, value: Any) -> Any:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tmconvert.formats.caffe.dialects import MERGED
 from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.net import NetLayer
 from tmconvert.formats.caffe.reader import dialects_of, read_net
-from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel, blob_name
 
 
 def written_caffe(path: Path) -> WrittenModel:
-    """Raises LoadError TM1016 where no dialect knows the net."""
+    """Raises LoadError TM1016 where the net has a field that no dialect has."""
     weights = path.with_suffix(".caffemodel")
-    dialect = next(iter(dialects_of(path)), DIALECTS[0])
+    dialect = next(iter(dialects_of(path)), MERGED.name)
     model = WrittenModel("caffe", version=f"dialect {dialect}")
     net = read_net(path, weights if weights.is_file() else None, dialect)
     for name, shape in net.inputs():

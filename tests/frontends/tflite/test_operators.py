@@ -17,6 +17,7 @@ from tests.frontends.tflite.models import (
     number,
     saved,
 )
+from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 
 pytest.importorskip("ai_edge_litert.interpreter")
 RNG = np.random.default_rng(0)
@@ -182,3 +183,22 @@ def name(call: Call) -> str:
 def test_an_operator_computes_what_litert_does(call, tmp_path):
     path = saved(call.graph(), tmp_path / "call.tflite")
     assert_same(listed(tmconvert.load(path)(*call.given)), in_litert(path, *call.given))
+
+
+def test_inputs_and_outputs_keep_their_names(tmp_path):
+    path = saved(Call("RELU", [floats(2, 3)]).graph(), tmp_path / "call.tflite")
+    graph = tmconvert.load(path).graph
+    assert [str(node) for node in (*graph.inputs[1:], *graph.outputs)] == ["x0", "y0"]
+
+
+def test_a_cast_of_quantized_integers_converts_what_is_stored(tmp_path):
+    quantization = Quantization(np.array([0.5], np.float32), 0, np.array([3]))
+    x = Value("x", np.dtype(np.int8), (4,), quantization=quantization)
+    y = Value("y", np.dtype(np.int32), (4,))
+    types = {"in_data_type": "INT8", "out_data_type": "INT32"}
+    graph = TargetGraph("tflite", 23, "cast", [x], [y], [Operator("CAST", [x], [y], types, "/cast")])
+    graph.input_names, graph.output_names = ["x"], ["y"]
+    path = saved(graph, tmp_path / "cast.tflite")
+    stored = np.array([-128, -3, 4, 127], np.int8)
+    found = tmconvert.load(path)((stored.astype(np.float32) - 3) * np.float32(0.5))
+    np.testing.assert_array_equal(found, in_litert(path, stored)[0])
