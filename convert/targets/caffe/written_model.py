@@ -15,7 +15,8 @@ def written_caffe(path: Path) -> WrittenModel:
     """Raises LoadError TM1016 where the net has a field that no dialect has."""
     weights = path.with_suffix(".caffemodel")
     dialect = next(iter(dialects_of(path)), MERGED.name)
-    model = WrittenModel("caffe", version=f"dialect {dialect}")
+    version = "of no single dialect" if dialect == MERGED.name else f"dialect {dialect}"
+    model = WrittenModel("caffe", version=version)
     net = read_net(path, weights if weights.is_file() else None, dialect)
     for name, shape in net.inputs():
         model.tensors[name] = tuple(shape)
