@@ -46,7 +46,8 @@ def leaky_relu_caffe(g, x, negative_slope):
 
 def _result(x: TensorType, weight: TensorType) -> TensorType:
     channels = x.shape[1] if x.rank > 1 else 1
-    if x.dtype != weight.dtype or weight.rank > 1 or weight.size not in (1, channels):
+    is_one = weight.size == 1  # of any rank, as ranks are aligned for TFLite
+    if x.dtype != weight.dtype or not (is_one or (weight.rank == 1 and weight.size == channels)):
         raise ValueError(f"the weight {weight} must have one element, or one per channel of {x}")
     return x
 

@@ -122,6 +122,7 @@ class TfliteTarget(Target):
             Decompose(catalogue, self.name, options.version),
             AlignRanks(catalogue),
             *_fold_layout_changes(catalogue),
+            AlignRanks(catalogue),  # of operands that passes since then, or a user's, have put in
             *final_passes(catalogue),
             AssignLayout(catalogue, options.io_layout, dict(options.io_layouts)),
             EliminateDeadCode(),
