@@ -62,6 +62,9 @@ NUMBERS: dict[str, Function] = {
     "float": lambda x: x / float(x.shape[1]),
     "arange": lambda x: x + torch.arange(int(x.shape[1]))[:, None],
     "tensor": lambda x: x * torch.tensor([x.shape[1] * 1.0]),
+    "NumPy's ceil": lambda x: F.pad(x, (0, 0, 0, int(np.ceil(x.shape[1] / 4) * 4 - x.shape[1]))),
+    "NumPy's ceil as an integer": lambda x: F.pad(x, (0, (np.ceil(x.shape[1] / 4) * 2).astype(int))),
+    "NumPy's floor": lambda x: x * np.floor(x.shape[1] / 3) + np.sqrt(x.shape[2] / 2),
     "in a submodule's size": lambda x: F.pad(x, (0, int(x.mean(0).shape[0]))),
 }
 BRANCHES: dict[str, tuple[Function, tuple[int, ...]]] = {

@@ -125,8 +125,31 @@ class TracedFloat(float):
 
     __trunc__ = __int__
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """``np.floor`` and ``np.ceil`` of a traced float stay traced."""
+        rounded = {"floor": math.floor, "ceil": math.ceil}.get(ufunc.__name__)
+        if rounded is None or method != "__call__" or options:
+            return getattr(ufunc, method)(*map(untraced, inputs), **options)
+        size: Any = rounded(self)
+        return NumpyFloat(float(untraced(size)), ("mul", size, 1.0), self.note)
+
     def __reduce__(self) -> Any:
         return float, (float.__float__(self),)
+
+
+class NumpyFloat(TracedFloat):
+    """A number that NumPy rounded, or one computed of it: it also has the methods of ``np.float64``."""
+
+    def astype(self, dtype: Any, **options: Any) -> Any:
+        import numpy as np
+
+        plain = np.float64(untraced(self)).astype(dtype, **options)
+        return int(self) if plain.dtype.kind in "iu" else plain
+
+    def __getattr__(self, name: str) -> Any:
+        import numpy as np
+
+        return getattr(np.float64(untraced(self)), name)
 
 
 NUMBERS = (int, float)
@@ -167,7 +190,10 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
         if isinstance(number, int):
             return TracedInt(number, (name, left, right), self.note)
         if isinstance(number, float):
-            return TracedFloat(number, (name, left, right), self.note)
+            kind = (
+                NumpyFloat if isinstance(left, NumpyFloat) or isinstance(right, NumpyFloat) else TracedFloat
+            )
+            return kind(number, (name, left, right), self.note)
         return number
 
     return method
