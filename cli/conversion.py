@@ -72,6 +72,10 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
         leading = () if target in TARGETS else (target,)
         convert = getattr(api, f"to_{target}" if target in TARGETS else "to_target")
         report: Report = convert(model, *leading, *paths, **keywords)
+        if given.get("try_rules") and not report.stopped:
+            _try_rules(
+                report, lambda rules, files: convert(model, *leading, *files, **_with_rules(keywords, rules))
+            )
         if given.get("report") is not None and not report.stopped:
             report.write_layers(given["report"])
     options = keywords.get("pass_options")
@@ -92,9 +96,31 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
         write(*results(report), *(["", *usage.splitlines()] if usage else []))
 
 
+def _with_rules(keywords: Mapping[str, Any], rules: Mapping[str, str]) -> dict[str, Any]:
+    settings = keywords.get("calibration_settings", {})
+    return {**keywords, "calibration_settings": {**settings, "rules": {**settings.get("rules", {}), **rules}}}
+
+
+def _try_rules(report: Report, convert: Callable[[Mapping[str, str], list[str]], Report]) -> None:
+    """Adds rules with their measured gains to a report; the files of the trials are not kept."""
+    from tmconvert.conversion.advice import tried
+    from tmconvert.output.atomic import temporary_folder
+
+    if report.verification is None:
+        return
+    with temporary_folder() as folder:
+        files = [str(folder / path.name) for path in report.paths]
+        report.advice = tried(report.verification, lambda rules: convert(rules, files))
+    report.notes += [f"{each['rule']}: {each['gain_db']:+.1f} dB at the output" for each in report.advice]
+
+
 def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
     """Raises UsageError before a long conversion, for a report that could not be written."""
     report, data = given.get("report"), given.get("report_data")
+    if given.get("try_rules") and given["calibration"] is None:
+        raise click.UsageError("--try-rules requires --calibration, whose rules it tries")
+    if given.get("try_rules") and not (given["quantized"] and verify):
+        raise click.UsageError("--try-rules requires --quantized and verification")
     if report is None and data is None:
         return
     if report is None:

@@ -160,19 +160,16 @@ def to_onnx(
     ``activations`` are "uint8" (the default), "int8", from opset 21 "uint16", "int16". ``weight_type``
     "uint8" is exact on every processor; "int8" is faster, and exact with ``reduce_range`` only.
     ``external_data``, and every file above 2 GiB, stores weights in ``path`` + ".data". ``value_info`` stores
-    types of intermediate results. ``verify`` runs the file in ONNX Runtime on ``example_inputs``; one that
-    computes something else than the source is an error. ``float_type`` and ``integer_weights`` are types of
-    stored floats and integers (docs/data-types.md). ``input_shapes`` are by name. ``dynamic_shapes`` names
-    sizes to leave open, ``{"x": {0: "batch"}}`` or as ``torch.export`` has them; notes state which had to be
-    fixed. A model that does the same in a range of sizes only raises TM2030 unless ``accept_range``; then
-    ``report.ranges`` has the range. ``inputs`` and ``outputs`` are nodes between which the model is cut.
-    ``rename`` gives inputs and outputs other names, ``names="optimum"`` those of caches (docs/how-to/
-    decoders.md). ``preprocess`` describes images; ``softmax`` and ``argmax`` apply to the output
-    (docs/how-to/preprocessing.md). ``qparams`` is a file of quantization parameters in ``qparams_format``,
-    ``input_grids`` has those of inputs; ``fake_quant_weights`` rounds weights to theirs. ``calibration`` is
-    data of ``calibrate``, ``calibration_settings`` its keywords; ``report_data`` is what layers are measured
-    on. ``passes`` run besides those of the target. ``allow_random`` writes random operators, equal in each
-    session with a ``seed`` (docs/pytorch.md).
+    types of intermediate results. ``verify`` runs the file in ONNX Runtime on ``example_inputs``. For
+    ``float_type`` and ``integer_weights`` see docs/data-types.md. ``input_shapes`` are by name.
+    ``dynamic_shapes`` names sizes to leave open, ``{"x": {0: "batch"}}``; notes state which had to be fixed.
+    A model that is right in a range of sizes only raises TM2030 unless ``accept_range``. ``inputs`` and
+    ``outputs`` are nodes between which the model is cut. ``rename`` gives these other names,
+    ``names="optimum"`` those of caches. ``preprocess`` describes images; ``softmax`` and ``argmax`` apply to
+    the output (docs/how-to/preprocessing.md). ``qparams`` is a file of quantization parameters in
+    ``qparams_format``, ``input_grids`` has those of inputs; ``fake_quant_weights`` rounds weights to theirs.
+    ``calibration`` is data of ``calibrate``, ``calibration_settings`` its keywords; ``report_data`` is for
+    the report. ``passes`` run, too. ``allow_random`` writes random operators, with a ``seed``.
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())

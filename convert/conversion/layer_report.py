@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tmconvert._version import __version__
+from tmconvert.conversion.advice import untried
 from tmconvert.conversion.report_text import version_text
 from tmconvert.conversion.wording import counted, size
 from tmconvert.verification.report import Verification
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
-    from tmconvert.verification.noise import Noise
-
-WORST = 3  # modules that the advice names
-FINE = 40.0  # dB: a layer with less noise is not worth a rule
 
 
 def layer_report(report: Report, verification: Verification) -> dict[str, Any]:
@@ -26,7 +23,7 @@ def layer_report(report: Report, verification: Verification) -> dict[str, Any]:
         "inputs": verification.inputs,
         "summary": [list(each) for each in _summary(report, verification)],
         "outputs": [each.to_json() for each in verification.quality],
-        "advice": report.advice or _advice(verification),
+        "advice": report.advice or untried(verification),
         "layers": [layer.to_json() for layer in verification.noise],
         "quantization": _quantization(report, verification),
         "histograms": {
@@ -78,19 +75,3 @@ def _setting(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return "" if value is None or value is False else str(value)
-
-
-def _advice(verification: Verification) -> list[dict[str, Any]]:
-    """Returns the modules whose layers add the most noise, and the rules to try."""
-    worst: dict[str, Noise] = {}
-    for layer in sorted(verification.noise, key=lambda each: each.local):
-        if layer.step and layer.module and layer.local < FINE:
-            worst.setdefault(layer.module, layer)
-    return [
-        {
-            "layer": layer.name,
-            "text": f"adds the most noise of its module ({layer.local:.1f} dB). Try",
-            "rule": f"--rule {module}=int16x8",
-        }
-        for module, layer in list(worst.items())[:WORST]
-    ]

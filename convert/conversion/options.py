@@ -7,6 +7,7 @@ from these records; a test compares them with the signatures in ``tmconvert.api`
 from __future__ import annotations
 
 from tmconvert.conversion.calibration_options import CALIBRATION, CALIBRATION_SETTINGS, SETTINGS
+from tmconvert.conversion.preprocessing_options import PREPROCESS
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.targets.option import Option, switch
 from tmconvert.targets.options import AUTO, DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME, TFLITE_RUNTIME
@@ -31,18 +32,6 @@ PLUGIN = Option(
     only="command line",
 )
 
-PREPROCESS = (
-    Option(
-        "preprocess",
-        "input",
-        "Images that the file takes: '[NAME:] rgb, nhwc, uint8, mean=..., std=..., resize=HxW'. They are "
-        "converted to the input NAME of MODEL, (pixel/255-mean)/std, in the file.",
-        "entries",
-        metavar="TEXT",
-    ),
-    switch("softmax", "input", "Apply softmax to the classes of the output."),
-    switch("argmax", "input", "Return the index of the best class."),
-)
 QUIET = switch(
     "quiet",
     "debugging",
@@ -359,6 +348,13 @@ REPORT = Option(
     targets=_WITH_INTEGERS,
     only="command line",
 )
+TRY_RULES = switch(
+    "try_rules",
+    "quantization",
+    "Convert again with --rule for each of the three worst modules, and report the gain.",
+    targets=_WITH_INTEGERS,
+    only="command line",
+)
 REPORT_DATA = Option(
     "report_data",
     "quantization",
@@ -489,6 +485,7 @@ CONVERSION_OPTIONS = (
     *INPUT_QPARAMS,
     *QPARAMS,
     REPORT,
+    TRY_RULES,
     REPORT_DATA,
     CALIBRATION,
     CALIBRATION_SETTINGS,

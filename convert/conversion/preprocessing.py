@@ -54,7 +54,7 @@ class ImageInput(NamedTuple):
 
 
 class Preprocessing(NamedTuple):
-    """What is added to a model: operators before ``images``; softmax and argmax after its only output."""
+    """Operators before ``images`` of a model, and softmax and argmax after its only output."""
 
     images: tuple[ImageInput, ...] = ()
     softmax: bool = False

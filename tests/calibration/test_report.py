@@ -134,9 +134,34 @@ def test_text_and_numbers() -> None:
     assert LAYERS[1].to_json()["local_db"] is None
 
 
+def test_rules_are_tried_and_their_gain_is_measured(tmp_path: Path) -> None:
+    report, data = tmp_path / "r.json", tmp_path / "d.npz"
+    images = np.load(SAMPLES / "digits_test.npz")["images"][:8, None] / np.float32(16)
+    np.savez(data, x=images.astype(np.float32))
+    model, given = SAMPLES / "digits.tm", ("--quantized", "--calibration", data, "--method", "minmax")
+    outcome = run("tflite", model, tmp_path / "m.tflite", *given, "--try-rules", "--report", report)
+    assert outcome.status == 0, outcome.stderr
+    found = json.loads(report.read_text())
+    (best, *_) = found["advice"]
+    rule = best["rule"].split()
+    again = run("tflite", model, tmp_path / "n.tflite", *given, *rule, "--report", tmp_path / "s.json")
+    assert again.status == 0, again.stderr
+    (before,), (after,) = found["outputs"], json.loads((tmp_path / "s.json").read_text())["outputs"]
+    assert after["decibels"] - before["decibels"] == pytest.approx(best["gain_db"], abs=0.01)
+    assert f"{best['rule']}: {best['gain_db']:+.1f} dB at the output" in " ".join(outcome.stderr.split())
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "d.npz",
+        "m.tflite",
+        "n.tflite",
+        "r.json",
+        "s.json",
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
+        (["--try-rules"], "--try-rules requires --calibration"),
         (["--report", "r.html"], "--report requires --quantized"),
         (["--quantized", "--no-verify", "--report", "r.html"], "requires --quantized and verification"),
         (["--quantized", "--report-data", "d.npz"], "--report-data requires --report"),
