@@ -12,6 +12,7 @@ from onnx import helper
 
 import tmconvert
 from tests.frontends.onnx.models import in_onnx_runtime, network, of_nodes, saved
+from tests.frontends.onnx.one_node import model_of
 from tmconvert.errors import UnsupportedError, UsageError
 
 X = np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
@@ -202,3 +203,47 @@ def test_sizes_of_any_name_stay_open(tmp_path, name):
 def test_caffe_says_how_sizes_are_made_static(path, tmp_path):
     with pytest.raises(UsageError, match=r"--input-shape x=2,3,8,8"):
         tmconvert.to_caffe(path, tmp_path / "out.prototxt")
+
+
+# ---- wide unsigned integers, and functions that depend on types
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Less", "Max", "BitwiseXor"])
+def test_wide_unsigned_integers_wrap_and_compare(tmp_path, op, dtype):
+    """NumPy is the reference: ONNX Runtime has few of these kernels; the written file runs there."""
+    top = np.iinfo(dtype).max
+    a, b = np.array([0, 1, top, top - 1, 7], dtype), np.array([top, 2, top, 3, 7], dtype)
+    path = tmp_path / "one.onnx"
+    onnx.save(model_of(op, [a, b], opset=18), str(path))
+    of = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Less": np.less, "Max": np.maximum}
+    with np.errstate(over="ignore"):
+        wanted = of.get(op, np.bitwise_xor)(a, b)
+    np.testing.assert_array_equal(tmconvert.load(path)(a, b), wanted)
+    tmconvert.to_onnx(path, tmp_path / "out.onnx", opset=18, verify=False)
+    np.testing.assert_array_equal(in_onnx_runtime(tmp_path / "out.onnx", a, b)[0], wanted)
+
+
+@pytest.mark.parametrize("name", ["x:0", "x/y", "x.0"])
+def test_an_input_with_an_open_size_keeps_its_name(tmp_path, name):
+    model = of_nodes([helper.make_node("Relu", [name], ["y"])], {name: ["batch", 3]}, ["y"])
+    onnx.save(model, str(tmp_path / "net.onnx"))
+    tmconvert.to_onnx(tmp_path / "net.onnx", tmp_path / "out.onnx", verify=False)
+    (given,) = onnx.load(str(tmp_path / "out.onnx")).graph.input
+    assert given.type.tensor_type.shape.dim[0].dim_param == "batch"
+
+
+@pytest.mark.parametrize("size", ["?", -1])
+def test_sizes_without_a_name_are_different_ones(tmp_path, size):
+    model = of_nodes([helper.make_node("Relu", ["x"], ["y"])], {"x": [size, 3, size]}, ["y"])
+    onnx.save(model, str(tmp_path / "net.onnx"))
+    sizes = tmconvert.load(tmp_path / "net.onnx").dynamic_shapes["x"]
+    assert set(sizes) == {0, 2} and sizes[0] != sizes[2]
+
+
+def test_an_end_that_no_axis_has_keeps_its_size_open(tmp_path):
+    weights = {"a": np.array([0]), "b": np.array([10**9]), "axis": np.array([0])}
+    nodes = [helper.make_node("Slice", ["x", "a", "b", "axis"], ["y"])]
+    onnx.save(of_nodes(nodes, {"x": ["n", 3]}, ["y"], weights), str(tmp_path / "net.onnx"))
+    report = tmconvert.to_onnx(tmp_path / "net.onnx", tmp_path / "out.onnx", verify=False)
+    assert report.inputs[0]["shape"] == ["n", 3] and not report.ranges
