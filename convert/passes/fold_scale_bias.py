@@ -163,9 +163,9 @@ class MergeConstants(_ScaleRule[tuple["_Affine", "_Affine"]]):
         outer, inner, first = match
         g = self.owner.emitter(call)
         if first is None:
-            made = inner.again(g, outer)
+            made = inner.combined(g, outer)
         else:
-            made = first.again(g, outer)
+            made = first.combined(g, outer)
             made = g.call("aten::add", made, _small(g, inner.constant * outer.constant, outer))
         graph.substitute(call.output, made)
         _remove_unused(graph, outer.x.expr)
@@ -228,8 +228,8 @@ class _Affine(NamedTuple):
                 constant = 1 / constant if arithmetic.is_product else -constant
         return _Affine(x, constant, arithmetic.is_product) if np.isfinite(constant).all() else None
 
-    def again(self, g: GraphEmitter, outer: _Affine) -> TensorNode:
-        """``x`` with the constant of ``outer``, which is of the same kind, too."""
+    def combined(self, g: GraphEmitter, outer: _Affine) -> TensorNode:
+        """Emits one op for this one and ``outer``, an op of the same kind, with their constants combined."""
         both = self.constant * outer.constant if self.is_factor else self.constant + outer.constant
         made: TensorNode = g.call(
             "aten::mul" if self.is_factor else "aten::add", self.x, _small(g, both, self)

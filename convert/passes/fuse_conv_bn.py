@@ -22,7 +22,7 @@ from tmconvert.symbolics.traits import Arithmetic, Weights
 class FuseConvBn(RewritePass[list[CallFunction]]):
     """Fuse a batch norm into the convolution or linear layer before it.
 
-    The match are the calls from that layer to the norm.
+    The match is the list of calls from that layer to the norm.
     """
 
     name = "fuse_conv_bn"

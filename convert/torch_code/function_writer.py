@@ -215,7 +215,7 @@ class FunctionWriter:
         return name
 
     def _is_same_integers(self, expr: CallFunction) -> bool:
-        """Whether a conversion to int64 is of what PyTorch gives as int64."""
+        """Whether a conversion to int64 has no effect in PyTorch, where the operand is int64 already."""
         if expr.function != "aten::to" or expr.kwargs["dtype"] != "int64":
             return False
         source = expr.args[0].expr

@@ -2,8 +2,8 @@
 
 The rule: ``aten::name`` is ``torch.name``, with the arguments of the op's signature in order, without those
 that have their default. This table has the exceptions. A text without braces is another name of the function;
-one with braces is the whole expression, where ``{x}`` is an argument of the op. ``calls.py`` has the ops that
-need code; ``runtime_functions.py`` the functions whose names begin with ``_``.
+one with braces is the whole expression, where ``{x}`` is an argument of the op. ``call_expressions.py``
+has the ops that need code; ``runtime_functions.py`` the functions whose names begin with ``_``.
 """
 
 from __future__ import annotations

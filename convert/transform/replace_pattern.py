@@ -153,7 +153,7 @@ def _infer(edit: Transaction) -> None:
     except GraphError as error:
         raise UsageError(
             "TM6054",
-            f"a replacement has another type than the pattern, which a call cannot take: {error.message}",
+            f"the replacement changes a type that another call needs: {error.message}",
             source=error.source,
         ) from error
 

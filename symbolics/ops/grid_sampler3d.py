@@ -1,6 +1,6 @@
 """aten::grid_sampler_3d, volumes sampled at positions from -1 to 1.
 
-Along each axis a place between elements is a mean of two neighbours: eight together.
+A position between elements is interpolated linearly along each axis, from eight neighbours.
 """
 
 from __future__ import annotations

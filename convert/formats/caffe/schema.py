@@ -32,7 +32,7 @@ _SCALARS = {
 class Schema(NamedTuple):
     """The message classes of a dialect, and for each layer type the field with its attributes.
 
-    ``unconfirmed`` are those fields whose number is a guess: they are for the text alone.
+    ``unconfirmed`` are fields whose number is not known: they are written to the .prototxt only.
     """
 
     NetParameter: Any

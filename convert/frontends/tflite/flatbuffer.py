@@ -56,7 +56,7 @@ class Flatbuffer:
         return int(self.number(kind, at))
 
     def offset(self, at: int) -> int:
-        """Returns the position to which the offset at a position leads."""
+        """Follows the offset that is stored at a position: returns the position to which it leads."""
         return at + self.integer("uint32", at)
 
     def table(self, at: int) -> Table:

@@ -51,7 +51,7 @@ def _value(path: str, table: Table, field: OptionField, place: str) -> Any:
         return None if value == field.default and not field.required else value
     name = next((name for name, number in names.items() if number == value), None)
     if name is None:
-        raise damaged(path, f"the option {field.name} has the value {value}", place)
+        raise damaged(path, f"the option {field.name} has the unknown value {value}", place)
     return None if value == field.default and not field.required else name
 
 

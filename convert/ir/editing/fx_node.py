@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def set_node_arguments(node: Node, args: tuple[Tree, ...] | None, kwargs: dict[str, Tree] | None) -> None:
-    """``node.args = ...``, ``node.kwargs = ...``: without the module for a call of one."""
+    """Sets ``node.args`` and ``node.kwargs``; the ``args`` of a call of a module are without the module."""
     expr, graph = _placed(node)
     if isinstance(expr, (Input, GetAttr)):
         raise GraphError("TM3014", f"{node} has no arguments")
@@ -30,7 +30,7 @@ def set_node_arguments(node: Node, args: tuple[Tree, ...] | None, kwargs: dict[s
 
 
 def set_node_target(node: Node, target: Any) -> None:
-    """``node.target = ...``: another function, method, attribute or input name."""
+    """Sets ``node.target``: another function, method, attribute or input name."""
     expr, graph = _placed(node)
     if isinstance(expr, CallFunction):
         vocabulary = getattr(getattr(graph.inputs[0], "owner", None), "vocabulary", None)

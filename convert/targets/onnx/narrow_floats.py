@@ -109,7 +109,7 @@ class _Narrowing:
                     operator.outputs[number] = self._cast_result(value, operator)
 
     def _types(self, operator: Operator) -> tuple[list[bool], list[bool], bool]:
-        """Returns which inputs and outputs are narrow, and whether the operator is defined for that."""
+        """Returns which inputs and outputs become float16 or bfloat16, and if the operator supports that."""
         nothing = [False] * len(operator.inputs), [False] * len(operator.outputs), False
         if operator.domain:
             return nothing

@@ -169,7 +169,7 @@ class _Pairs:
         return saturates(_Stored(value.data, qparams, "int8").array(), found)
 
     def _plain(self, value: Value) -> Value:
-        """Returns a constant in float, which other operators may use as integers."""
+        """Returns a float constant, renamed where other operators use its integers under its own name."""
         key = id(value), None, value.dtype.name
         if key not in self.constants:
             name = self._unused(value.name)

@@ -46,7 +46,7 @@ def _softmax(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _normalize(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
-    """x / sqrt(eps + sum of squares) times a scale, over each image or over the channels of each place."""
+    """x / sqrt(eps + sum of squares) times a scale, over each image or over the channels of each position."""
     x = bottoms[0].astype(np.float64)
     axes = tuple(range(1, x.ndim)) if layer.parameters.across_spatial else (1,)
     norm = np.sqrt(np.square(x).sum(axes, keepdims=True) + layer.parameters.eps)

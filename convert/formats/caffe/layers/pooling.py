@@ -151,7 +151,7 @@ def _lrn_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
 
 
 def _lrn(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
-    """x / (k + alpha * mean of squares)^beta, the mean over neighbours among channels or around the place."""
+    """x / (k + alpha * mean of squares)^beta, the mean over neighbouring channels or positions."""
     x, parameters = bottoms[0], layer.parameters
     size, half = parameters.local_size, parameters.local_size // 2
     if parameters.norm_region == ACROSS_CHANNELS:

@@ -99,7 +99,7 @@ def _transposed(
     group: int,
     dilations: list[int],
 ) -> Any:
-    """A transposed convolution; where its padding is uneven, the result is computed whole and cut."""
+    """A transposed convolution; with uneven padding the result is computed without it and cropped."""
     axes = len(strides)
     op = f"aten::conv_transpose{axes}d"
     limits = [max(step, each) for step, each in zip(strides, dilations, strict=True)]

@@ -14,7 +14,7 @@ _ORDER = np.array([0, 2, 1, 3], np.int32)
 
 
 def blocks_in_views(graph: TargetGraph, kind: IntegerType, infers: bool = True) -> TargetGraph:
-    """Returns a copy of ``graph`` without these operators in int16."""
+    """Returns a copy of ``graph`` with views in place of operators with a ``block_size`` in int16."""
     if not any(map(_has_blocks, graph.operators)):
         return graph
     all_qparams, operators = resolved_qparams(graph, kind, infers=infers), []
