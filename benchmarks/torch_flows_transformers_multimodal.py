@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch_flow import Axes, Example, Flow
-from torch_flow_transformers import SMALL, VOCABULARY, config, model, tokens
+from torch_flow_transformers import SMALL, VOCABULARY, causal, config, model, tokens
 
 IMAGE_TOKEN = 7
 TEXT = {"vocab_size": VOCABULARY, "num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 96}
@@ -37,13 +37,26 @@ def same_tokens(leaf: Any) -> Any:
     return torch.randn_like(leaf) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
 
+def other_words(leaf: Any) -> Any:
+    """Other pixels, and other words, between the numbers of special tokens."""
+    if not isinstance(leaf, torch.Tensor) or leaf.is_floating_point():
+        return same_tokens(leaf)
+    return torch.where(((leaf >= 20) & (leaf < 99)) | ((leaf >= 200) & (leaf < 900)), leaf + 1, leaf)
+
+
 def seeing(
-    kind: str, settings: str, inputs: Callable[[], dict[str, Any]], axes: Axes | None = None, **sizes: Any
+    kind: str,
+    settings: str,
+    inputs: Callable[[], dict[str, Any]],
+    axes: Axes | None = None,
+    *,
+    freeze: bool = False,
+    **sizes: Any,
 ) -> Flow:
     def make() -> Example:
         return model(kind, config(settings, **sizes)), (), {**inputs(), "use_cache": False}
 
-    return Flow(make, axes or {}, other=same_tokens)
+    return Flow(make, axes or {}, other=same_tokens, freeze=freeze)
 
 
 def patches(grid: torch.Tensor = GRID, width: int = 3 * 2 * 4 * 4) -> dict[str, torch.Tensor]:
@@ -86,6 +99,7 @@ def sam() -> Any:
         output_channels=32,
         window_size=4,
         mlp_dim=64,
+        num_pos_feats=16,
     )
     mask = t.SamMaskDecoderConfig(hidden_size=32, mlp_dim=64, num_attention_heads=2, iou_head_hidden_dim=32)
     return t.SamConfig(
@@ -143,6 +157,7 @@ def qwen(kind: str, settings: str, **sizes: Any) -> Flow:
             "image_grid_thw": GRID[:1],
             "mm_token_type_ids": torch.tensor([[0, 1, 1, 1, 1, 0, 0, 0, 0, 0]]),
         },
+        freeze=True,  # the grid of patches is that of the example
         image_token_id=IMAGE_TOKEN,
         video_token_id=8,
         vision_start_token_id=9,
@@ -350,7 +365,7 @@ MODELS: dict[str, Flow] = {
                 "attention_mask": torch.ones(2, 9, dtype=torch.int64),
             },
         ),
-        other=same_tokens,
+        other=other_words,
     ),
     "qwen2-vl-vision": tower(
         "models.qwen2_vl.modeling_qwen2_vl.Qwen2VisionTransformerPretrainedModel",
@@ -419,7 +434,7 @@ MODELS: dict[str, Flow] = {
     ),
     "sam": points("SamModel", sam),
     "sam2": points("Sam2Model", sam2),
-    "grounding-dino": Flow(detector, other=same_tokens),
+    "grounding-dino": Flow(detector, other=other_words),
     "owlvit": Flow(
         lambda: (
             model(
@@ -438,7 +453,7 @@ MODELS: dict[str, Flow] = {
                 "attention_mask": torch.ones(2, 9, dtype=torch.int64),
             },
         ),
-        other=same_tokens,
+        other=other_words,
     ),
     "clipseg": Flow(
         lambda: (
@@ -463,7 +478,7 @@ MODELS: dict[str, Flow] = {
                 "attention_mask": torch.ones(2, 9, dtype=torch.int64),
             },
         ),
-        other=same_tokens,
+        other=other_words,
     ),
     "florence2": seeing(
         "Florence2ForConditionalGeneration",
@@ -512,10 +527,9 @@ MODELS: dict[str, Flow] = {
         image_token_id=IMAGE_TOKEN,
         alignment_intermediate_size=64,
     ),
-    "llama4-text": seeing(
+    "llama4-text": causal(
         "Llama4ForCausalLM",
         "Llama4TextConfig",
-        lambda: {"input_ids": tokens()},
         **{**SMALL, "hidden_size": 64},
         intermediate_size_mlp=64,
         num_local_experts=2,

@@ -6,6 +6,7 @@ import torch
 from torch_flow import Flow
 from torch_flow_transformers import EXPERTS, SMALL, VOCABULARY, causal, config, model, pair, text
 
+T5GEMMA = {**SMALL, "num_hidden_layers": 2, "vocab_size": VOCABULARY, "sliding_window": 4}
 MODELS: dict[str, Flow] = {
     # encoders
     "bert": text("BertModel", "BertConfig"),
@@ -21,7 +22,7 @@ MODELS: dict[str, Flow] = {
     "convbert": text("ConvBertModel", "ConvBertConfig"),
     "ibert": text("IBertModel", "IBertConfig"),
     "nystromformer": text(
-        "NystromformerModel", "NystromformerConfig", num_landmarks=3, segment_means_seq_len=9
+        "NystromformerModel", "NystromformerConfig", num_landmarks=9, segment_means_seq_len=9
     ),
     "luke": text("LukeModel", "LukeConfig", entity_vocab_size=100),
     "ernie": text("ErnieModel", "ErnieConfig"),
@@ -137,7 +138,7 @@ MODELS: dict[str, Flow] = {
     "deepseek-v3": causal(
         "DeepseekV3ForCausalLM",
         "DeepseekV3Config",
-        **{**SMALL, "num_key_value_heads": 8},
+        **{**SMALL, "num_key_value_heads": 8, "head_dim": 16},
         **EXPERTS,
         n_routed_experts=4,
         n_group=2,
@@ -171,7 +172,13 @@ MODELS: dict[str, Flow] = {
     "lfm2": causal("Lfm2ForCausalLM", "Lfm2Config", **SMALL, layer_types=["conv", "full_attention"]),
     "hunyuan": causal("HunYuanDenseV1ForCausalLM", "HunYuanDenseV1Config", **SMALL),
     "bitnet": causal("BitNetForCausalLM", "BitNetConfig", **SMALL),
-    "dbrx": causal("DbrxForCausalLM", "DbrxConfig", d_model=256, n_heads=8),
+    "dbrx": causal(
+        "DbrxForCausalLM",
+        "DbrxConfig",
+        d_model=256,
+        n_heads=8,
+        attn_config={"kv_n_heads": 4, "clip_qkv": 8.0, "rope_theta": 1e4},
+    ),
     "codegen": causal("CodeGenForCausalLM", "CodeGenConfig", n_embd=256, n_head=8, rotary_dim=16),
     "biogpt": causal(
         "BioGptForCausalLM", "BioGptConfig", hidden_size=256, num_attention_heads=8, intermediate_size=512
@@ -223,7 +230,7 @@ MODELS: dict[str, Flow] = {
         "FalconMambaForCausalLM", "FalconMambaConfig", hidden_size=256, intermediate_size=512
     ),
     # encoder and decoder
-    "t5gemma": pair("T5GemmaForConditionalGeneration", "T5GemmaConfig"),
+    "t5gemma": pair("T5GemmaForConditionalGeneration", "T5GemmaConfig", encoder=T5GEMMA, decoder=T5GEMMA),
     "longt5": pair("LongT5ForConditionalGeneration", "LongT5Config", d_model=256, num_heads=4),
     "umt5": pair("UMT5ForConditionalGeneration", "UMT5Config", d_model=256, num_heads=4),
     "bigbird-pegasus": pair(

@@ -97,3 +97,12 @@ def test_positions_beyond_the_window(tmp_path: Path) -> None:
         hidden, cache = Decoder()(x, mask, cache)
         for one, two in zip(made, [hidden, *(layer.keys for layer in cache.layers)], strict=True):
             np.testing.assert_allclose(one, two.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_windows_alone_have_a_note() -> None:
+    """Nothing tells how many positions there were before those that a full window keeps."""
+    x, mask, cache = _inputs(2, 1)
+    cache.layers.pop()
+    sizes = {"mask": {1: "past+1"}, "cache.0.key": {2: "past"}}
+    traced = tmconvert.trace(Decoder(), x, mask, cache, dynamic_shapes=sizes)
+    assert [note for note in traced.notes if "at most 4 positions" in note]

@@ -79,6 +79,21 @@ def sizes_within_windows(
     return found
 
 
+def windows_alone(wanted: Mapping[str, Mapping[int, str]], caches: Iterable[object]) -> list[str]:
+    """Returns a note for caches all of whose layers have a window: a full one does not tell the positions
+    before it.
+    """
+    for layers in (layers for cache in caches for layers in _lists(cache)):
+        windows = [vars(layer).get("sliding_window") for layer in layers]
+        if windows and all(isinstance(each, int) for each in windows) and any(map(_size, wanted.values())):
+            return [
+                "all layers of the cache have sliding windows: the file is right for at most "
+                f"{min(windows) - 1} positions in them; a DynamicCache() without a configuration has no such "
+                "limit"
+            ]
+    return []
+
+
 def _size(axes: Mapping[int, str]) -> str:
     return next((axes[axis] for axis in _AXES if axis in axes), "")
 

@@ -17,7 +17,7 @@ from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.customization import Tracer
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
-from tmconvert.frontends.torch.tracing.cache_lengths import sizes_within_windows
+from tmconvert.frontends.torch.tracing.cache_lengths import sizes_within_windows, windows_alone
 from tmconvert.frontends.torch.tracing.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.leaf_calls import (
     register_types,
@@ -85,6 +85,7 @@ def trace_module(
     _leave_open(traced, wanted, symbols, checks)
     if any((traced.dynamic_shapes or {}).values()):
         traced.notes += [_text_note(place) for place in first.tape.texts]
+    traced.notes += windows_alone(wanted, caches)
     traced.rerun = runs.rerun if symbols else None
     return traced
 
