@@ -84,7 +84,7 @@ def windows_alone(wanted: Mapping[str, Mapping[int, str]], caches: Iterable[obje
     before it.
     """
     for layers in (layers for cache in caches for layers in _lists(cache)):
-        windows = [vars(layer).get("sliding_window") for layer in layers]
+        windows: list[Any] = [vars(layer).get("sliding_window") for layer in layers]
         if windows and all(isinstance(each, int) for each in windows) and any(map(_size, wanted.values())):
             return [
                 "all layers of the cache have sliding windows: the file is right for at most "
