@@ -112,6 +112,8 @@ def _try_rules(report: Report, convert: Callable[[Mapping[str, str], list[str]],
         files = [str(folder / path.name) for path in report.paths]
         report.advice = tried(report.verification, lambda rules: convert(rules, files))
     report.notes += [f"{each['rule']}: {each['gain_db']:+.1f} dB at the output" for each in report.advice]
+    if not report.advice:
+        report.notes.append("no rule was found to try: no layer adds much noise, or no rule can be written")
 
 
 def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
