@@ -10,6 +10,7 @@ from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.archives import Kind, kind_of
 from tmconvert.frontends.torch.entry import factories_of, is_factory, trace_factory, trace_file
+from tmconvert.frontends.torch.pretrained import is_pretrained, trace_pretrained
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 
@@ -17,8 +18,8 @@ HEAD_BYTES = 4096
 MOST_FACTORIES = 8  # in a message
 HELP = (
     "pass a .tm file (megengine.save writes one from a TracedModule, `tmconvert save` from any "
-    "model), an ONNX or TFLite model, the prototxt of a Caffe net, a .pt2 file of torch.export.save, or "
-    "PACKAGE.MODULE:FACTORY, which returns a PyTorch module"
+    "model), an ONNX or TFLite model, the prototxt of a Caffe net, a .pt2 file of torch.export.save, a "
+    "folder of transformers, or PACKAGE.MODULE:FACTORY, which returns a PyTorch module"
 )
 # (offset, bytes, what such a file is): for a telling message about a file we do not read
 KNOWN = (
@@ -29,7 +30,9 @@ KNOWN = (
 
 def is_traced(model: str | PathLike[str]) -> bool:
     """Whether the model already has a graph, so that it is not run in PyTorch."""
-    return not is_factory(model) and _kind(fspath(model), _head(fspath(model))) is None
+    if is_factory(model) or is_pretrained(model):
+        return False
+    return _kind(fspath(model), _head(fspath(model))) is None
 
 
 def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check: bool = True) -> TracedModule:
@@ -41,6 +44,8 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
     name = fspath(path)
     if is_factory(name):
         return trace_factory(name, tracing or Tracing())
+    if is_pretrained(name):
+        return trace_pretrained(name, tracing or Tracing())
     head = _head(name)
     kind = _kind(name, head)
     if kind is not None:

@@ -42,6 +42,14 @@ TORCH = {
         "tmconvert onnx scripted.pt out.onnx --input 'float32[1,3,8,8]'",
         "If you trust the origin of the file, add --allow-code (in Python allow_code=True).",
     ),
+    "TM1028": Explanation(
+        "a folder of transformers cannot be used",
+        "Its config.json is not one of transformers, transformers is not installed or does not know the "
+        "model, its weights are not in safetensors, or the model is code in the folder, which is not run.",
+        "tmconvert onnx bert-folder bert.onnx, where the weights are pytorch_model.bin",
+        "Save the model again with model.save_pretrained(folder); or write a function that returns the "
+        "module, and name it as PACKAGE.MODULE:FUNCTION.",
+    ),
     "TM1026": Explanation(
         "a .pt2 file cannot be used",
         "The file of torch.export.save is damaged, uses a version of the format that this release "

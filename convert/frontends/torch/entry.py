@@ -45,7 +45,7 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
     is_loaded = top in sys.modules or top in sys.builtin_module_names
     if not is_loaded and PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is None:
         raise no_module(top, name)  # before torch is imported, which takes seconds
-    return _tracer().trace_factory(name, tracing)
+    return tracer_module().trace_factory(name, tracing)
 
 
 def no_module(missing: str, name: str) -> LoadError:
@@ -82,7 +82,7 @@ def factories_of(file: str) -> list[str]:
 
 def trace_object(model: object, tracing: Tracing) -> TracedModule:
     """Traces a module, a function of tensors, or an ExportedProgram. Raises UnsupportedError."""
-    return _tracer().trace_object(model, tracing)
+    return tracer_module().trace_object(model, tracing)
 
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
@@ -120,7 +120,7 @@ def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
             source=Source(path),
             notes=[("help", "if you trust its origin, use --allow-code (allow_code=True) and --input")],
         )
-    tracer = _tracer()
+    tracer = tracer_module()
     return (
         tracer.trace_exported(path, tracing) if kind is Kind.EXPORTED else tracer.trace_script(path, tracing)
     )
@@ -144,7 +144,8 @@ def inputs_needed(signature: str = "") -> UsageError:
     )
 
 
-def _tracer() -> ModuleType:
+def tracer_module() -> ModuleType:
+    """Imports the tracer. Raises LoadError TM1021 where PyTorch is not installed."""
     try:
         from tmconvert.frontends.torch.tracing import entry as tracer
     except ImportError as error:

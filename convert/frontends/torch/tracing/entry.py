@@ -123,6 +123,21 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
         return _trace_of_user(module, args, kwargs, tracing)
 
 
+def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
+    """Traces the model in a folder of transformers. Raises LoadError TM1028, UnsupportedError."""
+    from tmconvert.frontends.torch.tracing.pretrained import example_of, pretrained_model
+
+    with same_randomness():
+        torch.manual_seed(0)
+        model = pretrained_model(folder)
+        if tracing.has_inputs:
+            return _trace_of_user(model, *_tensors(tracing), tracing)
+        example = example_of(model)
+        if tracing.dynamic_shapes is None:
+            tracing = tracing._replace(dynamic_shapes=example.sizes)
+        return _trace_of_user(model, (), example.inputs, tracing)
+
+
 def _trace_of_user(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing
 ) -> TracedModule:
