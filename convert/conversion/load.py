@@ -9,8 +9,14 @@ from tmconvert.container.archive import is_container
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.archives import Kind, kind_of
-from tmconvert.frontends.torch.entry import factories_of, is_factory, trace_factory, trace_file
-from tmconvert.frontends.torch.pretrained import is_pretrained, trace_pretrained
+from tmconvert.frontends.torch.entry import (
+    factories_of,
+    is_factory,
+    trace_factory,
+    trace_file,
+    trace_pretrained,
+)
+from tmconvert.frontends.torch.pretrained import is_pretrained
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.archives import Kind
+from tmconvert.frontends.torch.pretrained import check_folder
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 
@@ -45,7 +46,7 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
     is_loaded = top in sys.modules or top in sys.builtin_module_names
     if not is_loaded and PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is None:
         raise no_module(top, name)  # before torch is imported, which takes seconds
-    return tracer_module().trace_factory(name, tracing)
+    return _tracer().trace_factory(name, tracing)
 
 
 def no_module(missing: str, name: str) -> LoadError:
@@ -82,7 +83,7 @@ def factories_of(file: str) -> list[str]:
 
 def trace_object(model: object, tracing: Tracing) -> TracedModule:
     """Traces a module, a function of tensors, or an ExportedProgram. Raises UnsupportedError."""
-    return tracer_module().trace_object(model, tracing)
+    return _tracer().trace_object(model, tracing)
 
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
@@ -120,10 +121,20 @@ def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
             source=Source(path),
             notes=[("help", "if you trust its origin, use --allow-code (allow_code=True) and --input")],
         )
-    tracer = tracer_module()
+    tracer = _tracer()
     return (
         tracer.trace_exported(path, tracing) if kind is Kind.EXPORTED else tracer.trace_script(path, tracing)
     )
+
+
+def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
+    """Traces the model of a folder, with inputs that fit its task unless ``tracing`` has others.
+
+    Batch, sequences and the length of a cache are left open unless ``tracing`` names dynamic sizes. Only
+    weights in safetensors are read, and no code of the folder is run. Raises LoadError TM1021, TM1028.
+    """
+    check_folder(folder)
+    return _tracer().trace_pretrained(folder, tracing)
 
 
 def inputs_needed(signature: str = "") -> UsageError:
@@ -144,8 +155,7 @@ def inputs_needed(signature: str = "") -> UsageError:
     )
 
 
-def tracer_module() -> ModuleType:
-    """Imports the tracer. Raises LoadError TM1021 where PyTorch is not installed."""
+def _tracer() -> ModuleType:
     try:
         from tmconvert.frontends.torch.tracing import entry as tracer
     except ImportError as error:

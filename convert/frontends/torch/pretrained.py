@@ -8,9 +8,6 @@ from pathlib import Path
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.torch.entry import tracer_module
-from tmconvert.frontends.torch.request import Tracing
-from tmconvert.ir import TracedModule
 
 CONFIG = "config.json"
 MOST_BYTES = 1 << 24  # of a configuration
@@ -24,12 +21,8 @@ def is_pretrained(model: str | PathLike[str]) -> bool:
         return False
 
 
-def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
-    """Traces the model of a folder, with inputs that fit its task unless ``tracing`` has others.
-
-    Batch, sequence and the length of a cache are left open unless ``tracing`` names dynamic sizes. Only
-    weights in safetensors are read, and no code of the folder is run. Raises LoadError TM1021, TM1028.
-    """
+def check_folder(folder: str) -> None:
+    """Raises LoadError TM1028 for a folder without a configuration of transformers or without safetensors."""
     _check_config(folder)
     if not any(Path(folder).glob("*.safetensors")):
         raise unusable(
@@ -37,7 +30,6 @@ def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
             "it has no weights in safetensors",
             "save the model with model.save_pretrained(folder); pickles of weights are not read",
         )
-    return tracer_module().trace_pretrained(folder, tracing)
 
 
 def _check_config(folder: str) -> None:
