@@ -26,6 +26,10 @@ KINDS = [kind for kind in traits.Trait.__subclasses__() if kind.__module__ == tr
 # What a file emits, by ``g.call`` or ``CallFunction``, does not count.
 NAMED = {
     "convert/calibration/open_sizes.py": {"aten::reshape": "puts -1 into the attribute shape"},
+    "convert/conversion/preprocessed_model.py": {
+        f"aten::{name}": "a step that the preprocessing inserts" for name in ("add", "mul")
+    },
+    "convert/conversion/scaled_images.py": {"aten::conv2d": "the pattern that the images are folded into"},
     "convert/ir/emitter.py": {
         "tm::sizes": "the op that the emitter itself makes of symbolic sizes",
         "aten::reshape": "the intermediate representation does not import the ops",

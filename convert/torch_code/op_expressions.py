@@ -87,6 +87,8 @@ TEXTS = {
     "aten::expand": "{x}.expand({size*})",
     "aten::repeat": "{x}.repeat({repeats*})",
     "tm::sizes": "torch.tensor({values})",
+    "tm::random_uniform": "torch.rand({size})",
+    "tm::random_normal": "torch.randn({size})",
     "tm::in_steps": "{whole}",
     "tm::trunc_divide": 'torch.div({x}, {other}, rounding_mode="trunc")',
     "tm::matmul_nt": "{x} @ {other}.transpose(-1, -2)",

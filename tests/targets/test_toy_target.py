@@ -93,7 +93,7 @@ def registered(ops: Mapping[str, Op]) -> Iterator[None]:
 def test_its_options_are_keywords_and_metadata(registered: None, tmp_path: Path) -> None:
     path = tmp_path / "m.toy"
     report = tmconvert.to_target(DATA / f"{MODEL}.tm", "toy", path, paint="blue", edition=1)
-    assert report.verified and str(report).endswith("m.toy  (Toy 1, 2 operators, 224 parameters)")
+    assert report.verified and "m.toy  (Toy 1, 2 operators, 224 parameters)\n" in str(report)
     assert json.loads(json.loads(path.read_text())["metadata"][OPTIONS])["paint"] == "blue"
     assert tmconvert.verify(DATA / f"{MODEL}.tm", path).max_error < 1e-5
 

@@ -29,7 +29,9 @@ def test_fake_quantization_of_weights_stays(name: str, tmp_path: Path) -> None:
     normal = tmconvert.normalize(model)
     np.testing.assert_array_equal(normal(*inputs), model(*inputs))
     normal.save(tmp_path / "normal.tm")
-    np.testing.assert_array_equal(tmconvert.load(tmp_path / "normal.tm")(*inputs), model(*inputs))
+    # the last bit of NumPy's products depends on how the mapped weights are aligned, on some processors
+    found = tmconvert.load(tmp_path / "normal.tm")(*inputs)
+    np.testing.assert_allclose(found, model(*inputs), rtol=3e-7)
 
 
 @OLD_API

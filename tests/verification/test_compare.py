@@ -80,7 +80,7 @@ def test_the_coarser_float_counts() -> None:
 
 
 def test_every_dtype_has_a_tolerance() -> None:
-    assert set(TOLERANCES) == set(DTYPE_NAMES)
+    assert set(DTYPE_NAMES) <= set(TOLERANCES)
 
 
 def test_check_names_the_worst_output_and_the_others() -> None:
