@@ -132,7 +132,7 @@ def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
         model = pretrained_model(folder)
         if tracing.has_inputs:
             return _trace_of_user(model, *_tensors(tracing), tracing)
-        example = example_of(model)
+        example = example_of(model, named_tensors)
         if tracing.dynamic_shapes is None:
             tracing = tracing._replace(dynamic_shapes=example.sizes)
         return _trace_of_user(model, (), example.inputs, tracing)

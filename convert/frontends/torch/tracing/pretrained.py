@@ -6,7 +6,7 @@ Which inputs a model takes follows from the parameters of its ``forward`` and th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ BATCH, TOKENS, PAST, NEW = 2, 8, 7, 5
 CACHES = ("past_key_values", "cache")
 IMAGE_SIZE, SAMPLES, FRAMES, MEL_BINS = 224, 16000, 200, 80
 Sizes = dict[str, dict[int, str]]
+NamedTensors = Callable[[Any, tuple[Any, ...], dict[str, Any]], Mapping[str, torch.Tensor]]
 
 
 class Example(NamedTuple):
@@ -46,8 +47,11 @@ def pretrained_model(folder: str) -> Any:
     return model.eval()
 
 
-def example_of(model: Any) -> Example:
-    """Returns example inputs for the task of a model; sizes of batch, sequences and caches are open."""
+def example_of(model: Any, named_tensors: NamedTensors) -> Example:
+    """Returns example inputs for the task of a model; sizes of batch, sequences and caches are open.
+
+    ``named_tensors(module, args, kwargs)`` names the tensors among the arguments.
+    """
     parameters = inspect.signature(model.forward).parameters
     config = model.config
     found = Example({}, {})
@@ -55,7 +59,7 @@ def example_of(model: Any) -> Example:
         found.inputs[name] = tensor
         found.sizes[name] = {0: "batch", **axes}
     if _is_decoder(model, parameters):
-        return _with_cache(model, parameters, found)
+        return _with_cache(model, parameters, found, named_tensors)
     if "use_cache" in parameters:
         found.inputs["use_cache"] = False
     return found
@@ -119,7 +123,9 @@ def _cache_name(parameters: Mapping[str, Any]) -> str | None:
     return next((name for name in CACHES if name in parameters), None)
 
 
-def _with_cache(model: Any, parameters: Mapping[str, Any], example: Example) -> Example:
+def _with_cache(
+    model: Any, parameters: Mapping[str, Any], example: Example, named_tensors: NamedTensors
+) -> Example:
     """Returns inputs of a step in the middle of a text: its cache is that of ``PAST`` tokens before."""
     tokens = torch.randint(3, max(4, int(model.config.get_text_config().vocab_size)), (BATCH, PAST + NEW))
     with torch.no_grad():
@@ -138,12 +144,11 @@ def _with_cache(model: Any, parameters: Mapping[str, Any], example: Example) -> 
     name = _cache_name(parameters)
     assert name is not None
     inputs |= {name: past, "use_cache": True}
-    return Example(inputs, {**sizes, **_cache_sizes(name, past, longer)})
+    return Example(inputs, {**sizes, **_cache_sizes(name, past, longer, named_tensors)})
 
 
-def _cache_sizes(argument: str, past: Any, longer: Any) -> Sizes:
+def _cache_sizes(argument: str, past: Any, longer: Any, named_tensors: NamedTensors) -> Sizes:
     """Returns the dynamic sizes of the tensors in a cache: its length is the axis that grows."""
-    from tmconvert.frontends.torch.tracing.tracer import named_tensors
 
     def forward(**caches: Any) -> None:
         """Takes a cache under any name."""
