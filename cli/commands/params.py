@@ -11,7 +11,7 @@ from tmconvert.cli.group import help_without_command
 from tmconvert.cli.messages import logging_to_stderr
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
-from tmconvert.conversion.options import QPARAMS_FORMATS
+from tmconvert.conversion.quantization_options import QPARAMS_FORMATS
 from tmconvert.conversion.wording import counted
 
 if TYPE_CHECKING:

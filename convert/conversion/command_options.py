@@ -11,12 +11,12 @@ from tmconvert.conversion.options import (
     INPUTS,
     JSON,
     OUTPUTS,
-    QPARAMS_FORMATS,
     RENAME,
     TRACING,
     USAGE,
     VERSIONS,
 )
+from tmconvert.conversion.quantization_options import QPARAMS_FORMATS
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.option import Option, switch
 

@@ -13,8 +13,8 @@ from tmconvert.calibration.ranges import METHODS
 from tmconvert.calibration.settings import KINDS, LAYOUTS, Settings
 from tmconvert.conversion.calibration_options import SETTINGS
 from tmconvert.conversion.command_options import COMMAND_OPTIONS
-from tmconvert.conversion.options import QPARAMS_FORMATS
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, MODEL_SUFFIXES
+from tmconvert.conversion.quantization_options import QPARAMS_FORMATS
 from tmconvert.passes.manager import PassOptions
 from tmconvert.qparams.formats import DEFAULT, FORMATS
 from tmconvert.symbolics.target_names import TARGETS
