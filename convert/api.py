@@ -432,6 +432,7 @@ def calibrate(
     mean: Sequence[float] = (),
     std: Sequence[float] = (),
     layout: str = "nchw",
+    resize: str = "stretch",
     progress: Progress | None = None,
     output: str | PathLike[str] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
@@ -447,9 +448,9 @@ def calibrate(
     of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` map patterns of module
     paths to "int8", "int16x8" or "float". ``bias_correction`` compensates the mean error of rounding in the
     biases. ``equalization`` scales channels between layers, so that all channels use the integer range
-    equally. ``mean``, ``std`` and ``layout`` are for images. ``progress`` is called with the number of
-    samples done and of all. ``output`` is a file to save the model to; the other parameters are those of
-    ``to_onnx``. Raises UsageError TM6032, TM6033, and what ``load`` raises.
+    equally. ``mean``, ``std``, ``layout`` and ``resize`` are for images. ``progress`` is called with the
+    number of samples done and of all. ``output`` is a file to save the model to; the other parameters are
+    those of ``to_onnx``. Raises UsageError TM6032, TM6033, and what ``load`` raises.
     """
     from tmconvert.calibration.calibrate import calibrate as calibrated
 
@@ -463,6 +464,7 @@ def calibrate(
             "mean": mean,
             "std": std,
             "layout": layout,
+            "resize": resize,
         }
     )
     if output is not None:

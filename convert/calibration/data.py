@@ -176,7 +176,7 @@ class Samples:
 
     def _read(self, path: Path) -> Any:
         if path.suffix.lower() in IMAGES:
-            return image(path, self.inputs, self.settings.layout)
+            return image(path, self.inputs, self.settings.layout, self.settings.resize)
         if path.suffix.lower() not in ARRAYS:
             raise unfit(f"{path} is not an .npz or .npy file or an image", FORMS)
         try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tmconvert.calibration.settings import ImageLayout, Settings
+from tmconvert.calibration.settings import ImageLayout, Resize, Settings
 from tmconvert.calibration.unfit import unfit
 from tmconvert.errors import UsageError
 from tmconvert.ir.types import TensorType
@@ -19,7 +20,9 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # of Pillow, by channels
 
 
-def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: ImageLayout) -> np.ndarray:
+def image(
+    path: Path, inputs: Sequence[tuple[str, TensorType]], layout: ImageLayout, resize: Resize = "stretch"
+) -> np.ndarray:
     """Returns the image as uint8, resized to the input, in its layout. Raises UsageError TM6033."""
     try:
         from PIL import Image
@@ -40,7 +43,7 @@ def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: ImageLay
         with Image.open(path, formats=FORMATS) as opened:
             if opened.mode.startswith(("I", "F")):
                 raise unfit(f"the pixels of {path} have more than 8 bits", "pass .npy files")
-            read = opened.convert(_MODES[channels]).resize((width, height))
+            read = _resized(opened.convert(_MODES[channels]), (width, height), resize)
     except UsageError:
         raise
     except Exception as error:  # decoders raise many kinds for a damaged file
@@ -52,6 +55,17 @@ def image(path: Path, inputs: Sequence[tuple[str, TensorType]], layout: ImageLay
         raise unfit(f"{path} cannot be read: {reason}", f"supported formats are {read_are}") from error
     array = np.asarray(read).reshape(height, width, channels)
     return np.ascontiguousarray((array if is_last else array.transpose(2, 0, 1))[None])
+
+
+def _resized(picture: Any, size: tuple[int, int], resize: Resize) -> Any:
+    """Returns a picture of Pillow in another size, with both sides stretched, or cropped or padded."""
+    if resize == "stretch":
+        return picture.resize(size)
+    from PIL import ImageOps
+
+    if resize == "crop":
+        return ImageOps.fit(picture, size)
+    return ImageOps.pad(picture, size)
 
 
 def scaled(pixels: np.ndarray, settings: Settings, name: str) -> np.ndarray:

@@ -13,8 +13,9 @@ from tmconvert.errors.values import type_and_value
 
 KINDS = ("int8", "int16x8", "float")
 LAYOUTS = ("nchw", "nhwc")
+RESIZES = ("stretch", "crop", "pad")
 _NUMBERS = ("mean", "std")
-PIXELS = ("mean", "std", "layout")  # what is said of images
+PIXELS = ("mean", "std", "layout", "resize")  # what is said of images
 # the type of each setting, and its name in messages
 _TYPES: dict[str, tuple[type, str]] = {
     "method": (str, "str"),
@@ -25,9 +26,11 @@ _TYPES: dict[str, tuple[type, str]] = {
     "mean": (Sequence, "a list of numbers"),
     "std": (Sequence, "a list of numbers"),
     "layout": (str, "str"),
+    "resize": (str, "str"),
 }
 # gets the number of samples done, and of all
 Progress = Callable[[int, int], None]
+Resize = Literal["stretch", "crop", "pad"]
 ImageLayout = Literal["nchw", "nhwc"]  # of images as inputs of the model
 
 
@@ -39,7 +42,8 @@ class Settings(NamedTuple):
     compensates the mean error of rounding in the biases. ``equalization`` scales channels between layers,
     which keeps the function of the float model. ``mean``, ``std`` and ``layout`` ("nchw" or "nhwc", of the
     model's input) are for images and arrays of uint8: (value / 255 - mean) / std for each channel; the value
-    if neither is given.
+    if neither is given. ``resize`` is how images of another size are changed: "stretch" both sides, or scale
+    them alike and "crop" the longer or "pad" the shorter side, with black.
     """
 
     method: Literal["minmax", "percentile", "mse", "entropy"] = "mse"
@@ -50,6 +54,7 @@ class Settings(NamedTuple):
     mean: Sequence[float] = ()
     std: Sequence[float] = ()
     layout: ImageLayout = "nchw"
+    resize: Resize = "stretch"
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -70,6 +75,7 @@ class Settings(NamedTuple):
                 raise UsageError("TM6032", f"{name} must be {expected}, got {type_and_value(value)}")
         _one_of(f"unknown calibration method {self.method!r}", self.method, METHODS)
         _one_of(f"unknown layout {self.layout!r}", self.layout, LAYOUTS)
+        _one_of(f"unknown resize {self.resize!r}", self.resize, RESIZES)
         for pattern, kind in self.rules.items():
             _one_of(f"the rule {pattern}={kind} has the unknown type {kind!r}", kind, KINDS)
         if not all(math.isfinite(each) and each > 0 for each in self.std):

@@ -85,4 +85,14 @@ SETTINGS = (
         metavar="LAYOUT",
         part_of="calibration_settings",
     ),
+    Option(
+        "resize",
+        "calibration",
+        "How images of another size are changed.",
+        default="stretch",
+        default_text="stretch",
+        choices=("stretch", "crop", "pad"),
+        metavar="HOW",
+        part_of="calibration_settings",
+    ),
 )

@@ -58,6 +58,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     report.settings = {name: value for name, value in chosen.items() if value and name != target.name}
     model.graph.metadata = metadata(module, layouts, chosen, model.ranges)
     encoding = _encoded(model, module, options, catalogue, report.notes)
+    report.notes += source.notes
     graph = encoding.graph
     example = None if module.example is None or overrides.is_cut else module.example.inputs
     fed = fed_tensors(graph, model.references[0], model.layouts, example)

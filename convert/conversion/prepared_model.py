@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.calibration.settings import Settings
+from tmconvert.conversion.calibration_notes import calibration_notes
 from tmconvert.conversion.image_options import for_images
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.load import is_traced, load_model
@@ -29,7 +30,7 @@ class PreparedModel(NamedTuple):
     """The source of a request, loaded or traced, and calibrated where that was requested.
 
     ``inputs`` are those to verify with, if any. ``overrides`` and ``options`` are those that still have to be
-    applied; ``calibration`` describes the calibration in the metadata of the file.
+    applied; ``calibration`` describes the calibration in the metadata of the file, ``notes`` for people.
     """
 
     module: TracedModule
@@ -37,6 +38,7 @@ class PreparedModel(NamedTuple):
     overrides: IoOverrides
     options: TargetOptions
     calibration: Mapping[str, object] | None = None
+    notes: Sequence[str] = ()
 
     @classmethod
     def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
@@ -55,9 +57,10 @@ class PreparedModel(NamedTuple):
         from tmconvert.calibration.calibrate import calibrate
 
         within = overrides._replace(rename={})
-        module = calibrate(module, requested.data, catalogue, requested.settings, requested.progress, within)
+        made = calibrate(module, requested.data, catalogue, requested.settings, requested.progress, within)
+        notes = calibration_notes(requested, module, made)
         about = {"settings": requested.settings.to_json(), "boundary": within.to_json()}
-        return cls(module, inputs, IoOverrides(rename=overrides.rename), options, about)
+        return cls(made, inputs, IoOverrides(rename=overrides.rename), options, about, notes)
 
     @classmethod
     def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
