@@ -113,8 +113,8 @@ def test_the_users_line_that_calls_a_library(folder: Path) -> None:
 def test_options_that_are_near() -> None:
     said = {
         "--opsett": "unknown option --opsett, did you mean --opset?",
-        "--quiet": "unknown option --quiet",
-        "--int8": "unknown option --int8",
+        "--quiett": "unknown option --quiett, did you mean --quiet?",
+        "--int8": "unknown option --int8: use --quantized (--calibration DATA for float models)",
     }
     for option, wanted in said.items():
         assert run("onnx", option).stderr.splitlines()[0] == f"error[TM6010]: {wanted}"
