@@ -126,7 +126,7 @@ def _signs_by_case(value: Dim) -> set[int] | None:
     for part in (0, clamp.size):
         case = sum(
             (
-                factor * math.prod([part if atom == clamp else of(atom) for atom in monomial])
+                factor * math.prod([part if _is_same(atom, clamp) else of(atom) for atom in monomial])
                 for monomial, factor in value.terms
             ),
             start=0,
@@ -137,6 +137,11 @@ def _signs_by_case(value: Dim) -> set[int] | None:
         else:
             found |= {0, -sign} if same_size(case, -clamp.size) else signs(case)
     return found
+
+
+def _is_same(atom: object, clamp: Positive) -> bool:
+    """Whether a factor is this clamp as it is written; ``==`` would ask for signs again, at each depth."""
+    return isinstance(atom, Positive) and same_size(atom.size, clamp.size)
 
 
 def _signs_if_growing(value: Dim) -> set[int] | None:
