@@ -11,8 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.symbolic import signs as signs_module
 from tmconvert.ir.symbolic.clamps import maximum, minimum
-from tmconvert.ir.symbolic.dims import Dim, dim, example, is_symbolic, substituted, symbols_of
+from tmconvert.ir.symbolic.dims import (
+    Dim,
+    Positive,
+    Symbol,
+    dim,
+    example,
+    is_symbolic,
+    of,
+    substituted,
+    symbols_of,
+)
 from tmconvert.ir.symbolic.journal import SizeJournal, retried
 from tmconvert.ir.symbolic.signs import signs
 from tmconvert.ir.symbolic.text import is_size_name, parse_size
@@ -216,3 +227,18 @@ def test_halves_rounded_up_and_down_are_the_whole() -> None:
         assert (rows + 1) // 2 * ((columns + 1) // 2) == even[0] * even[1]
         assert signs((height + 8) // 16 + height // 16 - height // 8) == {0}
         assert not journal.guards and not journal.specialized
+
+
+def test_signs_of_nested_clamps_do_not_compare_them_by_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each clamp has two cases; comparing two clamps by their signs would square the number of calls."""
+
+    def nested(shift: int) -> Any:
+        size = of(Symbol("n", 7)) - shift
+        for step in range(6):
+            size = of(Positive(size)) * 2 - (step + shift)
+        return size
+
+    calls, by_case = list[Any](), signs_module._signs_by_case
+    monkeypatch.setattr(signs_module, "_signs_by_case", lambda value: calls.append(value) or by_case(value))
+    assert signs_module.signs(nested(3) - nested(4)) == {-1, 0, 1}
+    assert len(calls) < 600, len(calls)
