@@ -28,7 +28,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "polygamma": lambda x: (x.exp().polygamma(n=1), torch.polygamma(n=1, input=x.exp())),
     "pow": lambda x: torch.pow(self=2, exponent=x),
     "as_strided": lambda x: torch.as_strided(input=x, size=(2, 2), stride=(1, 2), storage_offset=1),
-    "empty_permuted": lambda x: torch.empty_permuted(size=(2, 6), physical_layout=(0, 1)) * 0 + x,
+    "empty_permuted": lambda x: torch.empty_permuted(size=(2, 6), physical_layout=(0, 1)).zero_() + x,
     "addmm": lambda x: torch.addmm(input=x, mat1=x @ x.T, mat2=x, beta=2, alpha=3),
     "scatter": lambda x: x.scatter(dim=1, index=torch.tensor([[1], [2]]), value=2.0, reduce="multiply"),
     "arange": lambda x: torch.arange(start=0, end=12, step=2) + x,
