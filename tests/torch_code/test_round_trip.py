@@ -17,8 +17,12 @@ from tmconvert.ir.tree import leaves
 torch = pytest.importorskip("torch")
 
 TOLERANCE = 1e-5
-# of these MegEngine's float32 is the less exact one: compared with the graph in float64
+# Of these models an output is a small difference of large sums: in float32 its error depends on the order of
+# the sums, and so on the processor. The module is compared in float64.
 EXACT = {"det_fpn_scale_stride"}
+# Fake quantization rounds sums. Where a sum is half a step, the order of its terms, which depends on the
+# processor, decides between two neighbouring numbers.
+TIES = 1 / 1000
 OWN = "custom_user_function"  # calls a function of the user
 ALL = sorted(
     path.stem for path in corpus.DATA.glob("*.tm") if not path.stem.startswith("hostile") and path.stem != OWN
@@ -33,6 +37,15 @@ def in_float64(net: Any, inputs: list[Any]) -> list[np.ndarray]:
     return [np.asarray(each) for each in results]
 
 
+def moved_by_a_step(output: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Which elements are neighbours, on the grid of quantized numbers, of what they are to be."""
+    levels = np.unique(right.astype(np.float64))
+    if levels.size < 2:
+        return np.zeros(right.shape, bool)
+    distance = np.abs(output.astype(np.float64) - right)
+    return np.isclose(distance, np.diff(levels).min(), rtol=1e-3)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_there_and_back(name: str) -> None:
     module = tmconvert.load(corpus.model(name))
@@ -42,10 +55,11 @@ def test_there_and_back(name: str) -> None:
     with torch.no_grad():
         results = leaves(net(*given))
     assert [result.numpy().dtype for result in results] == [right.dtype for right in expected]
-    if name in EXACT:
-        expected = in_float64(net, given)
-    for result, right in zip(results, expected, strict=True):
-        assert corpus.relative_error(result.numpy(), right) < TOLERANCE
+    outputs = in_float64(net, given) if name in EXACT else [result.numpy() for result in results]
+    for output, right in zip(outputs, expected, strict=True):
+        moved = moved_by_a_step(output, right) if name in QUANTIZED else np.zeros(right.shape, bool)
+        assert moved.sum() <= right.size * TIES
+        assert corpus.relative_error(np.where(moved, right, output), right) < TOLERANCE
     again = tmconvert.trace(net, *given)
     if name not in QUANTIZED:
         assert canonical(again) == canonical(module)

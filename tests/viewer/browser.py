@@ -32,6 +32,14 @@ def chromium() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+def _without_preloads() -> dict[str, str]:
+    """The environment without libraries of the dynamic linker, such as the one of tools/on_processor.
+
+    Chromium has signal handlers of its own, and ends where CPUID is answered by another handler.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+
+
 class Browser:
     """One page of a browser; ``events`` has what the protocol reported."""
 
@@ -160,6 +168,7 @@ def browser() -> Iterator[Browser]:
     process = subprocess.Popen(
         [program, *FLAGS, "about:blank"],
         preexec_fn=arranged,
+        env=_without_preloads(),
         close_fds=False,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
