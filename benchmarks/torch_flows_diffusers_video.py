@@ -1,0 +1,215 @@
+"""Transformers of ``diffusers`` that denoise video: name -> flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch_flow import Flow
+from torch_flow_diffusers import HEADS, flow, times, video
+
+
+def allegro_places() -> Any:
+    from diffusers.models.embeddings import get_3d_rotary_pos_embed_allegro
+
+    times, rows, columns, *grids = get_3d_rotary_pos_embed_allegro(24, ((0, 0), (4, 4)), (4, 4), 3)
+    places = torch.cartesian_prod(*(grid.to(torch.int64) for grid in grids))
+    return (times, rows, columns), places.T.reshape(3, 1, -1)
+
+
+MODELS: dict[str, Flow] = {
+    "wan": flow(
+        "WanTransformer3DModel",
+        lambda: {
+            "hidden_states": video(2),
+            "timestep": times(),
+            "encoder_hidden_states": torch.randn(2, 7, 64),
+        },
+        {
+            "hidden_states": {0: "batch", 2: "time", 3: "height", 4: "width"},
+            "timestep": {0: "batch"},
+            "encoder_hidden_states": {0: "batch", 1: "sequence"},
+        },
+        **HEADS,
+        text_dim=64,
+        freq_dim=32,
+        ffn_dim=128,
+        rope_max_seq_len=64,
+    ),
+    "hunyuan-video": flow(
+        "HunyuanVideoTransformer3DModel",
+        lambda: {
+            "hidden_states": video(1, 4),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+            "encoder_attention_mask": torch.ones(1, 7),
+            "pooled_projections": torch.randn(1, 32),
+            "guidance": torch.tensor([1.0]),
+        },
+        {},
+        in_channels=4,
+        out_channels=4,
+        num_attention_heads=4,
+        attention_head_dim=32,
+        num_layers=1,
+        num_single_layers=1,
+        num_refiner_layers=1,
+        text_embed_dim=64,
+        pooled_projection_dim=32,
+        rope_axes_dim=(8, 12, 12),
+    ),
+    "cogvideox": flow(
+        "CogVideoXTransformer3DModel",
+        lambda: {
+            "hidden_states": torch.randn(1, 3, 4, 8, 8),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+        },
+        {},
+        **HEADS,
+        in_channels=4,
+        out_channels=4,
+        time_embed_dim=32,
+        text_embed_dim=64,
+        sample_width=8,
+        sample_height=8,
+        sample_frames=9,
+        max_text_seq_length=7,
+    ),
+    "ltx": flow(
+        "LTXVideoTransformer3DModel",
+        lambda: {
+            "hidden_states": torch.randn(1, 48, 16),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 32),
+            "encoder_attention_mask": torch.ones(1, 7),
+            "num_frames": 3,
+            "height": 4,
+            "width": 4,
+        },
+        {},
+        **HEADS,
+        in_channels=16,
+        out_channels=16,
+        cross_attention_dim=128,
+        caption_channels=32,
+    ),
+    "mochi": flow(
+        "MochiTransformer3DModel",
+        lambda: {
+            "hidden_states": video(1, 4),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+            "encoder_attention_mask": torch.ones(1, 7, dtype=torch.bool),
+        },
+        {},
+        num_attention_heads=4,
+        attention_head_dim=32,
+        num_layers=2,
+        pooled_projection_dim=32,
+        in_channels=4,
+        text_embed_dim=64,
+        time_embed_dim=32,
+        max_sequence_length=7,
+    ),
+    "allegro": flow(
+        "AllegroTransformer3DModel",
+        lambda: {
+            "hidden_states": video(1, 4),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+            "encoder_attention_mask": torch.ones(1, 7),
+            "attention_mask": torch.ones(1, 3, 8, 8),
+            "image_rotary_emb": allegro_places(),
+        },
+        {},
+        num_attention_heads=4,
+        attention_head_dim=24,
+        num_layers=1,
+        cross_attention_dim=96,
+        caption_channels=64,
+        sample_height=8,
+        sample_width=8,
+        sample_frames=3,
+    ),
+    "latte": flow(
+        "LatteTransformer3DModel",
+        lambda: {
+            "hidden_states": video(1, 4),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+        },
+        {},
+        **HEADS,
+        in_channels=4,
+        out_channels=8,
+        sample_size=8,
+        patch_size=2,
+        cross_attention_dim=128,
+        attention_bias=True,
+        activation_fn="gelu-approximate",
+        num_embeds_ada_norm=1000,
+        norm_type="ada_norm_single",
+        norm_elementwise_affine=False,
+        caption_channels=64,
+        video_length=3,
+    ),
+    "cosmos": flow(
+        "CosmosTransformer3DModel",
+        lambda: {
+            "hidden_states": video(1, 4),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+            "padding_mask": torch.zeros(1, 1, 8, 8),
+        },
+        {},
+        in_channels=4,
+        out_channels=4,
+        num_attention_heads=2,
+        attention_head_dim=32,
+        num_layers=1,
+        text_embed_dim=64,
+        adaln_lora_dim=8,
+        max_size=(4, 16, 16),
+        extra_pos_embed_type=None,
+    ),
+    "sana-video": flow(
+        "SanaVideoTransformer3DModel",
+        lambda: {
+            "hidden_states": video(1, 4),
+            "timestep": times(1),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+        },
+        {},
+        in_channels=4,
+        out_channels=4,
+        num_attention_heads=4,
+        attention_head_dim=32,
+        num_layers=1,
+        num_cross_attention_heads=4,
+        cross_attention_head_dim=32,
+        cross_attention_dim=128,
+        caption_channels=64,
+        sample_size=8,
+    ),
+    "kandinsky5": flow(
+        "Kandinsky5Transformer3DModel",
+        lambda: {
+            "hidden_states": torch.randn(1, 3, 8, 8, 4),
+            "encoder_hidden_states": torch.randn(1, 7, 64),
+            "timestep": times(1),
+            "pooled_projections": torch.randn(1, 32),
+            "visual_rope_pos": [torch.arange(3), torch.arange(4), torch.arange(4)],
+            "text_rope_pos": torch.arange(7),
+        },
+        {},
+        in_text_dim=64,
+        in_text_dim2=32,
+        time_dim=32,
+        model_dim=64,
+        ff_dim=64,
+        num_text_blocks=1,
+        num_visual_blocks=1,
+        axes_dims=(8, 12, 12),
+    ),
+}
