@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tmconvert.ir.symbolic.dims import Size, is_symbolic
+from tmconvert.ir.symbolic.dims import Dim, Size, is_symbolic
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
@@ -23,8 +23,16 @@ def _met(extents: Sequence[Size], shapes: Sequence[Sequence[Size]]) -> Size:
     for extent in extents:
         if isinstance(result, int) and result == 1:
             result = extent
-        elif not (extent == result or extent == 1):
+        elif extent == result:
+            result = min(result, extent, key=_length)
+        elif extent != 1:
             if result != 1:
                 raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not broadcast")
             result = extent
     return result
+
+
+def _length(extent: Size) -> tuple[bool, int, str]:
+    """Orders sizes that are equal under a guard: numbers, then short expressions, whatever their order."""
+    text = str(extent)
+    return isinstance(extent, Dim), len(text), text

@@ -88,12 +88,21 @@ def grids(x: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
     return torch.cat(rows, 0)
 
 
+def masked_twice(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    for _ in range(2):  # the second mask is computed from a size that the first one may have changed
+        ends = lengths + (x.shape[1] - torch.max(lengths).int())
+        most = int(torch.max(ends).item())
+        x = x.masked_fill(torch.arange(most).expand(len(ends), most) >= ends.unsqueeze(1), -1.0)
+    return x
+
+
 COUNTS, MORE = torch.tensor([1, 2, 1, 3, 1, 1]), torch.tensor([1, 1, 1, 4, 1, 2])
 CASES: dict[Callable[..., Any], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     pooled: ((ROWS, GROUPS), (ROWS, OTHERS)),
     scattered: ((ROWS, GROUPS), (ROWS, OTHERS)),
     counted: ((LENGTHS,), (SHORTER,)),
     conformer_mask: ((LENGTHS,), (SHORTER,)),
+    masked_twice: ((SIGNAL[:, 0], LENGTHS), (SIGNAL[:, 1], SHORTER)),
     zeros_of_data: ((ROWS, GROUPS), (ROWS, OTHERS)),
     parts: ((ROWS, torch.tensor([0, 2, 6])), (ROWS, torch.tensor([0, 5, 6]))),
     resized: ((IMAGE, torch.tensor([[5, 6]])), (IMAGE, torch.tensor([[3, 8]]))),

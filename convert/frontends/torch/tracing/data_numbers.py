@@ -52,7 +52,10 @@ def traced_numbers(recorder: Recorder, name: str, tensor: Any) -> Any:
     """
     if recorder.freeze_control_flow or tensor.dtype not in INTEGERS or not 0 < tensor.numel() <= MOST:
         return None
-    if recorder.value_of(tensor).is_open or recorder.run(_least, tensor) < 0:
+    # only a list needs to know how many elements there are
+    if recorder.value_of(tensor).is_open and name == "tolist" and tensor.dim():
+        return None
+    if recorder.run(_least, tensor) < 0:
         return None
     if name == "__int__":
         file = file_of_caller()
