@@ -10,6 +10,7 @@ from torch import nn
 from torch_flow import Example, Flow
 from torch_flow_images import OPEN, SIZES, Net, image, pair
 from torch_flow_makers import BATCH, found, made
+from torch_models_torchvision import FEW, with_spread_heads, with_statistics
 from torchvision_ops import declare
 
 
@@ -69,14 +70,16 @@ class Detector(nn.Module):
 
 
 def detection(name: str, **settings: Any) -> Flow:
-    """One image at its own size: the detector resizes it."""
+    """One image at its own size: the detector resizes it. Its scores differ by more than rounding."""
 
     def make() -> Example:
         declare()
         kind = found("torchvision.models.detection", name)
-        settings.setdefault("min_size", 96)
-        given = {"weights": None, "weights_backbone": None, "num_classes": 4, "max_size": 160}
-        return Detector(kind(**given, **settings)).eval(), (), {"image": torch.rand(3, 96, 128)}
+        given = {"weights": None, "weights_backbone": None, "num_classes": 4, "min_size": 96, "max_size": 160}
+        model, image = kind(**{**given, **settings}).eval(), torch.rand(3, 96, 128)
+        with_statistics(model.backbone)
+        with_spread_heads(model, image)
+        return Detector(model).eval(), (), {"image": image}
 
     return Flow(make)
 
@@ -189,6 +192,7 @@ def masks() -> Flow:
     return Flow(make, {"photo": {0: "batch", 1: "height", 2: "width"}})
 
 
+FEW_BOXES = {"box_detections_per_img": 4, "rpn_post_nms_top_n_test": 20}
 MODELS: dict[str, Flow] = {
     # ultralytics
     "yolov8n-detect": yolo("yolov8n.yaml"),
@@ -239,11 +243,15 @@ MODELS: dict[str, Flow] = {
     "deeplabv3-resnet50": segmentation("deeplabv3_resnet50"),
     "lraspp-mobilenet": segmentation("lraspp_mobilenet_v3_large"),
     "fcn-resnet50": segmentation("fcn_resnet50"),
-    "fasterrcnn-mobilenet": detection("fasterrcnn_mobilenet_v3_large_320_fpn"),
-    "maskrcnn-resnet50": detection("maskrcnn_resnet50_fpn", box_detections_per_img=10),
-    "keypointrcnn-resnet50": detection("keypointrcnn_resnet50_fpn", box_detections_per_img=10),
-    "retinanet-resnet50": detection("retinanet_resnet50_fpn_v2", detections_per_img=20),
-    "fcos-resnet50": detection("fcos_resnet50_fpn", detections_per_img=20),
+    "fasterrcnn-mobilenet": detection(
+        "fasterrcnn_mobilenet_v3_large_320_fpn", box_score_thresh=0.1, rpn_post_nms_top_n_test=30
+    ),
+    "maskrcnn-resnet50": detection("maskrcnn_resnet50_fpn", box_score_thresh=0.01, **FEW_BOXES),
+    "keypointrcnn-resnet50": detection(
+        "keypointrcnn_resnet50_fpn", num_classes=2, box_score_thresh=0.0, **FEW_BOXES
+    ),
+    "retinanet-resnet50": detection("retinanet_resnet50_fpn_v2", **FEW),
+    "fcos-resnet50": detection("fcos_resnet50_fpn", **FEW),
     "raft-small": pair(
         made("torchvision.models.optical_flow", "raft_small"),
         lambda m, a, b: m(a, b, num_flow_updates=2)[-1],

@@ -106,7 +106,7 @@ class Detector(torch.nn.Module):
         return self.model([x])[0]
 
 
-def _normalized(backbone: torch.nn.Module) -> None:
+def with_statistics(backbone: torch.nn.Module) -> None:
     """Gives the norms the statistics of an image: else all scores are equal, and their order is by chance."""
     for module in backbone.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
@@ -116,7 +116,7 @@ def _normalized(backbone: torch.nn.Module) -> None:
     backbone.eval()
 
 
-def _spread(model: torch.nn.Module, x: torch.Tensor) -> None:
+def with_spread_heads(model: torch.nn.Module, x: torch.Tensor) -> None:
     """Gives what the heads say the deviations of ``HEADS``, one after the other.
 
     Small weights make scores as good as equal, large ones boxes as large as the image.
@@ -135,8 +135,8 @@ def _spread(model: torch.nn.Module, x: torch.Tensor) -> None:
 def _detector(name: str, **options: Any) -> Example:
     options = {"weights_backbone": None, "num_classes": 5, "min_size": 64, "max_size": 96, **options}
     model, x = _made(f"detection.{name}", **options), torch.rand(3, 64, 80)
-    _normalized(model.backbone)
-    _spread(model, x)
+    with_statistics(model.backbone)
+    with_spread_heads(model, x)
     return Detector(model), (x,), {}
 
 
@@ -160,7 +160,7 @@ for _name in ("retinanet", "fcos"):
 
 def _ssd(name: str) -> Example:
     model = _made(f"detection.{name}", weights_backbone=None, num_classes=5, **FEW)
-    _normalized(model.backbone)
+    with_statistics(model.backbone)
     return Detector(model), (torch.rand(3, 64, 80),), {}
 
 
