@@ -240,9 +240,14 @@ def run_tflite(path: Path, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarra
     for detail, array in zip(described, inputs, strict=True):
         interpreter.set_tensor(detail["index"], array.astype(detail["dtype"], order="C"))
     interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()], len(
-        interpreter._get_ops_details()
-    )
+    outputs = [
+        # LiteRT 2.3 cannot read an empty output
+        interpreter.get_tensor(detail["index"])
+        if detail["shape"].all()
+        else np.zeros(detail["shape"], detail["dtype"])
+        for detail in interpreter.get_output_details()
+    ]
+    return outputs, len(interpreter._get_ops_details())
 
 
 @dataclass(frozen=True)
