@@ -33,7 +33,8 @@ class Flow:
 
     ``make`` returns the module and its arguments; an import that fails there means an absent package.
     ``axes`` names the sizes that PyTorch keeps open, by the path of the input (``past.0.key``) and the
-    axis; a size may be a sum (``past+sequence``). ``sizes`` overrides OTHER_SIZES. ``freeze`` traces with
+    axis; a size may be a sum (``past+sequence``). ``lengths`` names the size that each element of an input
+    has, by the path of the input. ``sizes`` overrides OTHER_SIZES. ``freeze`` traces with
     ``freeze_control_flow``, where exporters do so; other inputs are then made by ``other``, or by
     shuffling. ``random`` allows operators that draw numbers, for models whose noise is scaled to zero.
     ``tolerance`` is on max|a-b| / max|b|.
@@ -46,6 +47,7 @@ class Flow:
     random: bool = False
     other: Callable[[Any], Any] | None = None
     tolerance: float = 1e-3
+    lengths: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self) -> Example:
         return self.make()

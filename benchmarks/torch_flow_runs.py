@@ -141,8 +141,13 @@ class FlowRun:
                 ]
                 for path, axes in self.flow.axes.items()
             }
+            lengths = {
+                id(named[path]): sizes[name] for path, name in self.flow.lengths.items() if name not in closed
+            }
             _, args, kwargs = self.example
-            resized = tree_map(lambda leaf, places=places: _resized(leaf, places), (args, kwargs))
+            resized = tree_map(
+                lambda leaf, places=places, lengths=lengths: _resized(leaf, places, lengths), (args, kwargs)
+            )
             found.append(self._others(resized))
         return found
 
@@ -204,8 +209,11 @@ def _name_tensors(tree: Any, path: str, found: dict[str, torch.Tensor]) -> None:
         _name_tensors(part, f"{path}.{name}" if path else str(name), found)
 
 
-def _resized(leaf: Any, places: Mapping[int, Sequence[tuple[int, int]]]) -> Any:
-    """Returns a tensor with other sizes; its elements are repeated or cut."""
+def _resized(
+    leaf: Any, places: Mapping[int, Sequence[tuple[int, int]]], lengths: Mapping[int, int]
+) -> Any:
+    """Returns a tensor with other sizes; its elements are repeated or cut, or are a length."""
+    length = lengths.get(id(leaf))
     for axis, size in places.get(id(leaf), ()):
         leaf = leaf.index_select(axis, torch.arange(size) % leaf.shape[axis])
-    return leaf
+    return leaf if length is None else torch.full_like(leaf, length)

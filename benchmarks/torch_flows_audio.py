@@ -72,7 +72,8 @@ def lengths(
         }
         return Lengths(make().eval(), call).eval(), (), given
 
-    return Flow(example, {"features": axes, "lengths": BATCH})
+    known = {"lengths": axes[time]} if time in axes else {}
+    return Flow(example, {"features": axes, "lengths": BATCH}, lengths=known)
 
 
 def called(

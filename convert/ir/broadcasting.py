@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tmconvert.ir.symbolic.dims import Dim, Size, is_symbolic
+from tmconvert.ir.symbolic.dims import Size, is_symbolic, symbols_of
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
@@ -24,7 +24,7 @@ def _met(extents: Sequence[Size], shapes: Sequence[Sequence[Size]]) -> Size:
         if isinstance(result, int) and result == 1:
             result = extent
         elif extent == result:
-            result = min(result, extent, key=_length)
+            result = min(result, extent, key=_order)
         elif extent != 1:
             if result != 1:
                 raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not broadcast")
@@ -32,7 +32,8 @@ def _met(extents: Sequence[Size], shapes: Sequence[Sequence[Size]]) -> Size:
     return result
 
 
-def _length(extent: Size) -> tuple[bool, int, str]:
-    """Orders sizes that are equal under a guard: numbers, then short expressions, whatever their order."""
-    text = str(extent)
-    return isinstance(extent, Dim), len(text), text
+def _order(extent: Size) -> tuple[int, int, str]:
+    """Orders sizes that are equal under a guard: numbers, sizes of inputs, sizes of data; short ones first."""
+    symbols, text = symbols_of(extent), str(extent)
+    kind = 1 + any(symbol.from_data for symbol in symbols.values()) if symbols else 0
+    return kind, len(text), text

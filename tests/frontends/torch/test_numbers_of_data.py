@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+onnxruntime = pytest.importorskip("onnxruntime")
 
 import torch.nn.functional as F  # noqa: E402
 
@@ -174,3 +175,21 @@ def test_messages_say_what_names_of_sizes_are(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="found_1") as caught:
         tmconvert.to_onnx(joined, tmp_path / "m.onnx", example_inputs=(ROWS, torch.tensor([2, 3])))
     assert "sizes that only the data tells" in str(caught.value)
+
+
+def padded_rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    mask = torch.arange(int(lengths.max())) >= lengths.unsqueeze(1)
+    if mask.shape != x.shape:
+        raise ValueError("the longest row is as long as the axis")
+    return x.masked_fill(mask, 0.5) * 2
+
+
+def test_lengths_follow_an_open_size(tmp_path: Path) -> None:
+    axes = {"x": {0: "batch", 1: "sequence"}, "lengths": {0: "batch"}}
+    given = {"example_inputs": (ROWS, torch.tensor([4, 4, 2, 4, 1, 4])), "dynamic_shapes": axes}
+    report = tmconvert.to_onnx(padded_rows, tmp_path / "m.onnx", accept_range=True, **given)
+    assert not [note for note in report.notes if "is specialized" in note]
+    x, lengths = torch.arange(21.0).reshape(3, 7), torch.tensor([7, 2, 5])
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    found = session.run(None, {"x": x.numpy(), "lengths": lengths.numpy()})[0]
+    assert (found == padded_rows(x, lengths).numpy()).all()

@@ -10,7 +10,7 @@ import torch
 
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
-from tmconvert.frontends.torch.tracing.data_numbers import IntTaken
+from tmconvert.frontends.torch.tracing.data_numbers import INTEGERS, IntTaken
 from tmconvert.frontends.torch.tracing.gradients import GradientTaken, is_close
 from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery, called
@@ -47,8 +47,22 @@ class Runs:
         self._known: dict[tuple[str, int], ModuleRun] = {}
 
     def run(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None = None) -> ModuleRun:
-        """Runs the module with other inputs, by name; comparisons have the outcomes of ``replay``."""
-        return _like_plain(functools.partial(self._once, others, replay), bool(self.symbols))
+        """Runs the module with other inputs, by name; comparisons have the outcomes of ``replay``.
+
+        Where the module fails at other sizes, its lengths follow the sizes.
+        """
+        try:
+            return _like_plain(functools.partial(self._once, others, replay), bool(self.symbols))
+        except Exception as error:
+            longer = lengths_like_sizes(self.inputs, others)
+            if not longer or isinstance(error, TmconvertError):
+                raise
+            try:
+                return _like_plain(
+                    functools.partial(self._once, {**others, **longer}, replay), bool(self.symbols)
+                )
+            except Exception:
+                raise error from None
 
     def _once(
         self, others: Mapping[str, torch.Tensor], replay: Outcomes | None, follow_sizes: bool
@@ -142,6 +156,30 @@ class Runs:
     def _difference(self, found: ModuleRun) -> str:
         self.recovery.recover(found.tape)
         return found.tape.unlike_plain or agreement.difference(self.first.tape, found.tape)
+
+
+def lengths_like_sizes(
+    inputs: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Returns the integer inputs of ``others`` that have a size of ``inputs`` as an element, with the other
+    size in its place: the lengths of a batch whose longest item is as long as the axis.
+    """
+    sizes = {
+        before: after
+        for name, tensor in others.items()
+        for before, after in zip(inputs[name].shape, tensor.shape, strict=True)
+        if before != after
+    }
+    found = {}
+    for name, tensor in (*inputs.items(), *others.items()):
+        if tensor.dtype not in INTEGERS:
+            continue
+        changed = tensor
+        for before, after in sizes.items():
+            changed = torch.where(tensor == before, after, changed)
+        if not torch.equal(changed, tensor):
+            found[name] = changed
+    return found
 
 
 def _like_plain(run: Callable[[bool], ModuleRun], follow_sizes: bool) -> ModuleRun:
