@@ -209,9 +209,7 @@ def _name_tensors(tree: Any, path: str, found: dict[str, torch.Tensor]) -> None:
         _name_tensors(part, f"{path}.{name}" if path else str(name), found)
 
 
-def _resized(
-    leaf: Any, places: Mapping[int, Sequence[tuple[int, int]]], lengths: Mapping[int, int]
-) -> Any:
+def _resized(leaf: Any, places: Mapping[int, Sequence[tuple[int, int]]], lengths: Mapping[int, int]) -> Any:
     """Returns a tensor with other sizes; its elements are repeated or cut, or are a length."""
     length = lengths.get(id(leaf))
     for axis, size in places.get(id(leaf), ()):

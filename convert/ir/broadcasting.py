@@ -33,7 +33,7 @@ def _met(extents: Sequence[Size], shapes: Sequence[Sequence[Size]]) -> Size:
 
 
 def _order(extent: Size) -> tuple[int, int, str]:
-    """Orders sizes that are equal under a guard: numbers, sizes of inputs, sizes of data; short ones first."""
+    """Orders equal sizes: numbers, sizes of inputs, data-dependent sizes; short expressions first."""
     symbols, text = symbols_of(extent), str(extent)
     kind = 1 + any(symbol.from_data for symbol in symbols.values()) if symbols else 0
     return kind, len(text), text
