@@ -33,6 +33,7 @@ from tmconvert.conversion.request import ConversionRequest, InputQparams, Model,
 from tmconvert.frontends.torch.customization import Tracer as Tracer
 from tmconvert.frontends.torch.customization import register_as_builtin as register_as_builtin
 from tmconvert.frontends.torch.customization import register_supported_type as register_supported_type
+from tmconvert.frontends.torch.customization import trace_through as trace_through
 from tmconvert.frontends.torch.customization import wrap as wrap
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait

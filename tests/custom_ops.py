@@ -18,8 +18,8 @@ def blocks() -> dict[str, list[str]]:
     return {title: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for title, text in found}
 
 
-def run(title: str, number: int = 0) -> dict[str, Any]:
-    """Runs a block; what it defines."""
-    names: dict[str, Any] = {"__name__": "example"}
+def run(title: str, number: int = 0, **given: object) -> dict[str, Any]:
+    """Runs a block, which may use the names ``given``; what it defines."""
+    names: dict[str, Any] = {"__name__": "example", **given}
     exec(compile(blocks()[title][number], str(PAGE), "exec"), names)
     return names

@@ -51,6 +51,7 @@ PUBLIC = [
     "to_target",
     "to_tflite",
     "trace",
+    "trace_through",
     "verify",
     "view",
     "wrap",

@@ -204,7 +204,13 @@ def test_every_public_function_is_tried() -> None:
     }
     assert public == set(FUNCTIONS)
     classes = {name for name in tmconvert.__all__ if inspect.isclass(getattr(tmconvert, name))}
-    others = {"register_as_builtin", "register_supported_type", "temporary_symbolics", "wrap"}
+    others = {
+        "register_as_builtin",
+        "register_supported_type",
+        "temporary_symbolics",
+        "trace_through",
+        "wrap",
+    }
     assert set(tmconvert.__all__) - classes <= {*FUNCTIONS, *others}
 
 

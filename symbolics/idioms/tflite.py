@@ -251,6 +251,15 @@ def _adds_positive(operator: Operator) -> bool:
     return operator.type in ("ADD", "MAXIMUM") and any(each.size and each.min() > 0 for each in data)
 
 
+def with_repeated_ends(g: Any, x: Any, axis: int, before: Any, after: Any) -> Any:
+    """Gathers an axis with its first and last element repeated dynamic numbers of times."""
+    extent = x.shape[axis]
+    count = before + extent + after
+    indices = g.op("RANGE", *(g.ints(each) for each in (-before, extent + after, 1)), shape=(count,))
+    inside = g.op("MINIMUM", g.op("MAXIMUM", indices, g.ints(0)), g.ints(extent - 1))
+    return g.op("GATHER", x, inside, axis=axis, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+
 def with_copied_ends(g: Any, x: Any, axis: int, before: int, after: int) -> Any:
     """Concatenates copies of the first and of the last element of an axis with it."""
     if not before and not after:

@@ -158,7 +158,9 @@ def _replicated_tflite(g: Any, x: Any, pad: list[int]) -> Any:
     """Gathers elements axis by axis, or repeats the first and the last one of a dynamic axis."""
     for axis, (before, after) in enumerate(_pairs(pad)):
         extent = x.shape[axis]
-        if is_symbolic(extent) and not is_symbolic((before, after)) and min(before, after) >= 0:
+        if is_symbolic((before, after)):
+            x = tflite.with_repeated_ends(g, x, axis, before, after)
+        elif is_symbolic(extent) and not is_symbolic((before, after)) and min(before, after) >= 0:
             x = tflite.with_copied_ends(g, x, axis, before, after)
         elif before or after:
             indices = np.clip(np.arange(-before, extent + after), 0, extent - 1)

@@ -65,8 +65,8 @@ TORCH = {
         "A model is traced: it runs once, and its calls are recorded. Where Python branches on a "
         "tensor, or converts one to a number (if x.sum() > 0, int(n), x.item(), for i in range(n)), "
         "the recorded branch would be that of the example inputs for all inputs. So would be a tensor that "
-        "is computed where tracing cannot follow: in another thread, in a subclass of Tensor, with set_() or "
-        "pickle.",
+        "is computed where tracing cannot follow: in another thread, in a subclass of Tensor, with set_(), "
+        "torch.utils.swap_tensors or pickle.",
         "def forward(self, x): return x if x.sum() > 0 else -x",
         "Compute with tensors: torch.where, masks, torch.cond. Where the branch is the same for all "
         "relevant inputs, such as a check of the input, trace with --freeze-control-flow "

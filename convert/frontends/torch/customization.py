@@ -1,5 +1,5 @@
-"""Registers functions and modules whose calls tracing records as one call, and container classes of arguments
-and results. This module does not need torch."""
+"""Registers functions and modules whose calls tracing records as one call, custom ops that it goes through,
+and container classes of arguments and results. This module does not need torch."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
+from tmconvert.frontends.torch.tracing.custom_ops import FOLLOWED_OPS
 from tmconvert.ir import TracedModule
 
 P = ParamSpec("P")
@@ -102,6 +103,30 @@ def register_as_builtin(cls: type) -> type:
     if cls not in _builtin_classes:
         _builtin_classes.append(cls)
     return cls
+
+
+def trace_through(op: R) -> R:
+    """Makes tracing follow the Python body of a custom op, instead of recording the op as one call.
+
+    ``op`` is what ``torch.library.custom_op`` returns, which this function returns again: it is also a
+    decorator. The body has to compute with torch, as the default implementation of the op does; kernels of
+    other devices are not used. A symbolic of the op is not needed then, nor used. Raises UsageError TM6021
+    for another object.
+
+    >>> @tmconvert.trace_through
+    ... @torch.library.custom_op("mylib::swish", mutates_args=())
+    ... def swish(x: torch.Tensor) -> torch.Tensor:
+    ...     return x * torch.sigmoid(x)  # doctest: +SKIP
+    """
+    name = getattr(op, "_qualname", None)
+    if not isinstance(name, str) or not callable(getattr(op, "_init_fn", None)):
+        raise UsageError(
+            _WRONG,
+            f"trace_through requires an op of torch.library.custom_op, got {type_and_value(op)}",
+            notes=[("help", "for ops with another body, use tmconvert.register_symbolic")],
+        )
+    FOLLOWED_OPS.add(name)
+    return op
 
 
 def register_supported_type(

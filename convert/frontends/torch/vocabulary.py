@@ -67,7 +67,10 @@ class TorchVocabulary(AdapterVocabulary):
 
     def help(self, name: str) -> str:
         if name.startswith("torch.ops.") and not name.startswith("torch.ops.aten"):
-            return "register a conversion with tmconvert.register_symbolic, or a --plugin file"
+            return (
+                "register a conversion with tmconvert.register_symbolic, or a --plugin file; "
+                "tmconvert.trace_through follows the Python body of a custom_op"
+            )
         if "." in name and not name.startswith(("torch.", "Tensor.")):
             return f"register its meaning with tmconvert.register_symbolic({name!r}), or trace through it"
         return "write this part of the model with functions that `tmconvert ops` lists"

@@ -17,11 +17,14 @@ import tmconvert
 from tests.cli.runner import run as run_command
 from tests.custom_ops import run
 from tmconvert.errors import UnsupportedError, UsageError
+from tmconvert.frontends.torch import customization
+from tmconvert.frontends.torch.tracing import custom_ops as traced_custom_ops
 from tmconvert.ir import TensorType
 from tmconvert.symbolics import registry
 
 from .harness import run_onnx
 
+FOLLOWED: set[str] = set()
 X = torch.linspace(-3, 3, 12).reshape(1, 3, 2, 2)
 
 
@@ -294,3 +297,51 @@ def test_an_installed_package_that_fails_is_named_each_time(
     for _ in range(2):
         with pytest.raises(UsageError, match="mylib_ops:register of mylib, which registers"):
             tmconvert.supported_ops("onnx")
+
+
+# ---- the body of the op itself
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (customization, traced_custom_ops):
+        monkeypatch.setattr(module, "FOLLOWED_OPS", FOLLOWED)
+    FOLLOWED.clear()
+
+
+@pytest.mark.usefixtures("followed")
+def test_the_body_on_the_page(tmp_path: Path) -> None:
+    namespace = run("An op of torch.library")
+    run("Its own Python body", swish=namespace["swish"])
+    report = tmconvert.to_onnx(namespace["Net"](), tmp_path / "model.onnx", example_inputs=[X])
+    assert report.max_error < 1e-5
+
+
+@pytest.mark.usefixtures("followed")
+def test_tracing_goes_through_the_body(tmp_path: Path) -> None:
+    @tmconvert.trace_through
+    @torch.library.custom_op("tmtest::scaled_into", mutates_args=("out",))
+    def scaled_into(x: torch.Tensor, out: torch.Tensor, factor: float = 1.0) -> None:
+        out.copy_(x * factor + x.shape[1])
+
+    @tmconvert.trace_through
+    @torch.library.custom_op("tmtest::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        made = torch.empty_like(x)
+        scaled_into(x, made, 2.0)
+        return made
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return doubled(x).relu() + torch.ops.tmtest.doubled(x.mT).mT
+
+    path = tmp_path / "model.onnx"
+    tmconvert.to_onnx(model, path, example_inputs=[torch.randn(3, 4)], dynamic_shapes={"x": {1: "n"}})
+    x = torch.randn(3, 7)
+    np.testing.assert_allclose(run_onnx(path, [x.numpy()])[0], model(x).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", ["mylib::swish", torch.relu, None])
+def test_only_custom_ops_have_a_body(wrong: object) -> None:
+    with pytest.raises(UsageError, match=r"requires an op of torch\.library\.custom_op") as refused:
+        tmconvert.trace_through(wrong)
+    assert refused.value.code == "TM6021"

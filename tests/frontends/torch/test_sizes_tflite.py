@@ -26,6 +26,9 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "reshapes": lambda x: x.reshape(x.shape[0], x.shape[1] * 2, 4).mT.reshape(x.shape[0] * 4, -1),
     "expanded": lambda x: x.mean(1, True).expand(x.shape) * x.repeat(1, 1, 1),
     "flipped": lambda x: torch.stack([x, x.flip(1)], 1),
+    "last row repeated": lambda x: (
+        nn.functional.pad(x.mT, (0, x.shape[1] // 2), mode="replicate") / x.shape[1] ** 0.5
+    ),
     "gathered": lambda x: x.gather(1, (x > 0).long()),
     "branches": lambda x: torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x + 1, (x,)),
     "steps": lambda x: LSTM(x)[0],

@@ -42,6 +42,12 @@ def given_storage(source: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def swapped(x: torch.Tensor) -> torch.Tensor:
+    y, z = x + 1, x * 2
+    torch.utils.swap_tensors(y, z)
+    return y - z
+
+
 def loaded() -> torch.Tensor:
     SAVED.seek(0)
     return torch.load(SAVED)  # type: ignore[no-any-return]
@@ -57,6 +63,7 @@ REFUSED: dict[str, Function] = {
     "set_": lambda x: given_storage(x * 2) + 1,
     "set_ of a storage": lambda x: torch.zeros(0).set_((x * 2).untyped_storage(), 0, (2, 3), (3, 1)) + 1,
     "an element of the storage": lambda x: x + float((x * 2).storage()[0]),
+    "swap_tensors": swapped,
     "copy": lambda x: copy.copy(x * 2) + 1,
     "pickle": lambda x: pickle.loads(pickle.dumps(x * 2)) + 1,
 }

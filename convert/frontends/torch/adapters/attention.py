@@ -6,7 +6,10 @@ from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.torch.adapters.sizes import SizeFloat
+from tmconvert.frontends.torch.adapters.values import promoted
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import Dim
 
 ATEN = Table()
 
@@ -21,7 +24,7 @@ def attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
-    scale: float | None = None,
+    scale: AdapterValue = None,
     enable_gqa: bool = False,
 ) -> Any:
     if dropout_p > 0:
@@ -29,6 +32,8 @@ def attention(
             "scaled_dot_product_attention applies dropout, also in evaluation mode",
             "pass dropout_p=0.0 unless the module is training, and run module.eval()",
         )
+    if isinstance(scale, (Dim, SizeFloat)):  # a factor of the query
+        query, scale = g.call("aten::mul", *promoted(g, query, scale)), 1.0
     return g.call(
         "aten::scaled_dot_product_attention",
         *(query, key, value, attn_mask),
@@ -49,7 +54,7 @@ def attention_math(
     is_causal: bool = False,
     dropout_mask: AdapterValue = None,
     *,
-    scale: float | None = None,
+    scale: AdapterValue = None,
     enable_gqa: bool = False,
 ) -> Any:
     """Attention; its second result, the weights, is used by gradients only."""
@@ -68,6 +73,6 @@ def attention_flash(
     is_causal: bool = False,
     *,
     attn_mask: AdapterValue = None,
-    scale: float | None = None,
+    scale: AdapterValue = None,
 ) -> Any:
     return attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None

@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
-from tmconvert.frontends.torch.adapters.sizes import Quotient, as_quotient, quotient_tensor
+from tmconvert.frontends.torch.adapters.sizes import FunctionOfSizes, SizeFloat, as_quotient, float_tensor
 from tmconvert.frontends.torch.adapters.values import (
     DEFAULT,
     cast,
@@ -167,7 +167,7 @@ def tensor(g: Emitter, data: AdapterValue, *, dtype: AdapterValue = None, **opti
     if is_tensor(data):
         return data if dtype is None else cast(g, data, dtype_called(dtype))
     flat, shape = _unnested(data)
-    flat = [quotient_tensor(g, each) if isinstance(each, Quotient) else each for each in flat]
+    flat = [float_tensor(g, each) if isinstance(each, SizeFloat) else each for each in flat]
     kinds = [_of_number(g, each) for each in flat] or [DEFAULT]
     wanted = _dtype(dtype, max(kinds, key=kind_of))
     if not any(is_tensor(each) for each in flat):
@@ -214,12 +214,12 @@ def arange(g: Emitter, *bounds: AdapterValue, dtype: AdapterValue = None, **opti
     places = ("start", "end", "step") if len(given) > 1 else ("end",)
     found = {"start": 0, "step": 1} | dict(zip(places, given, strict=False)) | named
     numbers = [found[key] for key in ("start", "end", "step")]
-    is_dynamic = is_symbolic(numbers) or any(isinstance(each, Quotient) for each in numbers)
-    has_float = any(isinstance(each, (float, Quotient)) for each in numbers)
+    is_dynamic = is_symbolic(numbers) or any(isinstance(each, SizeFloat) for each in numbers)
+    has_float = any(isinstance(each, (float, SizeFloat)) for each in numbers)
     wanted = _dtype(dtype, DEFAULT if has_float else np.int64)
     if is_dynamic:
         whole = [int(each) if isinstance(each, float) and each.is_integer() else each for each in numbers]
-        if any(isinstance(each, (float, Quotient)) for each in whole):
+        if any(isinstance(each, (float, SizeFloat)) for each in whole):
             return _dynamic_floats(g, numbers, wanted)
         return cast(g, g.call("aten::arange", *whole), wanted)
     if kind_of(wanted) < 2:  # torch rounds before it counts
@@ -241,7 +241,7 @@ def _dynamic_floats(g: Emitter, numbers: list[Any], dtype: np.dtype) -> Any:
     if unit < 0:
         size, unit = -size, -unit
     places = Term(g, g.call("aten::arange", 0, maximum((size + unit - 1) // unit, 0))).to(dtype)
-    first = Term(g, quotient_tensor(g, start)).to(dtype)
+    first = Term(g, float_tensor(g, start)).to(dtype)
     return (places * (step.numerator / step.denominator) + first).value
 
 
@@ -278,7 +278,7 @@ def _spaced(
             return early
         return (places < maximum(count // 2, 1)).where(early, last - (rest - places).to(kind) * step)
     _check_count(count)
-    given = [quotient_tensor(g, each) if isinstance(each, Quotient) else each for each in (start, end)]
+    given = [float_tensor(g, each) if isinstance(each, SizeFloat) else each for each in (start, end)]
     bounds = [each if not is_tensor(each) or g.known(each) is None else _value(g, each) for each in given]
     is_early = np.arange(count) < max(count // 2, count == 1)
     if not any(map(is_tensor, bounds)):
@@ -292,8 +292,13 @@ def _spaced(
 
 def _bounds(g: Emitter, start: AdapterValue, end: AdapterValue, dtype: np.dtype) -> list[Any]:
     """Returns both ends of a range as numbers, or as tensors where one is a fraction of a size."""
-    if any(isinstance(each, Quotient) for each in (start, end)):
-        return [Term(g, quotient_tensor(g, as_quotient(each))).to(dtype) for each in (start, end)]
+    if any(isinstance(each, SizeFloat) for each in (start, end)):
+        return [
+            Term(g, float_tensor(g, each if isinstance(each, FunctionOfSizes) else as_quotient(each))).to(
+                dtype
+            )
+            for each in (start, end)
+        ]
     return [_value(g, start), _value(g, end)]
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.frontends.torch.adapters.sizes import Quotient, quotient_tensor
+from tmconvert.frontends.torch.adapters.sizes import Quotient, float_tensor
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.dynamic_resizing import ALONG, Scales
@@ -38,7 +38,7 @@ def resized_dynamically(
     for axis, size in enumerate(sizes, 2):
         if is_symbolic((extents[axis - 2], size)) or size != extents[axis - 2]:
             scale = None if scales is None else scales[axis - 2]
-            x = along(g, x, axis, size, quotient_tensor(g, scale) if isinstance(scale, Quotient) else scale)
+            x = along(g, x, axis, size, float_tensor(g, scale) if isinstance(scale, Quotient) else scale)
     return x
 
 

@@ -96,6 +96,9 @@ native_channel_shuffle
     "indexing": """
 index _unsafe_index index_put _index_put_impl _unsafe_index_put take put
 """,
+    "spectra": """
+_linalg_eigh linalg_eigh linalg_eigvalsh _linalg_svd linalg_svd linalg_svdvals svd linalg_pinv pinverse
+""",
     "least_squares": """
 linalg_lstsq
 """,
@@ -255,8 +258,8 @@ torch.nn.functional.adaptive_max_pool3d torch.nn.functional.max_unpool3d
 torch.einsum torch.nn.functional.grouped_mm
 """,
     "sizes": """
-operator.add operator.sub operator.mul operator.floordiv operator.mod operator.truediv math.floor math.ceil
-builtins.min builtins.max tm.assume
+operator.add operator.sub operator.mul operator.floordiv operator.mod operator.truediv operator.pow
+math.floor math.ceil math.sqrt math.exp math.log math.log2 math.log10 builtins.min builtins.max tm.assume
 """,
 }
 

@@ -10,6 +10,7 @@ from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.complex import COMPLEX as OF_COMPLEX
 from tmconvert.frontends.torch.adapters.complex import Complex
 from tmconvert.frontends.torch.adapters.reductions import axes_given
+from tmconvert.frontends.torch.adapters.spectra import svdvals
 from tmconvert.frontends.torch.adapters.values import axis_of, floating, promoted, rank, reshaped, typed
 from tmconvert.ir.emitter import Emitter
 
@@ -33,13 +34,17 @@ def vector_norm(
 def matrix_norm(
     g: Emitter, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """Frobenius norm, or the largest (smallest) absolute sum of a column (1) or row (inf)."""
+    """Frobenius norm, the largest (smallest) absolute sum of a column (1) or row (inf), the largest (2) or
+    smallest (-2) singular value, or their sum ("nuc").
+    """
     x = typed(g, A, dtype)
     rows, columns = (axis_of(g, x, axis) for axis in dim)
     if ord in ("fro", None):
         return vector_norm(g, x, 2, [rows, columns], keepdim)
+    if ord in ("nuc", 2, -2):
+        return _norm_of_singular_values(g, x, ord, rows, columns, keepdim)
     if isinstance(ord, str) or abs(ord) not in (1, math.inf):
-        raise Refusal(f"the matrix norm {ord} needs singular values, which is not supported")
+        raise Refusal(f"there is no matrix norm {ord}", "use one that torch.linalg.matrix_norm has")
     summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = g.call("aten::sum", g.call("aten::abs", x), [summed], keepdim=True)
     largest = "aten::sum" if g.type(x).shape[other] == 0 else "aten::amax"  # of nothing it is 0
@@ -47,6 +52,15 @@ def matrix_norm(
     if keepdim:
         return result
     return g.call("aten::sum", result, [rows, columns], keepdim=False)
+
+
+def _norm_of_singular_values(g: Emitter, x: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Any:
+    others = [axis for axis in range(rank(g, x)) if axis not in (rows, columns)]
+    values = svdvals(g, g.call("aten::permute", x, [*others, rows, columns]))
+    names = {2: "aten::amax", -2: "aten::amin"} if g.type(values).shape[-1] != 0 else {}  # of nothing it is 0
+    result = g.call(names.get(ord, "aten::sum"), values, [-1], keepdim=False)
+    shape = [1 if axis in (rows, columns) else extent for axis, extent in enumerate(g.type(x).shape)]
+    return reshaped(g, result, shape) if keepdim else result
 
 
 @ATEN.add("linalg_norm")

@@ -18,19 +18,12 @@ from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.symbolic.signs import signs
 
 FUNCTIONS = Table()
+TENSORS = {"add": "aten::add", "sub": "aten::sub", "mul": "aten::mul", "truediv": "aten::div"}
 EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
 
 
-class Quotient:
-    """A symbolic size divided by a number or a size, or a number divided by a size: the value of a float.
-
-    It is a tensor where a tensor is computed with it, and a size where it is rounded.
-    """
-
-    def __init__(self, numerator: Dim | int, denominator: Dim | int) -> None:
-        if isinstance(denominator, int) and denominator < 0:
-            numerator, denominator = -numerator, -denominator
-        self.numerator, self.denominator = numerator, denominator
+class SizeFloat:
+    """A float that is computed of symbolic sizes; it is a tensor where a tensor is computed with it."""
 
     def _refused(self, *_: Any) -> Any:
         raise Refusal(
@@ -40,10 +33,34 @@ class Quotient:
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _refused
     __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __int__ = __float__ = __index__ = _refused
+    __pow__ = __rpow__ = __floor__ = __ceil__ = __trunc__ = _refused
+
+
+class Quotient(SizeFloat):
+    """A symbolic size divided by a number or a size, or a number divided by a size.
+
+    Where it is rounded it is a size.
+    """
+
+    def __init__(self, numerator: Dim | int, denominator: Dim | int) -> None:
+        if isinstance(denominator, int) and denominator < 0:
+            numerator, denominator = -numerator, -denominator
+        self.numerator, self.denominator = numerator, denominator
+
+
+class FunctionOfSizes(SizeFloat):
+    """A root or another function of sizes, or a number computed of one: a float32 tensor of rank 0."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
 
 
 def as_quotient(number: Any) -> Quotient:
     """Returns a size or a number as a quotient of integers."""
+    if isinstance(number, FunctionOfSizes):
+        raise Refusal(
+            "a function of a size is used where an exact fraction is needed", "keep this size static"
+        )
     if isinstance(number, (Quotient, Dim)):
         return number if isinstance(number, Quotient) else Quotient(number, 1)
     from fractions import Fraction
@@ -52,16 +69,28 @@ def as_quotient(number: Any) -> Quotient:
     return Quotient(exact.numerator, exact.denominator)
 
 
-def quotient_tensor(g: Emitter, value: Quotient) -> Any:
-    """Returns the value of a quotient as a float32 tensor of rank 0."""
+def float_tensor(g: Emitter, value: SizeFloat) -> Any:
+    """Returns the value as a float32 tensor of rank 0."""
+    if isinstance(value, FunctionOfSizes):
+        return value.tensor
+    assert isinstance(value, Quotient)
     over, under = (g.constant(each, np.float32) for each in (value.numerator, value.denominator))
     return g.call("aten::div", over, under)
+
+
+def _operand(g: Emitter, number: AdapterValue) -> Any:
+    """Returns a size or a number as a float32 tensor of rank 0."""
+    if isinstance(number, SizeFloat):
+        return float_tensor(g, number)
+    return g.constant(number, np.float32)
 
 
 def _calculation(name: str) -> None:
     compute = getattr(operator, name)
 
     def adapter(g: Emitter, left: AdapterValue, right: AdapterValue) -> Any:
+        if name in TENSORS and any(isinstance(x, FunctionOfSizes) for x in (left, right)):
+            return FunctionOfSizes(g.call(TENSORS[name], _operand(g, left), _operand(g, right)))
         if name in ("mul", "truediv") and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
             return _product(left, right, is_quotient=name == "truediv")
         is_float = any(isinstance(x, (float, Quotient)) for x in (left, right))
@@ -100,6 +129,28 @@ def _rounding(name: str) -> None:
 
 _rounding("floor")
 _rounding("ceil")
+
+
+@FUNCTIONS.add("operator.pow")
+def power(g: Emitter, base: Any, exponent: Any) -> Any:
+    if not isinstance(base, (Dim, SizeFloat)):
+        return operator.pow(base, exponent)
+    return FunctionOfSizes(g.call("aten::pow", _operand(g, base), _operand(g, exponent)))
+
+
+def _function(name: str) -> None:
+    plain = getattr(math, name)
+
+    def adapter(g: Emitter, value: AdapterValue) -> Any:
+        if not isinstance(value, (Dim, SizeFloat)):
+            return plain(value)
+        return FunctionOfSizes(g.call(f"aten::{name}", _operand(g, value)))
+
+    FUNCTIONS.add(f"math.{name}")(adapter)
+
+
+for _name in ("sqrt", "exp", "log", "log2", "log10"):
+    _function(_name)
 
 
 class AtMost(NamedTuple):
@@ -155,7 +206,7 @@ def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
     Raises Refusal for sizes with another outcome. A comparison of data-dependent sizes takes the outcome of
     the example, which is reported, unless the sizes differ by a constant.
     """
-    is_quotient = isinstance(left, Quotient) or isinstance(right, Quotient)
+    is_quotient = isinstance(left, SizeFloat) or isinstance(right, SizeFloat)
     if data_symbols((left, right)) and not is_quotient:
         difference = left - right
         if isinstance(difference, Dim):

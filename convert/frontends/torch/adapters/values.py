@@ -19,7 +19,7 @@ from tmconvert.frontends.shared.arguments import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.torch.adapters.sizes import Quotient, quotient_tensor
+from tmconvert.frontends.torch.adapters.sizes import SizeFloat, float_tensor
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import Dim
@@ -97,7 +97,7 @@ def common_type(g: Emitter, *values: AdapterValue) -> np.dtype:
             groups[0 if type_.rank else 1].append(type_.dtype)
         elif is_number(value):
             groups[2].append(_of_number(value))
-        elif isinstance(value, Quotient):
+        elif isinstance(value, SizeFloat):
             groups[2].append(DEFAULT)
         elif value is not None:
             raise Refusal(f"{value!r} is neither a tensor nor a number")
@@ -141,8 +141,8 @@ def constant(g: Emitter, value: Any, dtype: Any) -> Any:
     """Returns a number as a tensor; integers out of range wrap around, as in torch."""
     if isinstance(value, Dim):
         return g.constant(value, dtype)
-    if isinstance(value, Quotient):
-        return cast(g, quotient_tensor(g, value), dtype)
+    if isinstance(value, SizeFloat):
+        return cast(g, float_tensor(g, value), dtype)
     return g.constant(_wrapped(value, np.dtype(dtype)))
 
 

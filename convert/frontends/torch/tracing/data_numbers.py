@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
+import math
 import sys
 from functools import cache
 from types import FrameType
@@ -19,7 +20,7 @@ import torch
 
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name
-from tmconvert.frontends.torch.tracing.sizes import TracedInt
+from tmconvert.frontends.torch.tracing.sizes import TracedFloat, TracedInt, untraced
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -102,12 +103,19 @@ class _CalledInt(type):
             (given,) = args
             if isinstance(given, TracedInt):
                 return given
-            if isinstance(given, torch.Tensor) and given.dtype in INTEGERS and given.numel() == 1:
-                return given.item()
+            if isinstance(given, torch.Tensor) and given.numel() == 1:
+                number = given.item()
+                return _truncated(number) if isinstance(number, float) else number
         return builtins.int(*args, **options)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, builtins.int)
+
+
+def _truncated(number: float) -> Any:
+    if not isinstance(number, TracedFloat):
+        return builtins.int(number)
+    return math.floor(number) if untraced(number) >= 0 else math.ceil(number)
 
 
 class TracedIntType(builtins.int, metaclass=_CalledInt):

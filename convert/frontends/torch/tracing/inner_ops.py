@@ -12,6 +12,7 @@ from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import float8
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
+from tmconvert.frontends.torch.tracing.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.quantized import made_of_tensors
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.widening import widened
@@ -44,6 +45,10 @@ class Inside(TorchDispatchMode):
             with self:
                 return steps()
         name = recorder._name(func)
+        body = body_of(func)
+        if body is not None:
+            with self:
+                return body(*args, **kwargs)
         special = flow.special(name)
         if special is not None:
             return self._looked(special, func, args, kwargs)

@@ -18,6 +18,7 @@ from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
 from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
 from tmconvert.frontends.torch.tracing.branches import calls_of_functions
 from tmconvert.frontends.torch.tracing.cache_lengths import count_by_sizes
+from tmconvert.frontends.torch.tracing.copies import refused_swaps
 from tmconvert.frontends.torch.tracing.data_access import reads_data
 from tmconvert.frontends.torch.tracing.data_numbers import IntTaken, TracedIntType
 from tmconvert.frontends.torch.tracing.gradients import calls_of_autograd
@@ -72,6 +73,10 @@ class Answers(NamedTuple):
 
 # A run changes what all threads share, such as the call of modules, and puts it back.
 _ONE_AT_A_TIME = threading.RLock()
+WATCHES = (
+    *(script_calls, calls_of_functions, calls_of_vmap),
+    *(boxes_at_once, calls_of_autograd, refused_swaps),
+)
 
 
 class ModuleRun:
@@ -163,7 +168,7 @@ class ModuleRun:
         with ExitStack() as stack:
             stack.enter_context(module_calls(recorder, self.paths, self.leaves))
             stack.enter_context(calls_of_leaves(recorder, self.held))
-            for watch in (script_calls, calls_of_functions, calls_of_vmap, boxes_at_once, calls_of_autograd):
+            for watch in WATCHES:
                 stack.enter_context(watch(recorder))
             stack.enter_context(sizes_of_builtins(self.module, self._replaced()))
             stack.enter_context(observers_at_rest(self.module))

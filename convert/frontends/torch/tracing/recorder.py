@@ -15,6 +15,7 @@ from tmconvert.frontends.torch.tracing import float8
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
 from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, memory_of
 from tmconvert.frontends.torch.tracing.copies import takes_storage
+from tmconvert.frontends.torch.tracing.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.data_numbers import NumberRead
 from tmconvert.frontends.torch.tracing.inner_ops import Inside
 from tmconvert.frontends.torch.tracing.plain import plain_constant
@@ -28,6 +29,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
     made_of_tensors,
     qparams_of,
 )
+from tmconvert.frontends.torch.tracing.size_tensors import INDEXED, SizeTensors
 from tmconvert.frontends.torch.tracing.sizes import (
     TO_NUMBER,
     TO_TEXT,
@@ -40,7 +42,7 @@ from tmconvert.frontends.torch.tracing.source_lines import calling_place, user_p
 from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Outcomes, Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.unseen import Origins
-from tmconvert.frontends.torch.tracing.view_writes import written_back
+from tmconvert.frontends.torch.tracing.view_writes import from_its_start, written_back
 from tmconvert.frontends.torch.tracing.widening import Float32Copies, widened
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -70,6 +72,7 @@ class Recorder(TorchFunctionMode):
         self.follows_gradients = follows_gradients  # what autograd follows is recorded as ATen ops
         self.guard = StateGuard()
         self.origins = Origins()
+        self.size_tensors = SizeTensors()
         self.packed = PackedWeights()
         self.float32_copies = Float32Copies()
         self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
@@ -110,6 +113,10 @@ class Recorder(TorchFunctionMode):
             with self:
                 return steps()
         name = self._name(function)
+        body = body_of(function)
+        if body is not None:
+            with self:
+                return body(*args, **kwargs)
         special = flow.special(name)
         if special is not None:
             return special(self, function, args, kwargs)
@@ -150,7 +157,9 @@ class Recorder(TorchFunctionMode):
         if knowledge.looks_at_memory(name):
             args, kwargs = self._in_order(*args, **kwargs)
         elif knowledge.writes_to_memory(name):
-            args, kwargs = _from_its_start(*args, **kwargs), {}
+            args, kwargs = from_its_start(*args, **kwargs), {}
+        elif name.text in INDEXED:
+            args = self.size_tensors.in_index(args, self.value_of)
         arguments = (args, kwargs)
         tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
         plain = map_leaves(untraced, arguments)
@@ -176,6 +185,8 @@ class Recorder(TorchFunctionMode):
         # of a statement such as x[0] = y the result is the new x
         bound = result if results else said if len(said) > 1 else written[0]
         self._bind(name, function, recorded, tensors, written, bound, results)
+        if len(results) == 1 and not results[0].dim():
+            self.size_tensors.note(name, args, recorded[0], (results[0], self.value_of(results[0])))
         return result
 
     def is_constant(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
@@ -497,21 +508,6 @@ class Recorder(TorchFunctionMode):
             return name
         except TypeError:  # it has no hash
             return name_of(function)
-
-
-def _from_its_start(
-    input: Any, src: object, size: object, stride: object, storage_offset: Any = None
-) -> tuple[Any, ...]:
-    """Returns arguments of ``as_strided_scatter`` with the offset counted from the tensor's first element.
-
-    Raises UnsupportedError TM2012.
-    """
-    if not input.is_contiguous():
-        raise UnsupportedError(
-            "TM2012", ("the module addresses the memory of a tensor whose elements are not contiguous")
-        )
-    offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
-    return input, src, size, stride, offset
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -10,6 +10,7 @@ are found again among the arguments of calls (``recovered_sizes.py``). Python ca
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 import sys
@@ -17,11 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 # Libraries that cache what they compute from sizes, unless these have no hash, like torch.SymInt. From the
 # cache they would take sizes of another tensor, or of another run, that happen to be equal.
 CACHING = frozenset(("einops",))
+PRIORITY = 1e6  # NumPy's numbers leave the computation with a traced one to it
 
 
 class TracedInt(int):
@@ -34,6 +37,7 @@ class TracedInt(int):
 
     origin: tuple[Any, ...]
     note: Callable[[str, Any, Any, bool], bool]
+    __array_priority__ = PRIORITY
 
     def __new__(cls, number: int, origin: tuple[object, ...], note: Callable[..., bool]) -> TracedInt:
         self = super().__new__(cls, number)
@@ -88,6 +92,8 @@ class TracedInt(int):
     __rand__ = __and__
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        if isinstance(exponent, NUMBERS) and (exponent % 1 or exponent == -1):
+            return _power(self, exponent)
         if not isinstance(exponent, int) or not 1 <= exponent <= _LARGEST_POWER or modulus is not None:
             return int.__pow__(self, exponent, modulus)
         power: Any = self
@@ -104,6 +110,7 @@ class TracedFloat(float):
 
     origin: tuple[Any, ...]
     note: Callable[[str, Any, Any, bool], bool]
+    __array_priority__ = PRIORITY
 
     def __new__(cls, number: float, origin: tuple[object, ...], note: Callable[..., bool]) -> TracedFloat:
         self = super().__new__(cls, number)
@@ -125,13 +132,8 @@ class TracedFloat(float):
 
     __trunc__ = __int__
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """``np.floor`` and ``np.ceil`` of a traced float stay traced."""
-        rounded = {"floor": math.floor, "ceil": math.ceil}.get(ufunc.__name__)
-        if rounded is None or method != "__call__" or options:
-            return getattr(ufunc, method)(*map(untraced, inputs), **options)
-        size: Any = rounded(self)
-        return NumpyFloat(float(untraced(size)), ("mul", size, 1.0), self.note)
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        return _power(self, exponent)
 
     def __reduce__(self) -> Any:
         return float, (float.__float__(self),)
@@ -141,15 +143,29 @@ class NumpyFloat(TracedFloat):
     """A number that NumPy rounded, or one computed of it: it also has the methods of ``np.float64``."""
 
     def astype(self, dtype: Any, **options: Any) -> Any:
-        import numpy as np
-
         plain = np.float64(untraced(self)).astype(dtype, **options)
         return int(self) if plain.dtype.kind in "iu" else plain
 
     def __getattr__(self, name: str) -> Any:
-        import numpy as np
-
         return getattr(np.float64(untraced(self)), name)
+
+
+class FunctionFloat(NumpyFloat):
+    """A root or another function of sizes, or a number computed of one: a tensor computes with it.
+
+    What Python rounds it to is a plain number, which runs at other sizes compare.
+    """
+
+    def __floor__(self) -> Any:
+        return math.floor(float.__float__(self))
+
+    def __ceil__(self) -> Any:
+        return math.ceil(float.__float__(self))
+
+    def __int__(self) -> int:
+        return int(float.__float__(self))
+
+    __trunc__ = __int__
 
 
 NUMBERS = (int, float)
@@ -157,7 +173,8 @@ TO_TEXT = frozenset(("hash", "str", "format"))
 TO_NUMBER = frozenset(("int", "float"))
 _LARGEST_POWER = 4  # larger ones of sizes are not what a model computes
 # the modules of functions of sizes that are no operators
-HOMES = {"floor": "math", "ceil": "math", "min": "builtins", "max": "builtins"}
+FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")  # of ``math`` and NumPy, that a tensor can compute
+HOMES = {"min": "builtins", "max": "builtins"} | dict.fromkeys(("floor", "ceil", *FUNCTIONS), "math")
 TRACED = (TracedInt, TracedFloat)
 
 
@@ -179,10 +196,79 @@ def untraced(leaf: object) -> Any:
     return float.__float__(leaf) if isinstance(leaf, TracedFloat) else leaf
 
 
+def _plain_call(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*map(untraced, args))
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """Returns a size or a float to the power of a plain number."""
+    number = _plain_call(operator.pow, base, exponent)
+    if not isinstance(number, float) or isinstance(exponent, TRACED):
+        return number
+    return FunctionFloat(number, ("pow", base, exponent), base.note)
+
+
+def _of_math(name: str) -> Callable[..., Any]:
+    """Returns the function of ``math`` that keeps a traced argument traced."""
+    plain = getattr(math, name)
+
+    @functools.wraps(plain)
+    def function(*args: Any) -> Any:
+        if not any(isinstance(each, TRACED) for each in args):
+            return plain(*args)
+        number = _plain_call(plain, *args)
+        if len(args) == 2:  # a logarithm to a base
+            return function(args[0]) / function(args[1])
+        return FunctionFloat(number, (name, *args), args[0].note)
+
+    return function
+
+
+MATH: dict[str, Any] = {name: _of_math(name) for name in FUNCTIONS}
+
+
+class _OfNumpy:
+    """A function of NumPy of one argument that keeps a traced number traced; all else is as with NumPy's."""
+
+    def __init__(self, name: str, of_number: Callable[[Any], Any]) -> None:
+        self._plain, self._of_number = getattr(np, name), of_number
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if len(args) == 1 and not options and isinstance(args[0], TRACED):
+            result = self._of_number(args[0])
+            if isinstance(result, TracedInt):
+                return NumpyFloat(float(untraced(result)), ("mul", result, 1.0), result.note)
+            return result if isinstance(result, TRACED) else np.float64(result)
+        return self._plain(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+
+def _of_rounding(rounded: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda number: number if isinstance(number, TracedInt) else rounded(number)
+
+
+_ROUNDED = {"floor": _of_rounding(math.floor), "ceil": _of_rounding(math.ceil)}
+NUMPY: dict[str, Any] = {name: _OfNumpy(name, function) for name, function in (MATH | _ROUNDED).items()}
+
+
+def _of_python(number: Any) -> Any:
+    return number.item() if isinstance(number, np.generic) else number
+
+
+def _plain_of_numpy(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Computes with an array of NumPy, or with a number of it that has no counterpart in Python."""
+    return compute(untraced(left), untraced(right))
+
+
 def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
     compute = getattr(operator, name)
 
     def method(self: Any, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return _plain_of_numpy(compute, *((other, self) if swapped else (self, other)))
+        other = _of_python(other)
         if not isinstance(other, NUMBERS) or isinstance(other, bool):
             return NotImplemented
         left, right = (other, self) if swapped else (self, other)
@@ -190,8 +276,11 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
         if isinstance(number, int):
             return TracedInt(number, (name, left, right), self.note)
         if isinstance(number, float):
-            kind = (
-                NumpyFloat if isinstance(left, NumpyFloat) or isinstance(right, NumpyFloat) else TracedFloat
+            kinds = (FunctionFloat, NumpyFloat, TracedFloat)
+            kind = next(
+                each
+                for each in kinds
+                if isinstance(left, each) or isinstance(right, each) or each is TracedFloat
             )
             return kind(number, (name, left, right), self.note)
         return number
@@ -203,6 +292,9 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
     compute = getattr(operator, name)
 
     def method(self: Any, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return _plain_of_numpy(compute, self, other)
+        other = _of_python(other)
         if not isinstance(other, NUMBERS):
             return NotImplemented
         return self.note(name, self, other, compute(untraced(self), untraced(other)))
@@ -210,7 +302,21 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _reflected(name: str) -> Callable[[Any, Any], Any]:
+    """An operation that gives a plain number, which NumPy's numbers leave to the traced one."""
+    compute = getattr(operator, name, None) or getattr(builtins, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, (*NUMBERS, np.generic, np.ndarray)):
+            return _plain_of_numpy(compute, other, self)
+        return NotImplemented
+
+    return method
+
+
 for _class in TRACED:
+    for _name in ("pow", "divmod") + (("lshift", "rshift", "or_", "xor") if _class is TracedInt else ()):
+        setattr(_class, f"__r{_name.strip('_')}__", _reflected(_name))
     for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
         setattr(_class, f"__{_name}__", _arithmetic(_name, False))
         setattr(_class, f"__r{_name}__", _arithmetic(_name, True))
@@ -269,8 +375,10 @@ REPLACED: dict[str, Any] = {
 
 @contextmanager
 def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
-    """Replaces ``len``, ``min``, ``max`` and ``range``, which lose traced sizes, in the packages of the
-    module's classes and torchvision; ``replaced`` are further names to replace, by module.
+    """Replaces functions that lose traced sizes: ``len``, ``min``, ``max`` and ``range`` in the packages of
+    the module's classes and torchvision, and some of ``math`` and NumPy.
+
+    ``replaced`` are further names to replace, by module.
 
     Modules that torch imports during the run keep Python's own functions.
     """
@@ -289,8 +397,24 @@ def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]])
         for name, value in values.items():
             vars(sys.modules[owner])[name] = value
             given.append((vars(sys.modules[owner]), name))
+    kept = [
+        (file, name, file[name], value)
+        for file, values in ((vars(math), MATH), (vars(np), NUMPY))
+        for name, value in values.items()
+    ]
+    known = {id(value): new for _, _, value, new in kept}
+    kept += [
+        (file, name, value, known[id(value)])
+        for file in files
+        for name, value in file.items()
+        if id(value) in known
+    ]
+    for file, name, _, value in kept:
+        file[name] = value
     try:
         yield
     finally:
         for file, name in given:
             file.pop(name, None)
+        for file, name, value, _ in kept:
+            file[name] = value

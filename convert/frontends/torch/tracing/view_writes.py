@@ -169,3 +169,18 @@ def _unsupported(what: str) -> UnsupportedError:
         f"the module writes to a tensor through a view by {what}, which tmconvert cannot functionalize",
         notes=[("help", "compute a new tensor instead of writing to this one")],
     )
+
+
+def from_its_start(
+    input: Any, src: object, size: object, stride: object, storage_offset: Any = None
+) -> tuple[Any, ...]:
+    """Returns arguments of ``as_strided_scatter`` with the offset counted from the tensor's first element.
+
+    Raises UnsupportedError TM2012.
+    """
+    if not input.is_contiguous():
+        raise UnsupportedError(
+            "TM2012", ("the module addresses the memory of a tensor whose elements are not contiguous")
+        )
+    offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
+    return input, src, size, stride, offset

@@ -1,0 +1,75 @@
+"""Roots and logarithms of sizes, sizes that NumPy computes with, and tensors that hold a size."""
+
+from __future__ import annotations
+
+import math
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tmconvert
+
+from .harness import assert_close, check, run_onnx
+
+
+def computed_numbers(x: torch.Tensor) -> Any:
+    count = x.shape[1]
+    attended = F.scaled_dot_product_attention(x[None], x[None], x[None], scale=1 / sqrt(count))
+    return (
+        x * (np.float64(2.5) * count),
+        x * (count * np.float32(0.5)) + np.int64(3) * count,
+        x / np.sqrt(count) + math.log(count, 512),
+        x * count**0.5 + (2 * count + 1) ** -0.5,
+        x * torch.tensor(np.log2(count) + math.exp(1 / count)),
+        attended + np.arange(2).dot(np.array([1.0, 2.0])) * count,
+    )
+
+
+def bounds(x: torch.Tensor) -> Any:
+    length = torch.ceil(torch.as_tensor(160 * x.shape[1] / 441)).long()
+    half = torch.ceil(torch.tensor(x.shape[1]) / 2).long().item()
+    return (
+        x[:, :length] * 2,
+        x[..., half:] + 1,
+        x[:, : int(torch.floor(torch.tensor(x.shape[1] / 3)))] * 3,
+        x[:, : int(np.ceil(x.shape[1] / 4))] * 4,
+    )
+
+
+@pytest.mark.parametrize("model", [computed_numbers, bounds])
+def test_the_size_stays_open(model: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    report = tmconvert.to_onnx(
+        model, path, example_inputs=[torch.randn(2, 6)], dynamic_shapes={"x": {1: "n"}}
+    )
+    assert not [note for note in report.notes if "specialized" in note]
+    for size in (3, 9, 50):
+        x = torch.randn(2, size)
+        expected = [each.numpy() for each in model(x)]
+        assert_close("ONNX Runtime", run_onnx(path, [x.numpy()]), expected, [], None)
+
+
+def test_a_rounded_float32_has_no_error_within_the_range(tmp_path: Path) -> None:
+    """Beyond 2^24 of the numerator torch itself may round to another size; the report states the range."""
+    model = lambda x: x[:, : torch.ceil(torch.as_tensor(160 * x.shape[1] / 441)).long()]  # noqa: E731
+    report = tmconvert.to_onnx(
+        model, tmp_path / "a.onnx", example_inputs=[torch.randn(1, 6)], dynamic_shapes={"x": {1: "n"}}
+    )
+    assert [str(each) for each in report.ranges] == ["160*n < 16777216"]
+
+
+def test_arrays_are_indices() -> None:
+    model = lambda x: (x[:, np.array([1])], x[np.array([2, 0, 1])], x[:, np.arange(4) > 1])  # noqa: E731
+    check(model, torch.randn(3, 4))
+
+
+def test_functions_of_math_and_numpy_are_put_back() -> None:
+    before = math.sqrt, np.sqrt, np.floor, sqrt
+    tmconvert.trace(computed_numbers, torch.randn(2, 6))
+    assert (math.sqrt, np.sqrt, np.floor, sqrt) == before
+    assert np.sqrt.nin == 1
