@@ -16,7 +16,7 @@ def body_of(function: object) -> Callable[..., Any] | None:
 
     if not isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return None
-    packet = getattr(function, "overloadpacket", function)
+    packet: Any = getattr(function, "overloadpacket", function)
     name = str(packet._qualified_op_name)
     if name not in FOLLOWED_OPS:
         return None
