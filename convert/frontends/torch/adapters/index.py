@@ -96,9 +96,6 @@ native_channel_shuffle
     "indexing": """
 index _unsafe_index index_put _index_put_impl _unsafe_index_put take put
 """,
-    "spectra": """
-_linalg_eigh linalg_eigh linalg_eigvalsh _linalg_svd linalg_svd linalg_svdvals svd linalg_pinv pinverse
-""",
     "least_squares": """
 linalg_lstsq
 """,
@@ -193,6 +190,9 @@ tensor_split hsplit vsplit dsplit unfold unfold_copy cat concat concatenate stac
 row_stack dstack column_stack block_diag broadcast_tensors meshgrid flip fliplr flipud roll repeat_interleave
 diag diagflat linalg_diagonal diagonal_scatter
 """,
+    "spectra": """
+_linalg_eigh linalg_eigh linalg_eigvalsh _linalg_svd linalg_svd linalg_svdvals svd linalg_pinv pinverse
+""",
     "types": """
 to _to_copy type_as float double half bfloat16 bool byte char short int long cfloat cdouble type
 """,
@@ -258,8 +258,8 @@ torch.nn.functional.adaptive_max_pool3d torch.nn.functional.max_unpool3d
 torch.einsum torch.nn.functional.grouped_mm
 """,
     "sizes": """
-operator.add operator.sub operator.mul operator.floordiv operator.mod operator.truediv operator.pow
-math.floor math.ceil math.sqrt math.exp math.log math.log2 math.log10 builtins.min builtins.max tm.assume
+operator.add operator.sub operator.mul operator.floordiv operator.mod operator.truediv math.floor math.ceil
+operator.pow math.sqrt math.exp math.log math.log2 math.log10 builtins.min builtins.max tm.assume
 """,
 }
 
