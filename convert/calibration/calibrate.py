@@ -11,6 +11,7 @@ import numpy as np
 
 from tmconvert.calibration.biases import correct_biases
 from tmconvert.calibration.data import Samples, inputs_of
+from tmconvert.calibration.data_sizes import at_sizes, sizes_note, sizes_of_data
 from tmconvert.calibration.equalization import equalize
 from tmconvert.calibration.execution import run
 from tmconvert.calibration.expansion import expand, measured_name, whole_call
@@ -31,9 +32,10 @@ from tmconvert.calibration.placement import (
 )
 from tmconvert.calibration.ranges import METHODS, Histogram, Method, below, min_max
 from tmconvert.calibration.settings import Progress, Settings
-from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
 from tmconvert.errors import UsageError
-from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TracedModule
+from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TensorType, TracedModule
+from tmconvert.ir.symbolic.dims import example
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
@@ -73,12 +75,13 @@ def calibrate(
 ) -> TracedModule:
     """Returns a model of ATen ops with QParams measured on ``data``.
 
-    The model is cut and reshaped by ``overrides``, and measured at the sizes of the example. Dynamic sizes on
-    which no constant of the graph depends stay dynamic. ``data`` is that of ``Samples``. Raises UsageError
-    TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
+    The model is cut and reshaped by ``overrides``. Its dynamic sizes are those of the first sample while it
+    is measured; those on which no constant of the graph depends stay dynamic. ``data`` is that of
+    ``Samples``. Raises UsageError TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
     """
-    work = _prepared(module, overrides, catalogue, settings)
-    samples = Samples(data, inputs_of(work.graph), settings)
+    opened, sizes = _at_data(bind_model(module, overrides, catalogue), data, settings)
+    work = _prepared(opened, catalogue, settings)
+    samples = Samples(data, inputs_of(work.graph), settings, sizes_note(sizes))
     total, count = 0 if progress is None else len(samples), 0
 
     def counted() -> Iterable[Sequence[np.ndarray]]:
@@ -105,13 +108,25 @@ def calibrate(
     made = as_module(work.graph, module, catalogue)
     work.open.leave(made)
     made.notes += work.notes
+    if sizes:
+        made.notes.append(f"calibrated at {sizes_note(sizes)}, the sizes of the data")
     return made
 
 
-def _prepared(
-    module: TracedModule, overrides: IoOverrides, catalogue: Mapping[str, Op], settings: Settings
-) -> _Calibration:
-    opened = bind_model(module, overrides, catalogue)
+def _at_data(opened: BoundModel, data: Any, settings: Settings) -> tuple[BoundModel, dict[str, int]]:
+    """Returns the model with the open sizes that the first sample has, and these where they are others."""
+    if not opened.symbols:
+        return opened, {}
+    inputs = [
+        (name, TensorType(np.dtype(np.float32), tuple(map(example, shape))))
+        for name, shape in opened.shapes.items()
+    ]
+    shapes = Samples(data, inputs, settings).first_shapes()
+    sizes = sizes_of_data(opened, shapes)
+    return at_sizes(opened, sizes), sizes
+
+
+def _prepared(opened: BoundModel, catalogue: Mapping[str, Op], settings: Settings) -> _Calibration:
     with SizeJournal():
         normalized = opened.normalized(catalogue, opened.example())
         if normalized.unsupported:

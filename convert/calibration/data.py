@@ -18,6 +18,7 @@ from tmconvert.calibration.unfit import unfit
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.shared.array_files import UNREADABLE
 from tmconvert.ir import Input, InternalGraph, TensorNode
+from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.types import TensorType
 
 REPORTED = 4  # samples of a calibration that a report is made of
@@ -61,8 +62,9 @@ class Samples:
 
     ``data`` is a path, or a mapping from names to arrays, an array for a model of one input, or a sequence of
     samples. Arrays are of one sample, of one without the batch of 1, or of many along the first axis; those
-    of uint8 are scaled as images are. It can be iterated several times. Raises UsageError TM6033 for data
-    that does not fit the inputs, with the name of the file.
+    of uint8 are scaled as images are. ``sizes`` describes the open sizes that were taken from the first
+    sample. It can be iterated several times. Raises UsageError TM6033 for data that does not fit the inputs,
+    with the name of the file.
     """
 
     def __init__(
@@ -70,8 +72,9 @@ class Samples:
         data: str | PathLike[str] | Mapping[str, np.ndarray] | np.ndarray | Sequence[object],
         inputs: Sequence[tuple[str, TensorType]],
         settings: Settings | None = None,
+        sizes: str = "",
     ) -> None:
-        self.inputs = inputs
+        self.inputs, self.sizes = inputs, sizes
         self.settings = settings or Settings()
         self.may_be_unscaled = False
         if not isinstance(data, (str, PathLike, Mapping, np.ndarray, Iterable)):
@@ -101,6 +104,12 @@ class Samples:
                 yield sample
         if is_empty:
             raise unfit("the data contains no samples", "")
+
+    def first_shapes(self) -> list[tuple[int, ...]]:
+        """Returns the shapes of the arrays of the first file or mapping, in order."""
+        for source in self._sources():
+            return [tuple(array.shape) for array in self._arrays(source)]
+        raise unfit("the data contains no samples", "")
 
     def _sources(self) -> Iterator[Any]:
         """Yields files, or mappings of arrays."""
@@ -166,6 +175,7 @@ class Samples:
                 raise unfit(f"{where} has {has}, but the model takes {takes}", _named(self.inputs))
             return [np.asarray(array) for array in source]
         names = [name for name, _ in self.inputs]
+        source = by_matching_name(source, names)
         for keys in (names, [f"in{index}" for index in range(len(names))]):
             if set(keys) <= set(source):
                 return [source[name] for name in keys]
@@ -200,7 +210,7 @@ class Samples:
         if array.shape[1:] != wanted[1:] or len(array.shape) != len(wanted) or array.shape[0] < wanted[0]:
             raise unfit(
                 f"{name} has the shape {list(array.shape)}, but the model takes {type_}",
-                _fitting(array, wanted),
+                _fitting(array, wanted, self.sizes),
             )
         return _Lot(array, type_, array.shape[0] // wanted[0])
 
@@ -247,10 +257,10 @@ def _check_budget(file: Path, count: int) -> None:
         )
 
 
-def _fitting(array: np.ndarray | Member, wanted: Sequence[int]) -> str:
-    """Returns the remedy for a wrong shape."""
-    order = [array.shape[axis] for axis in _LAST_TO_FIRST] if len(array.shape) == 4 else []
-    if order[1:] == list(wanted[1:]):
+def _fitting(array: np.ndarray | Member, wanted: Sequence[int], sizes: str) -> str:
+    """Returns the remedy for a wrong shape; ``sizes`` are those that the first sample has."""
+    is_last = len(array.shape) == len(wanted) == 4 and array.shape[3] == wanted[1] != array.shape[1]
+    if is_last:
         return (
             "the data has channels last, but the model has channels first: "
             f"transpose{_LAST_TO_FIRST} converts it"
@@ -260,6 +270,8 @@ def _fitting(array: np.ndarray | Member, wanted: Sequence[int]) -> str:
             f"the model has batch size {wanted[0]}: pass as many samples, or build the model with batch "
             "size 1"
         )
+    if sizes and len(array.shape) == len(wanted):
+        return f"the first sample has {sizes}: crop, pad or resize all samples to equal sizes"
     return "pass arrays of that shape, or many along the first axis"
 
 
