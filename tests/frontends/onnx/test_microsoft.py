@@ -201,3 +201,26 @@ def test_others(tmp_path):
     fused(tmp_path, "Pad", floats(2, 3), value([0, 1, 2, 0], np.int64), value(1.5), constant=(1, 2))
     fused(tmp_path, "Inverse", floats(2, 3, 3), tolerance=1e-3)
     fused(tmp_path, "CDist", floats(4, 3), floats(5, 3), metric="euclidean", tolerance=1e-3)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_dynamically_quantized_lstm(tmp_path, direction, per_channel):
+    count, width, hidden = 1 + (direction == "bidirectional"), 3, 5
+    shape = (count, 4 * hidden) if per_channel else (count,)
+    weights = [integers(-128, 128, count, size, 4 * hidden, dtype=np.int8) for size in (width, hidden)]
+    scales = [np.abs(floats(*shape)) / 100 for _ in weights]
+    zeros = [
+        np.zeros(shape, np.int8) if per_channel else integers(-9, 9, *shape, dtype=np.int8) for _ in weights
+    ]
+    states = floats(count, 1, hidden), floats(count, 1, hidden)  # of one row: others are quantized by thread
+    others = [floats(count, 8 * hidden), None, *states, None]
+    fused(
+        tmp_path,
+        "DynamicQuantizeLSTM",
+        *(floats(1, 1, width), *weights, *others, scales[0], zeros[0], scales[1], zeros[1]),
+        outputs=3,
+        constant=(1, 2, 8, 9, 10, 11),
+        hidden_size=hidden,
+        direction=direction,
+    )

@@ -121,6 +121,10 @@ ATTRIBUTES: dict[str, tuple[str, list[np.ndarray], int, dict[str, Any], Any]] = 
     "argmax": ("ArgMax", [X], 1, {"axis": 1, "keepdims": 0}, X.argmax(1)),
     "mean": ("Mean", [X, X * 2, X * 3], 1, {}, X * 2),
     "selu": ("Selu", [X], 1, {}, 1.0507 * np.where(X > 0, X, 1.6732 * (np.exp(X) - 1))),
+    "prelu": (
+        *("PRelu", [X, np.arange(3, dtype=np.float32)], 6, {}),
+        np.where(X < 0, X * np.arange(3, dtype=np.float32)[:, None, None], X),
+    ),
     "lp pool": ("GlobalLpPool", [X], 1, {"p": 2.0}, np.sqrt((X**2).sum((2, 3), keepdims=True))),
 }
 

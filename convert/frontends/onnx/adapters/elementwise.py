@@ -219,7 +219,14 @@ for _name, _apply in _BINARY.items():
 
 
 @OPERATORS.add("PRelu")
-def prelu(g: Emitter, X: AdapterValue, slope: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
+def prelu_1(g: Emitter, X: AdapterValue, slope: AdapterValue, **_: Any) -> Any:
+    if g.type(slope).rank == 1 and g.type(X).rank > 2:  # a slope of each channel, not of the last axis
+        slope = reshaped(g, slope, [-1] + [1] * (g.type(X).rank - 2))
+    return prelu_7(g, X, slope)
+
+
+@OPERATORS.add("PRelu", since=7)
+def prelu_7(g: Emitter, X: AdapterValue, slope: AdapterValue) -> Any:
     zero = like(g, X, 0)
     if g.type(X).dtype.kind == "f" and g.type(slope).size == 1:
         known = g.known(slope)

@@ -61,7 +61,7 @@ def lstm(
     P: AdapterValue = None,
     **attributes: Any,
 ) -> Any:
-    return _recurrent(g, "LSTM", X, W, R, B, sequence_lens, [initial_h, initial_c], P, **attributes)
+    return recurrent_layer(g, "LSTM", X, W, R, B, sequence_lens, [initial_h, initial_c], P, **attributes)
 
 
 @OPERATORS.add("GRU")
@@ -75,7 +75,7 @@ def gru(
     initial_h: AdapterValue = None,
     **attributes: Any,
 ) -> Any:
-    return _recurrent(g, "GRU", X, W, R, B, sequence_lens, [initial_h], None, **attributes)
+    return recurrent_layer(g, "GRU", X, W, R, B, sequence_lens, [initial_h], None, **attributes)
 
 
 @OPERATORS.add("RNN")
@@ -89,10 +89,10 @@ def rnn(
     initial_h: AdapterValue = None,
     **attributes: Any,
 ) -> Any:
-    return _recurrent(g, "RNN", X, W, R, B, sequence_lens, [initial_h], None, **attributes)
+    return recurrent_layer(g, "RNN", X, W, R, B, sequence_lens, [initial_h], None, **attributes)
 
 
-def _recurrent(
+def recurrent_layer(
     g: Emitter,
     name: str,
     x: AdapterValue,
@@ -113,7 +113,9 @@ def _recurrent(
     layout: int = 0,
     linear_before_reset: int = 0,
     output_sequence: int = 0,
+    rounds: bool = False,
 ) -> Any:
+    """Returns the results of a layer with ``initial`` states; see ``Cell`` for ``rounds``."""
     direction = direction.lower()
     if direction not in _DIRECTIONS:
         raise Refusal(f"direction {direction!r} is unknown")
@@ -123,7 +125,7 @@ def _recurrent(
     count = 2 if direction == "bidirectional" else 1
     functions = functions_of(name, activations, activation_alpha, activation_beta, count)
     states = [_state(g, each, x, recurrence, count) for each in initial]
-    cell = Cell(name, clip or None, bool(input_forget), bool(linear_before_reset), peepholes)
+    cell = Cell(name, clip or None, bool(input_forget), bool(linear_before_reset), peepholes, rounds)
     if lengths is not None:
         known = g.known(lengths)
         lengths = None if known is not None and (known == g.type(x).shape[0]).all() else lengths
@@ -159,7 +161,7 @@ def _results(
 def _is_usual(layer: Layer) -> bool:
     """Whether a layer of PyTorch computes the same."""
     cell = layer.cell
-    if cell.clip is not None or cell.peepholes is not None or cell.input_forget:
+    if cell.clip is not None or cell.peepholes is not None or cell.input_forget or cell.rounds:
         return False
     if layer.name == "GRU" and not cell.linear_before_reset:
         return False

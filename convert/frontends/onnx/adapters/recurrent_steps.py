@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from tmconvert.errors import Refusal
+from tmconvert.frontends.onnx.adapters.qparams import dequantized
+from tmconvert.frontends.onnx.adapters.quantized import dynamic_quantize_linear
 from tmconvert.frontends.onnx.adapters.values import reshaped
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
@@ -61,13 +63,17 @@ _PARAMETERS: dict[str, tuple[float | None, float | None]] = {
 
 
 class Cell(NamedTuple):
-    """Attributes of a recurrent operator; ``peepholes`` [directions, 3 H] are its tensor P."""
+    """Attributes of a recurrent operator; ``peepholes`` [directions, 3 H] are its tensor P.
+
+    With ``rounds`` the operands of the products are quantized dynamically, as DynamicQuantizeLSTM does.
+    """
 
     name: str
     clip: float | None
     input_forget: bool
     linear_before_reset: bool
     peepholes: Any
+    rounds: bool = False
 
 
 def functions_of(
@@ -110,7 +116,9 @@ def scanned(
     """
     weight, recurrence, bias = weights
     own, kept = _biases(g, bias)
-    slices = [g.call("aten::linear", x, weight, own)]
+    slices = [
+        _linear(_rounded(cell, Term(g, x)), Term(g, weight), None if own is None else Term(g, own)).value
+    ]
     if lengths is not None:
         count = g.type(x).shape[0]
         steps = reshaped(g, g.call("aten::arange", 0, count, 1), [count, 1, 1])
@@ -161,6 +169,12 @@ def _stepped(
     return [functions[0](_clipped(cell, given + _linear(states[0], recurrence, bias)))]
 
 
+def _rounded(cell: Cell, x: Term) -> Term:
+    if not cell.rounds:
+        return x
+    return Term(x.g, dequantized(x.g, *dynamic_quantize_linear(x.g, x.value)))
+
+
 def _linear(x: Term, weight: Term, bias: Term | None) -> Term:
     return Term(x.g, x.g.call("aten::linear", x.value, weight.value, None if bias is None else bias.value))
 
@@ -186,7 +200,7 @@ def _lstm(
     """Gates are i, o, f, c; peepholes i, o, f."""
     gate, inner, outer = functions
     hidden, memory = states
-    i, o, f, c = _parts(given + _linear(hidden, recurrence, bias), 4)
+    i, o, f, c = _parts(given + _linear(_rounded(cell, hidden), recurrence, bias), 4)
     looks = None if peepholes is None else _parts(peepholes, 3)
     if looks is not None:
         i, f = i + looks[0] * memory, f + looks[2] * memory
