@@ -2,7 +2,8 @@
 
 An input has the name of the argument of ``forward``. An output has the name of the node that computes it, or,
 where the model returns dicts, the keys that lead to it: ``{"lst": [a, b], "pool": {"avg": c}}`` gives
-``lst_0``, ``lst_1`` and ``pool_avg``.
+``lst_0``, ``lst_1`` and ``pool_avg``. Those of a model that was read from a file keep their names in it, also
+where these are no identifiers, such as ``input.1``.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
 from tmconvert.ir import Constant, Input, InternalGraph, Node
 from tmconvert.ir.extract import matching_name, unknown
-from tmconvert.ir.tree import Tree
 
 _NAME = re.compile(r"[A-Za-z_0-9.]+")
 
 
-def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) -> None:
-    """Names outputs by their position in ``result``, then applies ``rename``. Raises UsageError TM6014.
+def name_edges(graph: InternalGraph, source: InternalGraph, rename: Mapping[str, str]) -> None:
+    """Names outputs by their position in the result, then applies ``rename``. Raises UsageError TM6014.
 
-    ``result`` is the result of the source graph, whose nodes keep their names where a call returns its
-    operand.
+    ``source`` is the flat graph of the model, whose nodes keep their names where a call returns its operand.
     """
     named = list(_output_names(graph.result))
-    sources = [node for _, node in _output_names(result)]
+    sources = [node for _, node in _output_names(source.result)]
     if len(sources) != len(named):  # a node that was recorded as one tensor and is several
         sources = [node for _, node in named]
-    outputs = [name or source.name for (name, _), source in zip(named, sources, strict=True)]
-    inputs = [node.name for node in graph.inputs]
+    outputs = [
+        name or source.source_names.get(node, node.name)
+        for (name, _), node in zip(named, sources, strict=True)
+    ]
+    inputs = [source.source_names.get(node, node.name) for node in source.inputs[1:]]
     _unique(outputs, inputs)
     rename = {matching_name(old, [*inputs, *outputs]): new for old, new in rename.items()}
     for old, new in rename.items():
@@ -55,9 +57,9 @@ def name_edges(graph: InternalGraph, result: Tree, rename: Mapping[str, str]) ->
 
 def written_outputs(graph: InternalGraph) -> dict[str, Node]:
     """Returns the outputs of a flat graph by their names in the written file."""
-    named = list(_output_names(graph.result))
-    names = [name or node.name for name, node in named]
-    _unique(names, [node.name for node in graph.inputs])
+    named, own = list(_output_names(graph.result)), graph.source_names
+    names = [name or own.get(node, node.name) for name, node in named]
+    _unique(names, [own.get(node, node.name) for node in graph.inputs])
     return dict(zip(names, (node for _, node in named), strict=True))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from tmconvert.conversion.io_names import name_edges, written_outputs
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
-from tmconvert.ir import Input, TensorNode, TensorType, TracedModule
+from tmconvert.ir import Input, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import GraphEmitter, OpDefinition
-from tmconvert.ir.extract import cut_graph, matching_name, unknown
+from tmconvert.ir.extract import by_matching_name, cut_graph, matching_name, unknown
 from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, is_symbolic, of, substituted, symbols_of
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal
 from tmconvert.ir.symbolic.open_sizes import (
@@ -28,7 +28,6 @@ from tmconvert.passes.input_qparams import give_qparams
 from tmconvert.passes.normalize import Normalized, normalize
 
 MAX_EXTENT = 1 << 31
-T = TypeVar("T")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -57,14 +56,10 @@ class IoOverrides(NamedTuple):
 
     def resolved(self, inputs: Sequence[str]) -> IoOverrides:
         """Returns the overrides by the names of ``inputs``: ``past.0`` may stand for ``past_0``."""
-
-        def named(given: Mapping[str, T]) -> dict[str, T]:
-            return {matching_name(name, inputs): value for name, value in given.items()}
-
         return self._replace(
-            input_shapes=named(self.input_shapes),
-            dynamic_shapes=named(self.dynamic_shapes),
-            input_grids=named(self.input_grids),
+            input_shapes=by_matching_name(self.input_shapes, inputs),
+            dynamic_shapes=by_matching_name(self.dynamic_shapes, inputs),
+            input_grids=by_matching_name(self.input_grids, inputs),
             inputs=None if self.inputs is None else [matching_name(name, inputs) for name in self.inputs],
         )
 
@@ -155,7 +150,7 @@ class BoundModel(NamedTuple):
         result = normalize(self.flat, catalogue, shapes, emitter=emitter)
         if not result.unsupported:
             assert self.flat.graph is not None
-            name_edges(result.graph, self.flat.graph.result, self.rename)
+            name_edges(result.graph, self.flat.graph, self.rename)
             if self.bakes_weights:
                 bake_weights(result.graph)
         return result
@@ -209,10 +204,7 @@ def bind_model(
     flat = module.flatten()
     graph = flat.graph
     assert graph is not None
-    # the names of arguments: of a file's input ``x:0`` the node is ``x_0``
-    overrides = overrides.resolved(
-        [node.expr.name if isinstance(node.expr, Input) else node.name for node in graph.inputs[1:]]
-    )
+    overrides = overrides.resolved(_argument_names(graph))
     if overrides.is_cut:
         types: Mapping[Any, TensorType] = {}
         if overrides.inputs is not None:
@@ -220,6 +212,7 @@ def bind_model(
             given = {name: tuple(shape) for name, shape in overrides.input_shapes.items() if name in own}
             types = normalize(flat, catalogue, given).types
         cut_graph(graph, overrides.inputs, overrides.outputs, types, written_outputs(graph))
+        overrides = overrides.resolved(_argument_names(graph))
     if not graph.outputs:
         raise UnsupportedError(
             "TM2010",
@@ -245,6 +238,11 @@ def bind_model(
     shapes = _with_named_sizes(flat, overrides, shapes)
     _make_dynamic(shapes, dynamic, nodes)
     return BoundModel(flat, shapes, overrides.rename, context=_context(overrides, nodes))
+
+
+def _argument_names(graph: InternalGraph) -> list[str]:
+    """Returns the names of the arguments: of a file's input ``x:0`` the node is ``x_0``."""
+    return [node.expr.name if isinstance(node.expr, Input) else node.name for node in graph.inputs[1:]]
 
 
 def _check_input(name: str, nodes: Mapping[str, TensorNode]) -> None:
@@ -290,7 +288,7 @@ def _dynamic(
     sizes = {
         name: {axis: size_of(size, numbers) for axis, size in axes.items()}
         for name, axes in traced.items()
-        if name not in overrides.input_shapes
+        if name in nodes and name not in overrides.input_shapes  # a cut removes inputs
     }
     return {
         name: {axis: str(size) for axis, size in axes.items() if is_symbolic(size)}

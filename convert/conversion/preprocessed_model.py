@@ -12,6 +12,7 @@ from tmconvert.conversion.scaled_images import Step, folded_scale
 from tmconvert.errors import UsageError
 from tmconvert.ir import Input, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.extract import matching_name
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import replaced
 from tmconvert.symbolics.op import Op
@@ -154,8 +155,9 @@ def _name(node: TensorNode) -> str:
 def _named(image: ImageInput, names: Sequence[str]) -> str:
     if not image.name and len(names) == 1:
         return names[0]
-    if image.name in names:
-        return image.name
+    found = matching_name(image.name, names)
+    if found in names:
+        return found
     message = f"the model has no input {image.name!r}" if image.name else "preprocess does not name its input"
     raise UsageError("TM6002", message, notes=[("help", f"inputs of the model: {', '.join(names)}")])
 

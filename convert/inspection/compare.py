@@ -190,7 +190,9 @@ def _compare_outputs(
     for number, key in enumerate(first.output_keys):
         place = keys.index(key) if has_names else number
         moved, _ = aligned(one[number], other[place])
-        found.outputs.append(OutputDifference(key, difference(one[number], moved), limit))
+        found.outputs.append(
+            OutputDifference(first.output_names[number], difference(one[number], moved), limit)
+        )
 
 
 def _pairs(trusted: AnySide, suspect: AnySide) -> list[Pair]:

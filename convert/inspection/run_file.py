@@ -13,6 +13,7 @@ from tmconvert.calibration.images import IMAGES, image, scaled
 from tmconvert.calibration.settings import ImageLayout, Settings
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.ir.arrays import as_array
+from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.types import QParams, TensorType
 from tmconvert.targets.recognize import target_of_file
@@ -61,11 +62,10 @@ class FileRunner:
                 return [image_array(Path(inputs), self.inputs, settings or Settings())]
             return list(read_inputs(inputs, names, in_order=True))
         if isinstance(inputs, Mapping):
-            unknown = [name for name in inputs if name not in names]
-            missing = [name for name in names if name not in inputs]
-            if unknown or missing:
+            given = by_matching_name(inputs, names)
+            if given.keys() != set(names):
                 raise self.misfit(f"got arrays for {', '.join(map(str, inputs)) or 'nothing'}")
-            return [as_array(inputs[name], f"input {name!r}") for name in names]
+            return [as_array(given[name], f"input {name!r}") for name in names]
         found = [as_array(each, f"input {number}") for number, each in enumerate(inputs)]
         if len(found) != len(names):
             raise self.misfit(f"got {len(found)} arrays")

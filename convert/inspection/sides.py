@@ -19,6 +19,7 @@ from tmconvert.inspection.files import written_target
 from tmconvert.inspection.run_file import FileRunner, computed_names, quantized, real
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.arrays import as_array
+from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import substituted
 from tmconvert.ir.tree import leaves, map_leaves
@@ -64,7 +65,8 @@ class SourceSide:
         self.title, self.module, self.catalogue = title, module, catalogue
         self.graph: InternalGraph = normal_form(module, catalogue)
         self.inputs = infos_of(self.graph)
-        self.output_keys = [key_of(node.name) for node in self.graph.outputs]
+        self.output_names = [node.name for node in self.graph.outputs]
+        self.output_keys = list(map(key_of, self.output_names))
 
     def tensors(self) -> list[Tensor]:
         return [
@@ -92,10 +94,11 @@ class SourceSide:
         if isinstance(inputs, (str, PathLike)):
             return list(read_inputs(inputs, names, in_order=True))
         if isinstance(inputs, Mapping):
-            missing = [name for name in names if name not in inputs]
+            given = by_matching_name(inputs, names)
+            missing = [name for name in names if name not in given]
             if missing:
                 raise UsageError("TM6003", f"no array for the input {', '.join(missing)}")
-            return [as_array(inputs[name], f"input {name!r}") for name in names]
+            return [as_array(given[name], f"input {name!r}") for name in names]
         found = [as_array(each, f"input {number}") for number, each in enumerate(inputs)]
         if len(found) != len(names):
             raise UsageError("TM6003", f"the model takes {len(names)} inputs, {len(found)} were given")
@@ -141,7 +144,8 @@ class FileSide:
         self.title, self.path, self.catalogue = str(path), path, catalogue
         self.runner = FileRunner(path)
         self.inputs = self.runner.inputs
-        self.output_keys = [key_of(each.name) for each in self.runner.outputs]
+        self.output_names = [each.name for each in self.runner.outputs]
+        self.output_keys = list(map(key_of, self.output_names))
 
     @cached_property
     def graph(self) -> InternalGraph | None:

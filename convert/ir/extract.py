@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from tmconvert.errors import UsageError
 from tmconvert.ir.expr import Constant, Input
@@ -13,6 +13,7 @@ from tmconvert.ir.node import Node, TensorNode
 from tmconvert.ir.types import TensorType
 
 MOST_NAMES = 12  # in a message
+T = TypeVar("T")
 
 
 def cut_graph(
@@ -63,9 +64,12 @@ def _input_name(node: Node) -> str:
 
 
 def _named(graph: InternalGraph) -> dict[str, TensorNode]:
-    """Returns every tensor by its name; inputs also by the names of arguments."""
+    """Returns every tensor by its name, and by that in the file; inputs also by the names of arguments."""
     nodes = [node for expr in graph for node in expr.outputs]
     named = {node.name: node for node in (*nodes, *graph.inputs[1:]) if isinstance(node, TensorNode)}
+    for node, name in graph.source_names.items():
+        if isinstance(node, TensorNode):
+            named[name] = node
     for node in graph.inputs[1:]:
         if isinstance(node, TensorNode):
             named[_input_name(node)] = node
@@ -73,9 +77,10 @@ def _named(graph: InternalGraph) -> dict[str, TensorNode]:
 
 
 def _find(nodes: Mapping[str, TensorNode], name: str, what: str) -> TensorNode:
-    if name not in nodes:
+    found = nodes.get(name) or nodes.get(matching_name(name, list(nodes)))
+    if found is None:
         unknown(name, list(nodes), f"the model has no node {name!r}, which was requested as an {what}")
-    return nodes[name]
+    return found
 
 
 def matching_name(name: str, known: Sequence[str]) -> str:
@@ -86,9 +91,18 @@ def matching_name(name: str, known: Sequence[str]) -> str:
     """
     if name in known:
         return name
-    plain = re.sub(r"\W", "_", name)
-    found = [each for each in known if re.sub(r"\W", "_", each) == plain]
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    found = [each for each in known if re.sub(r"\W", "_", each, flags=re.ASCII) == plain]
     return found[0] if len(found) == 1 else name
+
+
+def by_matching_name(given: Mapping[str, T], known: Sequence[str]) -> dict[str, T]:
+    """Returns values by the names of ``known`` that theirs mean; see ``matching_name``.
+
+    >>> by_matching_name({"input_1": 3, "y": 4}, ["input.1"])
+    {'input.1': 3, 'y': 4}
+    """
+    return {matching_name(str(name), known): value for name, value in given.items()}
 
 
 def matching_input(name: str, known: Sequence[str]) -> str:
@@ -120,7 +134,10 @@ def _new_input(graph: InternalGraph, node: TensorNode, types: Mapping[Node, Tens
     if node in types:
         fresh.type = types[node]
     source = node.expr.source if node.expr is not None else None
-    graph.add_input(fresh, name, source=source)
+    own = graph.source_names.pop(node, name)
+    graph.add_input(fresh, own, source=source)
+    if own != name:
+        graph.source_names[fresh] = own
     graph.replace_uses(node, fresh)
     return fresh
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.errors.source import Source
+from tmconvert.errors.source import Source, printable
 from tmconvert.ir.editing.lint import ensure_valid_links
 from tmconvert.ir.expr import CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
@@ -120,11 +120,17 @@ class _Flattener:
                 id=node.expr.id if node.expr else 0,
                 source=self._source(call, node.expr),
             )
+            self._keep_name(node, duplicate)
         self.paths[call.mapped[graph.inputs[0]]] = ""
         self._inline(call)
         self.flat.set_result(call.map(graph.result))
         self._remove_inlined_modules()
         return self.flat
+
+    def _keep_name(self, node: Node, made: Node) -> None:
+        """Records the name that a node of the model has in its file, where the flat graph needs another."""
+        if node.name and node.name != made.name and printable(node.name) == node.name:
+            self.flat.source_names[made] = node.name
 
     def _remove_inlined_modules(self) -> None:
         """Removes the expressions that get the modules whose calls are inlined now."""
@@ -204,6 +210,8 @@ class _Flattener:
         for node in expr.outputs:
             wanted = call.names.get(node) or _identifier(call.prefix, node.name or f"v{node.id}")
             call.mapped[node] = _copied(node, self.flat.free_name(wanted))
+            if call.caller is None:
+                self._keep_name(node, call.mapped[node])
         clone = expr.like(call.map(expr.args), call.map(expr.kwargs), call.map(expr.result))
         clone.source = self._source(call, expr)
         if clone.vocabulary is None and call.owner.vocabulary is not self.top.vocabulary:

@@ -26,10 +26,11 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the first is
     ``self``. ``result`` is the tree of what is returned, ``outputs`` its nodes in order; ``output_names`` are
-    their names in a written file, those of the nodes where it is empty. Expressions form a doubly linked
-    list, so an insertion or removal takes constant time, and the graph may be edited during an iteration.
-    ``edits`` counts the edits; ``ids`` assigns numbers to new expressions, and is shared by the graphs of a
-    model.
+    their names in a written file, those of the nodes where it is empty; ``source_names`` are the names of
+    nodes in the file of a model where they are no identifiers, such as ``input.1``. Expressions form a doubly
+    linked list, so an insertion or removal takes constant time, and the graph may be edited during an
+    iteration. ``edits`` counts the edits; ``ids`` assigns numbers to new expressions, and is shared by the
+    graphs of a model.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -37,6 +38,7 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
         self.inputs: list[Node] = []
         self.result: Tree = ()
         self.output_names: tuple[str, ...] = ()
+        self.source_names: dict[Node, str] = {}
         self._first: Expr | None = None
         self._last: Expr | None = None
         self._count = 0
@@ -366,6 +368,9 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
             clone.insert(expr.like(args, kwargs, result))
         clone.set_result(map_leaves(duplicate, self.result))
         clone.output_names = self.output_names
+        clone.source_names = {
+            mapped[node]: name for node, name in self.source_names.items() if node in mapped
+        }
         return clone
 
     # ---- links

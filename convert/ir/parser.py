@@ -22,7 +22,7 @@ from tmconvert.ir.types import DTYPES_BY_NAME, QParams, TensorType
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<string>"(?:[^"\\]|\\.)*")
-      | (?P<value>%[A-Za-z_0-9.]+)
+      | (?P<value>%(?:[A-Za-z_0-9.]+|"(?:[^"\\]|\\.)*"))
       | (?P<number>-?(?:inf|nan)\b|-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)
       | (?P<name>[A-Za-z_][\w.]*(?:::[A-Za-z_]\w*)?)
       | (?P<mark>->|[()\[\]{}=:,?])
@@ -328,10 +328,11 @@ class _Parser:
     def leaf(self) -> Any:
         kind, token = self.kind, self.token
         if kind == "value":
-            if token[1:] not in self.nodes:
+            name = self.unquoted(token[1:])
+            if name not in self.nodes:
                 self.fail(f"{token} is not defined before this line")
             self.advance()
-            return self.nodes[token[1:]]
+            return self.nodes[name]
         if kind == "string":
             return self.string()
         if kind == "name" and token == "graph":
@@ -351,8 +352,13 @@ class _Parser:
     def string(self) -> str:
         if self.kind != "string":
             self.fail(f"expected a string, found {self.token or 'the end'!r}")
+        return self.unquoted(self.advance())
+
+    def unquoted(self, text: str) -> str:
+        if not text.startswith('"'):
+            return text
         try:
-            return str(json.loads(self.advance()))
+            return str(json.loads(text))
         except ValueError as error:
             self.fail(str(error))
 
@@ -369,7 +375,7 @@ class _Parser:
     def value_name(self) -> str:
         if self.kind != "value":
             self.fail(f"expected a value such as %x, found {self.token or 'the end'!r}")
-        return self.advance()[1:]
+        return self.unquoted(self.advance()[1:])
 
     def new_node(self, name: str) -> TensorNode:
         if name in self.nodes:

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
 
 INLINE_ELEMENTS = 16
+_NAME = re.compile(r"[A-Za-z_0-9.]+")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.]*")
 
 
 def graph_to_text(graph: InternalGraph) -> str:
     """Prints the whole graph. Raises UsageError for a graph that still has modules or methods."""
-    inputs = ", ".join(f"%{node.name}: {_type(node)}{_place(node.expr)}" for node in graph.inputs)
+    inputs = ", ".join(f"{_value(node)}: {_type(node)}{_place(node.expr)}" for node in graph.inputs)
     name = graph.name or "main"
     title = name if _WORD.fullmatch(name) else _string(name)
     lines = [f"graph {title}{_symbols(graph)}({inputs}) -> {_result(graph.result)} {{"]
@@ -57,7 +58,7 @@ def _symbols(graph: InternalGraph) -> str:
 
 def expr_to_text(expr: Expr) -> str:
     """Prints one expression, without indentation."""
-    results = ", ".join(f"%{node.name}" for node in expr.outputs)
+    results = ", ".join(map(_value, expr.outputs))
     types = ", ".join(map(_type, expr.outputs))
     if len(expr.outputs) != 1:
         types = f"({types})"
@@ -142,9 +143,14 @@ def _attribute(value: Any) -> str:
     raise UsageError("TM6005", f"an attribute of type {type(value).__name__} has no text form")
 
 
+def _value(node: Node) -> str:
+    """Returns ``%x``, or ``%"x:0"`` for the name of an input or output that is no word."""
+    return f"%{node.name if _NAME.fullmatch(node.name) else _string(node.name)}"
+
+
 def _argument(tree: Any) -> str:
     if isinstance(tree, Node):
-        return f"%{tree.name}"
+        return _value(tree)
     if isinstance(tree, list):
         return "[" + ", ".join(map(_argument, tree)) + "]"
     return _attribute(tree)

@@ -12,13 +12,13 @@ TM3018  an expression has a source location, or names the pass that made it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
 
 from tmconvert.errors import GraphError, TmconvertError
+from tmconvert.errors.source import printable
 from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.expr import CallFunction, Constant, Expr
 from tmconvert.ir.graph import InternalGraph
@@ -28,8 +28,6 @@ from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import agree
 from tmconvert.ir.text import expr_to_text
 from tmconvert.ir.tree import leaves, map_leaves
-
-_NAME = re.compile(r"[A-Za-z_0-9.]+")
 
 
 class Checked:
@@ -111,12 +109,17 @@ def _define(defined: dict[Node, bool], node: Node, expr: Expr, *, is_new: bool) 
     defined[node] = is_new
 
 
+def _is_name(name: str) -> bool:
+    """Whether a name can be printed: those of inputs and outputs are the file's, such as ``x:0``."""
+    return bool(name) and printable(name) == name
+
+
 def _check_ends(graph: InternalGraph, defined: Mapping[Node, bool], uses: int) -> None:
     """Checks that names are unique, results are defined, and recorded uses exist."""
     names: set[str] = set()
     for node in defined:
         name = node.name
-        if name in names or not ((name.isascii() and name.isidentifier()) or _NAME.fullmatch(name)):
+        if name in names or not ((name.isascii() and name.isidentifier()) or _is_name(name)):
             raise GraphError("TM3013", f"the name {name!r} is used twice or not valid")
         names.add(name)
     returned = _counted(graph.outputs)

@@ -14,6 +14,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.ir import Input, Node, TensorNode, TensorType, TracedModule
 from tmconvert.ir.arrays import as_array
+from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.interpreter import Interpreter, run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.types import name_of
@@ -77,8 +78,9 @@ def _arrays(module: TracedModule, inputs: Inputs) -> list[np.ndarray]:
     if isinstance(inputs, (str, PathLike)):
         found: list[Any] = list(read_inputs(inputs, names, in_order=True))
     elif isinstance(inputs, Mapping):
-        _check_names(inputs, names)
-        found = [inputs[name] for name in names]
+        given = by_matching_name(inputs, names)
+        _check_names(given, names)
+        found = [given[name] for name in names]
     elif isinstance(inputs, (list, tuple)):
         found = list(inputs)
     else:

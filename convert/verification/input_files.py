@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tmconvert.errors import UsageError
 from tmconvert.frontends.shared.array_files import UNREADABLE
+from tmconvert.ir.extract import by_matching_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,18 +33,20 @@ def read_inputs(
             raise _unusable(path, "it is one array (.npy)")
         with archive:
             numbered = [f"in{index}" for index in range(len(names))]
-            choices = (each for each in (names, renamed, numbered) if set(each) & set(archive.files))
+            known = list(dict.fromkeys([*names, *renamed]))
+            stored = by_matching_name({name: name for name in archive.files}, known)
+            choices = (each for each in (names, renamed, numbered) if set(each) & set(stored))
             is_ordered = in_order and len(archive.files) == len(names)
-            keys = next(choices, archive.files if is_ordered else numbered)
+            keys = next(choices, list(stored) if is_ordered else numbered)
             missing = [
                 name if key == name else f"{name} ({key})"
                 for name, key in zip(names, keys, strict=True)
-                if key not in archive.files
+                if key not in stored
             ]
             if missing:
                 has = ", ".join(archive.files) or "nothing"
                 raise _unusable(path, f"no array for the input {', '.join(missing)}; it has {has}")
-            return [archive[key] for key in keys]
+            return [archive[stored[key]] for key in keys]
 
 
 @contextlib.contextmanager

@@ -125,12 +125,21 @@ def test_tm3012_result_changed_behind_the_graphs_back() -> None:
 # ---- TM3013: names
 
 
-@pytest.mark.parametrize("name", ["x", "two words", "", "ü", "%x"])
+@pytest.mark.parametrize("name", ["x", "", "two\nlines", "\x1b[2J"])
 def test_tm3013_names(name: str) -> None:
     graph = good()
     next(iter(graph)).outputs[0]._name = name
     error = error_of(graph)
     assert (error.code, error.message) == ("TM3013", f"the name {name!r} is used twice or not valid")
+
+
+@pytest.mark.parametrize("name", ["two words", "ü", "%x", "input.1", "x:0"])
+def test_names_of_a_source_file_are_valid_and_have_a_text_form(name: str) -> None:
+    graph = good()
+    graph.rename(next(iter(graph)).outputs[0], name)
+    verify_graph(graph, catalogue())
+    text = graph.to_text()
+    assert parse_graph(text).to_text() == text
 
 
 # ---- TM3014: the op and its arguments

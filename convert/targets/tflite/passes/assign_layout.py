@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, Node, QParams, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.ir.extract import unknown
+from tmconvert.ir.extract import by_matching_name, unknown
 from tmconvert.ir.node import Layout
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import map_leaves, replaced
@@ -43,7 +43,7 @@ class AssignLayout:
     ) -> None:
         self.catalogue = catalogue
         self.io_layout: IoLayout = io_layout
-        self.named = named or {}
+        self.named: Mapping[str, IoLayout] = named or {}
 
     @property
     def inside(self) -> AssignLayout:
@@ -74,6 +74,7 @@ class AssignLayout:
     def _check_names(self, graph: InternalGraph) -> None:
         """Raises UsageError TM6014 where a layout was requested for a tensor that cannot have one."""
         edges = {node.name: node for node in graph.inputs} | dict(self._named_outputs(graph))
+        self.named = by_matching_name(self.named, list(edges))
         for name in self.named:
             if name not in edges:
                 unknown(name, list(edges), f"the model has no input or output {name!r} to set a layout for")
