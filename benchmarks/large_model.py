@@ -3,9 +3,9 @@
     python benchmarks/large_model.py --gigabytes 3
 
 Makes a chain of linear layers as a container, its weights generated while they are written, and converts
-it to ONNX with external data and to TFLite, each in a process of its own. Prints time and peak memory:
-what the process holds for itself, and the whole of what is resident, in which the mapped pages of the model
-count.
+it to ONNX with external data and to TFLite, each in a process of its own. The ONNX file is converted to
+another opset and to TFLite in turn. Prints time and peak memory: what the process holds for itself, and the
+whole of what is resident, in which the mapped pages of the model count.
 """
 
 from __future__ import annotations
@@ -101,10 +101,14 @@ def main() -> None:
         again = Path(folder) / "again.tm"
         report("save it again", [*tool, "save", str(model), str(again)])
         again.unlink()
-        out = str(Path(folder) / "large.onnx")
-        report("convert it to ONNX", [*tool, "onnx", str(model), out, "--external-data", "--no-verify"])
-        out = str(Path(folder) / "large.tflite")
+        made, other, out = (str(Path(folder) / name) for name in ("large.onnx", "other.onnx", "large.tflite"))
+        external = ["--external-data", "--no-verify"]
+        report("convert it to ONNX", [*tool, "onnx", str(model), made, *external])
         report("convert it to TFLite", [*tool, "tflite", str(model), out, "--no-verify"])
+        model.unlink()
+        report("inspect the ONNX file", [*tool, "inspect", made])
+        report("ONNX to ONNX, opset 13", [*tool, "onnx", made, other, "--opset", "13", *external])
+        report("ONNX to TFLite", [*tool, "tflite", made, out, "--no-verify"])
 
 
 def report(what: str, command: list[str]) -> None:

@@ -1,12 +1,17 @@
-"""ONNX's own node tests: through the reference, to ONNX and to TFLite.
+"""ONNX's own tests: through the reference, to ONNX and to TFLite.
 
     python benchmarks/onnx_backend.py                              all cases
     python benchmarks/onnx_backend.py --only 'test_conv*' --show   some of them, a line each
-    python benchmarks/onnx_backend.py --markdown table.md --json rows.json --jobs 2
+    python benchmarks/onnx_backend.py --json rows.json --seconds 300    a part; the next call does the rest
+    python benchmarks/onnx_backend.py --json rows.json --seconds 0 --operators docs/onnx-operators.md
 
-Each case of ``onnx.backend.test`` is a model of one operator with inputs and outputs. "load" is right if the
-model loads and computes these outputs in NumPy; "onnx", if the written model does in ONNX Runtime; "tflite",
-in LiteRT, for cases whose inputs and outputs are float32, int32, int64 or bool.
+Each case of ``onnx.backend.test`` is a model with inputs and outputs: of one operator (``node``), or one
+that PyTorch wrote (``pytorch-converted``, ``pytorch-operator``). "load" is right if the model loads and
+computes these outputs in NumPy; "onnx", if the written model does in ONNX Runtime; "tflite", in LiteRT, for
+cases whose inputs and outputs are float32, int32, int64 or bool.
+
+A case that takes longer than ``--limit`` is ended with its process, and so is one that ends the process. The
+rows are saved as they come. Rows of another version of the source are measured again.
 
 Cases outside of the goal are listed by reason and not counted (``OUTSIDE``). Inputs that stand for attributes
 in all models that exporters write, such as the axes of ReduceSum, are made constants of the model
@@ -18,10 +23,12 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
 import json
 import multiprocessing
 import os
 import re
+import resource
 import sys
 import tempfile
 import time
@@ -37,8 +44,9 @@ from onnx import numpy_helper
 
 MEASUREMENTS = ("load", "onnx", "tflite")
 TFLITE_TYPES = {"float32", "int32", "int64", "bool"}
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 CHUNK = 40
-SECONDS = 60.0  # for one case
+MEMORY = 12 << 30  # bytes of address space of a process
 # (relative, absolute); bfloat16 is computed in float32
 TOLERANCES = {"FLOAT16": (2e-3, 1e-3), "BFLOAT16": (2**-6, 2**-7)}
 # operators that are not counted, by the reason
@@ -67,13 +75,43 @@ SETTINGS = {
 }
 
 
-def cases() -> list[Any]:
-    """Returns all node cases, by name."""
+def cases(kinds: Sequence[str] = KINDS) -> list[Any]:
+    """Returns all cases, by name."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return sorted(load_model_tests(kind="node"), key=lambda case: str(case.name))
+        found = [case for kind in kinds for case in load_model_tests(kind=kind)]
+    for case in found:
+        if case.model is None:
+            read(case)
+    return sorted(found, key=lambda case: str(case.name))
+
+
+def read(case: Any) -> None:
+    """Reads the model and the first data set of a case that is stored in files."""
+    folder = Path(case.model_dir)
+    case.model = onnx.load(str(folder / "model.onnx"))
+    data = folder / "test_data_set_0"
+    case.data_sets = [
+        tuple(
+            [_stored(data / f"{kind}_{number}.pb", value) for number, value in enumerate(values)]
+            for kind, values in (("input", without_weights(case.model)), ("output", case.model.graph.output))
+        )
+    ]
+
+
+def without_weights(model: Any) -> list[Any]:
+    """Returns the inputs of a model that are no initializers."""
+    stored = {each.name for each in model.graph.initializer}
+    return [each for each in model.graph.input if each.name not in stored]
+
+
+def _stored(path: Path, value: Any) -> Any:
+    content = path.read_bytes()
+    if value.type.WhichOneof("value") != "tensor_type":
+        return np.zeros(())  # not counted
+    return onnx.TensorProto.FromString(content)
 
 
 def outside(case: Any) -> str:
@@ -130,7 +168,7 @@ def with_settings(model: Any, inputs: list[np.ndarray], fixed: set[str]) -> tupl
     made.CopyFrom(model)
     del made.graph.input[:]
     kept = []
-    for value, array in zip(model.graph.input, inputs, strict=True):
+    for value, array in zip(without_weights(model), inputs, strict=True):
         if value.name in fixed:
             made.graph.initializer.append(numpy_helper.from_array(array, value.name))
         else:
@@ -190,6 +228,7 @@ def measured(case: Any, measure: Sequence[str], fixed: set[str], folder: Path) -
 
 
 def outcome(run: Any) -> str:
+    """Returns what is wrong with a measurement; empty if it is right."""
     try:
         different = run()
         return f"wrong: {different}" if different else ""
@@ -232,61 +271,124 @@ def in_litert(path: Path, inputs: Sequence[np.ndarray], wanted: Sequence[np.ndar
 # ---- processes: a runtime may end its own
 
 
-def run_all(
-    chosen: Sequence[Any], measure: Sequence[str], fixed: Sequence[set[str]], jobs: int
-) -> list[tuple[str, str, str]]:
-    """Returns (case, measurement, "" or what is wrong) for all cases."""
-    waiting = [list(range(start, min(start + CHUNK, len(chosen)))) for start in range(0, len(chosen), CHUNK)]
-    context = multiprocessing.get_context("fork")
-    running: list[tuple[Any, Any, list[int], float]] = []
-    rows: list[tuple[str, str, str]] = []
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            numbers = waiting.pop(0)
-            ours, theirs = context.Pipe(False)
-            process = context.Process(target=_work, args=(chosen, numbers, measure, fixed, theirs))
-            process.start()
-            theirs.close()
-            running.append((process, ours, list(numbers), time.monotonic()))
-        for entry in list(running):
-            running.remove(entry)
-            process, ours, numbers, since = entry
-            is_open = True
-            while is_open and ours.poll(0.05):
-                try:
-                    number, found = ours.recv()
-                except EOFError:
-                    is_open = False
-                    continue
-                rows += [(chosen[number].name, *each) for each in found]
-                numbers.remove(number)
-                since = time.monotonic()
-            if time.monotonic() - since > SECONDS:
-                process.kill()
-                is_open = False
-            if is_open and numbers:
-                running.append((process, ours, numbers, since))
-                continue
-            process.join()
-            if numbers:
-                rows.append((chosen[numbers[0]].name, measure[-1], "crash or time limit"))
-                waiting.insert(0, numbers[1:])
-    return rows
+class Rows:
+    """The rows (case, measurement, "" or what is wrong) of a file, each with the version that it is of."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.version = path, version()
+        self.found: dict[str, dict[str, Any]] = {}
+        if path is not None and path.is_file():
+            self.found = json.loads(path.read_text())
+
+    def add(self, case: str, found: Sequence[tuple[str, str]]) -> None:
+        self.found[case] = {"version": self.version, "rows": [list(each) for each in found]}
+
+    def save(self) -> None:
+        if self.path is not None:
+            fresh = self.path.with_suffix(".new")
+            fresh.write_text(json.dumps(self.found, indent=0))
+            fresh.replace(self.path)
+
+    def lacks(self, case: str, misses_only: bool) -> bool:
+        """Whether a case has to be measured: of this version, or with ``misses_only`` one that was wrong."""
+        known = self.found.get(case)
+        if known is not None and misses_only:
+            return any(text for _, text in known["rows"]) and known["version"] != self.version
+        return known is None or known["version"] != self.version
+
+    def of(self, chosen: Sequence[Any]) -> list[tuple[str, str, str]]:
+        names = [case.name for case in chosen if case.name in self.found]
+        return [(name, *each) for name in names for each in self.found[name]["rows"]]
 
 
-def _work(
-    chosen: Sequence[Any],
-    numbers: Sequence[int],
-    measure: Sequence[str],
-    fixed: Sequence[set[str]],
-    pipe: Any,
-) -> None:
+def version() -> str:
+    """Returns a digest of the source of tmconvert."""
+    import tmconvert
+
+    folders = [Path(each) for each in tmconvert.__path__]
+    root = folders[0] if (folders[0] / "symbolics").is_dir() else folders[0].parent
+    names = ["."] if root == folders[0] else ["convert", "symbolics", "cli"]
+    state = hashlib.sha1()
+    for path in sorted(path for name in names for path in (root / name).rglob("*.py")):
+        state.update(path.read_bytes())
+    return state.hexdigest()[:12]
+
+
+class Worker:
+    """A process that measures cases one after the other, and is ended where one takes too long."""
+
+    def __init__(self, chosen: Sequence[Any], numbers: list[int], options: Any) -> None:
+        self.chosen, self.numbers, self.limit = chosen, numbers, options.limit
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe(False)
+        self.process = context.Process(target=_work, args=(chosen, numbers, options, theirs))
+        self.process.start()
+        theirs.close()
+        self.since = time.monotonic()
+        self.found: list[tuple[str, str]] = []  # of the case at hand
+
+    def progress(self, rows: Rows) -> bool:
+        """Adds what was measured; returns whether there is more to come."""
+        is_open = True
+        try:
+            while self.pipe.poll(0.1):
+                found = self.pipe.recv()
+                self.since = time.monotonic()
+                self.found += [found] if found else []
+                if not found:  # the case is complete
+                    rows.add(self.chosen[self.numbers.pop(0)].name, self.found)
+                    self.found = []
+        except EOFError:
+            is_open = False
+        if is_open and self.numbers and time.monotonic() - self.since < self.limit:
+            return True
+        if self.numbers:
+            reason = f"no result in {self.limit:.0f} s" if is_open else "the process ended"
+            name = MEASUREMENTS[len(self.found)]
+            rows.add(self.chosen[self.numbers.pop(0)].name, [*self.found, (name, reason)])
+        self.stop()
+        return False
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join(5)
+        self.pipe.close()
+
+
+def run_all(chosen: Sequence[Any], rows: Rows, options: Any) -> int:
+    """Measures the cases that ``rows`` lack until the time is over; returns how many are left."""
+    numbers = [number for number, case in enumerate(chosen) if rows.lacks(case.name, options.misses)]
+    waiting = [numbers[start : start + CHUNK] for start in range(0, len(numbers), CHUNK)]
+    end, saved, running = time.monotonic() + options.seconds, time.monotonic(), list[Worker]()
+    while time.monotonic() < end and (waiting or running):
+        while waiting and len(running) < options.jobs:
+            running.append(Worker(chosen, waiting.pop(0), options))
+        for worker in list(running):
+            if not worker.progress(rows):
+                running.remove(worker)
+                waiting[:0] = [worker.numbers] if worker.numbers else []
+        if time.monotonic() - saved > 2:
+            rows.save()
+            saved = time.monotonic()
+    rows.save()
+    for worker in running:
+        worker.stop()
+    return sum(map(len, waiting)) + sum(len(worker.numbers) for worker in running)
+
+
+def _work(chosen: Sequence[Any], numbers: Sequence[int], options: Any, pipe: Any) -> None:
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     with tempfile.TemporaryDirectory() as folder:
-        for number in numbers:
-            pipe.send((number, list(measured(chosen[number], measure, fixed[number], Path(folder)))))
+        for number in list(numbers):
+            case = chosen[number]
+            fixed = set() if options.raw else settings(case.operator_model)
+            for each in measured(case, options.measure, fixed, Path(folder)):
+                pipe.send(each)
+            pipe.send(None)
     pipe.close()
+    os._exit(0)  # threads of runtimes may keep the process from ending
 
 
 # ---- tables
@@ -330,29 +432,36 @@ def main() -> int:
     parser.add_argument("--raw", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", action="store_true")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="to measure; the rest is left")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for one case")
+    parser.add_argument("--misses", action="store_true", help="only cases that were not right before")
+    parser.add_argument("--json", type=Path, help="rows, which a later call completes")
+    parser.add_argument("--operators", type=Path, help="write the table of operators")
     options = parser.parse_args()
-    everything = {case.name: case for case in cases()}
+    everything = {case.name: case for case in cases(options.kinds)}
+    for name, case in everything.items():
+        # a case of the operator's function has the inputs of the operator's own
+        case.operator_model = everything.get(name.partition("_expanded")[0], case).model
     named = [
         case for case in everything.values() if any(fnmatch.fnmatch(case.name, each) for each in options.only)
     ]
     left_out = Counter(filter(None, map(outside, named)))
     chosen = [case for case in named if not outside(case)]
-    # a case of the operator's function has the inputs of the operator's own
-    operators = [everything.get(case.name.partition("_expanded")[0], case) for case in chosen]
-    fixed = [set() if options.raw else settings(case.model) for case in operators]
-    rows = run_all(chosen, options.measure, fixed, options.jobs)
+    found = Rows(options.json)
+    left = run_all(chosen, found, options)
+    rows = found.of(chosen)
     if options.show:
         for case, name, text in sorted(rows):
             print(f"{case:60} {name:7} {text[:300] or 'right'}")
-    text = table(rows, left_out, options.measure)
-    print(text)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    if options.markdown:
-        options.markdown.write_text(text + "\n")
-    return 0 if all(not each for _, _, each in rows) else 1
+    print(table(rows, left_out, options.measure))
+    if options.operators:
+        from onnx_operators import operator_page
+
+        options.operators.write_text(operator_page(chosen, rows, reason))
+    if left:
+        print(f"\n{left} cases are not measured yet: run the same command again")
+    return 0 if not left and all(not each for _, _, each in rows) else 1
 
 
 if __name__ == "__main__":
