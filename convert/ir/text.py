@@ -144,7 +144,7 @@ def _attribute(value: Any) -> str:
 
 
 def _value(node: Node) -> str:
-    """Returns ``%x``, or ``%"x:0"`` for the name of an input or output that is no word."""
+    """Returns ``%x``, or ``%"x:0"`` for a name with other characters."""
     return f"%{node.name if _NAME.fullmatch(node.name) else _string(node.name)}"
 
 
