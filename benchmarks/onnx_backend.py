@@ -65,7 +65,7 @@ SETTINGS = {
     (
         1,
     ): "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
-    "ReduceSumSquare Squeeze Unsqueeze CumSum CumProd Trilu OneHot CenterCropPad Reshape Upsample",
+    "ReduceSumSquare Squeeze Unsqueeze CumSum CumProd Trilu OneHot CenterCropPad Reshape Upsample AffineGrid",
     (0,): "BlackmanWindow HammingWindow HannWindow",
     (3, 4): "Slice",
     (1, 2): "DFT Col2Im",
@@ -259,7 +259,8 @@ def in_litert(path: Path, inputs: Sequence[np.ndarray], wanted: Sequence[np.ndar
         interpreter.resize_tensor_input(detail["index"], array.shape)
     interpreter.allocate_tensors()
     for detail, array in zip(given, inputs, strict=True):
-        interpreter.set_tensor(detail["index"], array.astype(detail["dtype"]))
+        if array.size:  # an empty one cannot be set
+            interpreter.set_tensor(detail["index"], array.astype(detail["dtype"]))
     interpreter.invoke()
     made = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
     # indices have 32 bits there
