@@ -174,7 +174,7 @@ sum prod cumsum cumprod diff nansum mean nanmean logsumexp special_logsumexp all
 count_nonzero var std var_mean std_mean amax max amin min aminmax argmax argmin
 """,
     "segments": """
-histogram histogramdd segment_reduce
+histogram histogramdd segment_reduce _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward
 """,
     "shapes": """
 contiguous detach clone alias lift lift_fresh lift_fresh_copy data requires_grad cpu cuda pin_memory

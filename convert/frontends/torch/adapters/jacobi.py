@@ -93,9 +93,11 @@ def singular_values(x: Term) -> tuple[Term, Term, Term]:
 
 
 def _count(x: Term, what: str) -> int:
-    *_, rows, columns = x.type.shape
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise Refusal(f"{what} of matrices of a dynamic size are not supported", "keep this size static")
+    columns = x.type.shape[-1]
+    if not isinstance(columns, int):
+        raise Refusal(
+            f"{what} of matrices whose smaller size is dynamic are not supported", "keep this size static"
+        )
     return columns
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters import shapes
 from tmconvert.frontends.torch.adapters.creation import filled, linspace
@@ -168,3 +169,43 @@ def _segments(g: Emitter, lengths: AdapterValue, offsets: AdapterValue) -> tuple
     length = Term(g, lengths).to("int64")
     ends = length.cumsum(dim=rank(g, lengths) - 1)
     return ends - length, ends
+
+
+# ---- jagged nested tensors: rows of all items one after another, with the offsets of the items
+
+
+@ATEN.add("_jagged_to_padded_dense_forward")
+def jagged_to_padded(
+    g: Emitter, values: AdapterValue, offsets: Any, max_lengths: Any, padding_value: float = 0.0
+) -> Any:
+    """Returns [items, longest, ...] from rows [total, ...]; longer items are cut."""
+    rows, bounds, longest = Term(g, values), Term(g, _one(offsets)), _one(max_lengths)
+    items, (total, *rest) = bounds.type.shape[0] - 1, rows.type.shape
+    begin, end = (bounds.slice(dim=0, start=at, end=items + at).reshape(shape=[items, 1]) for at in (0, 1))
+    places = begin + Term(g, numbers(g, 0, longest)).to(bounds.dtype)
+    index = places.clamp(min=0, max=total - 1).reshape(shape=[items * longest])
+    found = Term(g, g.call("aten::index_select", rows.value, 0, index.value))
+    inside = (places < end).reshape(shape=[items, longest, *[1] * len(rest)])
+    return inside.where(found.reshape(shape=[items, longest, *rest]), padding_value).value
+
+
+@ATEN.add("_padded_dense_to_jagged_forward")
+def padded_to_jagged(g: Emitter, dense: AdapterValue, offsets: Any, total_L: Any = None) -> Any:
+    """Returns rows [total, ...] from [items, longest, ...]."""
+    if total_L is None:
+        raise Refusal("the number of rows of a jagged tensor is computed from the data", "pass total_L")
+    x, bounds = Term(g, dense), Term(g, _one(offsets))
+    items, longest, *rest = x.type.shape
+    rows = Term(g, numbers(g, 0, total_L)).to(bounds.dtype)
+    end = bounds.slice(dim=0, start=1, end=items + 1).reshape(shape=[items, 1])
+    item = (end <= rows).to(bounds.dtype).sum(dim=[0])
+    begin = Term(g, g.call("aten::index_select", bounds.value, 0, item.value))
+    index = item * Term(g, g.constant(longest, bounds.dtype)) + rows - begin
+    return g.call("aten::index_select", x.reshape(shape=[items * longest, *rest]).value, 0, index.value)
+
+
+def _one(values: Any) -> Any:
+    """Returns the only element of a list. Raises Refusal for several ragged axes."""
+    if len(values) != 1:
+        raise Refusal("jagged tensors with several ragged axes are not supported")
+    return values[0]

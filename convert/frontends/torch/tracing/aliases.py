@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.tape import Record, Value
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -161,6 +163,17 @@ class Aliases:
         if memory is None:
             return None
         return next((self.find(each) for each in arguments if memory_of(each) == memory), None)
+
+
+def check_sizes(tensor: torch.Tensor) -> None:
+    """Raises UnsupportedError TM2013 for a nested tensor without sizes."""
+    if tensor.is_nested and tensor.layout == torch.strided:
+        raise UnsupportedError(
+            "TM2013",
+            "a nested tensor of the strided layout has no sizes, and cannot be traced",
+            source=user_place(),
+            notes=[("help", "use layout=torch.jagged, or a padded tensor with a mask")],
+        )
 
 
 def _address(tensor: torch.Tensor) -> int:

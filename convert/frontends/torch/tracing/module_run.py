@@ -43,6 +43,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
     qparams_of,
 )
 from tmconvert.frontends.torch.tracing.recorder import Recorder
+from tmconvert.frontends.torch.tracing.rejoined import drop_unused_parts
 from tmconvert.frontends.torch.tracing.scripted import script_calls
 from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
@@ -137,6 +138,8 @@ class ModuleRun:
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result, opener("returns"))
                     self.top.result = map_leaves(recorder.value_of, result)
+                if recorder.tape.rejoins:
+                    drop_unused_parts(recorder.tape)
                 self._check_numbers()
                 returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
                 for leaf in returned:

@@ -13,7 +13,7 @@ from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing import data_access as flow
 from tmconvert.frontends.torch.tracing import float8
 from tmconvert.frontends.torch.tracing import op_traits as knowledge
-from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, memory_of
+from tmconvert.frontends.torch.tracing.aliases import Aliases, Tracked, View, check_sizes, memory_of
 from tmconvert.frontends.torch.tracing.copies import takes_storage
 from tmconvert.frontends.torch.tracing.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.data_numbers import NumberRead
@@ -29,6 +29,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
     made_of_tensors,
     qparams_of,
 )
+from tmconvert.frontends.torch.tracing.rejoined import is_join, rejoined
 from tmconvert.frontends.torch.tracing.size_tensors import INDEXED, SizeTensors
 from tmconvert.frontends.torch.tracing.sizes import (
     TO_NUMBER,
@@ -154,6 +155,9 @@ class Recorder(TorchFunctionMode):
 
     def record(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function, and puts the call on the tape."""
+        joined = rejoined(self, name, function, args, kwargs) if is_join(name) else None
+        if joined is not None:
+            return joined
         if knowledge.looks_at_memory(name):
             args, kwargs = self._in_order(*args, **kwargs)
         elif knowledge.writes_to_memory(name):
@@ -335,6 +339,7 @@ class Recorder(TorchFunctionMode):
         """Returns the Value of a tensor that existed before the run, or that no recorded call computed."""
         if self.storages and memory_of(tensor) in self.storages:
             raise takes_storage()
+        check_sizes(tensor)
         self._kept.append(tensor)
         self.origins.captured(tensor)
         return Value(

@@ -159,6 +159,7 @@ class Tape:
     conversions: list[Any] = field(default_factory=list)
     outcomes: Outcomes = field(default_factory=dict)
     is_recovered: bool = False  # sizes were recovered on it
+    rejoins: bool = False  # it has calls for joins of parts, which may be unused now
 
     def note(self, text: str) -> None:
         """Adds a note for the report, once."""
