@@ -33,6 +33,26 @@ def test_the_number_of_parts_stays_open(tmp_path: Path) -> None:
         assert_close("ONNX Runtime", run_onnx(path, [x.numpy()]), expected, [], None)
 
 
+def test_a_module_may_return_the_parts_too(tmp_path: Path) -> None:
+    class Vision(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return {"parts": list(x.cos()), "sum": x.sum()}
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.vision = Vision()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen = self.vision(x)
+            return torch.cat(seen["parts"]) + seen["sum"]
+
+    traced = tmconvert.trace(Net(), torch.randn(3, 4), dynamic_shapes={"x": {0: "batch"}})
+    assert not traced.notes
+    x = torch.randn(5, 4)
+    assert_close("interpreter", [traced(x.numpy())], [Net()(x).numpy()], [], None)
+
+
 def test_other_joins_of_parts_are_joins() -> None:
     def model(x: torch.Tensor) -> Any:
         parts = list((x * 1).unbind(0))

@@ -15,7 +15,7 @@ from tmconvert.frontends.torch.names import Name, aten_name
 from tmconvert.frontends.torch.tracing.aliases import View
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import leaves, map_leaves
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -104,16 +104,21 @@ def _step(recorder: Recorder, value: Value, method: str, *args: int) -> Value:
 
 
 def drop_unused_parts(tape: Tape) -> None:
-    """Drops calls that made parts of tensors which nothing uses any more."""
-    while True:
-        used = {leaf for tree in _trees(tape.top) for leaf in leaves(tree) if isinstance(leaf, Value)}
+    """Drops calls that made parts of tensors which nothing uses, also from the results of modules."""
+    dropped: set[Value] = set()
+    count = 1
+    while count:
+        used = {leaf for tree in _used(tape.top) for leaf in leaves(tree) if isinstance(leaf, Value)}
         count = 0
         for scope in _scopes(tape.top):
-            kept = [item for item in scope.items if not _is_unused(item, used)]
-            count += len(scope.items) - len(kept)
-            scope.items[:] = kept
-        if not count:
-            return
+            unused = [item for item in scope.items if _is_unused(item, used)]
+            count += len(unused)
+            dropped.update(value for item in unused if isinstance(item, Record) for value in item.results())
+            scope.items[:] = [item for item in scope.items if item not in unused]
+    for scope in _scopes(tape.top):
+        scope.result = map_leaves(
+            lambda leaf: None if isinstance(leaf, Value) and leaf in dropped else leaf, scope.result
+        )
 
 
 def _is_unused(item: Record | Scope, used: set[Value]) -> bool:
@@ -127,8 +132,13 @@ def _scopes(scope: Scope) -> Iterator[Scope]:
             yield from _scopes(inner)
 
 
-def _trees(top: Scope) -> Iterator[object]:
-    """Yields the arguments of all calls, and the arguments and results of the calls of modules."""
+def _used(top: Scope) -> Iterator[object]:
+    """Yields what calls and modules take, what the functions among their arguments return, and what the model
+    returns.
+    """
+    yield top.result
     for scope in _scopes(top):
-        yield (scope.args, scope.kwargs, scope.result)
-        yield from ((item.args, item.kwargs) for item in scope.items if isinstance(item, Record))
+        yield (scope.args, scope.kwargs)
+        for item in scope.items:
+            if isinstance(item, Record):
+                yield (item.args, item.kwargs, [body.result for body in item.subgraphs])
