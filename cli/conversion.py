@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tmconvert.cli.keywords import keywords_of
-from tmconvert.cli.messages import counting, logging_to_stderr, progress
+from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
@@ -64,9 +63,10 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
     keywords = keywords_of(target, given)
     verify = keywords.setdefault("verify", True)
     check_report(given, verify=verify)
-    with logging_to_stderr(given["verbose"] > 0), _heard(model, given) as counted:
-        if counted is not None:
-            keywords.setdefault("calibration_settings", {})["progress"] = counted
+    with (
+        logging_to_stderr(given["verbose"] > 0),
+        progress(f"converting {model}", enabled=not given["verbose"]),
+    ):
         from tmconvert import api
 
         leading = () if target in TARGETS else (target,)
@@ -132,17 +132,6 @@ def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
     from tmconvert.verification.quantization_report.report_file import check_report_file
 
     check_report_file(Path(report))
-
-
-@contextlib.contextmanager
-def _heard(model: str, given: Mapping[str, Any]) -> Iterator[Callable[[int, int], None] | None]:
-    """Shows progress on a terminal; returns the function that counts samples, if there are any."""
-    if given["calibration"] is None:
-        with progress(f"converting {model}", enabled=not given["verbose"]):
-            yield None
-        return
-    with counting(f"calibrating {model}", f"converting {model}") as counted:
-        yield counted
 
 
 def _write_times(seconds: list[tuple[str, float]]) -> None:

@@ -35,6 +35,7 @@ OF_OTHER_TOOLS = {
     **dict.fromkeys(("--iterations", "--runs", "--duration"), "--seconds S"),
     **dict.fromkeys(("--num-threads", "--num_threads"), "--threads N"),
 }
+_IN_A_FILE = "options of conversions are in tmconvert.toml, which `tmconvert init MODEL` writes"
 # the option of a target for floats of 16 bits
 _HALF = ("--fp16", "--float16", "--half", "--bf16")
 
@@ -122,10 +123,11 @@ def _usage_error(error: click.ClickException) -> UsageError:
     notes = []
     context = getattr(error, "ctx", None)
     if context is not None:
+        is_of_batch = context.command.name == "convert" and isinstance(error, click.NoSuchOption)
         usage = context.get_usage().removeprefix("Usage: ")
         notes = [
             ("usage", " ".join(usage.split())),
-            ("help", f"`{context.command_path} --help` lists all options"),
+            ("help", _IN_A_FILE if is_of_batch else f"`{context.command_path} --help` lists all options"),
         ]
     return UsageError("TM6010", message[:1].lower() + message[1:], notes=notes)
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tmconvert.cli.rendering import is_quiet, is_terminal, write_message
 from tmconvert.errors.source import printable
+from tmconvert.progress import Stage, reporting
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 
 class _ToStderr(logging.Handler):
@@ -41,35 +46,41 @@ def logging_to_stderr(verbose: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress(what: str, *, enabled: bool = True) -> Iterator[None]:
-    """Shows a spinner on stderr, on a terminal only, until the work is done."""
+    """Shows the stage of the work on stderr, on a terminal only, and a bar for steps that are counted."""
     if not enabled or is_quiet() or not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
-    from rich.text import Text
+    from rich.progress import Progress, SpinnerColumn, TextColumn
 
-    with Console(stderr=True).status(Text(printable(what)), spinner="line"):
-        yield
+    columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as shown:
+        task = shown.add_task(printable(what), total=None)
+
+        def tell(done: int, total: int, stage: Stage) -> None:
+            shown.columns = (*columns, *_counting()) if done < total else columns
+            text = f"{_STAGES[stage]} {what.partition(' ')[2]}"
+            shown.update(task, description=printable(text), completed=done, total=total or None)
+
+        with reporting(tell):
+            yield
 
 
-@contextlib.contextmanager
-def counting(what: str, then: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Returns a function that shows the number of samples done and of all on a terminal; None elsewhere."""
-    if is_quiet() or not is_terminal(sys.stderr):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _counting() -> tuple[ProgressColumn, ...]:
+    """Returns the columns for steps that are counted."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True, redirect_stdout=False
-    ) as bar:
-        task = bar.add_task(printable(what), total=None)
+    return BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 
-        def tell(done: int, total: int) -> None:
-            bar.update(
-                task, description=printable(what if done < total else then), completed=done, total=total
-            )
 
-        yield tell
+_STAGES: dict[Stage, str] = {
+    "import": "importing PyTorch for",
+    "trace": "tracing",
+    "read": "reading",
+    "calibrate": "calibrating",
+    "convert": "converting",
+    "write": "writing",
+    "verify": "verifying",
+    "compare": "comparing",
+    "measure": "measuring",
+}

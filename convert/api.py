@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.api_convert import to_caffe as to_caffe
+from tmconvert.api_convert import to_onnx as to_onnx
+from tmconvert.api_convert import to_target as to_target
+from tmconvert.api_convert import to_tflite as to_tflite
 from tmconvert.api_inspect import bench as bench
+from tmconvert.api_inspect import check as check
 from tmconvert.api_inspect import compare as compare
+from tmconvert.api_inspect import findings as findings
 from tmconvert.api_inspect import inspect as inspect
+from tmconvert.api_inspect import lint as lint
+from tmconvert.api_inspect import params as params
+from tmconvert.api_inspect import quantization as quantization
 from tmconvert.api_transform import decompose as decompose
 from tmconvert.api_transform import normalize as normalize
 from tmconvert.api_transform import optimize as optimize
@@ -21,15 +30,13 @@ from tmconvert.api_transform import replace_pattern as replace_pattern
 from tmconvert.api_transform import run as run
 from tmconvert.api_transform import split_module as split_module
 from tmconvert.api_view import view as view
-from tmconvert.calibration.settings import Progress, Settings
-from tmconvert.conversion.arguments import check_options, entry_point
-from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
+from tmconvert.calibration.settings import Settings
+from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, keep_model
-from tmconvert.conversion.pipeline import convert, verify_file
-from tmconvert.conversion.prepared_model import graph_of, loaded, model_of
-from tmconvert.conversion.report import Report
-from tmconvert.conversion.request import ConversionRequest, InputQparams, Model, io_overrides_of
+from tmconvert.conversion.pipeline import verify_file
+from tmconvert.conversion.prepared_model import graph_of, model_of
+from tmconvert.conversion.request import ConversionRequest, Model, io_overrides_of
 from tmconvert.frontends.torch.customization import Tracer as Tracer
 from tmconvert.frontends.torch.customization import register_as_builtin as register_as_builtin
 from tmconvert.frontends.torch.customization import register_supported_type as register_supported_type
@@ -39,19 +46,16 @@ from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
 from tmconvert.ir import TracedModule as TracedModule
 from tmconvert.ir.interpreter import Interpreter as Interpreter
-from tmconvert.ir.unsupported import UnsupportedGroup
 from tmconvert.output.atomic import check_writable
-from tmconvert.passes.manager import PassOptions
+from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
-from tmconvert.targets.registry import target_named, target_version
+from tmconvert.targets.registry import target_version
 from tmconvert.torch_code import graph_methods as _torch_code  # noqa: F401  (registers itself with TracedModule)
 from tmconvert.transform.transformer import Transformer as Transformer
 
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport
-    from tmconvert.qparams.survey import Quantization
-    from tmconvert.targets.violation import Violation
     from tmconvert.verification.report import Verification
 
 
@@ -65,15 +69,33 @@ def load(
     freeze_control_flow: bool = False,
     allow_code: bool = False,
     check: bool = True,
+    progress: Progress | None = None,
 ) -> TracedModule:
-    """Loads a model file of any supported kind, which is detected from its content. Raises LoadError.
+    """Loads a model of any supported kind, which is detected from its content.
 
-    With ``check`` the weights of a file of ``tmconvert save`` are read once and compared with their
-    checksums.
+    Args:
+        path: The path of a file or of a folder of transformers, or ``package.module:factory``, the name of a
+            function or class that returns a PyTorch module.
+        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
+        example_kwargs: Inputs by the names of the arguments of ``forward``.
+        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
+        allow_code: Allow the code of a TorchScript file to run.
+        check: Compare the weights of a file of ``tmconvert save`` with their checksums.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
 
-    Files of PyTorch (``torch.export.save``, ``torch.jit.save``), and the module that a text such as
-    ``package.module:factory`` names, are traced. The other parameters are those of ``trace``; inputs may be
-    arrays. ``allow_code`` is needed for files of TorchScript, which run code.
+    Returns:
+        The model, with its graph and weights; it can be run, changed, saved and converted.
+
+    Raises:
+        LoadError: The file cannot be read, or is not a model.
+        UnsupportedError: A PyTorch model cannot be traced.
+        UsageError: Inputs to trace with are missing (TM6008), or the model has a graph already (TM6016).
+
+    Example:
+        >>> tm = tmconvert.load("net.tm")  # doctest: +SKIP
+        >>> tm = tmconvert.load("nets:make", example_inputs=[torch.ones(1, 3, 32, 32)])  # doctest: +SKIP
     """
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     return _with_names(load_model(path, tracing, check))
@@ -89,15 +111,33 @@ def trace(
     leaf_modules: Sequence[Any] = (),
     **example_kwargs: Any,
 ) -> TracedModule:
-    """Runs a ``torch.nn.Module``, or a function of tensors, once, and returns it as a TracedModule.
+    """Runs a PyTorch module, or a function of tensors, once, and returns it as a TracedModule.
 
-    An ``ExportedProgram`` already has inputs and dynamic sizes. ``dynamic_shapes``, such as ``{"x": {0:
-    "batch"}}``, names the sizes that stay dynamic. A module whose Python code reads the data of its tensors
-    is an error; with ``freeze_control_flow`` the branches that the example takes are recorded, and the
-    model's notes list their locations. Tracing changes nothing in the module. ``leaf_modules``, classes,
-    modules or paths, are recorded as one call each, as are the classes of ``register_as_builtin`` and the
-    functions of ``wrap``; see ``Tracer``. Raises UnsupportedError; LoadError TM1021 without torch; and what
-    the module itself raises.
+    Tracing changes nothing in the module.
+
+    Args:
+        module: A ``torch.nn.Module``, a function of tensors, or an ``ExportedProgram``, which has inputs and
+            dynamic sizes of its own.
+        *example_inputs: The inputs to run it with: tensors, or nested lists, tuples and dicts of tensors.
+        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+        freeze_control_flow: Record the branches that the example takes where the Python code of the module
+            reads the data of its tensors, which is an error otherwise. The notes of the model list their
+            locations.
+        leaf_modules: Classes, modules or paths of modules that are recorded as one call each, as are the
+            classes of ``register_as_builtin`` and the functions of ``wrap``.
+        **example_kwargs: Inputs by the names of the arguments of ``forward``.
+
+    Returns:
+        The model; its example has the inputs, and the outputs that PyTorch computed.
+
+    Raises:
+        UnsupportedError: The module cannot be traced; the error has the line of the module.
+        LoadError: TM1021 without PyTorch.
+        Exception: What the module itself raises.
+
+    Example:
+        >>> sizes = {"x": {0: "batch"}}
+        >>> tm = tmconvert.trace(net, torch.ones(2, 3, 8, 8), dynamic_shapes=sizes)  # doctest: +SKIP
     """
     return Tracer(leaf_modules).trace(
         module,
@@ -115,187 +155,6 @@ def _with_names(model: TracedModule) -> TracedModule:
 
 @entry_point
 @full_collections_wait()
-def to_onnx(
-    model: Model,
-    path: str | PathLike[str],
-    *,
-    opset: int | Literal["auto"] | None = None,
-    external_data: bool = False,
-    value_info: bool = True,
-    float_type: str | None = None,
-    integer_weights: str | None = None,
-    quantized: bool = False,
-    activations: str | None = None,
-    weight_type: str | None = None,
-    reduce_range: bool = False,
-    calibration: Any = None,
-    calibration_settings: Mapping[str, Any] | None = None,
-    report_data: Any = None,
-    qparams: str | PathLike[str] | None = None,
-    qparams_format: str | None = None,
-    fake_quant_weights: bool = False,
-    verify: bool = True,
-    example_inputs: Any = None,
-    example_kwargs: dict[str, Any] | None = None,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    names: str | None = None,
-    preprocess: str | Sequence[str] | None = None,
-    softmax: bool = False,
-    argmax: bool = False,
-    allow_random: bool = False,
-    seed: int | None = None,
-    input_grids: InputQparams | None = None,
-    accept_range: bool = False,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    passes: Sequence[Any] | None = None,
-    pass_options: PassOptions | None = None,
-) -> Report:
-    """Converts a model to an ONNX file of ``opset`` (17; "auto": the lowest from 17 on that can express it).
-
-    ``quantized`` writes pairs of QuantizeLinear and DequantizeLinear (opset 10; 13 for per-channel scales).
-    ``activations`` are "uint8" (the default), "int8", from opset 21 "uint16", "int16". ``weight_type``
-    "uint8" is exact on every processor; "int8" is faster, and exact with ``reduce_range`` only.
-    ``external_data``, and every file above 2 GiB, stores weights in ``path`` + ".data". ``value_info`` stores
-    types of intermediate results. ``verify`` runs the file in ONNX Runtime on ``example_inputs``. For
-    ``float_type`` and ``integer_weights`` see docs/data-types.md. ``input_shapes`` are by name.
-    ``dynamic_shapes`` names sizes to leave open, ``{"x": {0: "batch"}}``; notes state which had to be fixed.
-    A model that is right in a range of sizes only raises TM2030 unless ``accept_range``. ``inputs`` and
-    ``outputs`` are nodes between which the model is cut. ``rename`` gives these other names,
-    ``names="optimum"`` those of caches. ``preprocess`` describes images; ``softmax`` and ``argmax`` apply to
-    the output (docs/how-to/preprocessing.md). ``qparams`` is a file of quantization parameters in
-    ``qparams_format``, ``input_grids`` has those of inputs; ``fake_quant_weights`` rounds weights to theirs.
-    ``calibration`` is data of ``calibrate``, ``calibration_settings`` its keywords; ``report_data`` is for
-    the report. ``passes`` run, too. ``allow_random`` writes random operators, with a ``seed``.
-    Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
-    """
-    return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
-
-
-@entry_point
-@full_collections_wait()
-def to_tflite(
-    model: Model,
-    path: str | PathLike[str],
-    *,
-    io_layout: str | Mapping[str, str] | None = None,
-    runtime: str | None = None,
-    weights: str | None = None,
-    float_type: str | None = None,
-    keep_int64: bool = False,
-    quantized: bool = False,
-    activations: str | None = None,
-    io_type: str | None = None,
-    allow_float: bool = False,
-    wide_weights: bool = False,
-    calibration: Any = None,
-    calibration_settings: Mapping[str, Any] | None = None,
-    report_data: Any = None,
-    qparams: str | PathLike[str] | None = None,
-    qparams_format: str | None = None,
-    fake_quant_weights: bool = False,
-    verify: bool = True,
-    example_inputs: Any = None,
-    example_kwargs: dict[str, Any] | None = None,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    names: str | None = None,
-    preprocess: str | Sequence[str] | None = None,
-    softmax: bool = False,
-    argmax: bool = False,
-    allow_random: bool = False,
-    seed: int | None = None,
-    input_grids: InputQparams | None = None,
-    accept_range: bool = False,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    passes: Sequence[Any] | None = None,
-    pass_options: PassOptions | None = None,
-) -> Report:
-    """Converts a model to a TFLite file.
-
-    ``runtime`` is the oldest TensorFlow Lite release that has to run the file, "2.0" to "2.23" (default
-    "2.18"). ``io_layout`` "nhwc" (the default) stores rank-4 inputs and outputs of a model with spatial ops
-    channels-last, "source" keeps the layout of the source, a dict such as ``{"x": "source", "*": "nhwc"}``
-    single ones. ``weights`` "float16" or "int8" stores large weights in that type; layers with int8 weights
-    also round their activations (docs/tflite.md). ``float_type`` "source" keeps float16 and float64, which
-    become float32 otherwise (docs/data-types.md). ``keep_int64`` keeps int64 tensors, which become int32
-    otherwise. ``quantized`` writes integers (docs/quantization.md): ``activations`` "int8" or "int16", inputs
-    and outputs of ``io_type``: that, "uint8" or "float32"; ``allow_float`` keeps operators without integer
-    kernels in float, ``wide_weights`` keeps weights of -128. The other parameters are those of ``to_onnx``.
-    """
-    return convert(ConversionRequest.of("tflite", model, [path], locals()), catalogue())
-
-
-@entry_point
-@full_collections_wait()
-def to_caffe(
-    model: Model,
-    prototxt: str | PathLike[str],
-    caffemodel: str | PathLike[str] | None = None,
-    *,
-    dialect: str | None = None,
-    calibration: Any = None,
-    calibration_settings: Mapping[str, Any] | None = None,
-    qparams: str | PathLike[str] | None = None,
-    qparams_format: str | None = None,
-    fake_quant_weights: bool = False,
-    verify: bool = True,
-    example_inputs: Any = None,
-    example_kwargs: dict[str, Any] | None = None,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    names: str | None = None,
-    preprocess: str | Sequence[str] | None = None,
-    softmax: bool = False,
-    argmax: bool = False,
-    input_grids: InputQparams | None = None,
-    accept_range: bool = False,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    passes: Sequence[Any] | None = None,
-    pass_options: PassOptions | None = None,
-) -> Report:
-    """Converts a model to a Caffe prototxt and caffemodel (by default next to it) in a dialect, "bvlc" by
-    default.
-
-    The other parameters are those of ``to_onnx``, without ``dynamic_shapes``, which Caffe does not have. The
-    file is verified in OpenCV's dnn, or by the definitions of the layers where OpenCV lacks one.
-    """
-    return convert(ConversionRequest.of("caffe", model, [prototxt, caffemodel], locals()), catalogue())
-
-
-@entry_point
-@full_collections_wait()
-def to_target(
-    model: Model, target: str, path: str | PathLike[str], *more_paths: str | PathLike[str], **options: Any
-) -> Report:
-    """Converts a model to a target by name, such as one that another package adds, and verifies the file.
-
-    ``options`` are the keywords that all ``to_*`` functions have (``verify``, ``input_shapes``, ``inputs``,
-    ``rename``, ...), and those of this target. Most targets write one file; ``more_paths`` are the paths of
-    further files. Raises UsageError TM6001 for an unknown target, TM6002 for an unknown option, and what
-    ``to_onnx`` raises.
-
-    >>> to_target(model, "json", "model.json", verify=False)
-    """
-    target_named(target)
-    check_options(target, options)
-    return convert(ConversionRequest.of(target, model, [path, *more_paths], options), catalogue())
-
-
-@entry_point
-@full_collections_wait()
 def save(
     model: Model,
     path: str | PathLike[str],
@@ -306,11 +165,34 @@ def save(
     dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    progress: Progress | None = None,
 ) -> TracedModule:
-    """Writes any readable model as a container, and returns it. Raises LoadError, WriteError, UsageError.
+    """Writes any readable model as a container, and returns it.
 
-    ``format`` "megengine" writes a pickle that MegEngine 1.13 loads, of a model whose calls are MegEngine's.
-    The other parameters are for models that are traced; see ``load``.
+    Args:
+        model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
+        path: The file to write, NAME.tm.
+        format: "tm" is the container of tmconvert; "megengine" a pickle that MegEngine 1.13 loads, of a model
+            whose calls are MegEngine's.
+        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
+        example_kwargs: Inputs by the names of the arguments of ``forward``.
+        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
+        allow_code: Allow the code of a TorchScript file to run.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
+
+    Returns:
+        The model that was written.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UnsupportedError: A PyTorch model cannot be traced.
+        UsageError: Arguments are invalid.
+        WriteError: The file cannot be written.
+
+    Example:
+        >>> tmconvert.save("net.pt2", "net.tm")  # doctest: +SKIP
     """
     check_names("tm", CONTAINER_SUFFIXES, [Path(path)])
     keep_model(model, Path(path))
@@ -332,65 +214,40 @@ def to_folder(
     dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[TracedModule, str]:
-    """Writes any readable model as a Python package; see ``TracedModule.to_folder``.
+    """Writes any readable model as a Python package for PyTorch; see ``TracedModule.to_folder``.
 
-    Returns the model and the name of its class. The other parameters are for models that are traced.
+    Args:
+        model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
+        output: The folder to write.
+        class_name: Name of the class; None takes that of the model.
+        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
+        example_kwargs: Inputs by the names of the arguments of ``forward``.
+        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
+        allow_code: Allow the code of a TorchScript file to run.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
+
+    Returns:
+        The model, and the name of its class.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UnsupportedError: Operations have no form in PyTorch.
+        UsageError: Arguments are invalid.
+        WriteError: The folder cannot be written.
+
+    Example:
+        >>> from tmconvert import api
+        >>> api.to_folder("net.tm", "net")  # doctest: +SKIP
     """
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, _, dynamic = model_of(model, tracing)
     from tmconvert.torch_code.folder import write_folder
 
     return module, write_folder(module, output, class_name, catalogue(), dynamic).class_name
-
-
-@entry_point
-def check(
-    model: Model,
-    target: str,
-    version: int | str | None = None,
-    *,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-) -> list[UnsupportedGroup]:
-    """Returns all ops of the model that would stop a conversion, grouped; empty when it would succeed."""
-    overrides = io_overrides_of(input_shapes, inputs, outputs)
-    return unsupported_groups(loaded(model), target_named(target).default_options(version), overrides)
-
-
-@entry_point
-def findings(
-    model: Model,
-    target: str,
-    version: int | str | None = None,
-    *,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-) -> Findings:
-    """Returns the findings of ``check``; without any, violated limits of the target and missing runtime
-    kernels.
-    """
-    overrides = io_overrides_of(input_shapes, inputs, outputs)
-    return check_conversion(loaded(model), target_named(target).default_options(version), overrides)
-
-
-@entry_point
-def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
-    """Returns all violations of a Caffe net, of any origin, against ``dialect``. Raises LoadError."""
-    target_version("caffe", dialect)
-    from tmconvert.targets.caffe.lint import lint as lint_net  # which loads protobuf
-
-    return lint_net(Path(prototxt), dialect)
-
-
-@entry_point
-def quantization(model: Model) -> Quantization | None:
-    """Returns the quantization of the model; None for a float model."""
-    from tmconvert.qparams.survey import quantization_of
-
-    return quantization_of(loaded(model), catalogue())
 
 
 @entry_point
@@ -404,15 +261,37 @@ def verify(
     input_nodes: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> Verification:
-    """Compares the outputs of a written file (for Caffe, its prototxt) with those of its source.
+    """Compares the outputs of a written file with those of its source.
 
-    ``inputs`` are in the source's order, random by default. A file of a subgraph, or with other names or
-    shapes than the model, needs the arguments of its conversion; ``input_nodes`` is the argument ``inputs``
-    of ``to_onnx``. An integer file, or one with weights of fewer bits, is compared with ``model`` converted
-    again with the options that the file records; if it was calibrated, the same data is needed. Raises
-    VerificationError TM4001 with the error of the worst output, TM4002 when the runtime refuses the file,
-    TM4003 when it is not installed.
+    An integer file, or one with weights of fewer bits, is compared with ``model`` converted again with the
+    options that the file records.
+
+    Args:
+        model: The source: a TracedModule, or the path of a model.
+        path: The written file; for Caffe its prototxt.
+        inputs: Arrays in the order of the source's inputs; random by default.
+        calibration: The data of the conversion, for a file that was calibrated.
+        input_shapes: The shapes of the conversion, if it had any.
+        input_nodes: The ``inputs`` of the conversion, for a file of a subgraph.
+        outputs: The ``outputs`` of the conversion.
+        rename: The names of the conversion.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
+
+    Returns:
+        The errors of the outputs, and of layers in integer files.
+
+    Raises:
+        LoadError: The model or the file cannot be read.
+        UsageError: Arguments are invalid.
+        VerificationError: TM4001 with the error of the worst output, TM4002 when the runtime refuses the
+            file, TM4003 when it is not installed.
+
+    Example:
+        >>> tmconvert.verify("net.tm", "net.onnx").max_error  # doctest: +SKIP
+        1.2e-07
     """
     overrides = io_overrides_of(input_shapes, input_nodes, outputs, rename)
     return verify_file(
@@ -443,15 +322,44 @@ def calibrate(
     freeze_control_flow: bool = False,
     allow_code: bool = False,
 ) -> TracedModule:
-    """Returns the float ``model`` with QParams measured on ``data``, for conversions with ``quantized``.
+    """Measures the ranges of a float model's tensors on data, for conversions with ``quantized``.
 
-    ``data`` is a path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input, or a sequence
-    of samples. ``method`` is "minmax", "percentile", "mse" or "entropy". ``rules`` map patterns of module
-    paths to "int8", "int16x8" or "float". ``bias_correction`` compensates the mean error of rounding in the
-    biases. ``equalization`` scales channels between layers, so that all channels use the integer range
-    equally. ``mean``, ``std``, ``layout`` and ``resize`` are for images. ``progress`` is called with the
-    number of samples done and of all. ``output`` is a file to save the model to; the other parameters are
-    those of ``to_onnx``. Raises UsageError TM6032, TM6033, and what ``load`` raises.
+    Args:
+        model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
+        data: A path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input with the samples
+            along axis 0, or a sequence of samples.
+        method: How ranges are estimated: "minmax", "percentile", "mse" or "entropy".
+        per_channel: Give weights a scale for each output channel.
+        rules: "int8", "int16x8" or "float" by pattern of module paths; the last match applies.
+        bias_correction: Compensate the mean error of rounding in the biases.
+        equalization: Scale channels between layers, so that all channels use the integer range equally.
+        mean: Mean of images, one value or one per channel: (pixel / 255 - mean) / std. Without both, pixels
+            are passed from 0 to 255.
+        std: Standard deviation of images.
+        layout: "nchw" or "nhwc", the layout of the model's image input.
+        resize: How images of another size are changed: "stretch", "crop" or "pad".
+        progress: A function that is called with the numbers of samples done and of all, and with the
+            ``stage`` if it has such a parameter.
+        output: A file to save the model to.
+        input_shapes: Shapes by input, in place of those in the model.
+        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
+        example_kwargs: Inputs by the names of the arguments of ``forward``.
+        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
+        allow_code: Allow the code of a TorchScript file to run.
+
+    Returns:
+        A flat model of ATen-style ops with quantization parameters; ``model`` is unchanged.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UnsupportedError: A PyTorch model cannot be traced.
+        UsageError: TM6032 for settings, TM6033 for data that cannot be used.
+        WriteError: ``output`` cannot be written.
+
+    Example:
+        >>> quantized = tmconvert.calibrate("net.tm", "images/", mean=[0.5], std=[0.5])  # doctest: +SKIP
+        >>> tmconvert.to_tflite(quantized, "net.tflite", quantized=True)  # doctest: +SKIP
     """
     from tmconvert.calibration.calibrate import calibrate as calibrated
 
@@ -474,7 +382,7 @@ def calibrate(
         check_writable(output)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, within = graph_of(model, tracing, io_overrides_of(input_shapes, None, None))
-    made = calibrated(module, data, catalogue(), settings, progress, within)
+    made = calibrated(module, data, catalogue(), settings, within)
     if output is not None:
         made.save(output)
     return made
@@ -482,7 +390,23 @@ def calibrate(
 
 @entry_point
 def supported_ops(target: str, version: int | str | None = None) -> list[OpSupport]:
-    """Returns every op of the catalogue, and how ``target`` supports it at ``version`` (default if None)."""
+    """Returns every op of the catalogue, and how a target supports it.
+
+    Args:
+        target: "onnx", "tflite" or "caffe".
+        version: Opset, runtime or dialect; None is the default of the target.
+
+    Returns:
+        A record for each op: its name, and whether the target has it natively, by decomposition, or not, and
+        why.
+
+    Raises:
+        UsageError: TM6001 for an unknown target or version.
+
+    Example:
+        >>> ops = tmconvert.supported_ops("tflite")
+        >>> [op.name for op in ops if op.status == "unsupported"]  # doctest: +SKIP
+    """
     from tmconvert.conversion.support import op_support
 
     number = target_version(target, version)
@@ -499,20 +423,34 @@ def register_symbolic(
     reference: Callable[..., Any] | None = None,
     result: Callable[..., Any] | str | None = None,
 ) -> Callable[..., Any]:
-    """Registers a symbolic of an op for ``target`` from version ``since`` on: ``function(g, ...)``. Also a
-    decorator.
+    """Registers the conversion of an op, for one target or all. Also a decorator.
 
-    ``name`` is that of a ``torch.library`` op (``mylib::swish``), of another call as `tmconvert check` prints
-    it, or of an op of the catalogue (``aten::gelu``). Without a target the function decomposes the op into
-    ops of the catalogue by ``g.call``, for every target. Its parameters after ``g`` are those of the op:
-    tensors are passed as values, other arguments unchanged.
+    docs/custom-ops.md has examples.
 
-    ``result`` computes the TensorType of the result (a list for several) from the arguments, given as
-    TensorTypes, or names the argument whose type it has; without it the types that the tracer recorded are
-    used. ``reference`` computes the result from NumPy arrays; without it the file is compared only with the
-    recorded outputs of the example. docs/custom-ops.md has examples.
+    Args:
+        name: The name of a ``torch.library`` op (``mylib::swish``), of another call as `tmconvert check`
+            prints it, or of an op of the catalogue (``aten::gelu``).
+        function: ``function(g, ...)``, whose parameters after ``g`` are those of the op: tensors are passed
+            as values, other arguments unchanged. None returns a decorator.
+        target: The target that it is for. Without one the function decomposes the op into ops of the
+            catalogue by ``g.call``, for every target.
+        since: The version of the target from which on it is used.
+        reference: Computes the result from NumPy arrays. Without it the file is compared only with the
+            recorded outputs of the example.
+        result: Computes the TensorType of the result (a list for several) from the arguments, given as
+            TensorTypes, or names the argument whose type it has. Without it the types that the tracer
+            recorded are used.
 
-    Raises UsageError TM6021 for an invalid name, target, version or function.
+    Returns:
+        ``function``, or a decorator.
+
+    Raises:
+        UsageError: TM6021 for an invalid name, target, version or function.
+
+    Example:
+        >>> @tmconvert.register_symbolic("mylib::swish", result="x")  # doctest: +SKIP
+        ... def swish(g, x):
+        ...     return g.call("aten::mul", x, g.call("aten::sigmoid", x))
     """
 
     def registers(function: Callable[..., Any]) -> Callable[..., Any]:

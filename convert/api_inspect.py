@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmconvert.conversion.arguments import entry_point
+from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.prepared_model import loaded
-from tmconvert.conversion.request import Model
+from tmconvert.conversion.request import Model, io_overrides_of
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
+from tmconvert.ir.unsupported import UnsupportedGroup
+from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.registry import target_named, target_version
 
 if TYPE_CHECKING:
+    from tmconvert.conversion.qparams_files import ParameterFile
     from tmconvert.inspection.bench import BenchResult
     from tmconvert.inspection.comparison import ModelComparison
     from tmconvert.inspection.inspection import Inspection
+    from tmconvert.qparams.survey import Quantization
+    from tmconvert.targets.violation import Violation
 
 
 @entry_point
@@ -31,6 +38,7 @@ def inspect(
     dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    progress: Progress | None = None,
 ) -> Inspection:
     """Returns what is in a model or in a written file, of any kind: ``str`` of it is the text of the command.
 
@@ -44,6 +52,8 @@ def inspect(
         dynamic_shapes: Sizes to leave open.
         freeze_control_flow: Record the branches that the example takes.
         allow_code: Allow the code of a TorchScript file to run.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
 
     Returns:
         Inputs and outputs with dtype, shape, layout, scale and zero point; operators by type; parameters as
@@ -77,6 +87,8 @@ def compare(
     first: Model,
     second: Model,
     inputs: Mapping[str, np.ndarray] | Sequence[np.ndarray] | str | PathLike[str] | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> ModelComparison:
     """Compares two models or written files of any kinds: outputs first, then layer by layer.
 
@@ -91,6 +103,8 @@ def compare(
         inputs: Real values for the inputs of ``first``, by name or in order, or the path of an .npz file. By
             default the example that ``first`` recorded, values in the range of quantized inputs, or random
             ones.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
 
     Returns:
         ``ok``, ``outputs``, ``layers`` with local and accumulated errors, and ``first``, the first layer that
@@ -117,6 +131,7 @@ def bench(
     threads: int = 1,
     seconds: float = 2.0,
     warm_up: int = 3,
+    progress: Progress | None = None,
 ) -> list[BenchResult]:
     """Measures the latency of written files in their runtimes, several files by turns.
 
@@ -124,10 +139,12 @@ def bench(
     of the machine meets all files alike: ratios are more stable than times.
 
     Args:
-        files: Paths of ONNX and TFLite files and prototxts.
+        *files: Paths of ONNX and TFLite files and prototxts.
         threads: Threads that a runtime may use.
         seconds: Time to measure each file for, at least ten runs.
         warm_up: Runs of each file before.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
 
     Returns:
         A record for each file: milliseconds (``median``, ``low`` and ``high`` of the middle 80 %, ``best``),
@@ -146,3 +163,147 @@ def bench(
     from tmconvert.inspection.bench import bench_files
 
     return bench_files([Path(file) for file in files], threads, seconds, warm_up)
+
+
+@entry_point
+def check(
+    model: Model,
+    target: str,
+    version: int | str | None = None,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> list[UnsupportedGroup]:
+    """Returns all operations of the model that would stop a conversion, grouped.
+
+    Args:
+        model: A TracedModule, or the path of a model.
+        target: "onnx", "tflite" or "caffe", or the target of an installed package.
+        version: Opset, runtime or dialect; None is the default of the target.
+        input_shapes: Shapes by input, in place of those in the model.
+        inputs: Names of the tensors at which a subgraph to convert starts.
+        outputs: Names of the tensors at which it ends.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
+
+    Returns:
+        A group for each operation and reason; an empty list when a conversion would succeed.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UsageError: TM6001 for an unknown target or version, TM6014 for invalid inputs and outputs.
+
+    Example:
+        >>> [group.op for group in tmconvert.check("net.tm", "caffe")]  # doctest: +SKIP
+        ['aten::erfinv']
+    """
+    overrides = io_overrides_of(input_shapes, inputs, outputs)
+    return unsupported_groups(loaded(model), target_named(target).default_options(version), overrides)
+
+
+@entry_point
+def findings(
+    model: Model,
+    target: str,
+    version: int | str | None = None,
+    *,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Findings:
+    """Returns what ``tmconvert check`` prints.
+
+    Args:
+        model: A TracedModule, or the path of a model.
+        target: "onnx", "tflite" or "caffe", or the target of an installed package.
+        version: Opset, runtime or dialect; None is the default of the target.
+        input_shapes: Shapes by input, in place of those in the model.
+        inputs: Names of the tensors at which a subgraph to convert starts.
+        outputs: Names of the tensors at which it ends.
+
+    Returns:
+        The groups of ``check``; without any, violated limits of the target and missing runtime kernels.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UsageError: TM6001 for an unknown target or version, TM6014 for invalid inputs and outputs.
+
+    Example:
+        >>> from tmconvert import api
+        >>> api.findings("net.tm", "caffe", "nnie").violations  # doctest: +SKIP
+    """
+    overrides = io_overrides_of(input_shapes, inputs, outputs)
+    return check_conversion(loaded(model), target_named(target).default_options(version), overrides)
+
+
+@entry_point
+def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
+    """Checks a Caffe net of any origin against the rules of a dialect.
+
+    Args:
+        prototxt: The path of the net.
+        dialect: "bvlc", or that of a vendor, such as "nnie".
+
+    Returns:
+        All violations: of the text, layers and fields, the order and shapes of blobs, and the limits of the
+        dialect; an empty list for a valid net.
+
+    Raises:
+        LoadError: The file cannot be read.
+        UsageError: TM6001 for an unknown dialect.
+
+    Example:
+        >>> tmconvert.lint("net.prototxt", "nnie")  # doctest: +SKIP
+        []
+    """
+    target_version("caffe", dialect)
+    from tmconvert.targets.caffe.lint import lint as lint_net  # which loads protobuf
+
+    return lint_net(Path(prototxt), dialect)
+
+
+@entry_point
+def params(file: str | PathLike[str], format: str | None = None) -> ParameterFile:
+    """Reads a file of quantization parameters, in any format that `tmconvert params --help` lists.
+
+    Args:
+        file: The path of the file.
+        format: The name of its format; None detects it from the content.
+
+    Returns:
+        The file, with a record for each tensor in ``records``; ``str`` of it is a table, and its methods
+        convert it to another format and check it against a model.
+
+    Raises:
+        UsageError: TM6042 for a file that cannot be read or is damaged, TM6002 for an unknown format.
+
+    Example:
+        >>> tmconvert.params("scales.json").convert("net.table", "ncnn")  # doctest: +SKIP
+    """
+    from tmconvert.conversion.qparams_files import ParameterFile
+
+    return ParameterFile.of(Path(file), format)
+
+
+@entry_point
+def quantization(model: Model) -> Quantization | None:
+    """Returns the quantization of the model.
+
+    Args:
+        model: A TracedModule, or the path of a model.
+
+    Returns:
+        What kind of quantization the model has, and its tensors; None for a float model.
+
+    Raises:
+        LoadError: The model cannot be read.
+
+    Example:
+        >>> from tmconvert import api
+        >>> api.quantization("qat.tm")  # doctest: +SKIP
+    """
+    from tmconvert.qparams.survey import quantization_of
+
+    return quantization_of(loaded(model), catalogue())

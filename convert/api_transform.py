@@ -14,6 +14,7 @@ from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
 from tmconvert.ir import InternalGraph, ModuleNode, Node, TracedModule
 from tmconvert.ir.graph import register_text_form
+from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def run(
     watch: Sequence[str] = (),
     mean: Sequence[float] = (),
     std: Sequence[float] = (),
+    progress: Progress | None = None,
 ) -> dict[str, np.ndarray]:
     """Runs a model or a written file; returns its outputs by their names in written files.
 
@@ -46,6 +48,8 @@ def run(
         mean: Mean of images, one value or one per channel: (pixel / 255 - mean) / std. Without both, pixels
             are passed from 0 to 255.
         std: Standard deviation of images.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
 
     Returns:
         Arrays by name: the watched tensors and the outputs.
@@ -73,14 +77,26 @@ def run(
 
 
 @entry_point
-def normalize(model: Model) -> TracedModule:
+def normalize(model: Model, *, progress: Progress | None = None) -> TracedModule:
     """Returns the model as a flat graph of ATen-style ops, such as ``aten::conv2d``, the form on which passes
     work.
 
-    It can be run, saved and converted like the source; its text form can be printed and read back. Raises
-    LoadError, UnsupportedError TM2003.
+    It can be run, saved and converted like the source; its text form can be printed and read back.
 
-    >>> print(tmconvert.normalize(tm).graph.to_text())  # doctest: +SKIP
+    Args:
+        model: A TracedModule, or the path of a model.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
+
+    Returns:
+        A new model; ``model`` is unchanged.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UnsupportedError: TM2003 for calls that no op expresses.
+
+    Example:
+        >>> print(tmconvert.normalize(tm).graph.to_text())  # doctest: +SKIP
     """
     from tmconvert.transform.normal_form import eliminate_dead_code, transformed
 
@@ -88,15 +104,30 @@ def normalize(model: Model) -> TracedModule:
 
 
 @entry_point
-def optimize(model: Model, passes: str | Sequence[Any] = ("FuseConvBn",)) -> TracedModule:
+def optimize(
+    model: Model, passes: str | Sequence[Any] = ("FuseConvBn",), *, progress: Progress | None = None
+) -> TracedModule:
     """Returns the model after some passes, as a flat graph of ATen-style ops.
 
-    ``passes`` are names: MegEngine's (FuseConvBn, FuseAddMul, BackwardFoldScale, ...), tmconvert's
-    (FoldScaleBias or fold_scale_bias, ...) and those of ``register_pass``; or functions of a graph, and
-    classes with a method ``run``. Raises LoadError, UnsupportedError TM2003; UsageError TM6051 for an unknown
-    pass, TM6052 and TM6053 for a user's pass that fails or leaves a graph that is not valid.
+    Args:
+        model: A TracedModule, or the path of a model.
+        passes: Names: MegEngine's (FuseConvBn, FuseAddMul, BackwardFoldScale, ...), tmconvert's
+            (FoldScaleBias or fold_scale_bias, ...) and those of ``register_pass``; or functions of a graph,
+            and classes with a method ``run``.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
 
-    >>> tmconvert.optimize(tm, ["FuseConvBn", "FuseAddMul", "BackwardFoldScale"])  # doctest: +SKIP
+    Returns:
+        A new model; ``model`` is unchanged.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UnsupportedError: TM2003 for calls that no op expresses.
+        UsageError: TM6051 for an unknown pass, TM6052 and TM6053 for a user's pass that fails or leaves a
+            graph that is not valid.
+
+    Example:
+        >>> tmconvert.optimize(tm, ["FuseConvBn", "FuseAddMul", "BackwardFoldScale"])  # doctest: +SKIP
     """
     from tmconvert.transform.optimize import optimize_model
 
@@ -110,16 +141,27 @@ def register_pass(
 ) -> Callable[..., Any]:
     """Registers a pass for ``optimize``, ``to_onnx(..., passes=[name])`` and ``--pass``. Also a decorator.
 
-    It is a function of a graph of ATen-style ops (and, as a second argument, of the PassRecord to which it
-    reports changes and refusals), or a class with a method ``run``, such as a
-    ``tmconvert.passes.rewriting.RewritePass``. It runs before the passes of a target, or ``after`` those that
-    are named. The graph is verified after it. Raises UsageError TM6051.
+    The graph is verified after the pass.
 
-    >>> @tmconvert.register_pass("DropDropout")  # doctest: +SKIP
-    ... def drop_dropout(graph):
-    ...     for call in list(graph):
-    ...         if getattr(call, "function", "") == "aten::dropout":
-    ...             graph.replace_uses(call.output, call.args[0])
+    Args:
+        name: The name of the pass.
+        pass_: A function of a graph of ATen-style ops (and, as a second argument, of the PassRecord to which
+            it reports changes and refusals), or a class with a method ``run``, such as a
+            ``tmconvert.passes.rewriting.RewritePass``. None returns a decorator.
+        after: Names of passes of a target after which it runs; without any it runs before all of them.
+
+    Returns:
+        ``pass_``, or a decorator.
+
+    Raises:
+        UsageError: TM6051 for a name that is taken, and for what is not a pass.
+
+    Example:
+        >>> @tmconvert.register_pass("DropDropout")  # doctest: +SKIP
+        ... def drop_dropout(graph):
+        ...     for call in list(graph):
+        ...         if getattr(call, "function", "") == "aten::dropout":
+        ...             graph.replace_uses(call.output, call.args[0])
     """
     from tmconvert.transform.named_passes import register
 
@@ -136,12 +178,19 @@ def parse_graph(
 ) -> InternalGraph | TracedModule:
     """Reads the text form of a graph of ATen-style ops, as ``normalize(model).graph.to_text()`` prints it.
 
-    The text names weights by their digests. With a model as ``weights``, which has them, the result is a
-    TracedModule; with a dict of arrays by digest it is a graph. Raises LoadError TM1101 with line and column
-    for malformed text and unknown weights.
+    Args:
+        text: The text form, which names weights by their digests.
+        weights: A model that has these weights, or a dict of arrays by digest.
 
-    >>> text = tmconvert.normalize(tm).graph.to_text()  # doctest: +SKIP
-    >>> changed = tmconvert.parse_graph(text.replace("aten::relu(", "aten::silu("), tm)  # doctest: +SKIP
+    Returns:
+        A TracedModule with a model as ``weights``, and a graph otherwise.
+
+    Raises:
+        LoadError: TM1101 with line and column for malformed text and unknown weights.
+
+    Example:
+        >>> text = tmconvert.normalize(tm).graph.to_text()  # doctest: +SKIP
+        >>> changed = tmconvert.parse_graph(text.replace("aten::relu(", "aten::silu("), tm)  # doctest: +SKIP
     """
     if isinstance(weights, TracedModule):
         from tmconvert.transform.graph_text import parse_model
@@ -160,25 +209,34 @@ def replace_pattern(
     *,
     match_filters: Sequence[Callable[..., bool]] = (),
 ) -> list[Match]:
-    """Replaces each match of a pattern in a model, in place, and returns the matches.
-
-    Both are functions of ``g`` and values, which call ops by ``g.call("aten::relu", x)``; or functions of
-    torch tensors, with the calls that a traced PyTorch model records; or graphs, or their text. A pattern's
-    parameter stands for any value or constant; ``g.any`` and ``...`` for attributes. A pattern of ``aten::``
-    ops makes the model a flat graph of these; others are found in each graph of the source.
+    """Replaces each match of a pattern in a model, in place.
 
     Of overlapping matches the first in order of execution is replaced. A match is skipped if a call outside
-    of it uses one of its intermediate values, or if a filter ``f(match, graph, pattern)`` returns false. A
-    replacement has the types of what it replaces; a parameter ``match`` gets the Match, with ``anchor``,
-    ``nodes_map`` and the matched calls, ``exprs``.
+    of it uses one of its intermediate values. A replacement has the types of what it replaces.
 
-    >>> tmconvert.replace_pattern(  # doctest: +SKIP
-    ...     tm,
-    ...     lambda g, x: g.call("aten::relu", x),
-    ...     lambda g, x: g.call("aten::clamp", x, 0.0, 6.0),
-    ... )
+    Args:
+        model: The model to change.
+        pattern: A function of ``g`` and values, which calls ops by ``g.call("aten::relu", x)``; or a function
+            of torch tensors, with the calls that a traced PyTorch model records; or a graph, or its text. Its
+            parameters stand for any value or constant; ``g.any`` and ``...`` for attributes. A pattern of
+            ``aten::`` ops makes the model a flat graph of these; others are found in each graph of the
+            source.
+        replacement: The same, with the parameters of the pattern; a parameter ``match`` gets the Match.
+        match_filters: Functions ``f(match, graph, pattern)``; a match is skipped if one returns false.
 
-    Raises UsageError TM6052, TM6054; then the model is as it was.
+    Returns:
+        The matches, with ``anchor``, ``nodes_map`` and the matched calls, ``exprs``.
+
+    Raises:
+        UsageError: TM6052, TM6054 for a pattern or replacement that fails or does not fit; then the model is
+            as it was.
+
+    Example:
+        >>> tmconvert.replace_pattern(  # doctest: +SKIP
+        ...     tm,
+        ...     lambda g, x: g.call("aten::relu", x),
+        ...     lambda g, x: g.call("aten::clamp", x, 0.0, 6.0),
+        ... )
     """
     from tmconvert.transform.replace_pattern import replace_in_model
 
@@ -189,14 +247,24 @@ def replace_pattern(
 def decompose(model: Model, table: Mapping[str, Callable[..., Any]]) -> TracedModule:
     """Returns the model as a flat graph of ATen-style ops, with some of them replaced by functions.
 
-    ``table`` has, by the name of an op, a function of ``g`` and of the op's arguments, by their names, that
-    computes the same by ``g.call``. Calls that it makes are not replaced again. Raises LoadError,
-    UnsupportedError TM2003; UsageError TM6050 for an unknown op, TM6052 for a function that fails, TM6054 for
-    results of other types.
+    Args:
+        model: A TracedModule, or the path of a model.
+        table: By the name of an op, a function of ``g`` and of the op's arguments, by their names, that
+            computes the same by ``g.call``. Calls that it makes are not replaced again.
 
-    >>> def silu(g, x):
-    ...     return g.call("aten::mul", x, g.call("aten::sigmoid", x))
-    >>> tmconvert.decompose(tm, {"aten::silu": silu})  # doctest: +SKIP
+    Returns:
+        A new model; ``model`` is unchanged.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UnsupportedError: TM2003 for calls that no op expresses.
+        UsageError: TM6050 for an unknown op, TM6052 for a function that fails, TM6054 for results of other
+            types.
+
+    Example:
+        >>> def silu(g, x):
+        ...     return g.call("aten::mul", x, g.call("aten::sigmoid", x))
+        >>> tmconvert.decompose(tm, {"aten::silu": silu})  # doctest: +SKIP
     """
     from tmconvert.transform.decompositions import decompose_model
 
@@ -207,12 +275,21 @@ def decompose(model: Model, table: Mapping[str, Callable[..., Any]]) -> TracedMo
 def split_module(model: Model, by: Callable[[Node], Any]) -> TracedModule:
     """Returns a flat copy of a model whose calls are divided into submodules, as torch.fx.passes does.
 
-    ``by`` is called with the first result of each call and returns the key of its part, a number or text; the
-    part becomes the submodule ``submod_KEY``. Weights are shared with the model. Raises LoadError; UsageError
-    TM6052 where ``by`` fails, TM6055 where parts need each other's results.
+    Args:
+        model: A TracedModule, or the path of a model.
+        by: A function of the first result of each call, which returns the key of its part, a number or text;
+            the part becomes the submodule ``submod_KEY``.
 
-    >>> halves = tmconvert.split_module(tm, lambda node: node.name.startswith("head"))  # doctest: +SKIP
-    >>> halves.submod_False, halves.submod_True  # doctest: +SKIP
+    Returns:
+        A new model, which shares the weights of ``model``.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UsageError: TM6052 where ``by`` fails, TM6055 where parts need each other's results.
+
+    Example:
+        >>> halves = tmconvert.split_module(tm, lambda node: node.name.startswith("head"))  # doctest: +SKIP
+        >>> halves.submod_False, halves.submod_True  # doctest: +SKIP
     """
     from tmconvert.transform.split import split
 

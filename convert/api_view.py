@@ -15,6 +15,7 @@ from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.ir.notebook import register_notebook_form
 from tmconvert.output.atomic import check_writable
+from tmconvert.progress import Progress
 
 if TYPE_CHECKING:
     from tmconvert.viewer.html_page import HtmlPage
@@ -32,16 +33,33 @@ def view(
     dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     allow_code: bool = False,
+    progress: Progress | None = None,
 ) -> HtmlPage:
-    """Draws a model as one HTML page, which loads nothing from a network, and writes it to ``path`` if given.
+    """Draws a model as one HTML page, which loads nothing from a network. The same model gives the same page.
 
-    ``model`` is a model, or an ONNX or TFLite file or a prototxt, which is drawn as it is stored; ``source``
-    is the model that such a file was converted from, drawn next to it. ``reports`` are JSON files of
-    ``Report.write_layers``, at most two, whose noise colours the layers. The page is returned; a notebook
-    shows it. The other parameters are for models that are traced; see ``load``. The same model gives the same
-    page. Raises LoadError, UsageError, WriteError.
+    Args:
+        model: A model, or an ONNX or TFLite file or a prototxt, which is drawn as it is stored.
+        path: A file to write the page to.
+        source: The model that such a file was converted from, to be drawn next to it.
+        reports: JSON files of ``Report.write_layers``, at most two, whose noise colours the layers.
+        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
+        example_kwargs: Inputs by the names of the arguments of ``forward``.
+        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
+        allow_code: Allow the code of a TorchScript file to run.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
 
-    >>> tmconvert.view("model.tflite", "model.html", source="model.tm")  # doctest: +SKIP
+    Returns:
+        The page; a notebook shows it.
+
+    Raises:
+        LoadError: A model or report cannot be read.
+        UsageError: Arguments are invalid.
+        WriteError: The page cannot be written.
+
+    Example:
+        >>> tmconvert.view("model.tflite", "model.html", source="model.tm")  # doctest: +SKIP
     """
     from tmconvert.viewer.html_page import HtmlPage
     from tmconvert.viewer.reports import read_reports

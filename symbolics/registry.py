@@ -132,7 +132,18 @@ def register(name: str, function: Callable[..., Any], **meaning: Any) -> None:
 
 @contextmanager
 def temporary_symbolics() -> Iterator[None]:
-    """Context manager that undoes registrations at its end."""
+    """Returns a context manager at whose end registrations of symbolics are undone.
+
+    Returns:
+        The context manager.
+
+    Raises:
+        Exception: What the code within it raises.
+
+    Example:
+        >>> with tmconvert.temporary_symbolics():  # doctest: +SKIP
+        ...     tmconvert.register_symbolic("aten::gelu", my_gelu, target="onnx")
+    """
     catalogue()
     before = _registry.registered
     try:

@@ -109,6 +109,7 @@ FUNCTIONS = (
     "load",
     "normalize",
     "optimize",
+    "params",
     "parse_graph",
     "quantization",
     "register_pass",
@@ -128,7 +129,7 @@ FUNCTIONS = (
     "view",
 )
 # of the user's own code, which may raise what it likes
-OWN = {("calibrate", "progress"): ("class", "function")}
+OWN = {(function, "progress"): ("class", "function") for function in FUNCTIONS}
 
 
 def parameters(function: str) -> list[inspect.Parameter]:
@@ -147,6 +148,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "findings": {"model": model, "target": "caffe"},
         "lint": {"prototxt": folder / "o.prototxt"},
         "load": {"path": MODEL},
+        "params": {"file": folder / "o.json"},
         "parse_graph": {"text": "graph main(%x: f32[2]) -> (%x) {\n}\n"},
         "register_pass": {"name": "Own", "pass_": lambda graph: None},
         "register_symbolic": {"name": "aten::swish", "function": lambda g, x: x},
@@ -200,7 +202,7 @@ def test_every_public_function_is_tried() -> None:
         if not name.startswith("_")
         and inspect.isfunction(each)
         and each.__module__
-        in (api.__name__, "tmconvert.api_inspect", "tmconvert.api_transform", "tmconvert.api_view")
+        in (api.__name__, *(f"tmconvert.api_{part}" for part in ("convert", "inspect", "transform", "view")))
     }
     assert public == set(FUNCTIONS)
     classes = {name for name in tmconvert.__all__ if inspect.isclass(getattr(tmconvert, name))}

@@ -11,7 +11,7 @@ from tests.source_tree import FILES, Import, all_imports, module_name
 # From the bottom to the top. A module is of the layer with the longest prefix, and may import its own layer
 # and those above it in this list. Modules of one target may not import those of another.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "base": ("_version", "garbage_collection", "signals"),
+    "base": ("_version", "garbage_collection", "progress", "signals"),
     "errors": ("errors",),
     "ir": ("ir",),
     "symbolics": ("symbolics",),
@@ -44,12 +44,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "viewer": ("viewer",),
     "conversion": ("conversion",),
     "inspection": ("inspection",),
-    "api": ("api", "api_inspect", "api_transform", "api_view"),
+    "api": ("api", "api_convert", "api_inspect", "api_transform", "api_view"),
     "command line": ("cli", "__main__"),
 }
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
 CONTENTS = {
-    "base": "version, signals, garbage collection",
+    "base": "version, progress, signals, garbage collection",
     "errors": "exceptions, source locations, explanations of error codes",
     "ir": "TracedModule, InternalGraph, types, symbolic sizes, verifier, interpreter, text form",
     "symbolics": "one file an op: signature, type rule, reference, lowering to each target",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmconvert.cli.keywords import keywords_of
-from tmconvert.cli.messages import counting, logging_to_stderr
+from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json, write_message
 from tmconvert.conversion.wording import counted, quantity
@@ -29,8 +29,8 @@ def command(model: str, **given: Any) -> None:
     data, output = keywords.pop("data"), keywords["output"]
     from tmconvert import api
 
-    with logging_to_stderr(False), counting(f"calibrating {model}", f"writing {model}") as progress:
-        made = api.calibrate(model, data, progress=progress, **keywords)
+    with logging_to_stderr(False), progress(f"calibrating {model}"):
+        made = api.calibrate(model, data, **keywords)
     write_message(*made.notes)
     tensors, weights = _quantized(made)
     if given["json"]:

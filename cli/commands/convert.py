@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -75,6 +76,11 @@ def _result(outcome: object) -> str:
     return "verified" if verified else "not verified"
 
 
+def _shown(path: str) -> str:
+    """Returns a path below the working folder without that folder."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+
+
 def _write_summary(outcomes: Iterable[object]) -> None:
     from tmconvert.cli.batch.work import Outcome
     from tmconvert.conversion.wording import counted
@@ -90,7 +96,7 @@ def _write_summary(outcomes: Iterable[object]) -> None:
                 _result(each),
                 "" if error is None else f"{error:.1e}",
                 "" if each.is_unchanged else f"{each.seconds:.1f} s",
-                each.paths[0] if each.status == 0 else "",
+                _shown(each.paths[0]) if each.status == 0 else "",
             ]
         )
         count, failed = count + 1, failed + (each.status != 0)

@@ -21,12 +21,13 @@ def command(models: tuple[str, ...], output: str | None, targets: tuple[str, ...
 
     `tmconvert convert` reads it. A file that exists is not replaced.
     """
-    from tmconvert.cli.batch.configuration import FILE, invalid
+    from tmconvert.cli.batch.configuration import FILE
+    from tmconvert.errors import UsageError
     from tmconvert.output.atomic import staged_outputs
 
     path = Path(output or FILE)
     if path.exists():
-        raise invalid(path, "it exists already, and `tmconvert init` replaces no file")
+        raise UsageError("TM6091", f"{path} exists already, and `tmconvert init` replaces no file")
     text = "\n".join(_lines(models or ("model.tm",), targets or ("onnx", "tflite")))
     with staged_outputs(path) as (staged,):
         staged.file.write(f"{text}\n".encode())

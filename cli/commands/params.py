@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import click
 
 from tmconvert.cli.group import help_without_command
@@ -13,10 +10,6 @@ from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
 from tmconvert.conversion.quantization_options import QPARAMS_FORMATS
 from tmconvert.conversion.wording import counted
-
-if TYPE_CHECKING:
-    from tmconvert.qparams.records import Record
-
 
 _HELP = f"""Show, convert and check files of quantization parameters.
 
@@ -36,39 +29,15 @@ def command(ctx: click.Context) -> None:
 @declared_options("params show")
 def show(file: str, source_format: str | None, json: bool) -> None:
     """List the quantization parameters of each tensor in FILE."""
-    from tmconvert.qparams.file import read_parameters
+    from tmconvert import api
 
-    records, format = read_parameters(Path(file), source_format)
+    found = api.params(file, source_format)
     if json:
-        entries = [record.to_json() for record in records]
-        write_json({"file": file, "format": format.name, "tensors": entries})
+        write_json(found.to_json())
         return
-    write(f"{file}: {format.title}, {counted(len(records), 'tensor')}")
-    header = ["tensor", "role", "type", "scale", "zero point", "range"]
-    write_table(header, [_row(record) for record in records])
-
-
-def _row(record: Record) -> list[str]:
-    if not record.dtype:
-        integers = span = "?"
-    else:
-        integers = record.dtype
-        span = f"{min(record.minima):.6g} to {max(record.maxima):.6g}"
-    return [
-        record.name,
-        "?" if record.role == "unknown" else record.role,
-        integers,
-        _several([f"{scale:.6g}" for scale in record.scales], record.axis),
-        _several([str(zero) for zero in record.zero_points], None),
-        span,
-    ]
-
-
-def _several(texts: list[str], axis: int | None) -> str:
-    text = texts[0] if len(set(texts)) == 1 else f"{texts[0]} ... {texts[-1]}"
-    along = "" if axis is None else f" along {axis}"
-    is_one = len(texts) == 1 or (len(set(texts)) == 1 and axis is None)
-    return text if is_one else f"{text} ({len(texts)}{along})"
+    header, *rows = found.rows()
+    write(found.heading())
+    write_table(header, rows)
 
 
 @command.command("convert", cls=GroupedCommand)
@@ -82,12 +51,10 @@ def convert(
 
     If the format cannot store the parameters of a tensor, the command fails with the name of that tensor.
     """
-    from tmconvert.conversion.qparams_files import convert_parameters
+    from tmconvert import api
 
     with logging_to_stderr(False):
-        text = convert_parameters(
-            Path(file), Path(out), to, source_format, None if model is None else Path(model), partial
-        )
+        text = api.params(file, source_format).convert(out, to, model=model, partial=partial)
     write(*text.split("\n"))
 
 
@@ -104,10 +71,11 @@ def check(
     MODEL is a written .onnx, .tflite or .prototxt, or a model to convert whose quantized tensors and scales
     are known. The exit status is 1 when anything is wrong.
     """
-    from tmconvert.conversion.qparams_files import check_parameters
+    from tmconvert import api
 
     with logging_to_stderr(False):
-        records, found = check_parameters(Path(file), model, source_format, target)
+        read = api.params(file, source_format)
+        records, found = read.records, read.check(model, target)
     wrong = [finding for finding in found if finding.is_wrong]
     if json:
         findings = [finding.to_json() for finding in found]

@@ -18,49 +18,73 @@ if TYPE_CHECKING:
     import numpy as np
 
 STREAM = "-"
+MOST_VALUES = 100  # of an array that is printed in full
 
 
 @click.command("run", cls=GroupedCommand, example="tmconvert run model.tflite -i cat.png --std 1 -o y.npz")
 @model_argument
 @declared_options("run")
-def command(model: str, inputs: str, output: str, json: bool, **given: Any) -> None:
-    """Run MODEL on the arrays of IN.npz, or on an image, and write its outputs to OUT.npz.
+def command(model: str, inputs: str, output: str | None, json: bool, **given: Any) -> None:
+    """Run MODEL on the arrays of IN.npz, or on an image, and write its outputs to OUT.npz, or print them.
 
     ONNX and TFLite files and prototxts run in their runtimes; layout and quantization are taken care of.
     Source models run by the reference kernels. Arrays in OUT.npz have the names of the outputs in written
     files, and of the watched tensors.
     """
-    tracing, keywords = tracing_of("run", {"inputs": inputs, "output": output, **given})
+    tracing, keywords = tracing_of("run", {"inputs": inputs, **given})
     from tmconvert import api
     from tmconvert.inspection.files import written_target
     from tmconvert.output.array_archive import write_arrays
     from tmconvert.output.atomic import check_writable
 
-    if output != STREAM:
+    if output == STREAM and json:
+        raise click.UsageError("--json writes to stdout, as -o - does")
+    if output is not None and output != STREAM:
         check_names("npz", (".npz",), [Path(output)])
         keep_model(model, Path(output))
         keep_model(inputs, Path(output))
         check_writable(output)
-    elif json:
-        raise click.UsageError("--json writes to stdout, as -o - does")
     options = {name: keywords[name] for name in ("watch", "mean", "std") if name in keywords}
     with logging_to_stderr(False), progress(f"running {model}"):
         source = model if written_target(model) is not None and not tracing else api.load(model, **tracing)
         values = api.run(source, _arrays_of_stdin() if inputs == STREAM else inputs, **options)
     if output == STREAM:
         _write_to_stdout(values)
-    else:
+    elif output is not None:
         write_arrays(values, output)
     if json:
         arrays = [
-            {"name": name, "dtype": array.dtype.name, "shape": list(array.shape)}
+            {
+                "name": name,
+                "dtype": array.dtype.name,
+                "shape": list(array.shape),
+                **({"values": _finite(array)} if output is None else {}),
+            }
             for name, array in values.items()
         ]
         write_json({"model": model, "path": output, "arrays": arrays})
         return
     for name, array in values.items():
         line = f"{name}  {array.dtype.name}[{','.join(map(str, array.shape))}]"
-        (write_message if output == STREAM else write)(line)
+        shown = [] if output is not None else _values(array)
+        (write_message if output == STREAM else write)(line, *shown)
+
+
+def _finite(array: np.ndarray) -> Any:
+    """Returns the values as nested lists; None for what JSON has no number for."""
+    import numpy as np
+
+    return np.where(np.isfinite(array), array, None).tolist()
+
+
+def _values(array: np.ndarray) -> list[str]:
+    """Returns the values of an array as NumPy prints them, and the largest of a row of scores."""
+    import numpy as np
+
+    lines = np.array2string(array, precision=4, suppress_small=True, threshold=MOST_VALUES).split("\n")
+    is_row = array.ndim > 0 and array.size == array.shape[-1] > 1 and array.dtype.kind in "iuf"
+    best = [f"largest: {array.reshape(-1).max():.4g} at index {array.argmax()}"] if is_row else []
+    return [f"  {line}" for line in (*lines, *best)]
 
 
 def _arrays_of_stdin() -> list[np.ndarray] | dict[str, np.ndarray]:

@@ -31,7 +31,7 @@ from tmconvert.calibration.placement import (
     without_effect,
 )
 from tmconvert.calibration.ranges import METHODS, Histogram, Method, below, min_max
-from tmconvert.calibration.settings import Progress, Settings
+from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TensorType, TracedModule
@@ -45,6 +45,7 @@ from tmconvert.passes.manager import Pass, PassManager
 from tmconvert.passes.matching import integer_weights
 from tmconvert.passes.propagate_qparams import REQUANTIZE
 from tmconvert.passes.select_decomposition import SelectDecomposition
+from tmconvert.progress import begin, counter
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, FixedRange, KeepsQparams
@@ -70,7 +71,6 @@ def calibrate(
     data: Any,
     catalogue: Mapping[str, Op],
     settings: Settings,
-    progress: Progress | None = None,
     overrides: IoOverrides = NO_OVERRIDES,
 ) -> TracedModule:
     """Returns a model of ATen ops with QParams measured on ``data``.
@@ -79,6 +79,8 @@ def calibrate(
     is measured; those on which no constant of the graph depends stay dynamic. ``data`` is that of
     ``Samples``. Raises UsageError TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
     """
+    begin("calibrate")
+    progress = counter("calibrate")
     opened, sizes = _at_data(bind_model(module, overrides, catalogue), data, settings)
     work = _prepared(opened, catalogue, settings)
     samples = Samples(data, inputs_of(work.graph), settings, sizes_note(sizes))

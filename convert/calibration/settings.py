@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from tmconvert.calibration.ranges import METHODS
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
+from tmconvert.progress import Progress
 
 KINDS = ("int8", "int16x8", "float")
 LAYOUTS = ("nchw", "nhwc")
@@ -28,8 +29,6 @@ _TYPES: dict[str, tuple[type, str]] = {
     "layout": (str, "str"),
     "resize": (str, "str"),
 }
-# gets the number of samples done, and of all
-Progress = Callable[[int, int], None]
 Resize = Literal["stretch", "crop", "pad"]
 ImageLayout = Literal["nchw", "nhwc"]  # of images as inputs of the model
 

@@ -18,6 +18,7 @@ from tmconvert.errors.short_traceback import one_frame
 from tmconvert.errors.values import PATH, is_path, type_and_value
 from tmconvert.ir import TracedModule
 from tmconvert.passes.manager import PassOptions
+from tmconvert.progress import reporting
 from tmconvert.targets.options import AUTO
 
 P = ParamSpec("P")
@@ -170,6 +171,7 @@ KINDS: Mapping[str, Kind] = {
     "calibration": _DATA,
     "report_data": _DATA,
     "progress": _CALLABLE,
+    "file": _PATH,
     "pass_options": Kind("PassOptions", _are_pass_options),
     "run.inputs": Kind(
         "arrays by name or in order, or the path of an .npz file",
@@ -285,15 +287,18 @@ def check_arguments(name_of_function: str, bound: inspect.BoundArguments) -> Non
 def entry_point(function: Callable[P, R]) -> Callable[P, R]:
     """Decorates a public function: its arguments are checked, and tracebacks of its errors end at the caller.
 
-    Unknown keywords, and too many or too few arguments, are a TypeError as for any function. Raises
-    WriteError TM5001 for failures of the system, such as a full disk or a removed working folder.
+    An argument ``progress`` gets what the function reports. Unknown keywords, and too many or too few
+    arguments, are a TypeError as for any function. Raises WriteError TM5001 for failures of the system, such
+    as a full disk or a removed working folder.
     """
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        check_arguments(function.__name__, inspect.signature(function).bind(*args, **kwargs))
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        check_arguments(function.__name__, bound)
         try:
-            return function(*args, **kwargs)
+            with reporting(bound.arguments.get("progress")):
+                return function(*args, **kwargs)
         except OSError as error:
             environmental = environment_error(error)
             if environmental is None:

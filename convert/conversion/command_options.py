@@ -11,6 +11,7 @@ from tmconvert.conversion.options import (
     INPUTS,
     JSON,
     OUTPUTS,
+    PROGRESS,
     RENAME,
     TRACING,
     USAGE,
@@ -41,12 +42,7 @@ _CALIBRATE = (
         short_flag="-o",
         is_required=True,
     ),
-    Option(
-        "progress",
-        "debugging",
-        "Function called with the number of finished samples and the total.",
-        only="python",
-    ),
+    PROGRESS,
 )
 _TARGET = Option("target", "output", "Target format.", choices=TARGETS, is_required=True)
 _VERIFY = (
@@ -92,9 +88,9 @@ _RUN = (
         "output",
         "The outputs; - for stdout.",
         "path",
+        default_text="none: the values are printed",
         metavar="OUT.npz",
         short_flag="-o",
-        is_required=True,
     ),
     Option(
         "watch",
@@ -290,15 +286,15 @@ def conversion_options(target: str) -> tuple[Option, ...]:
 # command -> options, in the order of its help; see also ``options_of``
 COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
-    "bench": (*_BENCH, JSON),
+    "bench": (*_BENCH, JSON, PROGRESS),
     "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
-    "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING),
-    "compare": (*_COMPARE, JSON),
+    "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING, PROGRESS),
+    "compare": (*_COMPARE, JSON, PROGRESS),
     "convert": (*_CONVERT, JSON),
     "init": _INIT,
     "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),
     "doctor": (JSON,),
-    "inspect": (*_INSPECT, USAGE, JSON, *TRACING),
+    "inspect": (*_INSPECT, USAGE, JSON, *TRACING, PROGRESS),
     "lint": (VERSIONS[2], JSON),
     "ops": _OPS,
     "params check": (
@@ -310,13 +306,13 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "params convert": _PARAMS_CONVERT,
     "params show": (_FROM, JSON),
-    "optimize": (*_OPTIMIZE, JSON, *TRACING, DEBUGGING[0]),
-    "run": (*_RUN, JSON, *TRACING),
+    "optimize": (*_OPTIMIZE, JSON, *TRACING, DEBUGGING[0], PROGRESS),
+    "run": (*_RUN, JSON, *TRACING, PROGRESS),
     "samples": (JSON,),
-    "save": (_SAVE_FORMAT, JSON, DYNAMIC_SHAPES, *TRACING),
+    "save": (_SAVE_FORMAT, JSON, DYNAMIC_SHAPES, *TRACING, PROGRESS),
     "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
-    "view": (*_VIEW, JSON, DYNAMIC_SHAPES, *TRACING),
-    "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING),
+    "view": (*_VIEW, JSON, DYNAMIC_SHAPES, *TRACING, PROGRESS),
+    "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING, PROGRESS),
 }
 
 

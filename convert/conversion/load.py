@@ -19,6 +19,7 @@ from tmconvert.frontends.torch.entry import (
 from tmconvert.frontends.torch.pretrained import is_pretrained
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
+from tmconvert.progress import begin
 
 HEAD_BYTES = 4096
 MOST_FACTORIES = 8  # in a message
@@ -52,6 +53,7 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         return trace_factory(name, tracing or Tracing())
     if is_pretrained(name):
         return trace_pretrained(name, tracing or Tracing())
+    begin("read")
     head = _head(name)
     kind = _kind(name, head)
     if kind is not None:

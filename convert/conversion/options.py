@@ -46,6 +46,12 @@ PLUGIN = Option(
     only="command line",
 )
 
+PROGRESS = Option(
+    "progress",
+    "debugging",
+    "Function called with the numbers of steps done and of all, and the stage if it has that parameter.",
+    only="python",
+)
 QUIET = switch(
     "quiet",
     "debugging",
@@ -299,6 +305,7 @@ DEBUGGING = (
         "Print the time of each pass to stderr.",
         only="command line",
     ),
+    PROGRESS,
 )
 
 # in the order of help texts and documents

@@ -18,6 +18,7 @@ from tmconvert.ir import TracedModule
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import StagedOutput, commit_together, staged_outputs
 from tmconvert.output.metadata import metadata
+from tmconvert.progress import begin
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named
@@ -38,6 +39,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         target.start_runtime()
     source = PreparedModel.of(request, catalogue)
     module, overrides = source.module, source.overrides
+    begin("convert")
     options = with_version(module, source.options, catalogue, overrides)
     version = target.version_name(options.version)
     model = lowered(module, options, catalogue, request.pass_options.next_to(paths[0]), overrides)
@@ -69,12 +71,14 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         _staged_parameters(options, graph, report.notes) as parameter_files,
     ):
         files, names = [output.file for output in outputs], [output.path.name for output in outputs]
+        begin("write")
         target.write(graph, files, names, value_info=options.value_info)
         for output in outputs:
             output.finish()
         staged = [output.path for output in outputs]
         report.notes += target.check(graph, staged)
         if request.verify:
+            begin("verify")
             samples = _report_samples(request, model)
             references = _references(request, source, model, catalogue, report.notes, *samples)
             report.verification = encoding.verify(staged, references)
@@ -115,6 +119,7 @@ def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Veri
     """
     request.target.start_runtime()
     source, path = PreparedModel.of_file(request, catalogue), request.paths[0]
+    begin("verify")
     options = source.options
     if options.is_plain_float:
         from tmconvert.verification.files import verify_file as verify_plain

@@ -22,6 +22,7 @@ from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
+from tmconvert.progress import reporting
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
 
@@ -57,7 +58,8 @@ class PreparedModel(NamedTuple):
         from tmconvert.calibration.calibrate import calibrate
 
         within = overrides._replace(rename={})
-        made = calibrate(module, requested.data, catalogue, requested.settings, requested.progress, within)
+        with reporting(requested.progress):
+            made = calibrate(module, requested.data, catalogue, requested.settings, within)
         notes = calibration_notes(requested, module, made)
         about = {"settings": requested.settings.to_json(), "boundary": within.to_json()}
         return cls(made, inputs, IoOverrides(rename=overrides.rename), options, about, notes)
@@ -108,7 +110,7 @@ def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapp
     from tmconvert.calibration.calibrate import calibrate
 
     within = IoOverrides.from_json(stored.get("boundary") or {})
-    return calibrate(module, data, catalogue, Settings.of(stored.get("settings") or {}), overrides=within)
+    return calibrate(module, data, catalogue, Settings.of(stored.get("settings") or {}), within)
 
 
 def loaded(model: Model) -> TracedModule:

@@ -68,9 +68,18 @@ class Report(NotebookForm):
         return None if self.verification is None else self.verification.max_error
 
     def write_layers(self, path: str | PathLike[str]) -> None:
-        """Writes the quantization error of each layer of an integer file, as .html, .json or .txt.
+        """Writes the quantization error of each layer of an integer file.
 
-        Raises UsageError TM6002 for another suffix, and for a report without verified integer layers.
+        Args:
+            path: The file to write: .html, .json or .txt.
+
+        Raises:
+            UsageError: TM6002 for another suffix, and for a report without verified integer layers.
+            WriteError: The file cannot be written.
+
+        Example:
+            >>> report = tmconvert.to_tflite("qat.tm", "net.tflite", quantized=True)  # doctest: +SKIP
+            >>> report.write_layers("net.html")  # doctest: +SKIP
         """
         from tmconvert.verification.quantization_report.report_file import check_suffix
 
@@ -85,9 +94,16 @@ class Report(NotebookForm):
             commit_together(outputs)
 
     def usage(self, language: str) -> str:
-        """Returns a program of about ten lines that runs the file: "python", "cpp" or "kotlin".
+        """Returns a program of about ten lines that runs the file; empty where no file was written.
 
-        Empty where no file was written. Raises UsageError TM6002 for another language.
+        Args:
+            language: "python", "cpp" or "kotlin".
+
+        Raises:
+            UsageError: TM6002 for another language.
+
+        Example:
+            >>> print(tmconvert.to_onnx("net.tm", "net.onnx").usage("python"))  # doctest: +SKIP
         """
         from tmconvert.targets.usage import LANGUAGES
 
@@ -128,6 +144,7 @@ class Report(NotebookForm):
         return "\n".join(map(printable, lines if self.stopped else [*lines, *results(self)]))
 
     def to_json(self) -> dict[str, object]:
+        """Returns the JSON document of the command with ``--json``."""
         return {
             "target": self.target,
             "version": self.version,

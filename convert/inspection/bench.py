@@ -14,6 +14,7 @@ import numpy as np
 from tmconvert.errors import LoadError, TmconvertError, UsageError, VerificationError
 from tmconvert.errors.source import Source
 from tmconvert.inspection.files import written_target
+from tmconvert.progress import begin
 from tmconvert.verification.worker import command
 
 SLICE = 0.01  # seconds of a turn, which is shorter than the time that a busy machine gives a process
@@ -50,6 +51,7 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
     for name, number in (("threads", threads), ("seconds", seconds)):
         if not number > 0:
             raise UsageError("TM6002", f"{name} must be positive, got {number}")
+    begin("measure")
     with ExitStack() as stack:
         timed = [stack.enter_context(_Timed(path, threads)) for path in paths]
         for each in timed:

@@ -20,6 +20,7 @@ from tmconvert.inspection.graph_segments import Segments
 from tmconvert.inspection.judging import judged
 from tmconvert.inspection.sides import FileSide, SourceSide, Tensor
 from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.progress import begin, counter
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import Quantizes
 from tmconvert.targets.written_model import TensorInfo
@@ -40,6 +41,7 @@ def compare_sides(first: AnySide, second: AnySide, inputs: Any = None) -> ModelC
 
     Raises UsageError TM6003 for models with other inputs or outputs; VerificationError TM4002, TM4003.
     """
+    begin("compare")
     trusted, suspect = _roles(first, second)
     kind = _kind(first, second)
     found = ModelComparison(first.title, second.title, kind, suspect.title)
@@ -61,7 +63,11 @@ def compare_sides(first: AnySide, second: AnySide, inputs: Any = None) -> ModelC
             "calibration scaled channels between layers (equalization): layers are compared up to a factor "
             "for each channel"
         )
-    found.layers = list(_layers(trusted, suspect, given[trusted], given[suspect], pairs, kind, is_equalized))
+    count = counter("compare")
+    for layer in _layers(trusted, suspect, given[trusted], given[suspect], pairs, kind, is_equalized):
+        found.layers.append(layer)
+        if count is not None:
+            count(len(found.layers), len(pairs))
     return found
 
 

@@ -32,17 +32,25 @@ class Interpreter:
 
     Submodules that have a graph are run by the same object, so a subclass sees their expressions, too; one
     that overrides ``call_module`` without calling the base method does not. ``placeholder`` and ``output``
-    are for the model alone. A value is dropped after its last use, unless ``garbage_collect_values`` is
-    False: then ``env``, the values by node, keeps those of the graph.
+    are for the model alone.
 
-    >>> class Counter(tmconvert.Interpreter):
-    ...     def run_node(self, node):
-    ...         value = super().run_node(node)
-    ...         print(node.name, getattr(value, "shape", ""))
-    ...         return value
-    >>> Counter(tmconvert.load("net.tm")).run(x)  # doctest: +SKIP
+    Args:
+        module: The model, or a graph.
+        garbage_collect_values: Drop a value after its last use; otherwise ``env``, the values by node, keeps
+            those of the graph.
+        graph: Another graph of the model to run.
+        evaluate: Computes the calls of a graph that has no module.
 
-    ``evaluate`` computes the calls of a graph that has no module.
+    Raises:
+        UsageError: TM6004 for a module without a graph.
+
+    Example:
+        >>> class Counter(tmconvert.Interpreter):
+        ...     def run_node(self, node):
+        ...         value = super().run_node(node)
+        ...         print(node.name, getattr(value, "shape", ""))
+        ...         return value
+        >>> Counter(tmconvert.load("net.tm")).run(x)  # doctest: +SKIP
     """
 
     def __init__(
@@ -69,10 +77,18 @@ class Interpreter:
     # ---- running
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None) -> Any:
-        """Returns the result for ``args``, the inputs of the model, in the structure of the source.
+        """Runs the model.
 
-        ``initial_env`` has values of nodes that are known already; their expressions are not run. Raises
-        UsageError TM6003 for a wrong number of inputs, and what a call raises.
+        Args:
+            *args: The inputs of the model.
+            initial_env: Values of nodes that are known already; their expressions are not run.
+
+        Returns:
+            The result, in the structure of the source.
+
+        Raises:
+            UsageError: TM6003 for a wrong number of inputs.
+            Exception: What a call raises.
         """
         inputs = self.graph.inputs if self.module is None else self.graph.inputs[1:]
         self._check_count(len(args))
@@ -85,9 +101,16 @@ class Interpreter:
         return self.output("output", (self._run_exprs(),), {})
 
     def boxed_run(self, args: list[Any]) -> Any:
-        """Returns the result for a list of inputs, which is emptied, so that the run owns its values.
+        """Runs the model on a list of inputs, which is emptied, so that the run owns its values.
 
-        Raises UsageError TM6003 for a wrong number of inputs, and leaves the list as it is.
+        Args:
+            args: The inputs.
+
+        Returns:
+            The result, in the structure of the source.
+
+        Raises:
+            UsageError: TM6003 for a wrong number of inputs, which leaves the list as it is.
         """
         self._check_count(len(args))
         given = list(args)
@@ -122,9 +145,13 @@ class Interpreter:
         return self.run_node(expr.outputs[0]) if expr.outputs else self._computed(expr)
 
     def run_node(self, node: Node) -> Any:
-        """Computes the expression that produces ``node``, and returns its tree of results.
+        """Computes the expression that produces a node.
 
-        An expression with several results is run once, for the first of its nodes; the value has them all.
+        Args:
+            node: The node. An expression with several results is run once, for the first of its nodes.
+
+        Returns:
+            The tree of results of the expression.
         """
         assert node.expr is not None
         return self._computed(node.expr)
@@ -189,9 +216,13 @@ class Interpreter:
     # ---- values
 
     def fetch_attr(self, target: str) -> Any:
-        """Returns the parameter, buffer, attribute or submodule at a dotted path of the model.
+        """Returns the parameter, buffer, attribute or submodule at a path of the model.
 
-        Raises UsageError TM6050 where there is none.
+        Args:
+            target: The dotted path.
+
+        Raises:
+            UsageError: TM6050 where there is none.
         """
         try:
             if self.module is not None:
@@ -201,14 +232,23 @@ class Interpreter:
         raise UsageError("TM6050", f"the model has no attribute {target!r}")
 
     def fetch_args_kwargs_from_env(self, node: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Returns the arguments of the expression of ``node``, with values instead of nodes."""
+        """Returns the arguments of an expression, with values instead of nodes.
+
+        Args:
+            node: A result of the expression.
+        """
         assert node.expr is not None
         return self._arguments(node.expr)
 
     def map_nodes_to_values(self, args: Tree, node: Node | None = None) -> Any:
-        """Returns a tree with the value of each node in its place; ``node`` has these arguments.
+        """Returns a tree with the value of each node in its place.
 
-        Raises GraphError TM3011 for a node without a value.
+        Args:
+            args: The tree.
+            node: The node whose expression has these arguments, for messages.
+
+        Raises:
+            GraphError: TM3011 for a node without a value.
         """
         return self._values(args, node.expr if node is not None else None)
 

@@ -102,11 +102,10 @@ class Original(Protocol):
 class TracedModule(ModuleAccess, FxModule, NotebookForm):
     """A module of the source model.
 
-    ``name`` is its attribute path, ``class_name`` the qualified name of its source class. ``children``,
-    ``tensors`` (parameters, buffers and constants; ``buffers`` has the names of those that are not trained)
-    and ``attributes`` (``stride``, ``eps``, ...) are by attribute name. ``graphs`` holds one graph for each
-    structure of call arguments (see ``call_structure``) with which it was traced; a builtin leaf has none,
-    and is converted by an adapter of the frontend. ``vocabulary`` converts the calls.
+    ``children``, ``tensors`` (parameters, buffers and constants; ``buffers`` has the names of those that are
+    not trained) and ``attributes`` (``stride``, ``eps``, ...) are by attribute name. ``graphs`` holds one
+    graph for each structure of call arguments (see ``call_structure``) with which it was traced; a builtin
+    leaf has none, and is converted by an adapter of the frontend.
 
     The model itself also has ``source_file``, ``producer`` (the program that made it), ``source_sha256`` (the
     digest of its original file, if that is not ``source_file``) and optionally an ``example``.
@@ -115,6 +114,15 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
     while it is loaded; ``original`` runs the source's file, unless the model was edited. ``notes`` are for
     the report of a conversion. ``watch_node_value`` has the values of ``watch_points`` in the last run; a run
     ends at ``end_points``. ``meta`` is for the user's own notes, which are not saved.
+
+    Args:
+        name: The attribute path of the module.
+        class_name: The qualified name of its source class.
+        vocabulary: Converts the calls of the source.
+
+    Example:
+        >>> tm = tmconvert.load("net.tm")  # doctest: +SKIP
+        >>> outputs = tm(np.zeros((1, 3, 32, 32), np.float32))  # doctest: +SKIP
     """
 
     def __init__(self, name: str = "", class_name: str = "", *, vocabulary: Vocabulary | None = None) -> None:
@@ -187,13 +195,25 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
         return next(iter(self.graphs.values()), None)
 
     def graph_for(self, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> InternalGraph | None:
-        """Returns the graph traced for arguments of this structure (``args[0]`` is the module itself)."""
+        """Returns the graph traced for arguments of a structure; None where there is none.
+
+        Args:
+            args: The arguments by position; ``args[0]`` is the module itself.
+            kwargs: The arguments by name.
+        """
         if len(self.graphs) == 1:
             return self.graph
         return self.graphs.get(call_structure(args, kwargs))
 
     def get(self, path: str) -> Any:
-        """Returns the child, tensor or attribute at a dotted path. Raises KeyError with the missing part."""
+        """Returns the child, tensor or attribute at a path.
+
+        Args:
+            path: The dotted path.
+
+        Raises:
+            KeyError: With the missing part of the path.
+        """
         module: Any = self
         if not isinstance(path, str):
             raise KeyError(path)
@@ -265,14 +285,18 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
         return run_module(self, flat_inputs(self, args, kwargs))
 
     def set_watch_points(self, nodes: Node | Iterable[Node]) -> None:
-        """Keeps the values of ``nodes`` in ``watch_node_value``, a dict by node, at each run from now on.
+        """Keeps the values of nodes in ``watch_node_value``, a dict by node, at each run from now on.
 
-        Nodes may be in the graphs of submodules; for several calls of a submodule the value of the last one
-        is kept. A node that a run does not compute has no value. Raises UsageError TM6050 for a node of
-        another model.
+        Args:
+            nodes: Nodes, which may be in the graphs of submodules; for several calls of a submodule the value
+                of the last one is kept. A node that a run does not compute has no value.
 
-        >>> tm.set_watch_points(tm.graph.get_node_by_name("relu_out").as_unique())  # doctest: +SKIP
-        >>> tm(x); tm.watch_node_value  # doctest: +SKIP
+        Raises:
+            UsageError: TM6050 for a node of another model.
+
+        Example:
+            >>> tm.set_watch_points(tm.graph.get_node_by_name("relu_out").as_unique())  # doctest: +SKIP
+            >>> tm(x); tm.watch_node_value  # doctest: +SKIP
         """
         self.watch_points, self.watch_node_value = self._own_nodes(nodes), {}
 
@@ -281,13 +305,17 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
         self.watch_points, self.watch_node_value = [], {}
 
     def set_end_points(self, nodes: Node | Iterable[Node]) -> None:
-        """Ends each run from now on as soon as all ``nodes`` have values; it returns a list of these.
+        """Ends each run from now on as soon as all given nodes have values; it returns a list of these.
 
-        Nodes may be in the graphs of submodules. Raises UsageError TM6050 for a node of another model, and
-        when a run does not compute all of them.
+        Args:
+            nodes: Nodes, which may be in the graphs of submodules.
 
-        >>> tm.set_end_points(tm.graph.get_node_by_name("relu_out").as_unique())  # doctest: +SKIP
-        >>> (relu_out,) = tm(x)  # doctest: +SKIP
+        Raises:
+            UsageError: TM6050 for a node of another model, and when a run does not compute all of them.
+
+        Example:
+            >>> tm.set_end_points(tm.graph.get_node_by_name("relu_out").as_unique())  # doctest: +SKIP
+            >>> (relu_out,) = tm(x)  # doctest: +SKIP
         """
         self.end_points = self._own_nodes(nodes)
 
@@ -305,16 +333,20 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
         return found
 
     def save(self, path: str | PathLike[str], format: str = "tm") -> None:
-        """Writes the module to a file, which ``tmconvert.load`` reads.
+        """Writes the module to a file, which ``tmconvert.load`` reads. The same model gives the same bytes.
 
-        ``format`` is "tm" for the container of tmconvert, or "megengine" for a pickle that MegEngine 1.13
-        loads: only a model of MegEngine's own calls, edited or not, can be written in that format. The same
-        model gives the same bytes.
+        Args:
+            path: The file to write.
+            format: "tm" for the container of tmconvert, or "megengine" for a pickle that MegEngine 1.13
+                loads: only a model of MegEngine's own calls, edited or not, can be written in that format.
 
-        Raises UsageError TM6009 for another format; WriteError TM5001, TM5004, TM5005.
+        Raises:
+            UsageError: TM6009 for another format.
+            WriteError: TM5001, TM5004, TM5005.
 
-        >>> model.graph.compile()  # doctest: +SKIP
-        >>> model.save("edited.tm", format="megengine")  # doctest: +SKIP
+        Example:
+            >>> model.graph.compile()  # doctest: +SKIP
+            >>> model.save("edited.tm", format="megengine")  # doctest: +SKIP
         """
         writer = _writers.get(format)
         if writer is None:
@@ -357,12 +389,19 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
 
         Parameters and buffers have the paths of the source. ``forward`` has the inputs as parameters, in
         their order, and calls functions of torch, and modules of torch.nn where the source has equivalent
-        ones. Dynamic sizes of a trace stay dynamic; in other models the first axes of inputs are dynamic.
-        ``dynamic_shapes`` names others, as in ``trace``. Raises UnsupportedError for calls that PyTorch
-        lacks, LoadError TM1021 without torch.
+        ones.
 
-        >>> net = tmconvert.load("samples/digits.tm").to_torch()  # doctest: +SKIP
-        >>> optimizer = torch.optim.SGD(net.train().parameters(), 0.01)  # doctest: +SKIP
+        Args:
+            dynamic_shapes: Names of dynamic sizes, as in ``trace``. Without it, dynamic sizes of a trace stay
+                dynamic, and in other models the first axes of inputs are dynamic.
+
+        Raises:
+            UnsupportedError: Calls that PyTorch lacks.
+            LoadError: TM1021 without torch.
+
+        Example:
+            >>> net = tmconvert.load("samples/digits.tm").to_torch()  # doctest: +SKIP
+            >>> optimizer = torch.optim.SGD(net.train().parameters(), 0.01)  # doctest: +SKIP
         """
         return code_generator().module(self, dynamic_shapes)
 
@@ -380,10 +419,18 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
     ) -> None:
         """Writes a package of the code and the weights, which needs PyTorch only.
 
-        ``class_name`` is by default that of the model. ``folder`` must not exist; it is written as a whole
-        or not at all. Raises UnsupportedError, UsageError TM6071, WriteError.
+        Args:
+            folder: A folder that must not exist; it is written as a whole or not at all.
+            class_name: Name of the class; None takes that of the model.
+            dynamic_shapes: Names of dynamic sizes, as of ``to_torch``.
 
-        >>> model.to_folder("net", "Net")  # then: from net import Net; Net()(x)  # doctest: +SKIP
+        Raises:
+            UnsupportedError: Calls that PyTorch lacks.
+            UsageError: TM6071.
+            WriteError: The folder cannot be written.
+
+        Example:
+            >>> model.to_folder("net", "Net")  # then: from net import Net; Net()(x)  # doctest: +SKIP
         """
         code_generator().write_folder(self, folder, class_name, dynamic_shapes)
 

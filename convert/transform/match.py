@@ -74,6 +74,7 @@ class Match:
         raise KeyError(name)
 
     def copy(self) -> Match:
+        """Returns a match whose dicts and lists can be changed alone."""
         return Match(self.pattern, dict(self.nodes_map), dict(self.calls))
 
 

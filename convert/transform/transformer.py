@@ -32,12 +32,16 @@ class Transformer(Interpreter):
     ``output`` are for the graph of the model alone. Types are those of the source where nothing before a call
     changed, and inferred elsewhere.
 
-    >>> class SwapRelu(tmconvert.Transformer):
-    ...     def call_function(self, target, args, kwargs):
-    ...         if target == "torch.relu":
-    ...             return torch.sigmoid(args[0]) * 2
-    ...         return super().call_function(target, args, kwargs)
-    >>> swapped = SwapRelu(tm).transform()  # doctest: +SKIP
+    Args:
+        module: The model; it is not changed.
+
+    Example:
+        >>> class SwapRelu(tmconvert.Transformer):
+        ...     def call_function(self, target, args, kwargs):
+        ...         if target == "torch.relu":
+        ...             return torch.sigmoid(args[0]) * 2
+        ...         return super().call_function(target, args, kwargs)
+        >>> swapped = SwapRelu(tm).transform()  # doctest: +SKIP
     """
 
     def __init__(self, module: TracedModule) -> None:

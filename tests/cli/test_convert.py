@@ -177,6 +177,11 @@ def test_wrong_values_of_options_are_those_of_the_command_line(folder: Path) -> 
     assert outcome.status == 2 and "invalid value for '--opset': 'new'" in outcome.stderr
 
 
+def test_options_of_a_target_are_for_the_configuration(folder: Path) -> None:
+    outcome = run("convert", "digits.tm", "--quantized")
+    assert outcome.status == 2 and "`tmconvert init MODEL` writes" in outcome.stderr
+
+
 def test_init_writes_a_commented_file_that_converts(folder: Path) -> None:
     assert run("init", "digits.tm", "--to", "onnx").status == 0
     text = (folder / "tmconvert.toml").read_text()

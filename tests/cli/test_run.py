@@ -104,3 +104,17 @@ def test_the_function_takes_arrays_by_name_and_in_order() -> None:
         tmconvert.run(RESNET, {})
     with pytest.raises(UsageError, match=r"TM6003.*takes 1 inputs, 0 were given"):
         tmconvert.run(RESNET, [])
+
+
+def test_values_are_printed_without_an_output() -> None:
+    run("onnx", RESNET, "net.onnx", "--no-verify")
+    outcome = run("run", "net.onnx", "-i", "x.npz")
+    lines = outcome.stdout.splitlines()
+    assert (outcome.status, lines[0]) == (0, "fc_out  float32[1,10]")
+    values = recorded("out0")
+    assert lines[-1] == f"  largest: {values.max():.4g} at index {values.argmax()}"
+    assert len(" ".join(lines[1:-1]).split()) == 10 + lines[1].count("[ ")
+    document = run("run", "net.onnx", "-i", "x.npz", "--json").json
+    assert document["path"] is None
+    np.testing.assert_allclose(document["arrays"][0]["values"], values, atol=1e-5)
+    assert not Path("y.npz").exists()

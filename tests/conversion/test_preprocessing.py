@@ -202,6 +202,7 @@ def test_a_description_is_read_and_written() -> None:
     [
         ("hwc", "preprocess has 'hwc'"),
         ("resize=0x4", "preprocess has 'resize=0x4'"),
+        ("gray", "images of one channel need no order of colours"),
         ("mean=a", "mean of preprocess must be finite numbers"),
         ("std=0", "std of preprocess must be positive"),
         ("y: nhwc", "the model has no input 'y'"),
@@ -211,8 +212,9 @@ def test_a_description_is_read_and_written() -> None:
     ],
 )
 def test_descriptions_that_cannot_be(texts: str | Sequence[str], message: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError) as error:
         tmconvert.to_onnx(MODEL, tmp_path / "m.onnx", preprocess=texts)
+    assert message in error.value.render()
     assert not list(tmp_path.iterdir())
 
 

@@ -60,3 +60,8 @@ def test_the_examples_of_a_page(page: Path, tmp_path: Path) -> None:
 def test_pages_have_examples() -> None:
     """A rule for examples that finds none must not pass."""
     assert len(WITH_EXAMPLES) >= 2
+
+
+def test_twenty_tasks_take_one_command_each() -> None:
+    tasks = list(examples(ROOT / "docs/tutorial/twenty-tasks.md"))
+    assert [len(programs(task)) for task in tasks] == [1] * 20

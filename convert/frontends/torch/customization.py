@@ -55,17 +55,26 @@ def recording_calls(record: RecordCall) -> Iterator[None]:
 
 
 def wrap(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes tracing record each call of ``function`` as one call, instead of the calls inside. A decorator.
+    """Makes tracing record each call of a function as one call, instead of the calls inside. A decorator.
 
     The call has the qualified name of the function, ``package.module.function``; register its conversion
     under this name with ``register_symbolic``. Tensors may be nested in the arguments and in the result;
-    their types are those of the traced run. Outside of tracing the function runs unchanged. Raises UsageError
-    TM6021 for an object that is not a function; tracing raises UnsupportedError TM2021 for a function that
-    writes to its arguments.
+    their types are those of the traced run. Tracing raises UnsupportedError TM2021 for a function that writes
+    to its arguments.
 
-    >>> @tmconvert.wrap
-    ... def swish(x, beta=1.0):
-    ...     return x * torch.sigmoid(beta * x)
+    Args:
+        function: The function, at the top level of a module.
+
+    Returns:
+        A function that does the same; outside of tracing it runs ``function`` unchanged.
+
+    Raises:
+        UsageError: TM6021 for an object that is not a function.
+
+    Example:
+        >>> @tmconvert.wrap
+        ... def swish(x, beta=1.0):
+        ...     return x * torch.sigmoid(beta * x)
     """
     if isinstance(function, type) or not callable(function):
         raise UsageError(_WRONG, f"wrap requires a function, got {type_and_value(function)}")
@@ -89,14 +98,23 @@ def wrap(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def register_as_builtin(cls: type) -> type:
-    """Makes tracing record each call of a module of class ``cls`` as one call. Also a decorator of classes.
+    """Makes tracing record each call of a module of a class as one call. Also a decorator of classes.
 
     Register its conversion with ``register_symbolic`` under the qualified name of the class; the first
     argument of that function is the module, whose parameters and buffers are in ``module.tensors`` and
-    settings in ``module.attributes``. Subclasses are not included. Raises UsageError TM6021 for an object
-    that is not a class.
+    settings in ``module.attributes``.
 
-    >>> tmconvert.register_as_builtin(MyAttention)  # doctest: +SKIP
+    Args:
+        cls: The class; its subclasses are not included.
+
+    Returns:
+        The class.
+
+    Raises:
+        UsageError: TM6021 for an object that is not a class.
+
+    Example:
+        >>> tmconvert.register_as_builtin(MyAttention)  # doctest: +SKIP
     """
     if not isinstance(cls, type):
         raise UsageError(_WRONG, f"register_as_builtin requires a class, got {type_and_value(cls)}")
@@ -134,15 +152,23 @@ def register_supported_type(
     flatten: Callable[[Any], tuple[Sequence[Any], Any]],
     unflatten: Callable[[Sequence[Any], Any], Any],
 ) -> None:
-    """Lets arguments and results of traced models be objects of ``cls``.
+    """Lets arguments and results of traced models be objects of a class.
 
-    ``flatten(object)`` returns its parts, a list with tensors or other containers, and a context with which
-    ``unflatten(parts, context)`` rebuilds the object. In the graph such an object is the list of its parts.
-    Raises UsageError TM6021 for a class that is registered already, or is not a class.
+    In the graph such an object is the list of its parts.
 
-    >>> tmconvert.register_supported_type(
-    ...     Boxes, lambda boxes: ([boxes.tensor], None), lambda parts, _: Boxes(parts[0])
-    ... )  # doctest: +SKIP
+    Args:
+        cls: The class.
+        flatten: A function of an object, which returns its parts, a list with tensors or other containers,
+            and a context.
+        unflatten: A function of the parts and the context, which rebuilds the object.
+
+    Raises:
+        UsageError: TM6021 for a class that is registered already, or is not a class.
+
+    Example:
+        >>> tmconvert.register_supported_type(
+        ...     Boxes, lambda boxes: ([boxes.tensor], None), lambda parts, _: Boxes(parts[0])
+        ... )  # doctest: +SKIP
     """
     if not isinstance(cls, type):
         raise UsageError(_WRONG, f"register_supported_type requires a class, got {type_and_value(cls)}")
@@ -157,12 +183,17 @@ class Tracer:
     """Traces PyTorch modules; subclasses override ``is_leaf_module`` to select modules that are recorded as
     one call.
 
-    ``leaf_modules`` are classes, modules, or paths of modules that are not traced through.
+    Args:
+        leaf_modules: Classes, modules, or paths of modules that are not traced through.
 
-    >>> class NoAttention(tmconvert.Tracer):
-    ...     def is_leaf_module(self, m, qualname):
-    ...         return qualname.endswith(".attention") or super().is_leaf_module(m, qualname)
-    >>> NoAttention().trace(module, x)  # doctest: +SKIP
+    Raises:
+        UsageError: TM6009 for another ``leaf_modules``.
+
+    Example:
+        >>> class NoAttention(tmconvert.Tracer):
+        ...     def is_leaf_module(self, m, qualname):
+        ...         return qualname.endswith(".attention") or super().is_leaf_module(m, qualname)
+        >>> NoAttention().trace(module, x)  # doctest: +SKIP
     """
 
     def __init__(self, leaf_modules: Sequence[object] = ()) -> None:
@@ -172,7 +203,12 @@ class Tracer:
         self.leaf_modules = tuple(leaf_modules)
 
     def is_leaf_module(self, m: object, qualname: str) -> bool:
-        """Returns whether a call of the module ``m`` at the path ``qualname`` is recorded as one call."""
+        """Returns whether a call of a module is recorded as one call.
+
+        Args:
+            m: The module.
+            qualname: Its dotted path in the traced module.
+        """
         return type(m) in _builtin_classes or any(
             qualname == leaf if isinstance(leaf, str) else type(m) is leaf or m is leaf
             for leaf in self.leaf_modules
@@ -186,7 +222,21 @@ class Tracer:
         freeze_control_flow: bool = False,
         **example_kwargs: object,
     ) -> TracedModule:
-        """Traces ``root``; see ``tmconvert.trace``."""
+        """Traces a module; see ``tmconvert.trace``.
+
+        Args:
+            root: The module.
+            *example_inputs: The inputs to run it with.
+            dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+            freeze_control_flow: Record the branches that the example takes.
+            **example_kwargs: Inputs by the names of the arguments of ``forward``.
+
+        Returns:
+            The traced model.
+
+        Raises:
+            TmconvertError: What ``tmconvert.trace`` raises.
+        """
         tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)
         model = trace_object(root, tracing._replace(is_leaf=self.is_leaf_module))
         model.name_modules()

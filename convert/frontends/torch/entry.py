@@ -15,6 +15,7 @@ from tmconvert.frontends.torch.archives import Kind
 from tmconvert.frontends.torch.pretrained import check_folder
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
+from tmconvert.progress import begin
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -156,6 +157,7 @@ def inputs_needed(signature: str = "") -> UsageError:
 
 
 def _tracer() -> ModuleType:
+    begin("import")
     try:
         from tmconvert.frontends.torch.tracing import entry as tracer
     except ImportError as error:

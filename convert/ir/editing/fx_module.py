@@ -27,7 +27,12 @@ class FxModule:
         print(_module(self).code)
 
     def add_submodule(self, path: str, module: TracedModule) -> bool:
-        """Adds a module at a dotted path; returns False if its parent module does not exist."""
+        """Adds a module at a path; returns False if its parent module does not exist.
+
+        Args:
+            path: The dotted path.
+            module: The module.
+        """
         holder, _, name = path.rpartition(".")
         try:
             owner = _module(self).get(holder) if holder else _module(self)
@@ -37,7 +42,11 @@ class FxModule:
         return True
 
     def delete_submodule(self, path: str) -> bool:
-        """Removes the submodule at a dotted path; returns False where there is none, or a graph uses it."""
+        """Removes the submodule at a path; returns False where there is none, or a graph uses it.
+
+        Args:
+            path: The dotted path.
+        """
         holder, _, name = path.rpartition(".")
         top = _module(self)
         try:

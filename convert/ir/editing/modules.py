@@ -97,7 +97,14 @@ class ModuleAccess:
         return (array for _, array in self.named_parameters())
 
     def get_submodule(self, path: str) -> TracedModule:
-        """Returns the submodule at a dotted path, this module for "". Raises UsageError TM6050."""
+        """Returns the submodule at a path.
+
+        Args:
+            path: The dotted path; "" is this module.
+
+        Raises:
+            UsageError: TM6050 where there is none.
+        """
         try:
             found = _module(self).get(path) if path else self
         except KeyError:
@@ -107,11 +114,25 @@ class ModuleAccess:
         return _module(found)
 
     def get_parameter(self, path: str) -> np.ndarray:
-        """Returns the parameter at a dotted path. Raises UsageError TM6050."""
+        """Returns the parameter at a path.
+
+        Args:
+            path: The dotted path.
+
+        Raises:
+            UsageError: TM6050 where there is none.
+        """
         return self._tensor_at(path, "parameter")
 
     def get_buffer(self, path: str) -> np.ndarray:
-        """Returns the buffer at a dotted path. Raises UsageError TM6050."""
+        """Returns the buffer at a path.
+
+        Args:
+            path: The dotted path.
+
+        Raises:
+            UsageError: TM6050 where there is none.
+        """
         return self._tensor_at(path, "buffer")
 
     def _tensor_at(self, path: str, kind: str) -> np.ndarray:
@@ -128,12 +149,21 @@ class ModuleAccess:
     # ---- writing
 
     def load_state_dict(self, state: Mapping[str, object], strict: bool = True) -> KeyMismatch:
-        """Sets tensors by dotted path: copies of arrays, or of tensors of torch.
+        """Sets tensors by dotted path.
 
-        Raises UsageError TM6062, before any change, for another shape, and with ``strict`` for missing or
-        unexpected keys.
+        Args:
+            state: Arrays, or tensors of torch, which are copied.
+            strict: Raise an error for missing and unexpected keys.
 
-        >>> tm.load_state_dict(torch_module.state_dict())  # doctest: +SKIP
+        Returns:
+            The missing and the unexpected keys.
+
+        Raises:
+            UsageError: TM6062, before any change, for another shape, and with ``strict`` for missing or
+                unexpected keys.
+
+        Example:
+            >>> tm.load_state_dict(torch_module.state_dict())  # doctest: +SKIP
         """
         held = dict(_holders(_module(self), ""))
         mismatch = KeyMismatch(
@@ -154,9 +184,15 @@ class ModuleAccess:
         return mismatch
 
     def add_tensor(self, name: str, value: object, *, buffer: bool = False) -> None:
-        """Sets the tensor ``name`` to a copy of an array; a new one is a parameter, or else a buffer.
+        """Sets a tensor of this module to a copy of an array.
 
-        Raises UsageError TM6061 for the name of a module, and for elements that are not numbers.
+        Args:
+            name: The attribute.
+            value: The array.
+            buffer: A new tensor is a buffer, and not a parameter.
+
+        Raises:
+            UsageError: TM6061 for the name of a module, and for elements that are not numbers.
         """
         module = _module(self)
         _check_free(module, name, ("children", "attributes"))
@@ -172,10 +208,14 @@ class ModuleAccess:
             module.buffers.add(name)
 
     def add_module(self, name: str, module: TracedModule) -> str:
-        """Adds a module of any source under a dotted path, instead of the one there, and returns the path.
+        """Adds a module of any source under a path, instead of the one there, and returns the path.
 
-        Calls of it are converted by its own vocabulary. Raises UsageError TM6061 for a name that is taken,
-        and for a module that contains this one.
+        Args:
+            name: The dotted path.
+            module: The module; calls of it are converted by its own vocabulary.
+
+        Raises:
+            UsageError: TM6061 for a name that is taken, and for a module that contains this one.
         """
         owner, _, last = name.rpartition(".")
         holder = _module(self).get_submodule(owner)
@@ -190,7 +230,11 @@ class ModuleAccess:
         return name
 
     def free_attribute(self, base: str) -> str:
-        """Returns a name that no part of this module has: ``base``, ``base_1``, ..."""
+        """Returns a name that no part of this module has: ``base``, ``base_1``, ...
+
+        Args:
+            base: The name to begin with.
+        """
         wanted = name = re.sub(r"\W", "_", base.rpartition(".")[2]) or "module"
         module, number = _module(self), 0
         while any(name in store for store in (module.children, module.tensors, module.attributes)):

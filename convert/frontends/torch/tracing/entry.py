@@ -34,6 +34,7 @@ from tmconvert.frontends.torch.tracing.users_code import (
 )
 from tmconvert.frontends.torch.tracing.widening import wide_state
 from tmconvert.ir import TracedModule
+from tmconvert.progress import begin
 
 
 def trace_object(model: object, tracing: Tracing) -> TracedModule:
@@ -153,6 +154,7 @@ def _trace_of_user(
 
 
 def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing) -> TracedModule:
+    begin("trace")
     module = getattr(module, "_orig_mod", module)  # of torch.compile
     with _uncompiled(), wide_state(module) as notes:
         traced = trace_module(
