@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.cli.batch.work import ModelWork, Outcome, outcomes_in_process, outcomes_of
 from tmconvert.errors import TmconvertError, UsageError
+
+if TYPE_CHECKING:
+    from tmconvert.calibration.measuring import Chunk, Measures, Observed, Statistics
 
 RETRIES = 2  # of work whose process ended
 
@@ -23,7 +26,9 @@ def executed(
     tmconvert and see the files under the same paths. Work whose process ended is done again.
     """
     if cluster is not None:
-        yield from _gathered(_client(cluster).get_executor(pure=False, retries=RETRIES), work)
+        with _client(cluster) as client:
+            executor = client.get_executor(pure=False, retries=RETRIES)
+            yield from _gathered(executor, work, do=outcomes_on_worker)
     elif jobs == 1 or len(work) < 2:
         for each in work:
             yield from ((each, outcome) for outcome in outcomes_of(each))
@@ -34,17 +39,42 @@ def executed(
             yield from _gathered(_processes(1), [each])
 
 
+def outcomes_on_worker(work: ModelWork) -> list[Outcome]:
+    """Does ``outcomes_of`` in a worker of Dask; all workers measure the samples of calibrations."""
+    from tmconvert.calibration.measuring import distributing
+
+    with distributing(_measured_on_cluster):
+        return outcomes_in_process(work)
+
+
+def _measured_on_cluster(measure: Measures, work: Observed, chunks: Sequence[Chunk]) -> Iterator[Statistics]:
+    """Yields the statistics of chunks in order. What is lost with a worker is measured again."""
+    from distributed import worker_client
+
+    with worker_client() as client:
+        common = client.submit(_itself, work, pure=False, retries=RETRIES)  # stored once, and made again
+        parts = [client.submit(measure, common, chunk, pure=False, retries=RETRIES) for chunk in chunks]
+        for number, part in enumerate(parts):
+            yield part.result()
+            parts[number] = None  # which frees it
+
+
+def _itself(work: Observed) -> Observed:
+    return work
+
+
 def _processes(count: int) -> Executor:
     return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
 
 
 def _gathered(
-    executor: Executor, work: Sequence[ModelWork], lost: list[ModelWork] | None = None
+    executor: Executor,
+    work: Sequence[ModelWork],
+    lost: list[ModelWork] | None = None,
+    do: Callable[[ModelWork], list[Outcome]] = outcomes_in_process,
 ) -> Iterator[tuple[ModelWork, Outcome]]:
     try:
-        futures: dict[Future[list[Outcome]], ModelWork] = {
-            executor.submit(outcomes_in_process, each): each for each in work
-        }
+        futures: dict[Future[list[Outcome]], ModelWork] = {executor.submit(do, each): each for each in work}
         for future in as_completed(futures):
             each = futures[future]
             try:

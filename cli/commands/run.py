@@ -74,7 +74,9 @@ def _finite(array: np.ndarray) -> Any:
     """Returns the values as nested lists; None for what JSON has no number for."""
     import numpy as np
 
-    return np.where(np.isfinite(array), array, None).tolist()
+    made = array.astype(object)
+    made[~np.isfinite(array)] = None
+    return made.tolist()
 
 
 def _values(array: np.ndarray) -> list[str]:

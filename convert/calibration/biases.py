@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tmconvert.calibration.execution import run
 from tmconvert.calibration.expansion import EXPANSION
+from tmconvert.calibration.measuring import Statistics, measure
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import fake_quantize
 from tmconvert.passes.matching import integer_weights
@@ -24,15 +24,34 @@ from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import KeepsQparams
 
 
+class _Sums:
+    """The sums of a tensor over the samples, in float and rounded."""
+
+    def __init__(self, qparams: QParams) -> None:
+        self.qparams = qparams
+        self.exact = self.rounded = np.zeros(())
+
+    def add(self, array: np.ndarray) -> None:
+        self._add(array, fake_quantize(array, self.qparams))
+
+    def merge(self, later: _Sums) -> None:
+        self._add(later.exact, later.rounded)
+
+    def _add(self, exact: np.ndarray, rounded: np.ndarray) -> None:
+        if not self.exact.ndim and exact.ndim:
+            self.exact, self.rounded = exact.astype(np.float64), rounded.astype(np.float64)
+            return
+        self.exact += exact
+        self.rounded += rounded
+
+
 @dataclass
 class _Layer:
-    """A call with weights, and the sums of its operand over the samples."""
+    """A call with weights."""
 
     call: CallFunction
     qparams: QParams
     weight: Constant
-    exact: np.ndarray | None = None
-    rounded: np.ndarray | None = None
 
     @property
     def operand(self) -> TensorNode:
@@ -40,32 +59,24 @@ class _Layer:
         assert isinstance(node, TensorNode)
         return node
 
-    def add(self, array: np.ndarray) -> None:
-        quantized = fake_quantize(array, self.qparams)
-        if self.exact is None or self.rounded is None:
-            self.exact, self.rounded = array.astype(np.float64), quantized.astype(np.float64)
-            return
-        self.exact += array
-        self.rounded += quantized
-
 
 def correct_biases(
-    graph: InternalGraph, catalogue: Mapping[str, Op], samples: Iterable[Sequence[np.ndarray]], count: int
+    graph: InternalGraph, catalogue: Mapping[str, Op], samples: Iterable[Sequence[np.ndarray]]
 ) -> None:
-    """Corrects the biases of the quantized ``graph`` with means measured on ``count`` samples."""
+    """Corrects the biases of the quantized ``graph`` with means measured on the samples."""
     layers: dict[str, list[_Layer]] = {}
     for layer in _layers(graph):
         layers.setdefault(layer.operand.name, []).append(layer)
     if not layers:
         return
 
-    def look(name: str, array: np.ndarray) -> None:
-        for layer in layers[name]:
-            layer.add(array)
+    def make() -> Statistics:
+        return {name: [_Sums(layer.qparams) for layer in each] for name, each in layers.items()}
 
-    run(graph, catalogue, samples, list(layers), look)
-    for layer in (layer for each in layers.values() for layer in each):
-        _correct(layer, graph, catalogue, count)
+    sums, count = measure(graph, catalogue, samples, make)
+    for name, each in layers.items():
+        for layer, seen in zip(each, sums[name], strict=True):
+            _correct(layer, seen, graph, catalogue, count)
 
 
 def _layers(graph: InternalGraph) -> Iterable[_Layer]:
@@ -90,13 +101,15 @@ def _qparams_of(node: TensorNode) -> QParams | None:
     return node.qparams
 
 
-def _correct(layer: _Layer, graph: InternalGraph, catalogue: Mapping[str, Op], count: int) -> None:
+def _correct(
+    layer: _Layer, sums: _Sums, graph: InternalGraph, catalogue: Mapping[str, Op], count: int
+) -> None:
     call, weight = layer.call, np.asarray(layer.weight.value)
-    assert layer.exact is not None and layer.rounded is not None and layer.weight.output.qparams is not None
+    assert layer.weight.output.qparams is not None
     quantized = fake_quantize(weight, layer.weight.output.qparams)
     # what is small beside the means themselves is computed from their difference
-    moved = _product(call, catalogue, (layer.rounded - layer.exact) / count, quantized)
-    moved += _product(call, catalogue, layer.exact / count, quantized - weight)
+    moved = _product(call, catalogue, (sums.rounded - sums.exact) / count, quantized)
+    moved += _product(call, catalogue, sums.exact / count, quantized - weight)
     weights = integer_weights(call)
     assert weights is not None
     axis = weights.channel_axis(moved.ndim)

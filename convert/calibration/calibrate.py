@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,8 @@ from tmconvert.calibration.biases import correct_biases
 from tmconvert.calibration.data import Samples, inputs_of
 from tmconvert.calibration.data_sizes import at_sizes, sizes_note, sizes_of_data
 from tmconvert.calibration.equalization import equalize
-from tmconvert.calibration.execution import run
 from tmconvert.calibration.expansion import expand, measured_name, whole_call
+from tmconvert.calibration.measuring import Statistics, measure
 from tmconvert.calibration.module import as_module
 from tmconvert.calibration.open_sizes import OpenSizes, open_sizes
 from tmconvert.calibration.placement import (
@@ -45,7 +45,7 @@ from tmconvert.passes.manager import Pass, PassManager
 from tmconvert.passes.matching import integer_weights
 from tmconvert.passes.propagate_qparams import REQUANTIZE
 from tmconvert.passes.select_decomposition import SelectDecomposition
-from tmconvert.progress import begin, counter
+from tmconvert.progress import begin
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, FixedRange, KeepsQparams
@@ -80,33 +80,20 @@ def calibrate(
     ``Samples``. Raises UsageError TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
     """
     begin("calibrate")
-    progress = counter("calibrate")
     opened, sizes = _at_data(bind_model(module, overrides, catalogue), data, settings)
     work = _prepared(opened, catalogue, settings)
     samples = Samples(data, inputs_of(work.graph), settings, sizes_note(sizes))
-    total, count = 0 if progress is None else len(samples), 0
-
-    def counted() -> Iterable[Sequence[np.ndarray]]:
-        nonlocal count
-        for sample in samples:
-            yield sample
-            count += 1
-            if progress is not None:
-                progress(count, total)
-
     if settings.equalization:
         equalize(work.graph, catalogue, samples, work.nodes, is_per_channel=settings.per_channel)
     work.kind_of = expand(work.graph, catalogue, work.kind_of)
     work.nodes = observed_nodes(work.graph, work.kind_of)
     measured = work.graph.copy()
     PassManager([SelectDecomposition(takes_steps=True), EliminateDeadCode()], catalogue).run(measured)
-    names = list(dict.fromkeys(map(measured_name, work.nodes)))
-    run(measured, catalogue, counted(), names, _looking(work))
-    if not count:
-        raise UsageError("TM6033", "the data contains no samples")
+    found, count = measure(measured, catalogue, samples, lambda: _histograms(work), counts=True)
+    work.seen = {name: histogram for name, (histogram,) in found.items()}
     _annotate(work, settings, count)
     if settings.bias_correction:
-        correct_biases(work.graph, catalogue, samples, count)
+        correct_biases(work.graph, catalogue, samples)
     made = as_module(work.graph, module, catalogue)
     work.open.leave(made)
     made.notes += work.notes
@@ -181,16 +168,9 @@ def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
     PassManager(passes, catalogue).run(graph)
 
 
-def _looking(work: _Calibration) -> Callable[[str, np.ndarray], None]:
+def _histograms(work: _Calibration) -> Statistics:
     given = {node.name for node in work.graph.inputs}  # pixels, most often, which have ends
-
-    def look(name: str, array: np.ndarray) -> None:
-        try:
-            work.seen.setdefault(name, Histogram(has_tails=name not in given)).add(array)
-        except ValueError as error:
-            raise UsageError("TM6033", f"{name} cannot be measured on this data: {error}") from error
-
-    return look
+    return {name: [Histogram(has_tails=name not in given)] for name in map(measured_name, work.nodes)}
 
 
 def _annotate(work: _Calibration, settings: Settings, count: int) -> None:

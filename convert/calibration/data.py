@@ -75,7 +75,7 @@ class Samples:
         sizes: str = "",
     ) -> None:
         self.inputs, self.sizes = inputs, sizes
-        self.settings = settings or Settings()
+        self.settings = (settings or Settings())._replace(rules={})  # it may be pickled
         self.may_be_unscaled = False
         if not isinstance(data, (str, PathLike, Mapping, np.ndarray, Iterable)):
             raise unfit(
@@ -110,6 +110,28 @@ class Samples:
         for source in self._sources():
             return [tuple(array.shape) for array in self._arrays(source)]
         raise unfit("the data contains no samples", "")
+
+    def exact_count(self) -> int:
+        """Returns the number of samples; of files no more is read than their headers."""
+        return sum(map(self._count, self._sources()))
+
+    def _count(self, source: object) -> int:
+        if isinstance(source, Path) and source.suffix.lower() in IMAGES:
+            return 1
+        where = source if isinstance(source, Path) else "the data"
+        (name, type_), array = self.inputs[0], self._arrays(source)[0]
+        return self._lot(array, type_, f"{name} in {where}").count
+
+    def part(self, first: int, end: int) -> Iterator[list[np.ndarray]]:
+        """Yields the samples from number ``first`` to before ``end``; other files are not read."""
+        passed = 0
+        for source in self._sources():
+            count = self._count(source)
+            if passed + count > first:
+                yield from islice(self._samples(source), max(first - passed, 0), end - passed)
+            passed += count
+            if passed >= end:
+                return
 
     def _sources(self) -> Iterator[Any]:
         """Yields files, or mappings of arrays."""

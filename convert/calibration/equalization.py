@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from tmconvert.calibration.channels import Channels, channels, components, ends
-from tmconvert.calibration.execution import run
 from tmconvert.calibration.matrices import columns, rows, weight_of
+from tmconvert.calibration.measuring import measure
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.symbolics.op import Op
 
@@ -47,10 +47,13 @@ def equalize(
     found = channels(graph)
     quantized = [node for node in nodes if node in found.labels]
     given = [call.args[0] for call in found.after]
-    seen = {node.name: _Seen(found.labels[node].axis) for node in [*map(_origin, quantized), *given]}
-    if not seen or found.held.all():
+    axes = {node.name: found.labels[node].axis for node in [*map(_origin, quantized), *given]}
+    if not axes or found.held.all():
         return 0
-    run(graph, catalogue, samples, list(seen), lambda name, array: seen[name].add(array))
+    measured, _ = measure(
+        graph, catalogue, samples, lambda: {name: [_Seen(axis)] for name, axis in axes.items()}
+    )
+    seen: dict[str, _Seen] = {name: each for name, (each,) in measured.items()}
     if not all(each.count for each in seen.values()):
         return 0
     tensors = [_tensor(node, found, seen[_origin(node).name]) for node in quantized]
@@ -81,6 +84,11 @@ class _Seen:
         axes = list(range(array.ndim))
         self.squares = self.squares + np.einsum(array, axes, array, axes, [self.axis], dtype=np.float64)
         self.count += array.size // max(array.shape[self.axis], 1)
+
+    def merge(self, later: _Seen) -> None:
+        self.low, self.high = np.minimum(self.low, later.low), np.maximum(self.high, later.high)
+        self.sums, self.squares = self.sums + later.sums, self.squares + later.squares
+        self.count += later.count
 
     @property
     def power(self) -> np.ndarray:

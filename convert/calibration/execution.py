@@ -5,9 +5,8 @@ NumPy.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,34 +26,16 @@ from tmconvert.targets.registry import lower, passes_for, write
 from tmconvert.verification import worker
 
 _RUNTIME = Session(keeps_memory=False)  # memory that it kept would be that of all tensors
-# gets the name of a tensor and what it is for one sample
-Look = Callable[[str, np.ndarray], None]
+Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
-def run(
-    graph: InternalGraph,
-    catalogue: Mapping[str, Op],
-    samples: Iterable[Sequence[np.ndarray]],
-    names: Sequence[str],
-    look: Look,
-) -> None:
-    """Calls ``look`` for each sample with the inputs in the order of the graph, and the tensors ``names``.
-
-    Raises UsageError TM6033 where the model cannot be run on a sample.
-    """
-    inputs = [node.name for node in graph.inputs]
-    inner = [name for name in names if name not in inputs]
-    with _execution(graph, catalogue, inner) as execute:
-        for number, sample in enumerate(samples, 1):
-            given = dict(zip(inputs, sample, strict=True))
-            try:
-                seen = {**given, **execute(given)}
-            except Exception as error:  # each runtime has its own for what it cannot compute
-                message = f"the model cannot be run on sample {number}: {_reason(error)}"
-                raise UsageError("TM6033", message) from error
-            for name in names:
-                look(name, seen[name])
-            del seen  # the next run makes as much again
+def seen_in(execute: Execute, given: Mapping[str, np.ndarray], number: int) -> Mapping[str, np.ndarray]:
+    """Returns the inputs and tensors of a sample. Raises UsageError TM6033 where the model cannot be run."""
+    try:
+        return {**given, **execute(given)}
+    except Exception as error:  # each runtime has its own for what it cannot compute
+        message = f"the model cannot be run on sample {number}: {_reason(error)}"
+        raise UsageError("TM6033", message) from error
 
 
 def _reason(error: Exception) -> str:
@@ -62,30 +43,43 @@ def _reason(error: Exception) -> str:
     return said.partition("Status Message: ")[2] or said or type(error).__name__
 
 
-Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+@contextmanager
+def execution(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str]) -> Iterator[Execute]:
+    """Yields a function from inputs to the tensors ``names``; it is gone afterwards."""
+    observed = observed_file(graph, catalogue, names) if names else (b"", ())
+    if observed is None:
+        yield _interpreter(graph, catalogue, names)
+        return
+    with running(*observed) as execute:
+        yield execute
 
 
 @contextmanager
-def _execution(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str]) -> Iterator[Execute]:
-    """Yields a function from inputs to the tensors ``names``; it is gone afterwards."""
+def running(content: bytes, names: Sequence[str]) -> Iterator[Execute]:
+    """Yields a function from inputs to the outputs ``names`` of an ONNX model, which runs in a process of its
+    own.
+    """
     if not names:
         yield dict
         return
     with temporary_folder() as folder:
-        execute = _session(graph, catalogue, names, folder / "observed.onnx")
+        path = folder / "observed.onnx"
+        path.write_bytes(content)
+
+        def execute(given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+            return dict(zip(names, _RUNTIME.run([path], given, names), strict=True))
+
         try:
-            yield execute or _interpreter(graph, catalogue, names)
+            yield execute
         finally:
-            if execute is not None:
-                _RUNTIME.forget()
+            _RUNTIME.forget()
 
 
-def _session(
-    graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str], path: Path
-) -> Execute | None:
-    """Returns a session, or None where ONNX Runtime is not installed or ONNX cannot express the graph.
-
-    ``path`` is where the model is written that the session runs, in a process of its own.
+def observed_file(
+    graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str]
+) -> tuple[bytes, Sequence[str]] | None:
+    """Returns the content and outputs of an ONNX model that computes the tensors ``names``; None where ONNX
+    Runtime is not installed or ONNX cannot express the graph.
     """
     if importlib.util.find_spec("onnxruntime") is None:
         return None
@@ -95,17 +89,12 @@ def _session(
     lowering = lower(copy, catalogue, target_options.target, target_options.version)
     if lowering.unsupported:
         return None
-    with written(path) as file:
-        write(lowering.graph, [file])
-    content, found = with_outputs(path, names)
-    if not set(names) <= set(found):
-        return None
-    path.write_bytes(content)
-
-    def execute(given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        return dict(zip(found, _RUNTIME.run([path], given, found), strict=True))
-
-    return execute
+    with temporary_folder() as folder:
+        path = folder / "lowered.onnx"
+        with written(path) as file:
+            write(lowering.graph, [file])
+        content, found = with_outputs(path, names)
+    return (content, found) if set(names) <= set(found) else None
 
 
 def _interpreter(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence[str]) -> Execute:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 BINS = 2048
+_LEAST_EXPONENT = -126  # of the width of a bin
 _PIECE = 1 << 16  # elements counted at a time: they stay in the processor's cache
 _STEPS = 255  # between the ends of eight bits
 _HIDDEN = -1e9  # what masks put in the place of scores that softmax is not to see lies below this
 
 
 class Histogram:
-    """A histogram of equal bins, whose range doubles for values outside of it.
+    """A histogram of ``BINS`` equal bins, which depends on the values only, not on their order.
 
-    Without ``has_tails`` no values are expected outside of the observed range.
+    Bin i, from ``first`` on, has the values in [i, i + 1) * width. The width is the least power of two with
+    which all values fit, so that histograms of parts are merged exactly. Without ``has_tails`` no values are
+    expected outside of the observed range.
     """
+
+    first = -BINS // 2
 
     def __init__(self, *, has_tails: bool = True) -> None:
         self.has_tails = has_tails
         self.low, self.high = 0.0, 0.0  # ends of what was seen, 0 included
         self.reached_low, self.reached_high = 0, 0  # how many arrays reach them
-        self.width = 0.0  # of a bin
-        self.first = 0  # number of the first bin: bin i is [i, i + 1) * width
+        self.exponent = _LEAST_EXPONENT  # the width of a bin is two to this power
         self.counts = np.zeros(BINS, np.int64)
         self.hides = False  # whether something was hidden, which is no part of the range
+
+    @property
+    def width(self) -> float:
+        return float(2.0**self.exponent)
 
     def add(self, array: np.ndarray) -> None:
         """Adds values. Raises ValueError for NaN and infinities, except -inf of masks."""
@@ -37,34 +46,42 @@ class Histogram:
         low, high = float(np.min(array)), float(np.max(array))
         if not np.isfinite(low + high):
             raise ValueError("NaN or infinity")
-        self.reached_low = (self.reached_low if low >= self.low else 0) + (low <= self.low)
-        self.reached_high = (self.reached_high if high <= self.high else 0) + (high >= self.high)
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        if self.high == self.low:
-            return
-        if not self.width:
-            self.width = max(self.high - self.low, 1e-30) / BINS * 2
-            self.first = -BINS // 2
-        while not self._holds(self.low, self.high):
-            self._double()
-        flat = array.reshape(-1)
+        self._reach(low, high, 1, 1)
+        flat, scale = array.reshape(-1), 2.0**-self.exponent
         for start in range(0, flat.size, _PIECE):
-            bins = np.floor(flat[start : start + _PIECE].astype(np.float64) / self.width).astype(np.int64)
-            self.counts += np.bincount(np.clip(bins - self.first, 0, BINS - 1), minlength=BINS)
+            bins = np.floor(flat[start : start + _PIECE].astype(np.float64) * scale).astype(np.int64)
+            self.counts += np.bincount(bins - self.first, minlength=BINS)
 
-    def _holds(self, low: float, high: float) -> bool:
-        return self.first * self.width <= low and high < (self.first + BINS) * self.width
+    def merge(self, later: Histogram) -> None:
+        """Adds the values of another histogram."""
+        self.hides |= later.hides
+        self._reach(later.low, later.high, later.reached_low, later.reached_high)
+        bins = (np.arange(BINS) + later.first) >> (self.exponent - later.exponent)
+        kept = later.counts > 0
+        np.add.at(self.counts, bins[kept] - self.first, later.counts[kept])
 
-    def _double(self) -> None:
-        """Doubles the bin width by merging pairs of bins."""
-        pairs = np.zeros(BINS, np.int64)
-        first = self.first // 2 - BINS // 4
-        places = (np.arange(BINS) + self.first) // 2 - first
-        np.add.at(pairs, places, self.counts)
-        self.counts, self.first, self.width = pairs, first, self.width * 2
+    def _reach(self, low: float, high: float, times_low: int, times_high: int) -> None:
+        """Extends the range to one whose ends were reached that many times."""
+        self.reached_low = (self.reached_low if low >= self.low else 0) + times_low * (low <= self.low)
+        self.reached_high = (self.reached_high if high <= self.high else 0) + times_high * (high >= self.high)
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        exponent = self.exponent
+        while _bin(self.low, exponent) < self.first or _bin(self.high, exponent) >= self.first + BINS:
+            exponent += 1
+        if exponent > self.exponent:
+            kept = np.flatnonzero(self.counts)
+            bins = (kept + self.first) >> (exponent - self.exponent)
+            moved = np.zeros(BINS, np.int64)
+            np.add.at(moved, bins - self.first, self.counts[kept])
+            self.counts, self.exponent = moved, exponent
 
     def centres(self) -> np.ndarray:
         return (np.arange(BINS) + self.first + 0.5) * self.width
+
+
+def _bin(value: float, exponent: int) -> int:
+    """Returns the number of the bin that a value is in; the product is exact."""
+    return math.floor(value * 2.0**-exponent)
 
 
 def below(low: float, high: float) -> float:
@@ -133,7 +150,7 @@ _TAIL = 32  # numbers that tell how others beyond them are spread
 
 def _best(seen: Histogram, cost: Callable[[float, float], float], shares: np.ndarray) -> tuple[float, float]:
     """Returns the range of least cost among fractions of the whole range; the widest of equal ones."""
-    if not seen.counts.any():
+    if seen.low == seen.high:
         return min_max(seen)
     costs = [cost(share * seen.low, share * seen.high) for share in shares]
     share = shares[len(costs) - 1 - int(np.argmin(costs[::-1]))]

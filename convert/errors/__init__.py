@@ -44,6 +44,9 @@ class TmconvertError(Exception):
         self.excerpt = excerpt
         self.notes = tuple(notes)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.__dict__)
+
     def __str__(self) -> str:
         return self.render()
 
@@ -71,6 +74,13 @@ class TmconvertError(Exception):
             "excerpt": self.excerpt or None,
             "notes": [{"label": label, "text": text} for label, text in self.notes],
         }
+
+
+def _restored(cls: type[TmconvertError], state: dict[str, object]) -> TmconvertError:
+    """Returns an error that was pickled, for another process."""
+    error = cls.__new__(cls, state["message"])
+    error.__dict__.update(state)
+    return error
 
 
 class LoadError(TmconvertError):

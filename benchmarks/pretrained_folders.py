@@ -1,0 +1,202 @@
+"""Folders of transformers, each converted by one command: `tmconvert onnx FOLDER OUT.onnx`.
+
+    python benchmarks/pretrained_folders.py [NAME...] [--target tflite]
+
+The folders have small configurations of known architectures with random weights, as `save_pretrained` writes
+them: encoders, decoders with a cache, encoder-decoders, vision and speech. A row is right if the command ends
+with status 0 and verifies the file, and if the file, run in ONNX Runtime on other inputs than the example,
+computes what PyTorch does (not for TFLite).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+DECODER = {**SIZES, "num_key_value_heads": 2, "vocab_size": 61, "max_position_embeddings": 128}
+ENCODER = {**SIZES, "vocab_size": 61, "max_position_embeddings": 64}
+VISION = {**SIZES, "image_size": 32, "patch_size": 8}
+HALVES = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "vocab_size": 61,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+}
+IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+STAGES = {"depths": [1, 1], "hidden_sizes": [8, 16]}
+# name -> (kind, model class, configuration class, its settings)
+MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "bert": ("encoder", "BertForMaskedLM", "BertConfig", ENCODER),
+    "roberta": ("encoder", "RobertaForSequenceClassification", "RobertaConfig", ENCODER),
+    "distilbert": (
+        "encoder",
+        "DistilBertForQuestionAnswering",
+        "DistilBertConfig",
+        {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61},
+    ),
+    "llama": ("decoder with a cache", "LlamaForCausalLM", "LlamaConfig", DECODER),
+    "gpt2": (
+        "decoder with a cache",
+        "GPT2LMHeadModel",
+        "GPT2Config",
+        {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 64, **IDS},
+    ),
+    "qwen2": ("decoder with a cache", "Qwen2ForCausalLM", "Qwen2Config", DECODER),
+    "t5": (
+        "encoder-decoder",
+        "T5ForConditionalGeneration",
+        "T5Config",
+        {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "vocab_size": 61},
+    ),
+    "bart": ("encoder-decoder", "BartForConditionalGeneration", "BartConfig", {**HALVES, **IDS}),
+    "vit": ("vision", "ViTForImageClassification", "ViTConfig", VISION),
+    "resnet": (
+        "vision",
+        "ResNetForImageClassification",
+        "ResNetConfig",
+        {**STAGES, "embedding_size": 8, "layer_type": "basic"},
+    ),
+    "whisper": (
+        "speech",
+        "WhisperForConditionalGeneration",
+        "WhisperConfig",
+        {
+            **HALVES,
+            **IDS,
+            "num_mel_bins": 8,
+            "max_source_positions": 32,
+            "max_target_positions": 48,
+            "decoder_start_token_id": 3,
+            "suppress_tokens": [],
+            "begin_suppress_tokens": [],
+        },
+    ),
+    "wav2vec2": (
+        "speech",
+        "Wav2Vec2ForCTC",
+        "Wav2Vec2Config",
+        {
+            **SIZES,
+            "vocab_size": 29,
+            "conv_dim": [16, 16],
+            "conv_kernel": [10, 3],
+            "conv_stride": [5, 2],
+            "num_conv_pos_embeddings": 8,
+            "num_conv_pos_embedding_groups": 2,
+            "num_feat_extract_layers": 2,
+        },
+    ),
+    "clip": (
+        "text and vision",
+        "CLIPModel",
+        "CLIPConfig",
+        {"text_config": {**ENCODER, **IDS}, "vision_config": VISION, "projection_dim": 16},
+    ),
+}
+
+
+def saved(name: str, folder: Path) -> None:
+    """Writes the folder of a model with random weights."""
+    import torch
+    import transformers
+
+    _, model, config, settings = MODELS[name]
+    torch.manual_seed(0)
+    made = getattr(transformers, model)(getattr(transformers, config)(**settings))
+    made.eval().save_pretrained(folder)
+
+
+def other_inputs(described: list[dict[str, Any]], sizes: dict[str, int]) -> dict[str, np.ndarray]:
+    """Arrays for the inputs of a report, of open sizes that are those of ``sizes``."""
+    rng, found = np.random.default_rng(1), {}
+    for each in described:
+        shape = [eval(str(size), {"__builtins__": {}}, dict(sizes)) for size in each["shape"]]
+        if each["dtype"].startswith("float"):
+            array = rng.standard_normal(shape).astype(each["dtype"])
+        elif "mask" in each["name"]:
+            array = np.ones(shape, each["dtype"])
+        elif "position" in each["name"]:
+            array = np.broadcast_to(sizes.get("past", 0) + np.arange(shape[-1]), shape)
+        else:
+            array = rng.integers(3, 20, shape)
+        found[each["name"]] = np.ascontiguousarray(array, each["dtype"])
+    return found
+
+
+def traced_outputs(folder: Path, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """What PyTorch computes for the inputs of the file, by the trace of the same folder run again."""
+    import tmconvert
+
+    model = tmconvert.load(str(folder))
+    assert model.rerun is not None
+    return [np.asarray(each) for each in model.rerun(list(arrays.values()))]
+
+
+def row(name: str, target: str, compare: Callable[[Path, Path, dict[str, Any]], float]) -> bool:
+    """Converts a model in a process, and prints what came of it."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / name
+        saved(name, folder)
+        out = Path(temporary) / f"{name}.{target}"
+        start = time.perf_counter()
+        program = [sys.executable, "-m", "tmconvert", target, str(folder), str(out), "--json"]
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        seconds = time.perf_counter() - start
+        if done.returncode:
+            print(f"| {name} | {MODELS[name][0]} | status {done.returncode}: {done.stderr.strip()[:200]} |")
+            return False
+        report = json.loads(done.stdout)
+        error = compare(folder, out, report)
+        is_right = bool(report["verified"]) and error < 1e-3
+        sizes = sorted({size for each in report["inputs"] for size in each["shape"] if isinstance(size, str)})
+        print(
+            f"| {name} | {MODELS[name][0]} | {report['max_error']:.1e} | {error:.1e} | "
+            f"{len(report['inputs'])} to {len(report['outputs'])} | {', '.join(sizes) or 'none'} | {seconds:.0f} s |",
+            flush=True,
+        )
+        return is_right
+
+
+def in_onnx_runtime(folder: Path, out: Path, report: dict[str, Any]) -> float:
+    """The largest difference to PyTorch at other sizes, by the largest value."""
+    import onnxruntime
+
+    arrays = other_inputs(report["inputs"], {"batch": 3, "past": 5, "sequence": 4, "text": 6, "images": 2})
+    session = onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+    made = session.run(None, arrays)
+    expected = traced_outputs(folder, arrays)
+    return max(
+        float(np.abs(one - other).max() / max(np.abs(other).max(), 1e-6))
+        for one, other in zip(made, expected, strict=True)
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(MODELS), metavar="NAME")
+    parser.add_argument("--target", default="onnx", choices=("onnx", "tflite"))
+    given = parser.parse_args()
+    compare = in_onnx_runtime if given.target == "onnx" else lambda *_: 0.0
+    print("| model | kind | error, verified | error at other sizes | inputs to outputs | open sizes | time |")
+    print("|---|---|---|---|---|---|---|")
+    right = sum(row(name, given.target, compare) for name in given.names)
+    print(f"{right} of {len(given.names)} are right")
+    return 0 if right == len(given.names) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
