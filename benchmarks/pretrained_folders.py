@@ -120,30 +120,16 @@ def saved(name: str, folder: Path) -> None:
     made.eval().save_pretrained(folder)
 
 
-def other_inputs(described: list[dict[str, Any]], sizes: dict[str, int]) -> dict[str, np.ndarray]:
-    """Arrays for the inputs of a report, of open sizes that are those of ``sizes``."""
-    rng, found = np.random.default_rng(1), {}
-    for each in described:
-        shape = [eval(str(size), {"__builtins__": {}}, dict(sizes)) for size in each["shape"]]
-        if each["dtype"].startswith("float"):
-            array = rng.standard_normal(shape).astype(each["dtype"])
-        elif "mask" in each["name"]:
-            array = np.ones(shape, each["dtype"])
-        elif "position" in each["name"]:
-            array = np.broadcast_to(sizes.get("past", 0) + np.arange(shape[-1]), shape)
-        else:
-            array = rng.integers(3, 20, shape)
-        found[each["name"]] = np.ascontiguousarray(array, each["dtype"])
-    return found
-
-
-def traced_outputs(folder: Path, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What PyTorch computes for the inputs of the file, by the trace of the same folder run again."""
+def expected(folder: Path, described: list[dict[str, Any]], sizes: dict[str, int]) -> Any:
+    """Inputs of other sizes, and what PyTorch computes for them; the example where no size is open."""
     import tmconvert
 
     model = tmconvert.load(str(folder))
-    assert model.rerun is not None
-    return [np.asarray(each) for each in model.rerun(list(arrays.values()))]
+    if model.rerun is None:
+        return model.example
+    names = {"__builtins__": {}}, dict(sizes)
+    shapes = [tuple(eval(str(size), *names) for size in each["shape"]) for each in described]
+    return model.rerun.at(shapes)
 
 
 def row(name: str, target: str, compare: Callable[[Path, Path, dict[str, Any]], float]) -> bool:
@@ -165,7 +151,7 @@ def row(name: str, target: str, compare: Callable[[Path, Path, dict[str, Any]], 
         sizes = sorted({size for each in report["inputs"] for size in each["shape"] if isinstance(size, str)})
         print(
             f"| {name} | {MODELS[name][0]} | {report['max_error']:.1e} | {error:.1e} | "
-            f"{len(report['inputs'])} to {len(report['outputs'])} | {', '.join(sizes) or 'none'} | {seconds:.0f} s |",
+            f"{len(report['inputs'])} to {len(report['outputs'])} | {', '.join(sizes)} | {seconds:.0f} s |",
             flush=True,
         )
         return is_right
@@ -175,13 +161,15 @@ def in_onnx_runtime(folder: Path, out: Path, report: dict[str, Any]) -> float:
     """The largest difference to PyTorch at other sizes, by the largest value."""
     import onnxruntime
 
-    arrays = other_inputs(report["inputs"], {"batch": 3, "past": 5, "sequence": 4, "text": 6, "images": 2})
+    described = report["inputs"]
+    found = expected(folder, described, {"batch": 3, "past": 5, "sequence": 4, "text": 6, "images": 2})
     session = onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
-    made = session.run(None, arrays)
-    expected = traced_outputs(folder, arrays)
+    made = session.run(
+        None, {each["name"]: array for each, array in zip(described, found.inputs, strict=True)}
+    )
     return max(
         float(np.abs(one - other).max() / max(np.abs(other).max(), 1e-6))
-        for one, other in zip(made, expected, strict=True)
+        for one, other in zip(made, found.outputs, strict=True)
     )
 
 

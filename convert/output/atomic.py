@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,6 +38,8 @@ _HELP = {
     errno.EPERM: "choose a folder and a file for which you have write permission",
     errno.EROFS: "this disk is read-only: write to another one",
 }
+IS_WINDOWS = os.name == "nt"
+_RENAMES, _PAUSE = 20, 0.05  # tries, and the seconds between two
 _OTHER_HELP = "check the path, and that its disk is available"
 
 
@@ -140,7 +144,7 @@ class StagedOutput:
         """Renames the file to its final name."""
         self.finish()
         try:
-            self.path.replace(self._final)
+            _rename(self.path, self._final)
         except OSError as error:
             raise write_error(self.target, error) from error
         self._let_go()
@@ -176,7 +180,7 @@ class StagedOutput:
         if older is None:
             self._final.unlink()
         else:
-            older.replace(self._final)
+            _rename(older, self._final)
 
 
 def commit_together(outputs: Sequence[StagedOutput]) -> None:
@@ -318,6 +322,23 @@ def _keep_older(output: StagedOutput) -> Path | None:
         return output.keep_older()
     except OSError as error:
         raise write_error(output.target, error) from error
+
+
+def _rename(path: Path, final: Path) -> None:
+    """Replaces ``final`` by ``path``.
+
+    Windows refuses that while a mapping of one of them is open: those of this process, which nothing uses any
+    more, are closed, and those of others are waited for.
+    """
+    for _ in range(_RENAMES if IS_WINDOWS else 0):
+        try:
+            path.replace(final)
+        except PermissionError:
+            gc.collect()
+            time.sleep(_PAUSE)
+        else:
+            return
+    path.replace(final)
 
 
 def _sync_folder(folder: Path) -> None:
