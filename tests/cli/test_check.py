@@ -96,7 +96,7 @@ def replace_since(monkeypatch: pytest.MonkeyPatch, *starts: tuple[str, int]) -> 
         op = table[name]
         symbolics = {**op.symbolics, "onnx": {since: op.lookup("onnx", since)}}
         table[name] = dataclasses.replace(op, symbolics=symbolics)
-    for module in ("api", "conversion.checks"):
+    for module in ("api_convert", "api_inspect", "conversion.checks"):
         monkeypatch.setattr(f"tmconvert.{module}.catalogue", lambda: table)
 
 
