@@ -29,7 +29,7 @@ S = TypeVar("S", bound="Statistic")
 
 
 class Statistic(Protocol):
-    """What is measured of a tensor; it is pickled to be measured elsewhere."""
+    """A statistic of a tensor; it is pickled to be measured elsewhere."""
 
     def add(self, array: np.ndarray) -> None:
         """Adds the tensor for one sample. Raises ValueError for values that cannot be measured."""

@@ -126,15 +126,23 @@ def register_as_builtin(cls: type) -> type:
 def trace_through(op: R) -> R:
     """Makes tracing follow the Python body of a custom op, instead of recording the op as one call.
 
-    ``op`` is what ``torch.library.custom_op`` returns, which this function returns again: it is also a
-    decorator. The body has to compute with torch, as the default implementation of the op does; kernels of
-    other devices are not used. A symbolic of the op is not needed then, nor used. Raises UsageError TM6021
-    for another object.
+    The body has to compute with torch, as the default implementation of the op does; kernels of other devices
+    are not used. A symbolic of the op is not needed then, nor used. Also a decorator.
 
-    >>> @tmconvert.trace_through
-    ... @torch.library.custom_op("mylib::swish", mutates_args=())
-    ... def swish(x: torch.Tensor) -> torch.Tensor:
-    ...     return x * torch.sigmoid(x)  # doctest: +SKIP
+    Args:
+        op: What ``torch.library.custom_op`` returns.
+
+    Returns:
+        The op.
+
+    Raises:
+        UsageError: TM6021 for another object.
+
+    Example:
+        >>> @tmconvert.trace_through
+        ... @torch.library.custom_op("mylib::swish", mutates_args=())
+        ... def swish(x: torch.Tensor) -> torch.Tensor:
+        ...     return x * torch.sigmoid(x)  # doctest: +SKIP
     """
     name = getattr(op, "_qualname", None)
     if not isinstance(name, str) or not callable(getattr(op, "_init_fn", None)):
