@@ -69,8 +69,8 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
     ):
         from tmconvert import api
 
-        leading = () if target in TARGETS else (target,)
-        convert = getattr(api, f"to_{target}" if target in TARGETS else "to_target")
+        own = getattr(api, f"to_{target}", None) if target in TARGETS else None
+        convert, leading = (api.to_target, (target,)) if own is None else (own, ())
         report: Report = convert(model, *leading, *paths, **keywords)
         if given.get("try_rules") and not report.stopped:
             _try_rules(
@@ -90,6 +90,8 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
 
     write_message(*remarks(report, "" if verify else "--no-verify was given"))
     usage = report.usage(given["usage"]) if given["usage"] else ""
+    if given["usage"] and not usage and not report.stopped:
+        write_message(f"there is no program for {target} files in {given['usage']}")
     if given["json"]:
         write_json({**report.to_json(), **({"usage": usage} if usage else {})})
     elif not report.stopped:

@@ -25,7 +25,7 @@ class TargetChoice(click.Choice):  # type: ignore[type-arg]
     """A choice of targets: help shows the built-in ones, and those of other packages are accepted, too."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if value in known_targets() else super().convert(value, param, ctx)
+        return click.Choice(known_targets()).convert(value, param, ctx)
 
 
 class GroupedOption(click.Option):
@@ -123,12 +123,14 @@ def _completing(
 
 def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[str, ...]) -> None:
     if files:
+        from tmconvert.frontends.shared.registration import temporary_frontends
         from tmconvert.symbolics.plugins import load_plugin
         from tmconvert.symbolics.registry import temporary_symbolics
         from tmconvert.transform.named_passes import temporary_passes
 
         ctx.with_resource(temporary_symbolics())
         ctx.with_resource(temporary_passes())
+        ctx.with_resource(temporary_frontends())
         for file in files:
             load_plugin(file)
 

@@ -66,7 +66,7 @@ def inspect(
         >>> tmconvert.inspect("model.tflite").inputs  # doctest: +SKIP
         [TensorInfo(name='x', dtype='int8', shape=(1, 32, 32, 3), layout='NHWC', ...)]
     """
-    from tmconvert.inspection.files import written_target
+    from tmconvert.targets.recognize import written_target
 
     if written_target(model) is not None:
         from tmconvert.inspection.written_file import inspect_file

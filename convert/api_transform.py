@@ -64,7 +64,7 @@ def run(
         >>> tmconvert.run("net.tm", {"x": x}, watch=["layer1.*"])  # doctest: +SKIP
         >>> tmconvert.run("net.tflite", "cat.png", mean=[0.5], std=[0.5])  # doctest: +SKIP
     """
-    from tmconvert.inspection.files import written_target
+    from tmconvert.targets.recognize import written_target
 
     settings = Settings.of({"mean": mean, "std": std})
     if written_target(model) is not None:

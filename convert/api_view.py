@@ -61,10 +61,10 @@ def view(
     Example:
         >>> tmconvert.view("model.tflite", "model.html", source="model.tm")  # doctest: +SKIP
     """
+    from tmconvert.targets.recognize import written_target
     from tmconvert.viewer.html_page import HtmlPage
     from tmconvert.viewer.reports import read_reports
     from tmconvert.viewer.view import view_text
-    from tmconvert.viewer.written_file import is_written_file
 
     if path is not None:
         check_names("HTML", (".html", ".htm"), [Path(path)])
@@ -73,7 +73,7 @@ def view(
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     read = read_reports(reports)
     is_path = isinstance(model, str | PathLike)
-    written = Path(model) if is_path and is_written_file(Path(model)) else None
+    written = Path(model) if is_path and written_target(model) is not None else None
     if written is None:
         source = model
     module = None if source is None else model_of(source, tracing)[0]

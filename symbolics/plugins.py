@@ -34,13 +34,13 @@ def load_plugin(path: str | PathLike[str]) -> None:
         raise _failed(f"the plugin {file} failed: {reason}", raised_at(error)) from error
 
 
-def load_installed() -> None:
-    """Loads the entry points of installed packages in the group ``tmconvert.symbolics``.
+def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
+    """Loads the entry points of installed packages in a group, by default ``tmconvert.symbolics``.
 
     An entry point names a module, which registers as it is imported, or a function, which is called.
-    Raises UsageError TM6020.
+    ``registered`` is what it registers, for messages. Raises UsageError TM6020.
     """
-    for entry in installed(GROUP):
+    for entry in installed(group):
         try:
             loaded = entry.load()
             if callable(loaded):
@@ -48,7 +48,7 @@ def load_installed() -> None:
         except (Exception, SystemExit) as error:
             package = entry.dist.name if entry.dist is not None else "an installed package"
             raise _failed(
-                f"loading {entry.value} of {package}, which registers symbolics, failed: "
+                f"loading {entry.value} of {package}, which registers {registered}, failed: "
                 f"{type(error).__name__}: {error}",
                 raised_at(error),
             ) from error

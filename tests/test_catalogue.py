@@ -48,7 +48,7 @@ RULES = [
     if op_support(catalogue()[name], target, NEWEST_OPSET).versions
 ]
 
-NAME = re.compile(r"^\w+?_(?P<target>onnx|tflite|caffe)\d*$")
+NAME = re.compile(rf"^\w+?_(?P<target>{'|'.join(TARGETS)})\d*$")
 
 
 def an_op(name: str = "aten::twice") -> Op:

@@ -50,8 +50,15 @@ class Configuration(NamedTuple):
     def with_requested(self, targets: Sequence[str], folder: str | None) -> Configuration:
         """Returns the configuration with the targets and the folder of the command line, where given.
 
-        Entries that name targets of their own keep them.
+        Entries that name targets of their own keep them. Raises UsageError TM6001 for an unknown target.
         """
+        for name in targets:
+            if name not in known_targets():
+                raise UsageError(
+                    "TM6001",
+                    f"unknown target {name!r}{_hint(name, known_targets())}",
+                    notes=[("help", f"targets: {', '.join(known_targets())}")],
+                )
         changed = self._replace(targets=tuple(targets) or self.targets)
         return changed if folder is None else changed._replace(folder=str(Path(folder).absolute()))
 

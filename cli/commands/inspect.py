@@ -53,7 +53,7 @@ def command(model: str, graph: bool, tabular: bool, json: bool, usage: str | Non
 
 def _inspected(model: str, module: TracedModule | None, tracing: dict[str, Any]) -> Inspection:
     from tmconvert import api
-    from tmconvert.inspection.files import written_target
+    from tmconvert.targets.recognize import written_target
 
     if module is None or written_target(model) is not None:
         return api.inspect(model, **({} if module is not None else tracing))

@@ -33,9 +33,9 @@ def command(model: str, inputs: str, output: str | None, json: bool, **given: An
     """
     tracing, keywords = tracing_of("run", {"inputs": inputs, **given})
     from tmconvert import api
-    from tmconvert.inspection.files import written_target
     from tmconvert.output.array_archive import write_arrays
     from tmconvert.output.atomic import check_writable
+    from tmconvert.targets.recognize import written_target
 
     if output == STREAM and json:
         raise click.UsageError("--json writes to stdout, as -o - does")

@@ -23,6 +23,15 @@ def newer(message: str) -> LoadError:
     return LoadError("TM1012", message, notes=[("help", "read it with a newer tmconvert")])
 
 
+def unknown_vocabulary(identifier: str) -> LoadError:
+    """The model is in the words of a frontend that is not part of this release."""
+    return LoadError(
+        "TM1012",
+        f"the model uses the vocabulary {identifier[:80]!r}, which this tmconvert does not know",
+        notes=[("help", "read it with a newer tmconvert, or with the package or plugin that registers it")],
+    )
+
+
 def bad_json(message: str) -> LoadError:
     """A JSON text in the container is not valid or not allowed."""
     return LoadError("TM1013", message, notes=[_AGAIN])

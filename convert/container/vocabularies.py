@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tmconvert.container.faults import newer
+from tmconvert.container.faults import unknown_vocabulary
 from tmconvert.container.values import text
 from tmconvert.ir.traced_module import Vocabulary
 
@@ -36,9 +36,9 @@ def vocabulary_called(identifier: object) -> Vocabulary:
 
     if name == CAFFE.identifier:
         return CAFFE
-    from tmconvert.frontends.shared.vocabulary import registered_vocabulary
+    from tmconvert.frontends.shared.registration import registered_vocabulary
 
     known = registered_vocabulary(name)
     if known is not None:
         return known
-    raise newer(f"the model uses the vocabulary {name[:80]!r}, which this tmconvert does not know")
+    raise unknown_vocabulary(name)

@@ -19,6 +19,7 @@ from tmconvert.frontends.torch.entry import (
 from tmconvert.frontends.torch.pretrained import is_pretrained
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
+from tmconvert.ir.editing.ids import number
 from tmconvert.progress import begin
 
 HEAD_BYTES = 4096
@@ -58,20 +59,28 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
     kind = _kind(name, head)
     if kind is not None:
         return trace_file(name, kind, tracing or Tracing())
-    from tmconvert.frontends.caffe.recognize import is_prototxt
+    from tmconvert.formats.caffe.recognize import is_prototxt
+    from tmconvert.formats.onnx.recognize import is_onnx
+    from tmconvert.formats.tflite.recognize import is_tflite
     from tmconvert.frontends.megengine.unpickler import is_pickle
-    from tmconvert.frontends.onnx.recognize import is_onnx
-    from tmconvert.frontends.tflite.recognize import is_tflite
+    from tmconvert.frontends.shared.registration import registered_reader
 
     is_ours, is_caffe = is_container(head), is_prototxt(head)
+    other = None
     if not (is_ours or is_caffe or is_onnx(head) or is_tflite(head) or is_pickle(head)):
-        raise _unknown(name, head)
+        other = registered_reader(head)
+        if other is None:
+            raise _unknown(name, head)
     if tracing not in (None, Tracing()):
         raise UsageError(
             "TM6016",
             f"{name} has a graph already: it cannot be traced",
             notes=[("help", "omit the example inputs and other tracing options")],
         )
+    if other is not None:
+        module = other.load(name)
+        number(module)
+        return module
     if is_ours:
         from tmconvert.container.reader import load_container
 

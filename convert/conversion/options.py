@@ -40,7 +40,7 @@ OUTPUTS = Option(
 PLUGIN = Option(
     "plugin",
     "input",
-    "Run this Python file first; it registers custom ops.",
+    "Run this Python file first; it registers ops, passes or kinds of files.",
     "entries",
     metavar="FILE.py",
     only="command line",

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.errors import LoadError, TmconvertError, UsageError, VerificationError
-from tmconvert.errors.source import Source
-from tmconvert.inspection.files import written_target
+from tmconvert.errors import TmconvertError, UsageError, VerificationError
 from tmconvert.progress import begin
+from tmconvert.targets.recognize import target_of_file
 from tmconvert.verification.worker import command
 
 SLICE = 0.01  # seconds of a turn, which is shorter than the time that a busy machine gives a process
@@ -89,15 +88,7 @@ class _Timed:
     """A process that has loaded a file, and runs it on request."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        target = written_target(path)
-        if target is None:
-            raise LoadError(
-                "TM1009",
-                "this is not an ONNX, TFLite or Caffe file",
-                source=Source(str(path)),
-                notes=[("help", "convert the model first: tmconvert onnx MODEL OUT.onnx")],
-            )
-        self.path, self.target, self.threads = path, target, threads
+        self.path, self.target, self.threads = path, target_of_file(path), threads
         self.runtime, self.times, self.spent, self.count = "", list[float](), 0.0, 1
         self._process: Any = None
 

@@ -94,14 +94,17 @@ class Inspection:
     def usage(self, language: str) -> str:
         """Returns a program of about ten lines that runs the file: "python", "cpp" or "kotlin".
 
-        Raises UsageError TM6002 for a source model, and for another language.
+        Raises UsageError TM6002 for a source model, for another language, and for a target without programs.
         """
         check_choice("language", language, LANGUAGES)
         if not self.target or not self.outputs:
             raise UsageError("TM6002", f"{self.model} is not a written file that a program can run")
         target, path = target_named(self.target), Path(self.model)
         paths = [str(each) for each in target.output_paths([path])]
-        return "\n".join(target.usage(language, paths, self.inputs, self.outputs))
+        lines = target.usage(language, paths, self.inputs, self.outputs)
+        if not lines:
+            raise UsageError("TM6002", f"there is no program for {target.title} files in {language}")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return "\n".join(map(printable, self.lines()))

@@ -15,7 +15,6 @@ from tmconvert.conversion.image_inputs import images_of
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.errors import TmconvertError, UsageError
-from tmconvert.inspection.files import written_target
 from tmconvert.inspection.run_file import FileRunner, computed_names, quantized, real
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.arrays import as_array
@@ -24,6 +23,7 @@ from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import substituted
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.op import Op
+from tmconvert.targets.recognize import written_target
 from tmconvert.targets.written_model import TensorInfo
 from tmconvert.transform.normal_form import normal_form
 from tmconvert.transform.run_model import run_model

@@ -25,6 +25,7 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
+from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.qparams.survey import quantization_of
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.written_model import TensorInfo
@@ -112,26 +113,34 @@ def _normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalG
         return None
 
 
-def _described(node: Node, images: set[str]) -> TensorInfo:
-    shape, dtype = getattr(node, "shape", None), getattr(node, "dtype", None)
+def _described(node: Node, images: set[str], inferred: Node | None = None) -> TensorInfo:
+    """Describes an input or output; what it has not recorded is that of ``inferred``."""
+    shape, dtype = (
+        getattr(inferred, field, None) if getattr(node, field, None) is None else getattr(node, field)
+        for field in ("shape", "dtype")
+    )
     name = str(node)
     label = getattr(node.expr, "name", "") or name
     return TensorInfo(
         name,
         "" if dtype is None else dtype.name,
-        None if shape is None else tuple(int(extent) for extent in shape),
+        None if shape is None else tuple(map(_size, shape)),
         "NCHW" if label in images else "",
     )
 
 
+def _size(extent: object) -> int | str:
+    return str(extent) if isinstance(extent, Dim) else int(extent)  # type: ignore[call-overload, no-any-return]
+
+
 def _outputs(source: InternalGraph, graph: InternalGraph | None) -> list[TensorInfo]:
     """Describes the outputs; those of the normalized graph are the same, in order."""
-    images = set() if graph is None else images_of(graph)
-    same = [] if graph is None else [node.name in images for node in graph.outputs]
-    are_images = same if len(same) == len(source.outputs) else [False] * len(source.outputs)
+    if graph is None or len(graph.outputs) != len(source.outputs):
+        return [_described(node, set()) for node in source.outputs]
+    images = images_of(graph)
     return [
-        _described(node, set())._replace(layout="NCHW" if is_image else "")
-        for node, is_image in zip(source.outputs, are_images, strict=True)
+        _described(node, set(), known)._replace(layout="NCHW" if known.name in images else "")
+        for node, known in zip(source.outputs, graph.outputs, strict=True)
     ]
 
 

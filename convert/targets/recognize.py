@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
+from tmconvert.container.archive import is_container
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.targets.registry import target_named, target_names
 from tmconvert.targets.target import Target
 
+HEAD_BYTES = 4096
+
+
+def written_target(model: object) -> Target | None:
+    """Returns the target of a written file; None for a source model and unreadable files."""
+    if not isinstance(model, (str, PathLike)):
+        return None
+    try:
+        return _target_of(_head(Path(model)))
+    except (OSError, ValueError):
+        return None
+
 
 def target_of_file(path: Path) -> Target:
-    """The target of an ONNX or TFLite file or a prototxt. Raises LoadError TM1001, TM1009."""
+    """The target of a written file: ONNX, TFLite, a prototxt, or one of another package. Raises LoadError
+    TM1001, TM1009.
+    """
     try:
-        with path.open("rb") as file:
-            head = file.read(4096)
+        head = _head(path)
     except OSError as error:
         raise LoadError(
             "TM1001", f"cannot read the file: {error.strerror}", source=Source(str(path))
         ) from error
-    for name in target_names():
-        target = target_named(name)
-        if target.recognizes(head):
-            return target
+    target = _target_of(head)
+    if target is not None:
+        return target
     raise LoadError(
         "TM1009",
         "this is not an ONNX, TFLite or Caffe model",
@@ -30,7 +44,19 @@ def target_of_file(path: Path) -> Target:
         notes=[
             (
                 "help",
-                ("pass a .onnx, .tflite or .prototxt file; a caffemodel is looked for next to its prototxt"),
+                "pass an ONNX or TFLite file, or a prototxt, with its caffemodel next to it; a source model "
+                "has to be converted first",
             )
         ],
     )
+
+
+def _target_of(head: bytes) -> Target | None:
+    if is_container(head):
+        return None
+    return next((target for target in map(target_named, target_names()) if target.recognizes(head)), None)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
-from tmconvert.errors import UsageError
+from tmconvert.errors import LoadError, UsageError
+from tmconvert.errors.source import Source
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
@@ -252,11 +253,11 @@ class Target(ABC):
 
     def written_model(self, path: Path) -> WrittenModel:
         """Names, shapes and layers of the file. Raises LoadError."""
-        raise NotImplementedError
+        raise self._unreadable("read back", path)
 
     def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
         """Returns the float constants in written files, by name; several constants may have one name."""
-        raise NotImplementedError
+        raise self._unreadable("compared constant by constant")
 
     def runtime(self, path: Path | None = None) -> Runtime | None:
         """Returns the runtime that verifies the file at ``path``, or any file; None where none is
@@ -268,17 +269,23 @@ class Target(ABC):
         """Loads the file at ``path`` in its runtime, with the runtime's default options, and returns a
         function that runs it on zeros. It works in this process, which a runtime may end.
         """
-        raise NotImplementedError
+        raise self._unreadable("timed", path)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
         """Returns tensors of the file at ``path`` as its runtime computes them, operator by operator.
 
         ``inputs`` are by the names, and of the types, of the file. Raises VerificationError TM4002, TM4003.
         """
-        raise NotImplementedError
+        raise self._unreadable("run layer by layer", path)
 
     def start_runtime(self) -> None:  # noqa: B027 (nothing to start is the default)
         """Starts in the background the process that a later run of ``runtime`` needs."""
+
+    def _unreadable(self, action: str, path: Path | None = None) -> LoadError:
+        """Returns the error for an operation that this target does not have."""
+        return LoadError(
+            "TM1009", f"{self.title} files cannot be {action}", source=path and Source(str(path))
+        )
 
 
 def without_scales() -> UsageError:

@@ -1,37 +1,51 @@
-"""The graph of any model, by the kind of its file."""
+"""The graph of a written file, by its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from tmconvert.errors import LoadError
 from tmconvert.targets.recognize import target_of_file
-from tmconvert.viewer.view_graph import ViewGraph
-
-
-def is_written_file(path: Path) -> bool:
-    """Whether this is a file of a target: ONNX, TFLite or a prototxt."""
-    try:
-        return path.is_file() and target_of_file(path).name in ("onnx", "tflite", "caffe")
-    except (LoadError, OSError, ValueError):
-        return False
+from tmconvert.targets.target import Target
+from tmconvert.viewer.marks import marked
+from tmconvert.viewer.view_graph import ViewGraph, ViewNode, ViewTensor, type_text
 
 
 def written_graph(path: Path) -> ViewGraph:
-    """Returns the graph of an ONNX or TFLite file or a prototxt, as it is stored. Raises LoadError."""
-    return _reader(target_of_file(path).name)(path)
-
-
-def _reader(target: str) -> Callable[[Path], ViewGraph]:
-    if target == "onnx":
+    """Returns the graph of an ONNX or TFLite file or a prototxt, or of a file of another package's target, as
+    it is stored. Raises LoadError.
+    """
+    target = target_of_file(path)
+    if target.name == "onnx":
         from tmconvert.viewer.onnx_file import onnx_graph
 
-        return onnx_graph
-    if target == "tflite":
+        return onnx_graph(path)
+    if target.name == "tflite":
         from tmconvert.viewer.tflite_file import tflite_graph
 
-        return tflite_graph
-    from tmconvert.viewer.caffe_file import caffe_graph
+        return tflite_graph(path)
+    if target.name == "caffe":
+        from tmconvert.viewer.caffe_file import caffe_graph
 
-    return caffe_graph
+        return caffe_graph(path)
+    return _other_graph(target, path)
+
+
+def _other_graph(target: Target, path: Path) -> ViewGraph:
+    """Returns what ``Target.written_model`` has of a file: operators, names and types of tensors."""
+    model = target.written_model(path)
+    view = ViewGraph(path.name, target.title)
+    tensors = {"": -1}
+
+    def index(name: str) -> int:
+        if name not in tensors:
+            kind = type_text(model.types.get(name, ""), model.tensors.get(name))
+            tensors[name] = view.add_tensor(ViewTensor(name, kind))
+        return tensors[name]
+
+    view.inputs = [index(name) for name in model.inputs]
+    for layer in model.layers:
+        scope = tuple(part for part in layer.name.split("/") if part)[:-1]
+        operands, results = map(index, layer.inputs), map(index, layer.outputs)
+        view.add_node(ViewNode(layer.name, layer.type, scope, list(operands), list(results)))
+    view.outputs = [index(name) for name in model.outputs]
+    return marked(view)

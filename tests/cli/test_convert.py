@@ -172,6 +172,12 @@ def test_what_is_not_valid_is_named(folder: Path, text: str, message: str) -> No
     assert not (folder / "out").exists()
 
 
+def test_an_unknown_target_of_the_command_line_is_named(folder: Path) -> None:
+    outcome = run("convert", "digits.tm", "--to", "onnnx")
+    assert outcome.status == 2
+    assert outcome.stderr.startswith("error[TM6001]: unknown target 'onnnx', did you mean 'onnx'?\n")
+
+
 def test_wrong_values_of_options_are_those_of_the_command_line(folder: Path) -> None:
     outcome = configured(folder, "[onnx]\nopset = 'new'\n[[models]]\nmodel = 'digits.tm'")
     assert outcome.status == 2 and "invalid value for '--opset': 'new'" in outcome.stderr

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.runner import run
 from tmconvert import api
+from tmconvert.symbolics import target_names
 from tmconvert.targets.options import DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIME
 
 
@@ -120,3 +121,10 @@ def test_one_form_at_a_time() -> None:
     outcome = run("ops", "--json", "--markdown")
     assert outcome.status == 2
     assert outcome.stderr.startswith("error[TM6010]: --json and --markdown exclude each other")
+
+
+def test_an_unknown_target_is_answered_with_all_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(target_names._others, "toy", target_names.TargetWords("Toy"))
+    outcome = run("ops", "--target", "toi")
+    assert outcome.status == 2
+    assert "'toi' is not one of 'onnx', 'tflite', 'caffe', 'toy'" in outcome.stderr

@@ -32,6 +32,16 @@ def test_numbers_of_written_files(kind: str, files: Files) -> None:
     assert bool(image.scale) == (kind == "int8")
 
 
+@pytest.mark.parametrize("kind", ["onnx", "tflite", "prototxt"])
+def test_what_a_reader_builds_is_numbered_and_typed(kind: str, files: Files) -> None:
+    module = tmconvert.load(files.paths[kind])
+    assert module.graph is not None
+    numbers = [expr.id for expr in module.graph]
+    assert len(set(numbers)) == len(numbers)
+    (result,) = tmconvert.inspect(module).outputs
+    assert (result.dtype, result.shape) == ("float32", (1, 5))
+
+
 def test_numbers_of_the_source(files: Files) -> None:
     found = tmconvert.inspect(files.model)
     assert (found.parameters, found.macs) == (WEIGHTS, MACS)

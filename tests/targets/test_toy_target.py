@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tmconvert
@@ -17,7 +18,7 @@ from tmconvert.conversion.io_overrides import NO_OVERRIDES
 from tmconvert.conversion.lowering import survey
 from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.request import ConversionRequest
-from tmconvert.errors import UnsupportedError, UsageError, VerificationError
+from tmconvert.errors import LoadError, UnsupportedError, UsageError, VerificationError
 from tmconvert.ir.unsupported import grouped
 from tmconvert.output.metadata import OPTIONS
 from tmconvert.symbolics import registry as symbolic_registry
@@ -96,6 +97,22 @@ def test_its_options_are_keywords_and_metadata(registered: None, tmp_path: Path)
     assert report.verified and "m.toy  (Toy 1, 2 operators, 224 parameters)\n" in str(report)
     assert json.loads(json.loads(path.read_text())["metadata"][OPTIONS])["paint"] == "blue"
     assert tmconvert.verify(DATA / f"{MODEL}.tm", path).max_error < 1e-5
+
+
+def test_its_files_are_inspected_run_and_drawn(registered: None, tmp_path: Path) -> None:
+    path = tmp_path / "m.toy"
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Unflatten(1, (2, 2)))
+    tmconvert.to_target(tmconvert.trace(model, torch.ones(1, 3)), "toy", path)
+    found = tmconvert.inspect(path)
+    assert (found.format, found.operators) == ("Toy", {"operators": {"linear": 1, "reshape": 1}})
+    (y,) = tmconvert.run(path, [np.ones((1, 3), np.float32)]).values()
+    np.testing.assert_allclose(y, model(torch.ones(1, 3)).detach(), atol=1e-6)
+    tmconvert.view(path, tmp_path / "m.html")
+    assert '"reshape"' in (tmp_path / "m.html").read_text(encoding="utf-8")
+    with pytest.raises(LoadError, match="Toy files cannot be timed"):
+        ToyTarget().prepared_run(path, 1)
+    with pytest.raises(UsageError, match="there is no program for Toy files in python"):
+        found.usage("python")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tmconvert.symbolics.registry import Catalogue
 from tmconvert.targets.option import Option
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
-from tmconvert.targets.written_model import WrittenLayer, WrittenModel
+from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel
 
 HEAD = b'{"format": "toy"'
 OPERATORS = {
@@ -33,7 +33,7 @@ OPERATORS = {
     "relu": lambda x: torch.relu(x),
     "add": lambda x, y: x + y,
     "linear": lambda x, weight, bias: torch.nn.functional.linear(x, weight, bias),
-    "reshape": lambda x, shape: x.reshape(shape),
+    "reshape": lambda x, to: x.reshape(to),
 }
 
 
@@ -46,7 +46,7 @@ def symbolics(known: Mapping[str, Op]) -> Catalogue:
     ops["aten::relu"].symbolic("toy", 1)(lambda g, x: g.op("relu", x))
     ops["aten::add"].symbolic("toy", 1)(lambda g, x, other: g.op("add", x, other))
     ops["aten::linear"].symbolic("toy", 1)(lambda g, x, weight, bias: g.op("linear", x, weight, bias))
-    ops["aten::reshape"].symbolic("toy", 1)(lambda g, x, shape: g.op("reshape", x, shape=shape))
+    ops["aten::reshape"].symbolic("toy", 1)(lambda g, x, shape: g.op("reshape", x, to=shape))
 
     @ops["aten::conv2d"].symbolic("toy", 1)
     def conv2d(g: Any, x: Value, weight: Value, bias: Value | None, **options: Any) -> Any:
@@ -119,8 +119,12 @@ class ToyTarget(Target):
 
     def written_model(self, path: Path) -> WrittenModel:
         file, model = json.loads(path.read_text()), WrittenModel("toy")
-        model.inputs, model.tensors = file["inputs"], file["shapes"]
+        model.inputs, model.outputs, model.tensors = file["inputs"], file["outputs"], file["shapes"]
         model.constants = set(file["constants"])
+        model.input_tensors, model.output_tensors = (
+            [TensorInfo(name, "float32", tuple(model.tensors[name] or ())) for name in names]
+            for names in (model.inputs, model.outputs)
+        )
         model.layers = [
             WrittenLayer(each["output"], each["type"], each["inputs"], [each["output"]])
             for each in file["operators"]

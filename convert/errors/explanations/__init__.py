@@ -92,7 +92,8 @@ _LOADING = {
         "The file follows a version of the format, or uses op names of a framework, that this release "
         "does not know.",
         "a file saved by a release of next year",
-        "Update tmconvert, or save the model again with the release that you have.",
+        "Update tmconvert, or save the model again with the release that you have. For op names of a "
+        "frontend of your own, install its package, or use --plugin.",
     ),
     "TM1013": Explanation(
         "a JSON text in a container is damaged",

@@ -94,8 +94,9 @@ USAGE = {
     ),
     "TM6020": Explanation(
         "a plugin cannot be loaded",
-        "A plugin is a Python file that calls tmconvert.register_symbolic; tmconvert runs it. "
-        "Installed packages list their plugins in the entry-point group tmconvert.symbolics.",
+        "A plugin is a Python file that registers ops, passes or kinds of files; tmconvert runs it. "
+        "Installed packages list theirs in the entry-point groups tmconvert.symbolics and "
+        "tmconvert.frontends.",
         "tmconvert onnx net.tm net.onnx --plugin my_ops.py, where my_ops.py raises",
         "Correct the plugin at the line that the message names, or omit it.",
     ),

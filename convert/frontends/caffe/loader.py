@@ -14,7 +14,7 @@ from tmconvert.frontends.caffe.text import read_text
 from tmconvert.frontends.caffe.weights import check_weights, read_weights
 from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.ir import TracedModule
-from tmconvert.ir.editing.ids import share_ids
+from tmconvert.ir.editing.ids import number
 
 
 class LoadedNet(NamedTuple):
@@ -50,5 +50,5 @@ def load_caffe(path: str) -> LoadedNet:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise inconsistent(path, f"{type(error).__name__}: {error}") from error
     module.producer = "Caffe"
-    share_ids(module)
+    number(module)
     return LoadedNet(module, net, builder.inputs, builder.outputs())

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source, printable
+from tmconvert.formats.onnx.recognize import IR_VERSIONS
 from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.graphs import GraphReader
-from tmconvert.frontends.onnx.recognize import IR_VERSIONS
 from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.ir import TracedModule
-from tmconvert.ir.editing.ids import share_ids
+from tmconvert.ir.editing.ids import number
 
 LARGEST = 2**31 - 1  # bytes of a protobuf message
 
@@ -46,7 +46,7 @@ def load_onnx(path: str) -> LoadedModel:
     module.source_file = path
     version = f"{model.producer_name} {model.producer_version}".strip()
     module.producer = printable(version[:200]) or "ONNX"
-    share_ids(module)
+    number(module)
     stored = {each.name for each in model.graph.initializer}
     stored |= {each.values.name for each in model.graph.sparse_initializer}
     inputs = [each.name for each in model.graph.input if each.name not in stored]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError, UsageError
+from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import CallFunction, CallMethod, Expr, InternalGraph, ModuleNode, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
@@ -19,24 +19,6 @@ from tmconvert.symbolics.custom import RECORDED, CustomOp
 from tmconvert.symbolics.registry import catalogue, registered
 
 Adapter = Callable[..., Any]
-_registered: dict[str, AdapterVocabulary] = {}
-
-
-def register_vocabulary(vocabulary: AdapterVocabulary) -> None:
-    """Registers the vocabulary of another package's frontend, so that containers with its models can be read.
-
-    Raises UsageError TM6021 for an identifier that is registered.
-
-    >>> register_vocabulary(TinyVocabulary())
-    """
-    if vocabulary.identifier in _registered:
-        raise UsageError("TM6021", f"the vocabulary {vocabulary.identifier!r} is already registered")
-    _registered[vocabulary.identifier] = vocabulary
-
-
-def registered_vocabulary(identifier: str) -> AdapterVocabulary | None:
-    """Returns the vocabulary that another package registered under this identifier."""
-    return _registered.get(identifier)
 
 
 class AdapterVocabulary:

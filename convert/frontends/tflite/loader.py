@@ -11,7 +11,7 @@ from tmconvert.frontends.tflite.faults import damaged
 from tmconvert.frontends.tflite.graphs import GraphReader
 from tmconvert.frontends.tflite.records import read_model
 from tmconvert.ir import TracedModule
-from tmconvert.ir.editing.ids import share_ids
+from tmconvert.ir.editing.ids import number
 
 
 class LoadedModel(NamedTuple):
@@ -43,7 +43,7 @@ def load_tflite(path: str) -> LoadedModel:
         raise damaged(path, f"{type(error).__name__}: {error}") from error
     module.source_file = path
     module.producer = printable(model.description[:200]) or "TFLite"
-    share_ids(module)
+    number(module)
     main = model.subgraphs[0]
     return LoadedModel(
         module, [main.label(each) for each in main.inputs], [main.label(each) for each in main.outputs]

@@ -50,6 +50,16 @@ def ids_of(graph: InternalGraph) -> Ids:
     return graph.ids
 
 
+def number(module: TracedModule) -> None:
+    """Numbers the expressions and nodes of a model that a frontend has built, in order of execution."""
+    ids = Ids()
+    for _, each in module.modules():
+        for graph in each.graphs.values():
+            graph.ids = ids
+            for expr in [*(node.expr for node in graph.inputs if node.expr is not None), *graph]:
+                ids.number(expr)
+
+
 def share_ids(module: TracedModule) -> None:
     """Makes all graphs of a model share one object, from which they take new numbers."""
     ids = Ids()

@@ -15,6 +15,7 @@ import numpy as np
 from tmconvert.errors import InternalError, LoadError, UnsupportedError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.formats.caffe.layers import LAYERS
+from tmconvert.formats.caffe.recognize import is_prototxt
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.output.metadata import OPTIONS
@@ -150,8 +151,7 @@ class CaffeTarget(Target):
         return caffe_usage(language, paths, inputs, outputs)
 
     def recognizes(self, head: bytes) -> bool:
-        text = head.decode("utf-8", "replace")
-        return "layer" in text and "{" in text
+        return is_prototxt(head)
 
     def model_files(self, path: Path) -> list[Path]:
         weights = path.with_suffix(".caffemodel")

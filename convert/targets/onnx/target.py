@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.decompose import Decompose
@@ -202,8 +203,7 @@ class OnnxTarget(Target):
         return onnx_usage(language, paths[0], inputs, outputs)
 
     def recognizes(self, head: bytes) -> bool:
-        # ModelProto.ir_version is the first field of every ONNX file
-        return head[:1] == b"\x08" and head[4:8] != b"TFL3"
+        return is_onnx(head)
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
         from tmconvert.targets.onnx.reader import onnx_options

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.formats.tflite.recognize import is_tflite
 from tmconvert.ir import Constant, InternalGraph
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
@@ -173,7 +174,7 @@ class TfliteTarget(Target):
         return tflite_usage(language, paths[0], inputs, outputs)
 
     def recognizes(self, head: bytes) -> bool:
-        return head[4:8] == b"TFL3"
+        return is_tflite(head)
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
         from tmconvert.targets.tflite.reader import tflite_options

@@ -1,0 +1,63 @@
+"""Frontends of other packages and plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tmconvert
+from tmconvert.errors import LoadError, UsageError
+from tmconvert.frontends.aten.vocabulary import VOCABULARY
+from tmconvert.frontends.shared import registration
+from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
+
+DIGITS = Path(__file__).parents[2] / "samples" / "digits.tm"
+
+
+class OtherWords(AdapterVocabulary):
+    identifier = "other"
+
+
+@pytest.fixture
+def undone() -> Iterator[None]:
+    with registration.temporary_frontends():
+        yield
+
+
+def test_a_registered_reader_loads_its_files(undone: None, tmp_path: Path) -> None:
+    path = tmp_path / "net.other"
+    path.write_text("OTHER")
+    with pytest.raises(LoadError, match="this is not a model file that tmconvert reads"):
+        tmconvert.load(path)
+    registration.register_reader(lambda head: head == b"OTHER", lambda path: tmconvert.load(DIGITS))
+    module = tmconvert.load(path)
+    assert module.name == "DigitsNet"
+    numbers = [expr.id for _, each in module.modules() for graph in each.graphs.values() for expr in graph]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_built_in_kinds_come_first(undone: None) -> None:
+    registration.register_reader(lambda head: True, lambda path: pytest.fail(path))
+    assert tmconvert.load(DIGITS).name == "DigitsNet"
+
+
+def test_registrations_are_undone() -> None:
+    with registration.temporary_frontends():
+        registration.register_reader(lambda head: True, tmconvert.load)
+        registration.register_vocabulary(OtherWords())
+        assert registration.registered_vocabulary("other") is not None
+        with pytest.raises(UsageError, match="the vocabulary 'other' is already registered"):
+            registration.register_vocabulary(OtherWords())
+    assert registration.registered_reader(b"") is None
+    assert registration.registered_vocabulary("other") is None
+
+
+def test_a_model_in_unknown_words_names_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmconvert.normalize(tmconvert.load(DIGITS))
+    monkeypatch.setattr(VOCABULARY, "identifier", "others")
+    tmconvert.save(module, tmp_path / "net.tm")
+    with pytest.raises(LoadError, match="uses the vocabulary 'others'") as caught:
+        tmconvert.load(tmp_path / "net.tm")
+    assert "the package or plugin that registers it" in str(caught.value.notes)
