@@ -78,6 +78,7 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
             )
         if given.get("report") is not None and not report.stopped:
             report.write_layers(given["report"])
+            write_message(f"wrote the quantization report to {given['report']}")
     options = keywords.get("pass_options")
     if options is not None and options.dump_after:
         folder = options.dump_folder or options.next_to(report.paths[0]).dump_folder

@@ -20,7 +20,8 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE
 REPORT = "this is a defect of tmconvert: please report it, with the command and, if you can, the model"
 
 
-# what other converters call it; the first word is an option of the command
+# what other converters and commands call it; the first word is an option of the command, of several ones
+# separated by "|" the first that it has
 OF_OTHER_TOOLS = {
     **dict.fromkeys(("--int8", "--quantize", "--int"), "--quantized (--calibration DATA for float models)"),
     **dict.fromkeys(("--optimize", "--simplify"), "--pass NAME; files are optimized without it"),
@@ -29,7 +30,10 @@ OF_OTHER_TOOLS = {
     **dict.fromkeys(("--input_shape", "--shape", "--shapes"), "--input-shape NAME=N,N,..."),
     **dict.fromkeys(("--dynamic-axes", "--dynamic_axes", "--dynamic-shapes"), "--dynamic NAME:AXIS=SIZE"),
     **dict.fromkeys(("--skip-verify", "--no-check", "--no-validate"), "--no-verify"),
-    **dict.fromkeys(("--dataset", "--calib", "--calibration-data"), "--calibration DATA"),
+    **dict.fromkeys(
+        ("--dataset", "--calib", "--calibration-data", "--calibration", "--data"),
+        "--calibration DATA | --data DATA",
+    ),
     **dict.fromkeys(("--silent", "--no-progress"), "--quiet"),
     **dict.fromkeys(("--nchw", "--keep-nchw"), "--io-layout source"),
     **dict.fromkeys(("--iterations", "--runs", "--duration"), "--seconds S"),
@@ -125,8 +129,10 @@ def _usage_error(error: click.ClickException) -> UsageError:
     if context is not None:
         is_of_batch = context.command.name == "convert" and isinstance(error, click.NoSuchOption)
         usage = context.get_usage().removeprefix("Usage: ")
+        example = getattr(context.command, "example", "")
         notes = [
             ("usage", " ".join(usage.split())),
+            *([("example", example)] if example and isinstance(error, click.MissingParameter) else []),
             ("help", _IN_A_FILE if is_of_batch else f"`{context.command_path} --help` lists all options"),
         ]
     return UsageError("TM6010", message[:1].lower() + message[1:], notes=notes)
@@ -141,19 +147,22 @@ def _message(error: click.ClickException) -> str:
     import difflib
 
     known = _spelling_here(error.option_name, names)
-    if known and known.split()[0] in names:
+    if known:
         return f"unknown option {error.option_name}: use {known}"
+    if isinstance(command, click.Group):
+        return f"unknown option {error.option_name}; options follow the command"
     near = difflib.get_close_matches(error.option_name, names, n=2, cutoff=0.8)
     return f"unknown option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
 
 
 def _spelling_here(option: str, names: Sequence[str]) -> str:
     """Returns the option of the command for one of another tool; empty where there is none."""
-    if option not in _HALF:
-        return OF_OTHER_TOOLS.get(option, "")
-    if "--weights" in names:  # of TFLite, which computes in float32
-        return "" if option == "--bf16" else "--weights float16"
-    return f"--float-type {'bfloat16' if option == '--bf16' else 'float16'}"
+    known = OF_OTHER_TOOLS.get(option, "")
+    if option in _HALF:
+        # the first is that of TFLite, which computes in float32
+        known = "--float-type bfloat16" if option == "--bf16" else "--weights float16 | --float-type float16"
+        known = known if option != "--bf16" or "--weights" not in names else ""
+    return next((each for each in known.split(" | ") if each.split()[:1] and each.split()[0] in names), "")
 
 
 def _silence_stdout() -> None:

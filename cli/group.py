@@ -70,7 +70,7 @@ class CommandGroup(click.Group):
             return super().resolve_command(ctx, args)
         import difflib
 
-        close = difflib.get_close_matches(name.lower(), known, n=1)
+        close = ["--help"] if name == "help" else difflib.get_close_matches(name.lower(), known, n=1)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
 

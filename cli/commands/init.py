@@ -27,7 +27,11 @@ def command(models: tuple[str, ...], output: str | None, targets: tuple[str, ...
 
     path = Path(output or FILE)
     if path.exists():
-        raise UsageError("TM6091", f"{path} exists already, and `tmconvert init` replaces no file")
+        raise UsageError(
+            "TM6091",
+            f"{path} exists already, and `tmconvert init` replaces no file",
+            notes=[("help", "name another file: -o FILE.toml, which `tmconvert convert -c FILE.toml` reads")],
+        )
     text = "\n".join(_lines(models or ("model.tm",), targets or ("onnx", "tflite")))
     with staged_outputs(path) as (staged,):
         staged.file.write(f"{text}\n".encode())

@@ -33,6 +33,7 @@ def command(model: str, inputs: str, output: str | None, json: bool, **given: An
     """
     tracing, keywords = tracing_of("run", {"inputs": inputs, **given})
     from tmconvert import api
+    from tmconvert.calibration.images import IMAGES
     from tmconvert.output.array_archive import write_arrays
     from tmconvert.output.atomic import check_writable
     from tmconvert.targets.recognize import written_target
@@ -48,6 +49,8 @@ def command(model: str, inputs: str, output: str | None, json: bool, **given: An
     with logging_to_stderr(False), progress(f"running {model}"):
         source = model if written_target(model) is not None and not tracing else api.load(model, **tracing)
         values = api.run(source, _arrays_of_stdin() if inputs == STREAM else inputs, **options)
+    if Path(inputs).suffix.lower() in IMAGES and "mean" not in keywords and "std" not in keywords:
+        write_message("pixels from 0 to 255; with --mean or --std: (pixel / 255 - mean) / std")
     if output == STREAM:
         _write_to_stdout(values)
     elif output is not None:

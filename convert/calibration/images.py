@@ -37,7 +37,8 @@ def image(
     height, width = type_.shape[1:3] if is_last else type_.shape[2:4]
     if channels not in _MODES:
         other = "nchw" if is_last else "nhwc"
-        help = f"pass .npy files, or --layout {other} if the input has that layout"
+        has_others = type_.shape[1 if is_last else 3] in _MODES
+        help = f"use --layout {other} if the input has that layout" if has_others else "pass .npy files"
         raise unfit(f"{path} is an image, but {takes} has {channels} channels in {layout}", help)
     try:
         with Image.open(path, formats=FORMATS) as opened:
@@ -48,7 +49,7 @@ def image(
         raise
     except Exception as error:  # decoders raise many kinds for a damaged file
         if "identify" not in str(error):
-            reason = str(error) or type(error).__name__
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise unfit(f"{path} cannot be read: {reason}", "") from error
         read_are = f"{', '.join(FORMATS[:-1])} and {FORMATS[-1]}"
         reason = "it is damaged, or not an image in a supported format"

@@ -73,13 +73,13 @@ def fed_tensors(
     nodes = [node for node in source.inputs if isinstance(node, TensorNode)]
     arrays = examples if examples is not None and len(examples) == len(graph.inputs) else None
     inputs = [
-        _fed(name, value, flag, node.name in images, None if arrays is None else arrays[number])
+        _fed(name, value, flag, images.get(node.name, ""), None if arrays is None else arrays[number])
         for number, (name, value, flag, node) in enumerate(
             zip(graph.input_names, graph.inputs, layouts[0], nodes, strict=False)
         )
     ]
     outputs = [
-        _fed(name, value, flag, node.name in images, None)
+        _fed(name, value, flag, images.get(node.name, ""), None)
         for name, value, flag, node in zip(
             graph.output_names, graph.outputs, layouts[1], source.outputs, strict=False
         )
@@ -87,10 +87,9 @@ def fed_tensors(
     return inputs, outputs
 
 
-def _fed(name: str, value: Value, is_last: bool, is_image: bool, example: np.ndarray | None) -> FedTensor:
+def _fed(name: str, value: Value, is_last: bool, layout: str, example: np.ndarray | None) -> FedTensor:
     shape = tuple(str(extent) if isinstance(extent, Dim) else int(extent) for extent in value.shape)
-    layout = "NHWC" if is_last else "NCHW" if is_image else ""
-    info = TensorInfo(name, value.dtype.name, shape, layout)
+    info = TensorInfo(name, value.dtype.name, shape, "NHWC" if is_last else layout)
     fed = FedTensor(info, "NCHW" if is_last else "")
     stored = value.quantization
     if stored is not None and len(stored.scale) == 1:

@@ -5,16 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.symbolics.registry import has_trait
-from tmconvert.symbolics.traits import Spatial, View
+from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.traits import Permuted, Spatial, View
+
+_LAST_TO_FIRST, _FIRST_TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
-def images_of(graph: InternalGraph) -> set[str]:
-    """Returns the names of inputs and outputs of a normalized graph whose layout is NCHW.
+def images_of(graph: InternalGraph) -> dict[str, str]:
+    """Returns the layouts of inputs and outputs of a normalized graph that are images, by name.
 
-    These are operands and results of spatial ops, also through ops that keep the shape.
+    "NCHW" are operands and results of spatial ops, also through ops that keep the shape; "NHWC" is what is
+    permuted to such a tensor, or permuted from one.
     """
-    return {node.name for node in (*graph.inputs, *graph.outputs) if _is_image(node)}
+    known: dict[str, str] = {}
+    for node in (*graph.inputs, *graph.outputs):
+        if _is_image(node):
+            known[node.name] = "NCHW"
+        elif isinstance(node, TensorNode) and any(map(_is_image, _channels_first(node))):
+            known[node.name] = "NHWC"
+    return known
+
+
+def _channels_first(node: TensorNode) -> Iterator[TensorNode]:
+    """Yields the tensors of which ``node``, also in another type, is the permutation with channels last."""
+    same = [node, *(other for call, other in _neighbours(node) if not _moves_axes(call))]
+    for value in same:
+        if value.shape is None or node.shape is None or tuple(value.shape) != tuple(node.shape):
+            continue
+        for call, other in _neighbours(value):
+            order = _LAST_TO_FIRST if call.args[0] is value else _FIRST_TO_LAST
+            if _permutation(call) == order:
+                yield other
+
+
+def _permutation(call: CallFunction) -> tuple[int, ...] | None:
+    view = trait_of(call, View)
+    steps = () if view is None else view.of(call)
+    return tuple(steps[0].order) if len(steps) == 1 and isinstance(steps[0], Permuted) else None
 
 
 def _is_image(node: object) -> bool:

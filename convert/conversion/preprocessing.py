@@ -122,7 +122,7 @@ def _word(key: str, value: str, has_value: bool) -> dict[str, Any]:
     shown = f"{key}={value}" if has_value else key
     known = ", ".join((*COLOURS, *LAYOUTS, *TYPES, "model=rgb|bgr", "mean=...", "std=...", "resize=HxW"))
     grey = "; images of one channel need no order of colours" if key.lower() in ("grey", "gray") else ""
-    _refuse(f"preprocess has {shown!r}", f"use {known}{grey}")
+    _refuse(f"preprocess has the unknown word {shown!r}", f"use {known}{grey}")
 
 
 def _is_number(text: str) -> bool:

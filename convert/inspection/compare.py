@@ -158,7 +158,9 @@ def _in_order_of(side: AnySide, other: AnySide, arrays: Sequence[np.ndarray]) ->
 
 
 def _moved(array: np.ndarray, given: TensorInfo, wanted: TensorInfo, title: str) -> np.ndarray:
-    if array.ndim == 4 and given.layout and wanted.layout and given.layout != wanted.layout:
+    is_as_given = given.shape is None or _fits(array.shape, given.shape)  # not in the layout of the source
+    has_other = given.layout and wanted.layout and given.layout != wanted.layout
+    if array.ndim == 4 and is_as_given and has_other:
         return array.transpose((0, 2, 3, 1) if wanted.layout == "NHWC" else (0, 3, 1, 2))
     shape = wanted.shape
     if shape is None or _fits(array.shape, shape):

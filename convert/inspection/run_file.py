@@ -12,6 +12,7 @@ import numpy as np
 from tmconvert.calibration.images import IMAGES, image, scaled
 from tmconvert.calibration.settings import ImageLayout, Settings
 from tmconvert.errors import UsageError, VerificationError
+from tmconvert.inspection.written_file import tensors_of
 from tmconvert.ir.arrays import as_array
 from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.fake_quant import quantize
@@ -22,6 +23,7 @@ from tmconvert.targets.written_model import TensorInfo, WrittenModel
 from tmconvert.verification.input_files import read_inputs
 
 Inputs = Mapping[str, Any] | Sequence[Any] | str | PathLike[str]
+_CHANNELS = (1, 3, 4)  # of images
 NHWC_TO_NCHW, NCHW_TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
@@ -35,8 +37,7 @@ class FileRunner:
         self.path = path
         self.target: Target = target_of_file(path)
         self.model: WrittenModel = self.target.written_model(path)
-        self.inputs = self.model.input_tensors
-        self.outputs = self.model.output_tensors
+        self.inputs, self.outputs = tensors_of(self.target, self.model)
 
     def run(
         self, inputs: Inputs, watch: Sequence[str] = (), settings: Settings | None = None
@@ -178,10 +179,20 @@ def image_array(path: Path, inputs: Sequence[TensorInfo], settings: Settings) ->
     for each in inputs:
         shape = tuple(size if isinstance(size, int) else 1 for size in each.shape or ())
         types.append((each.name, TensorType(np.dtype(each.dtype or "float32"), shape)))
-    layout: ImageLayout = "nhwc" if inputs and inputs[0].layout == "NHWC" else "nchw"
+    layout: ImageLayout = "nhwc" if inputs and _is_channels_last(inputs[0]) else "nchw"
     pixels = image(path, types, layout)
+    if inputs[0].dtype == "uint8" and not inputs[0].scale and settings.scales:
+        raise UsageError("TM6033", f"{inputs[0].name} takes pixels as they are: omit mean and std")
     is_raw = inputs[0].dtype == "uint8" and not settings.scales
     return pixels if is_raw else scaled(pixels, settings._replace(layout=layout), str(path))
+
+
+def _is_channels_last(info: TensorInfo) -> bool:
+    """Whether an image has its channels last: by its layout, or where only the last size can be channels."""
+    shape = info.shape or ()
+    if info.layout or len(shape) != 4:
+        return info.layout == "NHWC"
+    return shape[1] not in _CHANNELS and shape[3] in _CHANNELS
 
 
 def no_runtime(target: Target) -> VerificationError:

@@ -266,7 +266,7 @@ def infos_of(graph: InternalGraph) -> list[TensorInfo]:
             getattr(node.expr, "name", "") or node.name,
             node.type.dtype.name,
             tuple(int(size) for size in node.type.shape),
-            "NCHW" if node.name in images else "",
+            images.get(node.name, ""),
         )
         for node in graph.inputs
         if isinstance(node, TensorNode)

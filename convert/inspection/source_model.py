@@ -41,7 +41,7 @@ def inspect_source(model: str, module: TracedModule, catalogue: Mapping[str, Op]
     flat = flat_graph(module)
     quantization = quantization_of(module, catalogue)
     graph = _normal_form(module, catalogue)
-    images = set() if graph is None else _images(graph)
+    images = {} if graph is None else _images(graph)
     counts = {} if quantization is None else quantization.tensors
     tensors = ", ".join(f"{count} {dtype}" for dtype, count in counts.items()) or "no"
     modules = [ModuleLine(path, each.class_name, each.own_parameters()) for path, each in module.modules()]
@@ -113,7 +113,7 @@ def _normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalG
         return None
 
 
-def _described(node: Node, images: set[str], inferred: Node | None = None) -> TensorInfo:
+def _described(node: Node, images: Mapping[str, str], inferred: Node | None = None) -> TensorInfo:
     """Describes an input or output; what it has not recorded is that of ``inferred``."""
     shape, dtype = (
         getattr(inferred, field, None) if getattr(node, field, None) is None else getattr(node, field)
@@ -125,29 +125,30 @@ def _described(node: Node, images: set[str], inferred: Node | None = None) -> Te
         name,
         "" if dtype is None else dtype.name,
         None if shape is None else tuple(map(_size, shape)),
-        "NCHW" if label in images else "",
+        images.get(label, ""),
     )
 
 
 def _size(extent: object) -> int | str:
-    return str(extent) if isinstance(extent, Dim) else int(extent)  # type: ignore[call-overload, no-any-return]
+    return str(extent) if isinstance(extent, Dim) else int(extent)  # type: ignore[call-overload]
 
 
 def _outputs(source: InternalGraph, graph: InternalGraph | None) -> list[TensorInfo]:
     """Describes the outputs; those of the normalized graph are the same, in order."""
     if graph is None or len(graph.outputs) != len(source.outputs):
-        return [_described(node, set()) for node in source.outputs]
+        return [_described(node, {}) for node in source.outputs]
     images = images_of(graph)
     return [
-        _described(node, set(), known)._replace(layout="NCHW" if known.name in images else "")
+        _described(node, {}, known)._replace(layout=images.get(known.name, ""))
         for node, known in zip(source.outputs, graph.outputs, strict=True)
     ]
 
 
-def _images(graph: InternalGraph) -> set[str]:
-    """Returns the names of the arguments that are images in NCHW."""
+def _images(graph: InternalGraph) -> dict[str, str]:
+    """Returns the layouts of the arguments that are images, by name."""
     images = images_of(graph)
-    return {getattr(node.expr, "name", "") or node.name for node in graph.inputs if node.name in images}
+    labels = {node.name: str(getattr(node.expr, "name", "") or node.name) for node in graph.inputs}
+    return {label: images[name] for name, label in labels.items() if name in images}
 
 
 def _sizes(module: TracedModule, graph: InternalGraph | None) -> Sizes:

@@ -23,19 +23,28 @@ def inspect_file(path: Path) -> Inspection:
     """Returns what is in a written file. Raises LoadError TM1001, TM1009, TM1016."""
     target = target_of_file(path)
     model = target.written_model(path)
-    layouts = _layouts(target, model)
+    inputs, outputs = tensors_of(target, model)
     return Inspection(
         model=str(path),
         format=target.title,
         version=model.version,
         producer=model.producer,
-        inputs=_with_layouts(model.input_tensors, model.inputs, layouts),
-        outputs=_with_layouts(model.output_tensors, model.outputs, layouts),
+        inputs=inputs,
+        outputs=outputs,
         operators={f"{target.operator_word}s": Counter(layer.type for layer in model.layers)},
         parameters=_parameters(model),
         sizes=_sizes(target, path, model),
         macs=_macs(target, model),
         target=target.name,
+    )
+
+
+def tensors_of(target: Target, model: WrittenModel) -> tuple[list[TensorInfo], list[TensorInfo]]:
+    """Returns inputs and outputs with their layouts: those that the file records, or that operators imply."""
+    layouts = _layouts(target, model)
+    return (
+        _with_layouts(model.input_tensors, model.inputs, layouts),
+        _with_layouts(model.output_tensors, model.outputs, layouts),
     )
 
 
@@ -123,7 +132,7 @@ def _macs(target: Target, model: WrittenModel) -> int | None:
 
 def _layouts(target: Target, model: WrittenModel) -> dict[str, str]:
     """Returns the layout of image tensors: operands and results of spatial operators, and what elementwise
-    operators make of them.
+    operators and transposes make of them.
     """
     layout = "NHWC" if target.default_io_layout == "nhwc" else "NCHW"
     known: dict[str, str] = {}
@@ -133,9 +142,25 @@ def _layouts(target: Target, model: WrittenModel) -> dict[str, str]:
             shapes = {model.tensors.get(name) for name in names}
             is_spatial = layer.type in target.spatial_operators
             is_elementwise = len(shapes) == 1 and layer.type.upper() != "TRANSPOSE"
-            if is_spatial or (is_elementwise and any(name in known for name in names)):
+            if is_spatial:
                 known.update(dict.fromkeys(names, layout))
+            elif is_elementwise:
+                found = [known[name] for name in names if name in known]
+                for name in names if found else ():
+                    known.setdefault(name, found[0])
+            elif layer.type.upper() == "TRANSPOSE" and len(names) == 2:
+                known.update(_transposed(model, names, known))
     return known
+
+
+def _transposed(model: WrittenModel, names: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Returns the layout of the operand or result of a transpose, where that of the other one is known."""
+    for name, other in (names, reversed(names)):
+        order = {"NCHW": (0, 2, 3, 1), "NHWC": (0, 3, 1, 2)}.get(known.get(name, ""))
+        shape, found = model.tensors.get(name), model.tensors.get(other)
+        if order and shape and found and tuple(shape[axis] for axis in order) == tuple(found):
+            return {other: "NHWC" if known[name] == "NCHW" else "NCHW"}
+    return {}
 
 
 def _is_image(model: WrittenModel, name: str) -> bool:

@@ -283,9 +283,8 @@ class Target(ABC):
 
     def _unreadable(self, action: str, path: Path | None = None) -> LoadError:
         """Returns the error for an operation that this target does not have."""
-        return LoadError(
-            "TM1009", f"{self.title} files cannot be {action}", source=path and Source(str(path))
-        )
+        source = None if path is None else Source(str(path))
+        return LoadError("TM1009", " ".join((self.title, "files cannot be", action)), source=source)
 
 
 def without_scales() -> UsageError:

@@ -188,6 +188,13 @@ def test_options_of_a_target_are_for_the_configuration(folder: Path) -> None:
     assert outcome.status == 2 and "`tmconvert init MODEL` writes" in outcome.stderr
 
 
+def test_init_replaces_no_file(folder: Path) -> None:
+    (folder / "tmconvert.toml").write_text("mine")
+    outcome = run("init", "digits.tm")
+    assert outcome.status == 2 and (folder / "tmconvert.toml").read_text() == "mine"
+    assert outcome.stderr.startswith("error[TM6091]: tmconvert.toml exists already")
+
+
 def test_init_writes_a_commented_file_that_converts(folder: Path) -> None:
     assert run("init", "digits.tm", "--to", "onnx").status == 0
     text = (folder / "tmconvert.toml").read_text()

@@ -70,12 +70,25 @@ def test_quiet_prints_results_and_errors_only(tmp_path: Path) -> None:
         ("caffe", "--skip-verify", ": use --no-verify"),
         ("onnx", "--silent", ": use --quiet"),
         ("onnx", "--opsett", ", did you mean --opset?"),
+        ("calibrate", "--calibration", ": use --data DATA"),
+        ("onnx", "--data", ": use --calibration DATA"),
     ],
 )
 def test_options_of_other_tools(target: str, option: str, use: str) -> None:
     outcome = run(target, "a.tm", "b.x", option)
     assert outcome.status == 2
     assert outcome.stderr.splitlines()[0] == f"error[TM6010]: unknown option {option}{use}"
+
+
+def test_words_before_the_command() -> None:
+    assert run("-q", "onnx").stderr.startswith("error[TM6010]: unknown option -q; options follow the command")
+    assert "unknown command 'help', did you mean '--help'?" in run("help").stderr
+
+
+def test_a_missing_argument_shows_the_example() -> None:
+    outcome = run("run", "digits.onnx")
+    assert outcome.status == 2
+    assert " = example: tmconvert run model.tflite -i cat.png --std 1 -o y.npz" in outcome.stderr
 
 
 @pytest.mark.slow

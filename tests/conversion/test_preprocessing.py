@@ -200,8 +200,8 @@ def test_a_description_is_read_and_written() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("hwc", "preprocess has 'hwc'"),
-        ("resize=0x4", "preprocess has 'resize=0x4'"),
+        ("hwc", "preprocess has the unknown word 'hwc'"),
+        ("resize=0x4", "preprocess has the unknown word 'resize=0x4'"),
         ("gray", "images of one channel need no order of colours"),
         ("mean=a", "mean of preprocess must be finite numbers"),
         ("std=0", "std of preprocess must be positive"),

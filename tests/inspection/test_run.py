@@ -57,6 +57,23 @@ def test_inputs_that_do_not_fit(files: Files) -> None:
             tmconvert.run(files.paths["onnx"], given)
 
 
+@pytest.mark.parametrize("suffix", ["onnx", "tflite"])
+def test_images_with_channels_last(suffix: str, files: Files, tmp_path: Path) -> None:
+    from PIL import Image
+
+    pixels = np.random.default_rng(4).integers(0, 256, (12, 16, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    path = tmp_path / f"pixels.{suffix}"
+    convert = getattr(tmconvert, f"to_{suffix}")
+    report = convert(files.model, path, preprocess="nhwc, uint8, std=1", verify=False)
+    assert report.fed_inputs[0].tensor.layout == tmconvert.inspect(path).inputs[0].layout == "NHWC"
+    (made,) = tmconvert.run(path, tmp_path / "a.png").values()
+    (expected,) = tmconvert.run(files.paths[suffix], tmp_path / "a.png", std=[1]).values()
+    np.testing.assert_allclose(made, expected, atol=1e-5)
+    with pytest.raises(UsageError, match="image takes pixels as they are: omit mean and std"):
+        tmconvert.run(path, tmp_path / "a.png", std=[1])
+
+
 def test_images(files: Files, tmp_path: Path) -> None:
     from PIL import Image
 

@@ -192,8 +192,8 @@ def _dropout(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: d
 DROPOUT_MODULES = "torch.nn.modules.dropout."
 DROPOUTS = "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout"
 INSTEAD = (
-    "use tensor ops there (torch.where, masks, torch.cond), or trace with freeze_control_flow=True, "
-    "which keeps the branches of the example inputs"
+    "use tensor ops there (torch.where, masks, torch.cond), or trace with --freeze-control-flow "
+    "(freeze_control_flow=True), which keeps the branches of the example inputs"
 )
 TEXTS = ("__format__", "__repr__", "__str__")
 WHAT = {

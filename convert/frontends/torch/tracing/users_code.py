@@ -88,12 +88,13 @@ def check_arguments(module: object, args: tuple[object, ...], kwargs: Mapping[st
     calls = ", ".join(f"{name!r}: {name}" for name in lacking)
     help = f"add {add} (example_kwargs={{{calls}}}), with the types and shapes of your model" if add else ""
     count = len(args) + len(kwargs)
+    named = f"; by name: {', '.join(kwargs)}" if kwargs else ""
     raise UsageError(
         "TM6008",
         f"the example inputs do not fit the model: {reason}",
         notes=[
             ("it has", signature_of(module)),
-            ("given", f"{count} input{'s' * (count != 1)}"),
+            ("given", f"{count} input{'s' * (count != 1)}{named}"),
             *([("help", help)] if help else []),
         ],
     )
