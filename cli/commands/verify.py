@@ -11,7 +11,6 @@ from tmconvert.cli.keywords import tracing_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json
-from tmconvert.verification.input_files import read_inputs
 
 if TYPE_CHECKING:
     from tmconvert.ir import TracedModule
@@ -30,6 +29,7 @@ def command(model: str, out: str, json: bool, **given: Any) -> None:
     tracing, keywords = tracing_of("verify", given)
     inputs = keywords.pop("inputs", None)
     from tmconvert import api
+    from tmconvert.verification.input_files import read_inputs
 
     with logging_to_stderr(False), progress(f"verifying {out}"):
         module = api.load(model, **tracing)
