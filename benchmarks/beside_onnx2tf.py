@@ -19,6 +19,7 @@ import fnmatch
 import itertools
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import onnx_files
 
 TOOLS = ("tmconvert", "onnx2tf")
-ROUNDS, LIMIT = 15, 300.0
+ROUNDS, LIMIT = 15, 600  # processor seconds of a conversion
 COLUMNS = ("operators", "error", "ms", "s")
 
 
@@ -57,20 +58,21 @@ OPTIONS = ("--io-layout", "source", "--no-verify")
 
 def converted(words: list[str], log: Path) -> float:
     """Runs a command and returns its processor time. Raises RuntimeError with its last line."""
-    with log.open("wb") as file, subprocess.Popen(words, stdout=file, stderr=file) as process:
-        end = time.monotonic() + LIMIT
-        while True:
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > end:
-                process.kill()
-            time.sleep(0.05)
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(words, stdout=file, stderr=file, preexec_fn=limit) as process,
+    ):
+        _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         raise RuntimeError(f"status {process.returncode}: {lines[-1][:200] if lines else ''}")
     return usage.ru_utime + usage.ru_stime
+
+
+def limit() -> None:
+    """Limits the processor time of the process."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
 
 
 def result(tool: str, folder: Path) -> Path:
