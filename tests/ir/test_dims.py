@@ -25,7 +25,7 @@ from tmconvert.ir.symbolic.dims import (
     symbols_of,
 )
 from tmconvert.ir.symbolic.journal import SizeJournal, retried
-from tmconvert.ir.symbolic.signs import signs
+from tmconvert.ir.symbolic.signs import limit_of_zero, signs
 from tmconvert.ir.symbolic.text import is_size_name, parse_size
 
 batch, height, width = dim("batch", 2), dim("height", 224), dim("width", 224)
@@ -217,6 +217,20 @@ def test_minimum_and_maximum_are_exact() -> None:
         assert 0 <= first <= n and first <= 10 and minimum(n, m) <= m and minimum(n, m) > 0
         assert minimum(n, 10) - n <= 0 and maximum(n, 1) == n
     assert not journal.guards and not journal.specialized
+
+
+def test_where_clamps_of_several_sizes_are_zero() -> None:
+    n, m = dim("n", 5), dim("m", 4)
+    total = maximum(n + m - 9, 0)
+    for value in (total, 2 * total, total - maximum(m - 9, 0), 3 * maximum(n - 9, 0) - 3 * total):
+        assert isinstance(value, Dim)
+        limit = limit_of_zero(value)
+        assert limit == n + m - 9
+        for sizes in ({"n": a, "m": b} for a in range(1, 12) for b in range(1, 12)):
+            zero, most = substituted([value, limit], sizes)
+            assert (zero == 0) == (most <= 0)
+    for value in (total + 1, total - n, total + maximum(m - 9, 0), total - maximum(n - m, 0), n - m):
+        assert limit_of_zero(value) is None
 
 
 def test_halves_rounded_up_and_down_are_the_whole() -> None:

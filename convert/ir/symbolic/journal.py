@@ -224,7 +224,7 @@ class SizeJournal:
         from tmconvert.ir.symbolic.factors import without_common_factor
 
         difference = without_common_factor(difference)
-        if self._bounded(difference):
+        if self._bounded(difference) or self._unclamped(difference):
             return
         shared = math.gcd(*(factor for _, factor in difference.terms))
         factors = {monomial: factor // shared for monomial, factor in difference.terms}
@@ -256,6 +256,15 @@ class SizeJournal:
         size = dim(symbol.name, symbol.example * symbol.unit, symbol.unit, lowest, most or symbol.most)
         self._specialize(symbol.name, size, f"{symbol.name} is {' and '.join(bounds)}", "needs equal sizes")
         return True
+
+    def _unclamped(self, difference: Dim) -> bool:
+        """Whether ``difference`` is zero where clamps of several sizes are, which becomes a guard."""
+        from tmconvert.ir.symbolic.signs import limit_of_zero
+
+        limit = limit_of_zero(difference)
+        if limit is not None:
+            self.assume(limit, frozenset({-1, 0}))
+        return limit is not None
 
     def _made_even(self, difference: Dim) -> bool:
         """Whether ``difference`` is zero for multiples of some units, which the sizes then become."""

@@ -332,6 +332,22 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
     return symbol, zeros[0], None if zeros[-1] == end else zeros[-1]
 
 
+def limit_of_zero(value: Dim) -> Dim | None:
+    """Returns a size that is at most 0 exactly where ``value``, a clamp or the difference of two, is 0.
+
+    Where a > b, max(a, 0) equals max(b, 0) only if both are 0. None for other sizes.
+    """
+    clamps = [(monomial[0], factor) for monomial, factor in value.terms if len(monomial) == 1]
+    sizes = [atom.size for atom, _ in clamps if isinstance(atom, Positive) and isinstance(atom.size, Dim)]
+    if len(sizes) != len(value.terms) or sum(factor for _, factor in clamps) * (len(sizes) - 1):
+        return None
+    if len(sizes) == 1:
+        return sizes[0]
+    first, second = sizes if len(sizes) == 2 else (None, None)
+    larger = {frozenset({1}): first, frozenset({-1}): second}
+    return larger.get(frozenset(signs(first - second))) if first is not None and second is not None else None
+
+
 def _is_monotonic(value: Dim) -> bool:
     """Whether ``value``, of one symbol, only rises or only falls: it is a sum of floors of the symbol."""
     terms = [(monomial, factor) for monomial, factor in value.terms if monomial]

@@ -252,3 +252,23 @@ def test_another_branch_that_computes_the_same_without_a_past_needs_none(tmp_pat
     empty = torch.randn(2, 3), torch.randn(2, 0), torch.randn(2, 3)
     made = run_onnx(tmp_path / "a.onnx", [each.numpy() for each in empty])[0]
     np.testing.assert_allclose(made, Careful()(*empty).numpy(), rtol=1e-5)
+
+
+def test_rows_of_a_table_below_its_end_stay_open(tmp_path: Path) -> None:
+    """A causal mask from a table of 32 positions: slices of it have past + sequence elements up to there."""
+    table = torch.tril(torch.ones(32, 32, dtype=torch.bool))
+
+    def model(x: torch.Tensor, past: torch.Tensor) -> torch.Tensor:
+        keys = torch.cat([past, x], 1)
+        length, before = keys.shape[1], keys.shape[1] - x.shape[1]
+        scores = x @ keys.mT
+        return torch.where(table[before:length, :length], scores, -1e4).softmax(-1) @ keys
+
+    sizes = {"x": {1: "sequence"}, "past": {1: "past"}}
+    example = (torch.randn(2, 3, 4), torch.randn(2, 5, 4))
+    report = tmconvert.to_onnx(model, tmp_path / "m.onnx", example_inputs=example, dynamic_shapes=sizes)
+    assert report.ranges == ["past+sequence <= 32"]
+    for past, sequence in ((0, 7), (9, 1), (12, 20)):
+        x, before = torch.randn(2, sequence, 4), torch.randn(2, past, 4)
+        (found,) = run_onnx(tmp_path / "m.onnx", [x.numpy(), before.numpy()])
+        np.testing.assert_allclose(found, model(x, before), atol=1e-5)
