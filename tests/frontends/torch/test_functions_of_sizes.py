@@ -41,7 +41,23 @@ def bounds(x: torch.Tensor) -> Any:
     )
 
 
-@pytest.mark.parametrize("model", [computed_numbers, bounds])
+class Padded(torch.nn.Module):
+    """Pads to whole strides, which are computed of buffers: the code of audio codecs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel, self.stride = (torch.nn.Buffer(torch.tensor(number)) for number in (7, 4))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        frames = torch.ceil((x.shape[-1] - self.kernel + 3) / self.stride + 1).to(torch.int64) - 1
+        extra = frames * self.stride + self.kernel - 3 - x.shape[-1]
+        halves = torch.div(torch.tensor(x.shape[-1]), 2, rounding_mode="floor")
+        rest = torch.tensor(x.shape[-1]) % 3
+        rows = torch.zeros(2, torch.tensor(x.shape[-1]) // 2 + 1)
+        return F.pad(x, (3, extra)), F.pad(x, (rest, halves), value=2.0), rows + x.sum()
+
+
+@pytest.mark.parametrize("model", [computed_numbers, bounds, Padded()])
 def test_the_size_stays_open(model: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     report = tmconvert.to_onnx(

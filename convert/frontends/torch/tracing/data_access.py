@@ -62,7 +62,7 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     result = recorder.run(function, *args, **kwargs)
     name = getattr(function, "__name__", "").partition(".")[0]
     if recorder.size_tensors and len(operands) == 1:
-        size = recorder.size_tensors.read(name, operands[0], recorder.value_of(operands[0]))
+        size = recorder.size_tensors.read(name, operands[0])
         if size is not None:
             return size
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():

@@ -30,7 +30,7 @@ from tmconvert.frontends.torch.tracing.quantized import (
     qparams_of,
 )
 from tmconvert.frontends.torch.tracing.rejoined import is_join, rejoined
-from tmconvert.frontends.torch.tracing.size_tensors import INDEXED, SizeTensors
+from tmconvert.frontends.torch.tracing.size_tensors import SizeTensors
 from tmconvert.frontends.torch.tracing.sizes import (
     TO_NUMBER,
     TO_TEXT,
@@ -73,7 +73,7 @@ class Recorder(TorchFunctionMode):
         self.follows_gradients = follows_gradients  # what autograd follows is recorded as ATen ops
         self.guard = StateGuard()
         self.origins = Origins()
-        self.size_tensors = SizeTensors()
+        self.size_tensors = SizeTensors(self)
         self.packed = PackedWeights()
         self.float32_copies = Float32Copies()
         self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
@@ -162,8 +162,8 @@ class Recorder(TorchFunctionMode):
             args, kwargs = self._in_order(*args, **kwargs)
         elif knowledge.writes_to_memory(name):
             args, kwargs = from_its_start(*args, **kwargs), {}
-        elif name.text in INDEXED:
-            args = self.size_tensors.in_index(args, self.value_of)
+        else:
+            args = self.size_tensors.in_call(name, args)
         arguments = (args, kwargs)
         tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
         plain = map_leaves(untraced, arguments)
@@ -190,7 +190,7 @@ class Recorder(TorchFunctionMode):
         bound = result if results else said if len(said) > 1 else written[0]
         self._bind(name, function, recorded, tensors, written, bound, results)
         if len(results) == 1 and not results[0].dim():
-            self.size_tensors.note(name, args, recorded[0], (results[0], self.value_of(results[0])))
+            self.size_tensors.note(name, args, kwargs, results[0])
         return result
 
     def is_constant(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
