@@ -187,7 +187,7 @@ def calibration(folder: Path) -> None:
     program = [sys.executable, "-m", "tmconvert", "convert", "--json", "-c", str(folder / "tmconvert.toml")]
     seconds, found = converted([*program, "-o", str(folder / "here")])
     print(f"without a cluster: {seconds:.1f} s, {results(found)}", flush=True)
-    for share in (0.3, 0.5, 0.7):
+    for share in (0.4, 0.8):
         out = folder / f"there{share}"
         there = on_cluster([*program, "-o", str(out)], share * seconds)
         print(f"on the cluster: {results(there)}", flush=True)

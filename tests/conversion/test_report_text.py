@@ -52,3 +52,10 @@ def test_a_report_of_a_conversion_that_was_stopped() -> None:
 def test_a_report_is_one_text_without_control_characters() -> None:
     report = tmconvert.to_onnx(MODEL, "o\n\x1b[31m.onnx", verify=False)
     assert str(report).splitlines()[1].startswith("o\\n\\x1b[31m.onnx  (")
+
+
+def test_other_results_are_printed_as_by_their_commands() -> None:
+    tmconvert.to_onnx(QUANTIZED, "o.onnx", qparams="o.json", verify=False)
+    assert f"{tmconvert.inspect('o.onnx')}\n" == printed("inspect", "o.onnx")
+    assert f"{tmconvert.compare(MODEL, MODEL)}\n" == printed("compare", MODEL, MODEL)
+    assert f"{tmconvert.params('o.json')}\n" == printed("params", "show", "o.json")
