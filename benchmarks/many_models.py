@@ -71,9 +71,16 @@ def jobs(models: Path, folder: Path) -> None:
         count = (1, 2, 2, 1)[turn]
         out = folder / f"out{turn}"
         load = os.getloadavg()[0]
+        before = os.times()
         seconds, found = converted(command(models, out, "--jobs", str(count)))
+        after = os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
         times[count].append(seconds)
-        print(f"--jobs {count}: {seconds:.1f} s, {results(found)} (load before: {load:.1f})", flush=True)
+        print(
+            f"--jobs {count}: {seconds:.1f} s, {used:.1f} s of processor time, {results(found)} "
+            f"(load before: {load:.1f})",
+            flush=True,
+        )
         made = made or digests(out)
         assert digests(out) == made, "the files differ"
     ratio = min(times[2]) / min(times[1])
