@@ -5,8 +5,8 @@
     python benchmarks/many_models.py cluster FOLDER    two workers of Dask, one of which is killed
     python benchmarks/many_models.py calibration       the same, calibrating on 500 images
 
-FOLDER has models, such as tests/data. The last two need the package `distributed` and start a scheduler and
-workers on this machine; they compare the bytes of all files with those of a run without a cluster.
+FOLDER has models, such as tests/data. The last two need the package `distributed` and start two workers on this
+machine; they compare the bytes of all files with those of a run without a cluster.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,51 +112,19 @@ def again(models: Path, folder: Path) -> None:
     print(f"once more: {results(found)}")
 
 
-@contextmanager
-def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """Yields the address of a scheduler, and two workers of one thread each."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"tcp://127.0.0.1:{port}"
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with ExitStack() as stack:
-        start = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-        own = ["--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
-        stack.callback(_end, scheduler := subprocess.Popen([*start, *own], **quiet))
-        assert scheduler.poll() is None
-        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
-        worker += ["--no-dashboard", "--no-nanny", "--local-directory", stack.enter_context(_folder())]
-        workers = [subprocess.Popen(worker, **quiet) for _ in range(2)]
-        for each in workers:
-            stack.callback(_end, each)
-        from distributed import Client
-
-        with Client(address, timeout=60) as client:
-            client.wait_for_workers(2, timeout=60)
-        yield address, workers
-
-
-@contextmanager
-def _folder() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        yield folder
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
-
-
 def on_cluster(program: Sequence[str], seconds: float) -> list[dict[str, Any]]:
-    """Runs a command on a cluster, one of whose workers is killed after some time."""
-    with cluster() as (address, workers):
+    """Runs a command on a cluster of two workers, the process of one of which is killed after some time."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         process = subprocess.Popen(
-            [*program, "--cluster", address], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [*program, "--cluster", cluster.scheduler_address],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         time.sleep(seconds)
         is_running = process.poll() is None
-        workers[0].kill()
+        os.kill(cluster.workers[0].pid, signal.SIGKILL)
         output, _ = process.communicate(timeout=1500)
         print(f"a worker was killed after {seconds:.1f} s, while it ran: {is_running}")
         found: list[dict[str, Any]] = json.loads(output)["conversions"]
