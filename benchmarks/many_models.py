@@ -5,8 +5,8 @@
     python benchmarks/many_models.py cluster FOLDER    two workers of Dask, one of which is killed
     python benchmarks/many_models.py calibration       the same, calibrating on 500 images
 
-FOLDER has models, such as tests/data. The last two need the package `distributed` and start two workers on this
-machine; they compare the bytes of all files with those of a run without a cluster.
+FOLDER has models, such as tests/data. The last two need the package `distributed` and start two workers on
+this machine; they compare the bytes of all files with those of a run without a cluster.
 """
 
 from __future__ import annotations
