@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -573,3 +574,21 @@ def test_views_of_open_sizes() -> None:
         x = torch.randn(count, 6)
         for result, wanted in zip(traced(x.numpy()), function(x), strict=True):
             assert torch.allclose(torch.from_numpy(result), wanted)
+
+
+def test_writes_through_what_changes_nothing_keep_sizes_open() -> None:
+    """Dropout in evaluation, and an expansion that adds nothing, are views of their operand."""
+
+    def model(x: torch.Tensor) -> Any:
+        y, z, w = x * 2, x + 1, x - 1
+        dropped = torch.nn.functional.dropout(y, 0.1, training=False)
+        dropped *= x > 0
+        torch.nn.functional.dropout1d(z, 0.1, False).mul_(3)
+        w.expand_as(x).add_(z)
+        return y, z, w
+
+    traced = tmconvert.trace(model, torch.randn(2, 3), dynamic_shapes={"x": {0: "rows", 1: "columns"}})
+    assert not traced.notes
+    x = torch.randn(4, 5)
+    for found, expected in zip(traced(x.numpy()), model(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -428,7 +428,9 @@ class Recorder(TorchFunctionMode):
             root = root.view.base
         if root.offset or not root.covers(root):
             raise UnsupportedError(
-                "TM2012", ("the module addresses the memory of a tensor whose elements are not contiguous")
+                "TM2012",
+                "the module addresses the memory of a tensor whose elements are not contiguous",
+                source=user_place(),
             )
         whole = root.reference()
         if whole is None:

@@ -11,6 +11,7 @@ from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.names import aten_name, functional
 from tmconvert.frontends.torch.tracing.aliases import Tracked, View
 from tmconvert.frontends.torch.tracing.sizes import untraced
+from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.tape import Value
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -26,7 +27,7 @@ def written_back(
     call = _view(tracked).call
     name = aten_name(call.name, call.is_method)
     name = functional(name) or name
-    if name in RESHAPES:
+    if name in RESHAPES or (name in EXPANSIONS and tracked.shape == _view(tracked).base.shape):
         return emit("reshape_as", base, new, base)
     if name in PERMUTATIONS:
         return emit("permute", base, new, _inverse_permutation(tracked, base))
@@ -39,9 +40,11 @@ def written_back(
 
 
 _RESHAPES = """view reshape flatten unflatten squeeze unsqueeze view_as reshape_as ravel _unsafe_view
-    _reshape_alias contiguous detach alias data lift_fresh to type_as"""
+    _reshape_alias contiguous detach alias data lift_fresh to type_as resolve_conj resolve_neg
+    dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout"""
 _PERMUTATIONS = "transpose swapaxes swapdims t T mT H adjoint permute movedim moveaxis numpy_T"
 RESHAPES, PERMUTATIONS = frozenset(_RESHAPES.split()), frozenset(_PERMUTATIONS.split())
+EXPANSIONS = frozenset(("expand", "expand_as", "broadcast_to"))  # torch writes through those that add nothing
 
 
 def _view(tracked: Tracked) -> View:
@@ -167,6 +170,7 @@ def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError(
         "TM2012",
         f"the module writes to a tensor through a view by {what}, which tmconvert cannot functionalize",
+        source=user_place(),
         notes=[("help", "compute a new tensor instead of writing to this one")],
     )
 
@@ -180,7 +184,9 @@ def from_its_start(
     """
     if not input.is_contiguous():
         raise UnsupportedError(
-            "TM2012", ("the module addresses the memory of a tensor whose elements are not contiguous")
+            "TM2012",
+            "the module addresses the memory of a tensor whose elements are not contiguous",
+            source=user_place(),
         )
     offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
     return input, src, size, stride, offset
