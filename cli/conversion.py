@@ -100,8 +100,7 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
 
 
 def _with_rules(keywords: Mapping[str, Any], rules: Mapping[str, str]) -> dict[str, Any]:
-    settings = keywords.get("calibration_settings", {})
-    return {**keywords, "calibration_settings": {**settings, "rules": {**settings.get("rules", {}), **rules}}}
+    return {**keywords, "rules": {**keywords.get("rules", {}), **rules}}
 
 
 def _try_rules(report: Report, convert: Callable[[Mapping[str, str], list[str]], Report]) -> None:

@@ -52,7 +52,7 @@ def rules(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         pattern, _, kind = text.rpartition("=")
         if not (pattern and kind):
-            message = f"write PATTERN=int8, int16x8 or float, not {pattern or kind!r}"
+            message = f"write PATTERN=TYPE, such as head.*=int8, not {pattern or kind!r}"
             raise click.BadParameter(message, param_hint="'--rule'")
         found[pattern] = kind
     return found

@@ -27,12 +27,15 @@ def to_onnx(
     opset: int | Literal["auto"] | None = None,
     external_data: bool = False,
     value_info: bool = True,
+    weights: str | None = None,
     float_type: str | None = None,
+    io_type: str | None = None,
     integer_weights: str | None = None,
     quantized: bool = False,
     activations: str | None = None,
     weight_type: str | None = None,
     reduce_range: bool = False,
+    rules: Mapping[str, str] | None = None,
     calibration: Any = None,
     calibration_settings: Mapping[str, Any] | None = None,
     report_data: Any = None,
@@ -69,10 +72,13 @@ def to_onnx(
         opset: ONNX opset version, from 7 on; None is 17, "auto" the lowest from 17 on that suffices.
         external_data: Store the weights in ``path`` + ".data"; always so above 2 GiB.
         value_info: Store types and shapes of intermediate results.
+        weights: "float16", "int8" or, from opset 21, "int4" stores large weights in that type; inputs,
+            outputs and computations stay float32 (docs/how-to/precision.md).
         float_type: Type of floats, also of inputs and outputs: "float32", "float16" or "bfloat16"; None
             keeps those of the model.
-        integer_weights: Form of weights that the model holds as integers with scales: "float32" (the
-            default), "DequantizeLinear" or "MatMulNBits".
+        io_type: "float32" keeps inputs and outputs in float32 with another ``float_type``.
+        integer_weights: Form of weights that the model, or ``weights`` "int4", holds as integers with
+            scales: "float32" (the default), "DequantizeLinear" or "MatMulNBits".
         quantized: Write an integer model: pairs of QuantizeLinear and DequantizeLinear, from opset 10 on (13
             with a scale per channel).
         activations: Type of activations: "uint8" (the default), "int8", and from opset 21 "uint16" or
@@ -80,6 +86,8 @@ def to_onnx(
         weight_type: "uint8" is exact on every processor; "int8" is faster, and exact only with
             ``reduce_range``.
         reduce_range: Quantize weights to 7 bits.
+        rules: Types by patterns of modules and tensors, of which the last match counts: of weights with
+            ``weights``, of computations with ``float_type``, else those of ``calibrate``.
         calibration: Data that ``quantized`` or ``qparams`` measures scales on, as that of ``calibrate``.
         calibration_settings: Keywords of ``calibrate`` for it.
         report_data: Data for the report of quantization errors; None takes some of ``calibration``.
@@ -150,6 +158,7 @@ def to_tflite(
     io_type: str | None = None,
     allow_float: bool = False,
     wide_weights: bool = False,
+    rules: Mapping[str, str] | None = None,
     calibration: Any = None,
     calibration_settings: Mapping[str, Any] | None = None,
     report_data: Any = None,
@@ -198,6 +207,8 @@ def to_tflite(
             is that of the activations.
         allow_float: Keep operators without integer kernels in float.
         wide_weights: Keep weights of -128.
+        rules: Types by patterns of modules and tensors, of which the last match counts: of weights with
+            ``weights``, else those of ``calibrate``.
         calibration: Data that ``quantized`` or ``qparams`` measures scales on, as that of ``calibrate``.
         calibration_settings: Keywords of ``calibrate`` for it.
         report_data: Data for the report of quantization errors; None takes some of ``calibration``.
@@ -263,6 +274,7 @@ def to_caffe(
     caffemodel: str | PathLike[str] | None = None,
     *,
     dialect: str | None = None,
+    rules: Mapping[str, str] | None = None,
     calibration: Any = None,
     calibration_settings: Mapping[str, Any] | None = None,
     qparams: str | PathLike[str] | None = None,
@@ -296,6 +308,7 @@ def to_caffe(
         prototxt: The file of the structure to write.
         caffemodel: The file of the weights to write; by default next to ``prototxt``.
         dialect: Caffe dialect; None is "bvlc".
+        rules: Types by patterns of modules and tensors, as those of ``calibrate``.
         calibration: Data that ``quantized`` or ``qparams`` measures scales on, as that of ``calibrate``.
         calibration_settings: Keywords of ``calibrate`` for it.
         qparams: A file to write quantization parameters to, next to a float model.

@@ -14,6 +14,15 @@ CALIBRATION = Option(
 CALIBRATION_SETTINGS = Option(
     "calibration_settings", "calibration", "Keywords of `calibrate`, by name.", only="python"
 )
+RULES = Option(
+    "rules",
+    "quantization",
+    "Type of modules or tensors: 'head.*=int16x8'. The last match counts. Calibration takes int8, int16x8 "
+    "and float; --weights the types of weights, or float32; --float-type that type, or float32.",
+    "entries",
+    metavar="PATTERN=TYPE",
+    flag="--rule",
+)
 # keywords of ``calibrate``; flags of that command and of conversions
 SETTINGS = (
     Option(

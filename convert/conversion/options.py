@@ -6,7 +6,7 @@ from these records; a test compares them with the signatures in ``tmconvert.api`
 
 from __future__ import annotations
 
-from tmconvert.conversion.calibration_options import CALIBRATION, CALIBRATION_SETTINGS, SETTINGS
+from tmconvert.conversion.calibration_options import CALIBRATION, CALIBRATION_SETTINGS, RULES, SETTINGS
 from tmconvert.conversion.preprocessing_options import PREPROCESS
 from tmconvert.conversion.quantization_options import (
     ACTIVATIONS,
@@ -119,13 +119,23 @@ IO_LAYOUT = Option(
     metavar="[NAME=]nhwc|source",
     targets=_TFLITE,
 )
-WEIGHTS = Option(
-    "weights",
-    "output",
-    "Type in which large weights are stored. With int8, matrix products and convolutions also round "
-    "their activations.",
-    choices=("float16", "int8"),
-    targets=_TFLITE,
+WEIGHTS = (
+    Option(
+        "weights",
+        "output",
+        "Type in which large weights are stored; inputs, outputs and activations stay float32. int4 needs "
+        "opset 21.",
+        choices=("float16", "int8", "int4"),
+        targets=_ONNX,
+    ),
+    Option(
+        "weights",
+        "output",
+        "Type in which large weights are stored. With int8, matrix products and convolutions also round "
+        "their activations.",
+        choices=("float16", "int8"),
+        targets=_TFLITE,
+    ),
 )
 FLOAT_TYPES = (
     Option(
@@ -145,11 +155,20 @@ FLOAT_TYPES = (
         targets=_TFLITE,
     ),
 )
+FLOAT_IO = Option(
+    "io_type",
+    "output",
+    "Type of float inputs and outputs.",
+    default_text="the type of floats",
+    choices=("float32",),
+    targets=_ONNX,
+    needs="float_type",
+)
 INTEGER_WEIGHTS = Option(
     "integer_weights",
     "output",
-    "Form of weights that MODEL holds as integers with scales: float32, the integers and DequantizeLinear "
-    "(in blocks from opset 21), or ONNX Runtime's MatMulNBits.",
+    "Form of weights that MODEL, or --weights int4, holds as integers with scales: float32, the integers and "
+    "DequantizeLinear (in blocks from opset 21), or ONNX Runtime's MatMulNBits.",
     default_text="float32",
     choices=("float32", "DequantizeLinear", "MatMulNBits"),
     metavar="FORM",
@@ -317,8 +336,9 @@ CONVERSION_OPTIONS = (
     EXTERNAL_DATA,
     VALUE_INFO,
     IO_LAYOUT,
-    WEIGHTS,
+    *WEIGHTS,
     *FLOAT_TYPES,
+    FLOAT_IO,
     INTEGER_WEIGHTS,
     KEEP_INT64,
     RENAME,
@@ -343,9 +363,10 @@ CONVERSION_OPTIONS = (
     REPORT,
     TRY_RULES,
     REPORT_DATA,
+    RULES,
     CALIBRATION,
     CALIBRATION_SETTINGS,
-    *SETTINGS,
+    *(option for option in SETTINGS if option.name != RULES.name),
     *TRACING,
     *DEBUGGING,
 )

@@ -80,16 +80,17 @@ class ConversionRequest:
             if option.is_keyword
         }
         wanted = Preprocessing.of(given["preprocess"], given["softmax"], given["argmax"])
+        options = requested_options(chosen, given)
         request = cls(
             model,
             chosen.output_paths([Path(path) for path in paths if path is not None]),
-            requested_options(chosen, given),
+            options,
             io_overrides_of(*(given[name] for name in _OVERRIDES)),
             Tracing.of(*(given[name] for name in _TRACING)),
             calibration_for(
                 wanted,
                 CalibrationRequest.of(
-                    given["calibration"], given["calibration_settings"], given.get("report_data")
+                    given["calibration"], _settings(given, options), given.get("report_data")
                 ),
             ),
             given["verify"],
@@ -180,7 +181,7 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
             raise UsageError("TM6002", f"{option.name} is {shown}, but applies only with {option.needs}")
         if option.choices:
             check_choice(option.name, value, option.choices)
-    options = _with_random(target.requested_options(given), given)
+    options = _with_rules(_with_random(target.requested_options(given), given), given)
     qparams, bakes_weights = given["qparams"], given["fake_quant_weights"]
     if qparams is None and not bakes_weights:
         return options
@@ -193,6 +194,37 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         raise UsageError("TM6002", f"{name} applies to a plain float model: omit {other}")
     path = None if qparams is None else Path(qparams)
     return options._replace(parameters=Parameters(path, format.name, bool(bakes_weights)))
+
+
+def _settings(given: Mapping[str, Any], options: TargetOptions) -> Any:
+    """Returns the calibration settings, with the rules that are for calibration."""
+    settings, rules = given["calibration_settings"], given.get("rules")
+    if not rules or options.rules or not (settings is None or isinstance(settings, Mapping)):
+        return settings
+    if given["calibration"] is None:
+        help = [("help", "give --weights, --float-type, or data for --calibration")]
+        raise UsageError("TM6002", "rules apply to types of weights or floats, or to calibration", notes=help)
+    settings = settings or {}
+    known = settings.get("rules", {})
+    return {**settings, "rules": {**known, **rules} if isinstance(known, Mapping) else known}
+
+
+def _with_rules(options: TargetOptions, given: Mapping[str, Any]) -> TargetOptions:
+    """Returns the options with the rules for weights or floats. Raises UsageError TM6032."""
+    if options.weights is not None:
+        (declared,) = (each for each in conversion_options(options.target) if each.name == "weights")
+        types: tuple[str, ...] = (*declared.choices, "float32")
+    elif options.float_type in ("float16", "bfloat16"):
+        types = options.float_type, "float32"
+    else:
+        return options
+    rules = given.get("rules") or {}
+    for pattern, type in rules.items():
+        if type not in types:
+            help = [("help", f"use {', '.join(types)}")]
+            message = f"the rule {pattern}={type} has the unknown type {type!r}"
+            raise UsageError("TM6032", message, notes=help)
+    return options._replace(rules=tuple(rules.items()))
 
 
 def _with_random(options: TargetOptions, given: Mapping[str, Any]) -> TargetOptions:
@@ -216,6 +248,7 @@ def stored_options(target: Target, stored: Mapping[str, Any]) -> TargetOptions |
     integers = stored.get("integers") or {}
     own = [stored.get(option.name) for option in target.options]
     own += [stored.get("weights"), stored.get("fake_quant_weights"), stored.get("float_type") == "bfloat16"]
+    own.append(stored.get("io_type") if stored.get("float_type") else None)
     is_plain = not (integers or any(own))
     if is_plain or not isinstance(integers, Mapping):
         return None

@@ -18,7 +18,7 @@ from tmconvert.errors.source import Source
 from tmconvert.ir.expr import CallFunction, Constant, Expr
 from tmconvert.ir.fake_quant import Rounding, fake_quantize, with_qparams
 from tmconvert.ir.graph import InternalGraph
-from tmconvert.ir.lazy_constants import Array, Scaled
+from tmconvert.ir.lazy_constants import Array, Lazy
 from tmconvert.ir.node import TensorNode
 from tmconvert.ir.subgraphs import body_of
 from tmconvert.ir.symbolic import data_dependent as data_sizes
@@ -295,7 +295,7 @@ class GraphEmitter:
 
     def _constant(self, array: Array, base: str, name: str | None) -> TensorNode:
         qparams = getattr(array, "qparams", None)
-        array = array if isinstance(array, Scaled) else np.asarray(array)
+        array = array if isinstance(array, Lazy) else np.asarray(array)
         node = TensorNode(self.graph.free_name(base), array.shape, array.dtype, qparams=qparams)
         self._insert(Constant(array, name, result=node, source=self.source, made_by=self.made_by))
         return node
@@ -377,7 +377,7 @@ def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str,
 def _is_same(known: Array, array: Array) -> bool:
     if known is array:
         return True
-    if isinstance(known, Scaled) or isinstance(array, Scaled):
+    if isinstance(known, Lazy) or isinstance(array, Lazy):
         return False
     if (known.dtype, known.shape) != (array.dtype, array.shape):
         return False

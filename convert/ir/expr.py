@@ -208,7 +208,7 @@ class Constant(Expr):
     """A captured value: an ``np.ndarray``, or a TracedModule.
 
     ``name`` is the path of the value in the source (``layer1.0.conv.weight``), if it has one. ``stored`` is
-    the value, or a product that is not computed yet (``Scaled``).
+    the value, or one that is not computed yet (``Lazy``).
     """
 
     __slots__ = ("name", "stored")

@@ -1,11 +1,13 @@
-"""Lazily scaled constants: computed when read, and in blocks of rows when written.
+"""Lazy constants: computed when read, and in blocks of rows when written.
 
 Scales are folded into weights. Computed at once, the scaled weights would be a second copy of the model in
-memory, which is read only once.
+memory, which is read only once. ``lowering/rounded_constants.py`` has other kinds.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -15,18 +17,15 @@ import numpy as np
 _SMALL = 1 << 16
 
 
-class Scaled:
-    """``array`` times ``factors``, each of its shape (as broadcast views), rounded once to its dtype.
+class Lazy(ABC):
+    """A constant that is computed when it is read.
 
-    It has an array's ``shape``, ``dtype``, ``size``, ``nbytes``, ``flags`` and ``ndim``.
+    It has an array's ``shape``, ``dtype``, ``size``, ``nbytes``, ``flags`` and ``ndim``: by default those of
+    ``array``, from which it is computed element by element.
     """
 
-    __slots__ = ("_computed", "array", "factors")
-
-    def __init__(self, array: np.ndarray, factors: tuple[np.ndarray, ...]) -> None:
-        self.array = array
-        self.factors = factors
-        self._computed: np.ndarray | None = None
+    __slots__ = ()
+    array: Array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,18 +41,48 @@ class Scaled:
 
     @property
     def ndim(self) -> int:
-        return self.array.ndim
+        return len(self.shape)
 
     @property
     def size(self) -> int:
-        return self.array.size
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        return self.array.nbytes
+        return self.size * self.dtype.itemsize
+
+    @abstractmethod
+    def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
+        """Applies ``view`` to the result, such as a permutation or a slice of rows."""
+
+    @abstractmethod
+    def compute(self, out: np.ndarray) -> None:
+        """Writes the result to ``out``, contiguous, of the same shape and dtype."""
+
+    @abstractmethod
+    def memory(self) -> Hashable:
+        """Returns a key that is equal for the same elements computed from the same memory."""
+
+    def computed(self) -> np.ndarray:
+        """Returns the result as a contiguous array."""
+        made = np.empty(self.shape, self.dtype)
+        self.compute(made)
+        return made
+
+
+class Scaled(Lazy):
+    """``array`` times ``factors``, each of its shape (as broadcast views), rounded once to its dtype."""
+
+    __slots__ = ("_computed", "array", "factors")
+    array: np.ndarray
+
+    def __init__(self, array: np.ndarray, factors: tuple[np.ndarray, ...]) -> None:
+        self.array = array
+        self.factors = factors
+        self._computed: np.ndarray | None = None
 
     def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
-        """Applies ``view`` to the product, such as a permutation or a slice of rows."""
+        """Applies ``view`` to the product."""
         if self._computed is None:
             array, *factors = map(view, (self.array, *self.factors))
             # a factor that had to be copied would be as large as the array
@@ -64,13 +93,11 @@ class Scaled:
     def computed(self) -> np.ndarray:
         """Returns the product as a contiguous array, which is cached."""
         if self._computed is None:
-            made = np.empty(self.shape, self.dtype)
-            self.compute(made)
-            self._computed = made
+            self._computed = super().computed()
         return self._computed
 
     def compute(self, out: np.ndarray) -> None:
-        """Writes the product to ``out``, contiguous, of the same shape and dtype."""
+        """Writes the product to ``out``."""
         array, (*others, last) = self.array, self.factors
         with np.errstate(all="ignore"):  # a channel that overflows here did so before
             for factor in others:
@@ -81,13 +108,17 @@ class Scaled:
             precise = {} if last.dtype == array.dtype else {"dtype": np.float64}
             np.multiply(array, last, out=out, casting="unsafe", **precise)  # cast in small pieces
 
+    def memory(self) -> Hashable:
+        return tuple(map(memory_of, (self.array, *self.factors)))
 
-Array = np.ndarray | Scaled
+
+Array = np.ndarray | Lazy
 
 
 def scaled(array: Array, factor: Any) -> Array:
     """Multiplies ``array`` by a broadcastable factor, as if in float64."""
     broadcast = np.broadcast_to(_narrow(np.asarray(factor), array.dtype), array.shape)
+    array = array if isinstance(array, Scaled) else computed(array)
     if isinstance(array, Scaled):
         return Scaled(array.array, (*array.factors, broadcast))
     made = Scaled(array, (broadcast,))
@@ -95,20 +126,20 @@ def scaled(array: Array, factor: Any) -> Array:
 
 
 def viewed(array: Array, view: Callable[[np.ndarray], np.ndarray]) -> Array:
-    """Applies ``view`` to an array or a product."""
-    return array.viewed(view) if isinstance(array, Scaled) else view(array)
+    """Applies ``view`` to an array or a lazy constant."""
+    return array.viewed(view) if isinstance(array, Lazy) else view(array)
 
 
 def memory_of(array: Array) -> Hashable:
     """Returns a key that is equal for two views of the same elements in the same memory."""
-    if isinstance(array, Scaled):
-        return tuple(map(memory_of, (array.array, *array.factors)))
+    if isinstance(array, Lazy):
+        return array.memory()
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
 def computed(array: Array) -> np.ndarray:
-    """Returns an array unchanged, a product computed."""
-    return array.computed() if isinstance(array, Scaled) else array
+    """Returns an array unchanged, a lazy constant computed."""
+    return array.computed() if isinstance(array, Lazy) else array
 
 
 def _narrow(factor: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -22,7 +22,7 @@ from tmconvert.errors.source import printable
 from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.expr import CallFunction, Constant, Expr
 from tmconvert.ir.graph import InternalGraph
-from tmconvert.ir.lazy_constants import Scaled
+from tmconvert.ir.lazy_constants import Lazy
 from tmconvert.ir.node import Node, TensorNode
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import agree
@@ -162,7 +162,7 @@ def _check_constant(expr: Constant, outputs: Sequence[Node]) -> None:
     stored = expr.stored
     node = outputs[0] if len(outputs) == 1 else None
     if (
-        not isinstance(stored, (np.ndarray, Scaled))
+        not isinstance(stored, (np.ndarray, Lazy))
         or not isinstance(node, TensorNode)
         or stored.shape != node.shape
         or stored.dtype != node.dtype

@@ -13,7 +13,7 @@ from tmconvert.errors import Refusal
 from tmconvert.errors.source import Source, printable
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.broadcasting import broadcast_shapes
-from tmconvert.ir.lazy_constants import Array, Scaled, computed, memory_of, viewed
+from tmconvert.ir.lazy_constants import Array, Lazy, computed, memory_of, viewed
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import QParams, TensorType
 from tmconvert.lowering.names import Names
@@ -112,9 +112,9 @@ class Builder:
         return self._constants[key]
 
     def _elements(self, value: Any, dtype: Any, is_quantized: bool) -> Any:
-        if isinstance(value, Scaled) and dtype is None and not is_quantized:
+        if isinstance(value, Lazy) and dtype is None and not is_quantized:
             return value
-        if dtype is None and not isinstance(value, (np.ndarray, np.generic, Scaled)):
+        if dtype is None and not isinstance(value, (np.ndarray, np.generic, Lazy)):
             dtype = self.result_types[0].dtype
         return np.asarray(computed(value), dtype)
 

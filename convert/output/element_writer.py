@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tmconvert.ir.lazy_constants import Array, Scaled, computed, viewed
+from tmconvert.ir.lazy_constants import Array, Lazy, computed, viewed
 
 # So much is made contiguous at a time: it stays in the processor's cache.
 _ROWS_BYTES = 1 << 18
@@ -22,7 +22,7 @@ class Sink(Protocol):
 class ElementWriter:
     """Writes the elements of constants to ``file``, in C order and little-endian.
 
-    Contiguous arrays of that type are written directly. Others are copied, cast or multiplied a few rows at a
+    Contiguous arrays of that type are written directly. Others are copied, cast or computed a few rows at a
     time, in a buffer of 256 KiB.
     """
 
@@ -48,7 +48,7 @@ class ElementWriter:
 
     def _pass_through(self, data: Array, dtype: np.dtype, size: int) -> None:
         out = self._buffer[:size].view(dtype).reshape(data.shape)
-        if isinstance(data, Scaled) and data.dtype == dtype:
+        if isinstance(data, Lazy) and data.dtype == dtype:
             data.compute(out)
         else:
             np.copyto(out, computed(data), casting="same_kind")

@@ -77,9 +77,11 @@ class TargetOptions(NamedTuple):
     "source"; only TFLite has the choice. ``io_layouts`` are the layouts of single inputs and outputs, as
     pairs of name and layout. ``integers`` requests a quantized model. ``keep_int64`` keeps int64 tensors in
     TFLite. ``parameters`` requests the quantization parameters in a separate file. ``weights`` stores large
-    weights as "float16" or "int8". ``float_type`` is the type of floats in the file, None the target's
-    default. ``integer_weights`` is how ONNX files store weights that the source holds as integers:
-    "DequantizeLinear", "MatMulNBits", or "float32". ``external_data`` stores the weights of ONNX files in a
+    weights as "float16", "int8" or, in ONNX, "int4". ``float_type`` is the type of floats in the file, None
+    the target's default; ``float_io`` keeps inputs and outputs in float32. ``rules`` are patterns of modules
+    and tensors with the type of their weights, or in which they compute; the last match applies.
+    ``integer_weights`` is how ONNX files store weights that are integers with scales: "DequantizeLinear",
+    "MatMulNBits", or "float32". ``external_data`` stores the weights of ONNX files in a
     second file; ``value_info`` stores the types of intermediate results. ``takes_lowest`` takes the lowest
     version, from ``version`` on, that can express the model. ``own`` are the options that the target itself
     declares, by name. ``allow_random`` accepts operators that draw random numbers, with the ``seed`` if it is
@@ -93,8 +95,10 @@ class TargetOptions(NamedTuple):
     integers: Integers | None = None
     keep_int64: bool = False
     parameters: Parameters | None = None
-    weights: Literal["float16", "int8"] | None = None
+    weights: Literal["float16", "int8", "int4"] | None = None
+    rules: tuple[tuple[str, str], ...] = ()
     float_type: FloatType | None = None
+    float_io: bool = False
     integer_weights: str = "float32"
     external_data: bool = False
     value_info: bool = True
@@ -107,7 +111,7 @@ class TargetOptions(NamedTuple):
     def is_plain_float(self) -> bool:
         """Whether the file has the weights of the source as they are, in a type that runtimes run."""
         has_weights = self.integers is None and self.weights is None and not self.bakes_weights
-        return has_weights and self.float_type != "bfloat16"
+        return has_weights and self.float_type != "bfloat16" and not self.float_io
 
     @property
     def keeps_qparams(self) -> bool:
@@ -137,7 +141,9 @@ class TargetOptions(NamedTuple):
             "external_data": self.external_data,
             "no_value_info": not self.value_info,
             "weights": self.weights,
+            "rules": dict(self.rules),
             "float_type": self.float_type,
+            "io_type": "float32" if self.float_io else None,
             "integer_weights": None if self.integer_weights == "float32" else self.integer_weights,
             **self.own,
             **({"allow_random": True, "seed": self.seed} if self.allow_random else {}),

@@ -117,6 +117,13 @@ def _tolerance(actual: np.ndarray, expected: np.ndarray) -> float:
     return max(wanted, TOLERANCES[actual.dtype.name]) if wanted else wanted
 
 
+def with_coarser(comparison: Comparison, expected: np.ndarray, dtype: str) -> Comparison:
+    """Returns the comparison of a float output with the tolerance of ``dtype``, if that is larger."""
+    if not dtype or expected.dtype.kind != "f":
+        return comparison
+    return comparison._replace(tolerance=max(comparison.tolerance, TOLERANCES[dtype]))
+
+
 def _max_error(actual: np.ndarray, expected: np.ndarray) -> float:
     if expected.size == 0 or np.array_equal(actual, expected):
         return 0.0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tmconvert.verification.compare import Comparison, compare, refuse_wrong
+from tmconvert.verification.compare import Comparison, compare, refuse_wrong, with_coarser
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.rounding import MARGIN, UNIT
 from tmconvert.verification.ties import with_equal_elements
@@ -31,7 +31,10 @@ def judged(
     all that rounding of float32 can be shown to explain passes, and elements of integers that rounding
     decides, such as the sign of a sum that is zero, are left out.
     """
-    comparisons = compare(actual, expected, names)
+    comparisons = [
+        with_coarser(each, array, reference.computes_in)
+        for each, array in zip(compare(actual, expected, names), expected, strict=True)
+    ]
     if all(each.ok for each in comparisons) or reference.lacks([]):
         return refuse_wrong(comparisons)
     comparisons = _but_for_rounding(reference, inputs, actual, expected, comparisons, is_second)

@@ -47,7 +47,8 @@ class Reference:
     ``nhwc_inputs`` and ``nhwc_outputs`` are the inputs and outputs that the file stores channels-last.
     ``example`` has inputs and the outputs of the source framework for them; ``original`` runs the source's
     file, whose outputs are expected of float models. A graph that draws random numbers
-    draws others for other inputs; the outputs of its example are not compared.
+    draws others for other inputs; the outputs of its example are not compared. ``computes_in`` is the float
+    type in which a file computes, where it is coarser than its outputs.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Reference:
             example = example._replace(outputs=None)
         self.example = example
         self.original = original
+        self.computes_in = ""
         self.nhwc_inputs = nhwc_inputs or [False] * len(graph.inputs)
         self.nhwc_outputs = nhwc_outputs or [False] * len(graph.outputs)
         self._drawn: dict[int, dict[int, np.ndarray]] = {}

@@ -8,18 +8,31 @@ from typing import TYPE_CHECKING
 
 from tmconvert.errors import Refusal, UsageError
 from tmconvert.targets.onnx.qdq import QdqGraph, with_qdq
-from tmconvert.targets.options import Integers
+from tmconvert.targets.options import Integers, TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
 
 if TYPE_CHECKING:
+    from tmconvert.lowering.target_graph import TargetGraph
+    from tmconvert.targets.onnx.compress_weights import Compressed
     from tmconvert.verification.references import References
     from tmconvert.verification.report import Verification
 
 
-class InBfloat16(Encoding):
-    """A graph in bfloat16, whose operators are verified in float32 with rounded results."""
+class InHalves(Encoding):
+    """A graph that computes in float16 or bfloat16, also where its inputs and outputs are float32.
+
+    Operators in bfloat16 are verified in float32 with rounded results.
+    """
+
+    def __init__(self, plain: TargetGraph, float_type: str) -> None:
+        super().__init__(plain)
+        self.float_type = float_type
 
     def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        for each in references.references:
+            each.computes_in = self.float_type
+        if self.float_type == "float16":
+            return super().verify(paths, references)
         from tmconvert.targets.onnx.bfloat16_runtime import NOTE, Bfloat16OnnxRuntime
         from tmconvert.verification.report import verify_written
 
@@ -51,6 +64,44 @@ def integer_weights_encoding(graphs: LoweredGraphs, kind: str) -> Encoding:
     encoding = Encoding(made.graph)
     if made.stored:
         encoding.graph.complete_origins()
+    return encoding
+
+
+class CompressedWeights(Encoding):
+    """Large weights are compressed, all other tensors stay in float."""
+
+    def __init__(self, plain: TargetGraph, compressed: Compressed) -> None:
+        super().__init__(plain)
+        self.compressed, self.graph = compressed, compressed.graph
+
+    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+        from tmconvert.targets.onnx.verify_weights import verify_compressed_onnx
+
+        return verify_compressed_onnx(paths, self.plain, self.compressed, references)
+
+
+def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
+    """The float graph with its large weights in fewer bits.
+
+    Raises UsageError TM6032 for a rule that matches nothing.
+    """
+    from tmconvert.lowering.type_rules import TypeRules
+    from tmconvert.targets.onnx.compress_weights import compress_weights
+    from tmconvert.targets.onnx.integer_weights import FUSED, with_integer_weights
+
+    assert options.weights is not None
+    graph, plain = graphs.graph, graphs.graph
+    if options.integer_weights != "float32":
+        held = with_integer_weights(graph, graphs.source, options.integer_weights)
+        graphs.notes += held.notes()
+        graph = held.graph
+    rules = TypeRules(options.rules, plain)
+    rules.check()
+    made = compress_weights(graph, options.weights, rules, form=options.integer_weights)
+    graphs.notes += made.notes(options.weights)
+    graphs.notes += [FUSED] * (made.is_fused and FUSED not in graphs.notes)
+    encoding = CompressedWeights(plain, made)
+    encoding.graph.complete_origins()
     return encoding
 
 

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
-from tmconvert.ir.lazy_constants import Array, computed
+from tmconvert.ir.lazy_constants import Array
 from tmconvert.ir.types import name_of
+from tmconvert.lowering.rounded_constants import packed
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.element_writer import ElementWriter
 
@@ -49,11 +48,7 @@ def _length(data: Array) -> int:
 
 def in_bytes(data: Array) -> Array:
     """Returns elements in file form: 4-bit types are packed in pairs, the first in the lower half."""
-    if name_of(data.dtype) not in _HALVES:
-        return data
-    halves = computed(data).reshape(-1).view(np.uint8) & 0x0F
-    halves = np.append(halves, np.zeros(halves.size % 2, np.uint8))
-    return np.asarray(halves[::2] | halves[1::2] << 4)
+    return packed(data) if name_of(data.dtype) in _HALVES else data
 
 
 class ExternalLayout:
@@ -84,6 +79,6 @@ class ExternalLayout:
         end, elements = 0, ElementWriter(file)
         for value in self._values:
             file.write(bytes(self._offsets[id(value)] - end))
-            packed = in_bytes(value.elements())
-            elements.write(packed)
-            end = self._offsets[id(value)] + packed.nbytes
+            stored = in_bytes(value.elements())
+            elements.write(stored)
+            end = self._offsets[id(value)] + stored.nbytes

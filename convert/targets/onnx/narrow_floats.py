@@ -3,7 +3,7 @@
 What a float input or a large weight goes into is narrow. Positions, masks and other numbers that are computed
 from integers, sizes and small constants stay in float32, in which positions above 2048 are exact; they are
 cast where they meet narrow operands. An operator that the opset does not define for the type computes in
-float32, between casts, and so do the subgraphs of control flow.
+float32, between casts, and so do the subgraphs of control flow, and what rules keep.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import onnx
 from tmconvert.errors import UsageError
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.lowering.type_rules import Rules, TypeRules
 from tmconvert.passes.rewriting import PassRecord
 
 _WIDE = np.dtype(np.float32)
@@ -28,20 +29,26 @@ _LARGE = 1024  # elements of a weight
 _LEAST = 1e-7  # of float16: a smaller epsilon would become 0
 
 
-def narrow_floats(graph: TargetGraph, to: str) -> PassRecord:
-    """Changes float32 to ``to`` in place. Raises UsageError TM6002 at an opset without that type."""
+def narrow_floats(graph: TargetGraph, to: str, rules: Rules = (), *, float_io: bool = False) -> PassRecord:
+    """Changes float32 to ``to`` in place, but for what ``rules`` keep, and with ``float_io`` for inputs and
+    outputs.
+
+    Raises UsageError TM6002 at an opset without that type, TM6032 for a rule that matches nothing.
+    """
     opset = int(graph.version)
     if opset < _OLDEST[to]:
         help = f"use --opset {_OLDEST[to]} or later"
         raise UsageError("TM6002", f"ONNX has no {to} at opset {opset}", notes=[("help", help)])
     record = PassRecord("narrow_floats")
-    _Narrowing(graph, to, opset, record).run()
+    chosen = TypeRules(rules, graph)
+    chosen.check()
+    _Narrowing(graph, to, opset, record, chosen).run(float_io=float_io)
     return record
 
 
 class _Narrowing:
-    def __init__(self, graph: TargetGraph, to: str, opset: int, record: PassRecord) -> None:
-        self.graph, self.opset, self.record = graph, opset, record
+    def __init__(self, graph: TargetGraph, to: str, opset: int, record: PassRecord, rules: TypeRules) -> None:
+        self.graph, self.opset, self.record, self.rules = graph, opset, record, rules
         self.name, self.dtype = to, _TYPES[to]
         self.names = Names(value.name for each in graph.nested() for value in each.values())
         self.narrow: set[int] = set()
@@ -49,39 +56,70 @@ class _Narrowing:
         self.casts: dict[tuple[int, str], Value] = {}
         self.made: list[Operator] = []
         self.kept: dict[str, int] = {}
+        self.wide: set[int] = set()  # results of operators that rules keep in float32
+        self.outputs: dict[int, Value] = {}
+        self.chosen = 0  # operators that rules keep in float32
 
-    def run(self) -> None:
+    def run(self, *, float_io: bool) -> None:
         graph = self.graph
-        for value in graph.inputs:
-            self._make_narrow(value)
+        if float_io:
+            graph.inputs = [self._cast_input(value) for value in graph.inputs]
+        else:
+            for value in graph.inputs:
+                self._make_narrow(value)
         operators, graph.operators = graph.operators, []
         for operator in operators:
             self._operator(operator)
             self.record.did(operator, f"computes in {self.name}")
         graph.operators = self.made
-        graph.outputs = [self._taken(value, self._of_output(value)) for value in graph.outputs]
+        to = _WIDE if float_io else self.dtype
+        graph.outputs = [self._output(value, to) for value in graph.outputs]
         names = [*graph.input_names, *graph.output_names]
         values = (*graph.inputs, *graph.outputs)
         wide = [name for name, each in zip(names, values, strict=True) if each.dtype == _WIDE]
         self.record.notes.append(f"float32 as {self.name}" + f", except {', '.join(wide)}" * bool(wide))
+        if self.chosen:
+            plural = "s" * (self.chosen > 1)
+            self.record.notes.append(f"in float32 by rules: {self.chosen} operator{plural}")
         if self.kept:
             kept = ", ".join(f"{count} {name}" for name, count in sorted(self.kept.items()))
             self.record.notes.append(
                 f"in float32, since opset {self.opset} does not define them for {self.name}: {kept}"
             )
 
-    def _of_output(self, value: Value) -> np.dtype:
-        return self.dtype if id(value) in self.narrow else value.dtype
-
     def _make_narrow(self, value: Value) -> None:
         if value.dtype == _WIDE:
             value.dtype = self.dtype
             self.narrow.add(id(value))
 
+    def _cast_input(self, value: Value) -> Value:
+        """Returns the float32 input of a file for ``value``, which is narrow then."""
+        if value.dtype != _WIDE:
+            return value
+        given = Value(value.name, _WIDE, value.shape)
+        self.graph.inherit_origin(given, value)
+        value.name = self.names.free(f"{value.name}_{self.name}")
+        self._make_narrow(value)
+        self._append("Cast", [given], value, {"to": _CODES[self.name]})
+        self.casts[id(value), _WIDE.name] = given
+        return given
+
+    def _output(self, value: Value, to: np.dtype) -> Value:
+        """Returns an output in its type, with the name of ``value``; others than narrow ones as they are."""
+        is_ours = id(value) in self.narrow or id(value) in self.wide
+        if not is_ours or value.dtype == to:
+            return value
+        if id(value) not in self.outputs:
+            made = Value(value.name, to, value.shape)
+            value.name = self.names.free(f"{value.name}_{value.dtype.name}")
+            self._append("Cast", [value], made, {"to": _CODES[to.name]})
+            self.outputs[id(value)] = made
+        return self.outputs[id(value)]
+
     def _carries(self, value: Value | None) -> bool:
         """Whether a value is narrow, or a weight that will be."""
         if value is None or value.stored is None:
-            return value is not None and id(value) in self.narrow
+            return value is not None and (id(value) in self.narrow or id(value) in self.wide)
         return value.dtype == _WIDE and len(value.shape) > 1 and value.stored.size >= _LARGE
 
     def _operator(self, operator: Operator) -> None:
@@ -90,6 +128,9 @@ class _Narrowing:
             return
         if not any(map(self._carries, operator.inputs)):
             self.made.append(operator)
+            return
+        if self.rules.type_of([operator], self.name) == "float32":
+            self._keep(operator)
             return
         inputs, outputs, is_defined = self._types(operator)
         if operator.type == "Cast" and operator.attributes["to"] == _CODES["float32"]:
@@ -107,6 +148,16 @@ class _Narrowing:
                     self._make_narrow(value)
                 elif not is_defined:
                     operator.outputs[number] = self._cast_result(value, operator)
+
+    def _keep(self, operator: Operator) -> None:
+        """Computes an operator in float32, as a rule states; its results stay so until others take them."""
+        operator.inputs = [
+            self._taken(value, _WIDE) if value is not None and not value.is_constant else value
+            for value in operator.inputs
+        ]
+        self.made.append(operator)
+        self.chosen += 1
+        self.wide.update(id(value) for value in operator.outputs if value.dtype == _WIDE)
 
     def _types(self, operator: Operator) -> tuple[list[bool], list[bool], bool]:
         """Returns which inputs and outputs become float16 or bfloat16, and if the operator supports that."""
@@ -145,7 +196,7 @@ class _Narrowing:
 
     def _within(self, value: Value) -> Value:
         """Returns a computed value within the range of float16: masks have numbers of float32's."""
-        if self.opset < 12 or id(value) in self.narrow:
+        if self.opset < 12 or id(value) in self.narrow or id(value) in self.wide:
             return value
         most = np.array(np.finfo(np.float16).max, np.float32)
         limits = [

@@ -73,6 +73,8 @@ class OnnxRuntime(IsolatedRuntime):
         # Packing weights, a copy of them, pays in later runs only; mapped ones stay mapped without.
         options.add_session_config_entry("session.disable_prepacking", "1")
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it waits on the processor
+        # products with weights in few bits: do not round activations to 8 bits, too
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
         with refusals(self.name):
             session = onnxruntime.InferenceSession(
                 os.fspath(paths[0]), options, providers=["CPUExecutionProvider"]

@@ -29,6 +29,7 @@ from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
 from tmconvert.targets.onnx.fuse_rotary import fuse_rotary
 from tmconvert.targets.onnx.integer_types import lowest_opset
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
+from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import (
     AUTO,
@@ -104,11 +105,14 @@ class OnnxTarget(Target):
             options = options._replace(version=max(options.version, lowest_opset(activations)))
         options = options._replace(external_data=given["external_data"], value_info=given["value_info"])
         options = options._replace(
-            float_type=given["float_type"], integer_weights=given["integer_weights"] or "float32"
+            float_type=given["float_type"],
+            float_io=given["io_type"] == "float32",
+            integer_weights=given["integer_weights"] or "float32",
+            weights=given["weights"],
         )
-        is_half = given["float_type"] in ("float16", "bfloat16")
-        if is_half and (given["quantized"] or options.integer_weights != "float32"):
-            raise UsageError("TM6002", f"integers have float32 scales: omit float_type {given['float_type']}")
+        check_float_type(options, is_quantized=given["quantized"])
+        if options.weights is not None:
+            return with_opset_for(options, {options.weights, *(given["rules"] or {}).values()})
         if not given["quantized"]:
             return options
         weights: WeightType = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
@@ -148,14 +152,18 @@ class OnnxTarget(Target):
             return records
         from tmconvert.targets.onnx.narrow_floats import narrow_floats
 
-        return [*records, narrow_floats(graph, options.float_type)]
+        return [*records, narrow_floats(graph, options.float_type, options.rules, float_io=options.float_io)]
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         if options.integers is None:
-            if options.float_type == "bfloat16":
-                from tmconvert.targets.onnx.encodings import InBfloat16
+            if options.float_type in ("float16", "bfloat16"):
+                from tmconvert.targets.onnx.encodings import InHalves
 
-                return InBfloat16(graphs.graph)
+                return InHalves(graphs.graph, options.float_type)
+            if options.weights is not None:
+                from tmconvert.targets.onnx.encodings import compressed_encoding
+
+                return compressed_encoding(graphs, options)
             if options.bakes_weights or options.integer_weights == "float32":
                 return super().encode(graphs, options)
             from tmconvert.targets.onnx.encodings import integer_weights_encoding

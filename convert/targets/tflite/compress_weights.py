@@ -6,11 +6,14 @@ the stored table. Any other operator has a DEQUANTIZE before it, which runtimes 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
+from tmconvert.lowering.type_rules import Rules, TypeRules
+from tmconvert.lowering.weight_notes import size_notes
 from tmconvert.targets.tflite.dynamic_range import (
     KERNEL_STEPS,
     takes,
@@ -49,17 +52,28 @@ class Compressed:
         """Returns the bytes of the compressed weights after."""
         return sum(_bytes(value) for _, value in self.stored)
 
+    def notes(self, kind: str) -> Iterator[str]:
+        """Returns notes with the sizes; ``kind`` is the requested type."""
+        return size_notes(
+            kind, ((after.dtype.name, _bytes(before), _bytes(after)) for before, after in self.stored)
+        )
+
 
 # How many steps activations have in ``rounded``.
 _STEPS = (KERNEL_STEPS, KERNEL_STEPS - 4, KERNEL_STEPS - 8, KERNEL_STEPS - 12)
 
 
-def compress_weights(graph: TargetGraph, kind: str, *, is_exact: bool = False) -> Compressed:
-    """Returns a copy of ``graph`` with its large float32 weights as ``kind``.
+def compress_weights(
+    graph: TargetGraph, kind: str, rules: Rules = (), *, is_exact: bool = False
+) -> Compressed:
+    """Returns a copy of ``graph`` with its large float32 weights as ``kind``, or as ``rules`` state.
 
-    ``is_exact`` leaves those that float16 would round.
+    ``is_exact`` leaves those that float16 would round. Raises UsageError TM6032 for a rule that matches
+    nothing.
     """
-    weights = _Weights(kind, is_exact)
+    chosen = TypeRules(rules, graph)
+    chosen.check()
+    weights = _Weights(kind, is_exact, chosen)
     written = _Written(weights).graph(graph)
     restored = _Restored(weights).graph(graph)
     rounds = any(
@@ -75,18 +89,19 @@ def compress_weights(graph: TargetGraph, kind: str, *, is_exact: bool = False) -
 class _Weights:
     """Compresses each weight once, for all operators that use it."""
 
-    def __init__(self, kind: str, is_exact: bool) -> None:
-        self.kind, self.is_exact = kind, is_exact
-        self.stored: dict[tuple[int, int | None], tuple[Value, Value | None]] = {}
+    def __init__(self, kind: str, is_exact: bool, rules: TypeRules) -> None:
+        self.kind, self.is_exact, self.rules = kind, is_exact, rules
+        self.stored: dict[tuple[int, str, int | None], tuple[Value, Value | None]] = {}
 
     def compressed(self, operator: Operator, index: int, value: Value) -> Value | None:
         """Returns the compressed form of an operator's input; None for inputs that stay."""
         if value.data is None or value.dtype != np.float32 or value.data.size < _SMALL:
             return None
-        axis = _channel_axis(operator, index)
-        if self.kind == "int8" and axis is None:
+        kind = self.rules.type_of([operator], self.kind)
+        axis = _channel_axis(operator, index) if kind == "int8" else None
+        if kind not in KINDS or (kind == "int8" and axis is None):
             return None
-        key = id(value), axis if self.kind == "int8" else None
+        key = id(value), kind, axis
         if key not in self.stored:
             self.stored[key] = value, self._converted(value, value.data, axis)
         return self.stored[key][1]
@@ -94,8 +109,7 @@ class _Weights:
     def _converted(self, value: Value, data: np.ndarray, axis: int | None) -> Value | None:
         if not np.all(np.isfinite(data)):
             return None
-        if self.kind == "int8":
-            assert axis is not None
+        if axis is not None:
             made = _int8(value, data, axis)
             return made if 2 * _bytes(made) <= data.nbytes else None  # channels of few elements
         if np.max(np.abs(data)) > np.finfo(np.float16).max:

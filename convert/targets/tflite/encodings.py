@@ -29,9 +29,12 @@ class CompressedWeights(Encoding):
         self.compressed, self.graph = compressed, compressed.graph
 
     def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
-        from tmconvert.targets.tflite.verify.weights import verify_compressed
+        from tmconvert.targets.tflite.verify.weights import check_weights
+        from tmconvert.verification.compressed_weights import verify_compressed
 
-        return verify_compressed(paths[0], self.plain, self.compressed, references)
+        made = self.compressed
+        check_weights(paths[0], made.stored)
+        return verify_compressed(paths, self.plain, made.restored, made.rounded, references)
 
 
 class FullInteger(Encoding):
@@ -50,7 +53,8 @@ class FullInteger(Encoding):
 def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
     """Without ``options.weights``, weights that are numbers of float16 are stored in that type.
 
-    Raises UsageError TM6002 where the runtime cannot read such weights.
+    Raises UsageError TM6002 where the runtime cannot read such weights, TM6032 for a rule that matches
+    nothing.
     """
     from tmconvert.targets.tflite.compress_weights import compress_weights
 
@@ -58,12 +62,10 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
     if options.weights is None:
         made = compress_weights(graphs.graph, kind, is_exact=True)
     else:
-        made = compress_weights(graphs.graph, kind)
+        made = compress_weights(graphs.graph, kind, options.rules)
     if not made.stored and options.weights is None:
         return Encoding(graphs.graph)
-    before, after = made.before / 1e6, made.after / 1e6
-    of = "1 tensor" if len(made.stored) == 1 else f"{len(made.stored)} tensors"
-    graphs.notes.append(f"weights as {kind}: {after:.2f} MB instead of {before:.2f} MB, in {of}")
+    graphs.notes += made.notes(kind)
     encoding = CompressedWeights(graphs.graph, made) if options.weights else Encoding(made.graph)
     encoding.graph.complete_origins()
     _check_runtime(encoding, options.version, f"weights as {kind}")

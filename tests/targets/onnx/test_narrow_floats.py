@@ -116,3 +116,48 @@ def test_a_written_file_is_verified_again(tmp_path: Path) -> None:
     traced = tmconvert.trace(module, x)
     tmconvert.to_onnx(traced, tmp_path / "o.onnx", float_type="bfloat16")
     assert "rounded to bfloat16" in tmconvert.verify(traced, tmp_path / "o.onnx").runtime
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+def test_inputs_and_outputs_stay_float32_on_request(to: str, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    module, x = nn.Sequential(nn.Linear(40, 64), nn.Tanh(), nn.Linear(64, 5)).eval(), torch.randn(3, 40)
+    path, model = tmp_path / "out.onnx", tmconvert.trace(module, x)
+    report = tmconvert.to_onnx(model, path, float_type=to, io_type="float32", opset=22)
+    assert report.verified
+    graph = onnx.load(path).graph
+    assert {each.type.tensor_type.elem_type for each in (*graph.input, *graph.output)} == {TensorProto.FLOAT}
+    assert [each.name for each in (*graph.input, *graph.output)] == ["input", "linear_out_1"]
+    assert {each.data_type for each in graph.initializer} == {CODES[to]}
+    assert sum(node.op_type == "Cast" for node in graph.node) == 2
+    assert 1e-6 < tmconvert.verify(model, path).max_error < 1e-2
+    if to == "float16":
+        half = module.half()(x.half()).float().detach().numpy()
+        np.testing.assert_allclose(run_onnx(path, [x.numpy()])[0], half, rtol=0, atol=2e-3)
+
+
+def test_rules_keep_modules_in_float32(tmp_path: Path) -> None:
+    """What a rule keeps has its weights and results as they were; the rest is narrow."""
+    torch.manual_seed(2)
+    module = nn.Sequential(nn.Linear(40, 64), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).eval()
+    path, x = tmp_path / "out.onnx", torch.randn(3, 40)
+    model = tmconvert.trace(module, x)
+    rules = {"*": "float32", "0": "float16"}
+    report = tmconvert.to_onnx(model, path, float_type="float16", io_type="float32", rules=rules)
+    assert report.verified
+    assert "in float32 by rules: 3 operators" in report.notes
+    graph = onnx.load(path).graph
+    shapes = {tuple(each.dims): each.data_type for each in graph.initializer if len(each.dims) > 1}
+    assert shapes == {(64, 40): TensorProto.FLOAT16, (64, 64): TensorProto.FLOAT}
+    casts = [node.op_type for node in graph.node].count("Cast")
+    assert casts == 2  # of the input, and of what the second layer takes
+    with torch.no_grad():
+        inner = module[0].half()(x.half()).float()
+        wanted = module[1:].float()(inner).numpy()
+    np.testing.assert_allclose(run_onnx(path, [x.numpy()])[0], wanted, rtol=0, atol=1e-3)
+    rules = {"1": "float32"}
+    tmconvert.to_onnx(model, path, float_type="float16", rules=rules)
+    file = onnx.load(path).graph
+    assert file.output[0].type.tensor_type.elem_type == TensorProto.FLOAT16
+    assert [node.op_type for node in file.node].count("Cast") == 2
+    assert tmconvert.verify(model, path).max_error < 1e-2

@@ -11,6 +11,7 @@ import tmconvert
 from tests.cli.runner import run
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.lowering.type_rules import Rules
 from tmconvert.targets.tflite import compress_weights as module
 from tmconvert.targets.tflite.compress_weights import compress_weights, restored
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
@@ -224,8 +225,8 @@ def spoilt(kind: str, how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Writes a file of MobileNet one of whose weights is not what it should be."""
     right = module.compress_weights
 
-    def wrong(graph: TargetGraph, asked: str) -> module.Compressed:
-        made = right(graph, asked)
+    def wrong(graph: TargetGraph, asked: str, rules: Rules) -> module.Compressed:
+        made = right(graph, asked, rules)
         stored = made.stored[0][1]
         assert stored.data is not None
         if how == "sign":
@@ -256,8 +257,8 @@ def test_one_wrong_weight_is_refused(kind: str, how: str, tmp_path: Path, monkey
 def test_a_wrong_operator_is_refused(kind: str, tmp_path: Path, monkeypatch) -> None:
     path, right = tmp_path / "o.tflite", module.compress_weights
 
-    def wrong(graph: TargetGraph, asked: str) -> module.Compressed:
-        made = right(graph, asked)
+    def wrong(graph: TargetGraph, asked: str, rules: Rules) -> module.Compressed:
+        made = right(graph, asked, rules)
         biased = [each for each in made.graph.operators if each.type == "CONV_2D"][2]
         bias = biased.inputs[2]
         assert bias is not None
@@ -297,3 +298,22 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"weights as int8: this needs version 5 of TFLite's DEQUANTIZE"):
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", out, weights="int8", runtime="2.6")
     assert run("tflite", DATA / "mobilenet_v2.tm", out, "--weights", "int8", "--runtime", "2.7").status == 0
+
+
+def test_rules_choose_the_type_of_weights() -> None:
+    graph = two_layers()
+    first = graph.operators[0].outputs[0].name
+    made = compress_weights(graph, "int8", [(first, "float32")])
+    assert len(made.stored) == 1  # the other layer has the weight in int8
+    both = compress_weights(graph, "int8", [("*", "float16")])
+    assert [after.dtype.name for _, after in both.stored] == ["float16"]
+    assert not compress_weights(graph, "int8", [("*", "float32")]).stored
+    with pytest.raises(UsageError, match="the rule head matches no module and no tensor"):
+        compress_weights(graph, "int8", [("head", "float16")])
+
+
+def test_rules_of_the_command(tmp_path: Path) -> None:
+    options = ("--weights", "int8", "--rule", "classifier=float16")
+    done = run("tflite", DATA.parents[1] / "samples" / "digits.tm", tmp_path / "a.tflite", *options)
+    assert done.status == 0, done.stderr
+    assert "weights as int8: " in done.stderr

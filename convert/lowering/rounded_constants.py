@@ -1,0 +1,133 @@
+"""Weights in fewer bits, as lazy constants: rounded in blocks of rows when they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from operator import itemgetter
+
+import numpy as np
+
+from tmconvert.ir.lazy_constants import Array, Lazy, computed, memory_of, viewed
+from tmconvert.ir.types import name_of
+
+_PIECE = 1 << 20  # bytes of which the largest element is found at a time
+
+
+class Narrowed(Lazy):
+    """``array`` rounded to float16, stored as ``dtype``: float16, or float32 for the same numbers there."""
+
+    __slots__ = ("_dtype", "array")
+
+    def __init__(self, array: Array, dtype: np.dtype) -> None:
+        self.array, self._dtype = array, dtype
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._dtype
+
+    def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
+        return Narrowed(viewed(self.array, view), self._dtype)
+
+    def compute(self, out: np.ndarray) -> None:
+        out[...] = computed(self.array).astype(np.float16)
+
+    def memory(self) -> Hashable:
+        return "float16", self._dtype, memory_of(self.array)
+
+
+class Rounded(Lazy):
+    """``array / scale`` rounded to integers in [-limit, limit], of ``dtype``.
+
+    For the float32 ``dtype`` it is the integers times ``scale``: what runtimes compute from them. ``scale``
+    has the shape of ``array``, as a broadcast view.
+    """
+
+    __slots__ = ("_dtype", "array", "limit", "scale")
+
+    def __init__(self, array: Array, scale: np.ndarray, limit: int, dtype: np.dtype) -> None:
+        self.array, self.scale, self.limit, self._dtype = array, scale, limit, dtype
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._dtype
+
+    def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
+        scale = view(self.scale)
+        if np.may_share_memory(scale, self.scale):  # else it is a copy, as large as the array
+            return Rounded(viewed(self.array, view), scale, self.limit, self._dtype)
+        return view(self.computed())
+
+    def compute(self, out: np.ndarray) -> None:
+        steps = np.divide(computed(self.array), self.scale, dtype=np.float32)
+        np.rint(steps, out=steps)
+        np.clip(steps, -self.limit, self.limit, out=steps)
+        if self._dtype == np.float32:
+            np.multiply(steps, self.scale, out=out)
+        else:
+            out[...] = steps.astype(np.int8).astype(self._dtype, copy=False)
+
+    def memory(self) -> Hashable:
+        return self.limit, self._dtype, memory_of(self.array), memory_of(self.scale)
+
+
+class Packed(Lazy):
+    """Elements of four bits in bytes, the first of two in the lower half; the last axis of ``array`` is even.
+
+    Views select elements along the other axes.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        *others, last = self.array.shape
+        return (*others, last // 2)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.uint8)
+
+    def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
+        if len(self.shape) > 1:
+            return Packed(viewed(self.array, view))
+        return view(self.computed())
+
+    def compute(self, out: np.ndarray) -> None:
+        halves = np.ascontiguousarray(computed(self.array)).view(np.uint8)
+        np.bitwise_and(halves[..., ::2], 0x0F, out=out)
+        np.bitwise_or(out, halves[..., 1::2] << 4, out=out)
+
+    def memory(self) -> Hashable:
+        return "packed", memory_of(self.array)
+
+
+def packed(array: Array) -> Array:
+    """Returns elements of four bits in bytes; those of an odd last axis at once, after a zero at the end.
+
+    >>> packed(np.array([1, 2, 3], ml_dtypes.int4))
+    array([33,  3], dtype=uint8)
+    """
+    assert name_of(array.dtype) in ("int4", "uint4")
+    if isinstance(array, Lazy) and array.shape and array.shape[-1] % 2 == 0:
+        return Packed(array)
+    halves = computed(array).reshape(-1)
+    if halves.size % 2:
+        halves = np.append(halves, np.zeros(1, halves.dtype))
+    return Packed(halves).computed()
+
+
+def largest(array: Array, axes: Sequence[int]) -> np.ndarray:
+    """Returns max|array| over ``axes``, which are kept with length 1, without a copy of the array.
+
+    It is NaN or infinite where an element is.
+    """
+    found = []
+    step = max(1, array.shape[0] * _PIECE // max(array.nbytes, 1))
+    for start in range(0, array.shape[0], step):
+        piece = computed(viewed(array, itemgetter(slice(start, start + step))))
+        ends = piece.max(axis=tuple(axes), keepdims=True), piece.min(axis=tuple(axes), keepdims=True)
+        found.append(np.maximum(ends[0], -ends[1]))
+    return np.concatenate(found) if 0 not in axes else np.maximum.reduce(found)

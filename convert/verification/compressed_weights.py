@@ -1,0 +1,116 @@
+"""Verifies a file with compressed weights against its source.
+
+The allowed difference of such a file is computed from the rounded weights, not a constant for all models:
+
+- The float32 file of the same conversion agrees with the source.
+- Each stored weight is within half a step of the float32 one, which the target checks: max|w| / 127 of its
+  channel is a step of int8, an eleventh bit that of float16.
+- The file agrees with a float32 file that holds the very numbers of its weights: within what float kernels
+  differ by, where all kernels are of float32. Where kernels round activations, too, the float32 file is run
+  with its activations rounded likewise, to several numbers of steps. By how much its outputs move is what
+  rounding does to this model; the file's may move ``_MARGIN`` times as much.
+
+The error due to fewer bits, which depends on the model, is measured and reported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.targets.registry import target_named
+from tmconvert.verification.compare import Comparison, check, compare
+from tmconvert.verification.references import References
+from tmconvert.verification.report import Verification, verify_written
+from tmconvert.verification.runtime import Runtime
+
+# The largest of several deviations that rounding to other places causes is hardly ever a fourth of one more.
+_MARGIN = 4
+
+
+def verify_compressed(
+    paths: Sequence[Path],
+    plain: TargetGraph,
+    restored: TargetGraph,
+    rounded: Sequence[TargetGraph],
+    source: References,
+    *,
+    users: Runtime | None = None,
+) -> Verification | None:
+    """Compares the files at ``paths`` with their source; returns None, with a note, if not verifiable.
+
+    ``plain`` is the float32 graph, ``restored`` the one with the stored weights in float32, and ``rounded``
+    are copies of that which also round activations. ``users`` runs the file with the runtime's default
+    options, where these round more; the difference is only noted. Raises VerificationError.
+    """
+    references, inputs, notes = source.references, source.inputs, source.notes
+    runtime = target_named(plain.target).runtime(paths[0])
+    with temporary_folder() as folder:
+        verified = verify_written(plain.target, _written(plain, folder, "plain"), plain, source)
+        if verified is None or runtime is None:
+            return None
+        graphs = (restored, *rounded)
+        counterparts = [_written(graph, folder, str(number)) for number, graph in enumerate(graphs)]
+        files = _Files(runtime, counterparts, plain.output_names)
+        found: list[list[Comparison]] = []
+        for number, reference in enumerate(references):
+            if reference.lacks(None if number else inputs):
+                break
+            given, expected = reference.case(None if number else inputs)
+            stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
+            actual = runtime.run(paths, stored, plain.output_names)
+            found.append(files.compared(stored, actual))
+            if not number:
+                made = [actual, *([] if users is None else [users.run(paths, stored, plain.output_names)])]
+                far = [
+                    _distance(reference.source_outputs(each), expected, plain.output_names) for each in made
+                ]
+    notes.append(
+        f"the outputs differ by {far[0]:.1e} from those with float32 weights"
+        + "".join(f", by {each:.1e} in a session with default options" for each in far[1:])
+    )
+    return replace(verified, comparisons=tuple(found[0]))
+
+
+def _distance(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], names: Sequence[str]) -> float:
+    return max((each.max_error for each in compare(actual, expected, names)), default=0.0)
+
+
+@dataclass
+class _Files:
+    """The files that are compared with: one with the same weights in float32, then those that round."""
+
+    runtime: Runtime
+    counterparts: Sequence[Sequence[Path]]
+    names: Sequence[str]
+
+    def compared(self, inputs: Mapping[str, np.ndarray], actual: Sequence[np.ndarray]) -> list[Comparison]:
+        """Compares the outputs ``actual``, in the file's layout. Raises VerificationError."""
+        exact, *rounded = [
+            self.runtime.run(counterpart, inputs, self.names) for counterpart in self.counterparts
+        ]
+        allowed = [each.tolerance for each in compare(exact, exact, self.names)]
+        for outputs in rounded:
+            moved = compare(outputs, exact, self.names)
+            allowed = [
+                max(allowance, comparison.tolerance + _MARGIN * comparison.max_error)
+                for allowance, comparison in zip(allowed, moved, strict=True)
+            ]
+        return check(actual, exact, self.names, tolerances=allowed)
+
+
+def _written(graph: TargetGraph, folder: Path, name: str) -> list[Path]:
+    """Writes a graph, and returns the paths of its files."""
+    target = target_named(graph.target)
+    path = folder / f"{name}{target.suffixes[0]}"
+    paths = target.files(graph, [path], target.default_options())
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(written(each)) for each in paths]
+        target.write(graph, files, [each.name for each in paths])
+    return paths
