@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import cv2
 import numpy as np
 import onnxruntime
 import pytest
+import torch
+from ai_edge_litert.interpreter import Interpreter
 
 import tmconvert
 from tests.cli.runner import run
-from tests.inspection.conftest import Files
+from tests.inspection.conftest import Files, Net
 from tmconvert.errors import LoadError, UsageError, VerificationError
 
 LIMITS = {"onnx": 1e-5, "tflite": 1e-5, "prototxt": 1e-5, "half": 5e-3, "int8": 0.03, "qdq": 0.03}
@@ -34,11 +37,63 @@ def test_files_run_in_their_runtimes(kind: str, files: Files) -> None:
         np.testing.assert_allclose(made[name], expected, atol=LIMITS[kind])
 
 
-def test_runs_as_the_runtime_itself(files: Files) -> None:
-    session = onnxruntime.InferenceSession(files.paths["onnx"])
-    (expected,) = session.run(None, {"image": image()})
-    (made,) = tmconvert.run(files.paths["onnx"], [image()]).values()
-    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-6)
+OTHERS = {
+    "half_inside": (".onnx", {"float_type": "float16", "io_type": "float32"}),
+    "weights": (".onnx", {"weights": "int8"}),
+    "opened": (".onnx", {}),
+    "half_weights": (".tflite", {"weights": "float16"}),
+    "opened_lite": (".tflite", {}),
+    "int16": (".tflite", {"quantized": True, "activations": "int16"}),
+}
+
+
+def by_hand(path: Path, x: np.ndarray) -> np.ndarray:
+    """What the API of the file's runtime returns, with everything that a user has to do around it."""
+    if path.suffix == ".onnx":
+        session = onnxruntime.InferenceSession(path)
+        half = session.get_inputs()[0].type == "tensor(float16)"
+        return np.asarray(session.run(None, {"image": x.astype(np.float16) if half else x})[0])
+    if path.suffix == ".prototxt":
+        net = cv2.dnn.readNetFromCaffe(str(path), str(path.with_suffix(".caffemodel")))
+        net.setInput(x)
+        return np.asarray(net.forward())
+    interpreter = Interpreter(model_path=str(path))
+    (given,), (made,) = interpreter.get_input_details(), interpreter.get_output_details()
+    x = x.transpose(0, 2, 3, 1)
+    interpreter.resize_tensor_input(given["index"], x.shape)
+    interpreter.allocate_tensors()
+    if given["dtype"] != np.float32:
+        (scale, zero), limits = given["quantization"], np.iinfo(given["dtype"])
+        x = np.clip(np.rint(x / scale) + zero, limits.min, limits.max)
+    interpreter.set_tensor(given["index"], x.astype(given["dtype"]))
+    interpreter.invoke()
+    result = interpreter.get_tensor(made["index"])
+    scale, zero = made["quantization"]
+    return result if made["dtype"] == np.float32 else (result.astype(np.float32) - zero) * np.float32(scale)
+
+
+@pytest.mark.parametrize("kind", [*LIMITS, *OTHERS])
+def test_runs_as_the_runtime_itself(kind: str, files: Files, tmp_path: Path) -> None:
+    """Twelve files: floats, float16, integers of 8 and 16 bits, open sizes."""
+    x = image()
+    if kind in LIMITS:
+        path = files.paths[kind]
+    else:
+        suffix, options = OTHERS[kind]
+        path, model = tmp_path / f"net{suffix}", files.model
+        if "quantized" in options:
+            data = np.random.default_rng(1).random((4, 3, 12, 16), np.float32)
+            model = tmconvert.calibrate(model, data, bias_correction=False, equalization=False)
+        if kind.startswith("opened"):
+            axes = {"image": {0: "batch"}}
+            model = tmconvert.trace(Net().eval(), torch.rand(2, 3, 12, 16), dynamic_shapes=axes)
+            x = np.concatenate([x, x[:, :, ::-1], x * 0.5])
+        convert = {".onnx": tmconvert.to_onnx, ".tflite": tmconvert.to_tflite}[suffix]
+        convert(model, path, verify=False, **options)
+    expected = by_hand(path, x)
+    (made,) = tmconvert.run(path, [x]).values()
+    assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=2e-3 if kind == "half" else 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["onnx", "tflite", "int8", "prototxt"])
