@@ -23,8 +23,8 @@ LEAST_RUNS = 10
 class BenchResult(NamedTuple):
     """The latency of a file in milliseconds.
 
-    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is that to the first file, from the
-    fastest runs of both. ``memory`` are the bytes that loading and running the file add to the process; None
+    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is that to the first file: the median
+    over all turns, of the medians of both in that turn. ``memory`` are the bytes that loading and running the file add to the process; None
     where the system does not tell.
     """
 
@@ -62,12 +62,15 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
                 each.measure()
             turn += 1
         memories = [each.memory() for each in timed]
-    fastest = min(timed[0].times)
-    return [_result(each, threads, fastest, memory) for each, memory in zip(timed, memories, strict=True)]
+    return [_result(each, timed[0], threads, memory) for each, memory in zip(timed, memories, strict=True)]
 
 
-def _result(timed: _Timed, threads: int, fastest: float, memory: int | None) -> BenchResult:
-    """Returns the statistics of a file; a load of the machine changes the fastest runs least."""
+def _result(timed: _Timed, first: _Timed, threads: int, memory: int | None) -> BenchResult:
+    """Returns the statistics of a file.
+
+    Files that take turns of a few milliseconds meet the same load and the same clock rate, also if these
+    change from turn to turn. The fastest runs of all turns may be of different moments.
+    """
     times = np.array(timed.times) / 1e6
     low, median, high = (float(np.percentile(times, each)) for each in (10, 50, 90))
     return BenchResult(
@@ -79,7 +82,7 @@ def _result(timed: _Timed, threads: int, fastest: float, memory: int | None) -> 
         low,
         high,
         float(times.min()),
-        min(timed.times) / fastest,
+        float(np.median(np.divide(timed.turns, first.turns))),
         memory,
     )
 
@@ -90,6 +93,7 @@ class _Timed:
     def __init__(self, path: Path, threads: int) -> None:
         self.path, self.target, self.threads = path, target_of_file(path), threads
         self.runtime, self.times, self.spent, self.count = "", list[float](), 0.0, 1
+        self.turns: list[float] = []  # the median of each turn
         self._process: Any = None
 
     def __enter__(self) -> _Timed:
@@ -119,6 +123,7 @@ class _Timed:
         """Runs the file for one turn."""
         taken = self._ask(do="run", count=self.count)["times"]
         self.times += taken
+        self.turns.append(float(np.median(taken)))
         self.spent += sum(taken)
 
     def is_done(self, seconds: float) -> bool:
