@@ -24,8 +24,8 @@ class BenchResult(NamedTuple):
     """The latency of a file in milliseconds.
 
     ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is that to the first file: the median
-    over all turns, of the medians of both in that turn. ``memory`` are the bytes that loading and running the file add to the process; None
-    where the system does not tell.
+    over all turns, of the medians of both in that turn. ``memory`` are the bytes that loading and running the
+    file add to the process; None where the system does not tell.
     """
 
     path: Path

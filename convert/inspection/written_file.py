@@ -130,9 +130,12 @@ def _macs(target: Target, model: WrittenModel) -> int | None:
     return total
 
 
+_PADDING = ("PAD", "PADV2", "MIRROR_PAD")
+
+
 def _layouts(target: Target, model: WrittenModel) -> dict[str, str]:
     """Returns the layout of image tensors: operands and results of spatial operators, and what elementwise
-    operators and transposes make of them.
+    operators, padding and transposes make of them.
     """
     layout = "NHWC" if target.default_io_layout == "nhwc" else "NCHW"
     known: dict[str, str] = {}
@@ -142,6 +145,7 @@ def _layouts(target: Target, model: WrittenModel) -> dict[str, str]:
             shapes = {model.tensors.get(name) for name in names}
             is_spatial = layer.type in target.spatial_operators
             is_elementwise = len(shapes) == 1 and layer.type.upper() != "TRANSPOSE"
+            is_elementwise |= layer.type.upper() in _PADDING and len(names) == 2
             if is_spatial:
                 known.update(dict.fromkeys(names, layout))
             elif is_elementwise:
