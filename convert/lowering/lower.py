@@ -238,11 +238,21 @@ class _Lowerer:
                 value.is_constant
                 or value in self.lowering.graph.inputs
                 or id(value) in taken
-                or (value.name != node.name)
+                or (value.name != node.name and not self._is_renamed(node, value, wanted))
             ):
                 value = self._copied(node, value, wanted)
             taken.add(id(value))
             self.lowering.graph.outputs.append(value)
+
+    def _is_renamed(self, node: TensorNode, value: Value, wanted: str) -> bool:
+        """Gives the name of an output to ``value``, computed for another node, such as one before a permute
+        that the layouts make an identity. False where another output has it, or other QParams are needed.
+        """
+        others = [each for each in self.source_graph.outputs if self.values[each] is value]
+        if len(others) > 1 or value.qparams != stored_qparams(node):
+            return False
+        self.builder.rename(value, wanted or node.name)
+        return True
 
     def _copied(self, node: TensorNode, value: Value, wanted: str) -> Value:
         """Returns a computed copy, named ``wanted`` where the graph does not use that name otherwise."""

@@ -32,6 +32,8 @@ from tmconvert.symbolics.traits import Arithmetic, Concatenates, Homogeneous, Ma
 
 Plan = Callable[[GraphEmitter], TensorNode]  # emits what takes the place of a node
 
+_FRACTION_BITS = {"float16": 10, "float32": 23, "float64": 52}
+
 
 class FoldScaleBias:
     """Fold scales and biases into the weights of layers and matrix products; merge chains of them.
@@ -226,7 +228,9 @@ class _Affine(NamedTuple):
         with np.errstate(all="ignore"):
             if arithmetic.is_inverse:
                 constant = 1 / constant if arithmetic.is_product else -constant
-        return _Affine(x, constant, arithmetic.is_product) if np.isfinite(constant).all() else None
+        if not np.isfinite(constant).all() or (not arithmetic.is_product and _rounds(constant, x.type.dtype)):
+            return None
+        return _Affine(x, constant, arithmetic.is_product)
 
     def combined(self, g: GraphEmitter, outer: _Affine) -> TensorNode:
         """Emits one op for this one and ``outer``, an op of the same kind, with their constants combined."""
@@ -238,6 +242,14 @@ class _Affine(NamedTuple):
 
     def along(self, axis: int) -> np.ndarray | None:
         return _along(self.constant, self.x.type.shape, axis)
+
+
+def _rounds(summand: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether a sum with ``summand`` rounds to halves or more: added and subtracted again, it rounds on
+    purpose.
+    """
+    bits = _FRACTION_BITS.get(dtype.name)
+    return bits is not None and bool((np.abs(summand) >= 2.0 ** (bits - 1)).any())
 
 
 class _Folding(NamedTuple):

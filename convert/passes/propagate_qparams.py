@@ -29,6 +29,7 @@ class PropagateQparams:
         record = PassRecord(self.name)
         apply_rules(record, graph, (_FoldRequantize(dissolves=self.dissolves),))
         apply_rules(record, graph, (_KeepQparams(),))
+        apply_rules(record, graph, (_RoundBefore(),), backwards=True)
         return record
 
 
@@ -51,6 +52,9 @@ class _FoldRequantize(Rule[TensorNode]):
             return f"`{match.name}` has other quantization parameters"
         if not _is_alone(graph, match, wanted):
             return f"`{match.name}` is used with other quantization parameters, or with none"
+        viewed = _unrounded_source(graph, match)
+        if viewed is not None:
+            return f"`{match.name}` has the elements of `{viewed.name}`, which is used without parameters"
         return None
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
@@ -88,6 +92,20 @@ def _has_another(node: TensorNode, qparams: QParams) -> bool:
     return False
 
 
+def _unrounded_source(graph: InternalGraph, node: TensorNode) -> TensorNode | None:
+    """Returns the tensor of which ``node`` is a view, where others use it without quantization parameters.
+
+    A view that a layout makes an identity is the tensor itself, which cannot have parameters for one of them.
+    """
+    while isinstance(node.expr, CallFunction) and has_trait(node.expr, View):
+        node = node.expr.args[0]
+        if node.qparams is not None:
+            return None
+        if len(node.users) > 1 or graph.is_output(node):
+            return node
+    return None
+
+
 class _KeepQparams(Rule[QParams]):
     """Gives the results of an op that keeps QParams those of its first operand, which are the match."""
 
@@ -106,6 +124,27 @@ class _KeepQparams(Rule[QParams]):
             kept = _kept(call, match, node)
             node.qparams = None if kept is None else replace(kept, inferred=True)
         return f"has the quantization parameters of `{call.args[0].name}`"
+
+
+class _RoundBefore(Rule[TensorNode]):
+    """Gives the operand of a view, which is its only user, the QParams of the view; the match is the operand.
+
+    Elements are the same rounded before a view or after it, and a view that a layout makes an identity has no
+    result of its own.
+    """
+
+    def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
+        operand = call.args[0] if has_trait(call, View) else None
+        wanted = call.output.qparams if operand is not None else None
+        if wanted is None or wanted.channel_axis is not None or not isinstance(operand, TensorNode):
+            return None
+        is_alone = operand.users == (call,) and not graph.is_output(operand)
+        is_open = operand.qparams is None and isinstance(operand.expr, CallFunction)
+        return operand if is_alone and is_open else None
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
+        match.qparams = call.output.qparams
+        return f"has its quantization parameters from `{match.name}` on"
 
 
 def _without_qparams(call: CallFunction) -> list[TensorNode]:

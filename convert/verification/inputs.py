@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.traits import IndexedRows, IndicesBelow
+from tmconvert.symbolics.traits import Casts, IndexedRows, IndicesBelow
 from tmconvert.verification.compare import example_inputs
 
 Catalogue = Mapping[str, Op]
@@ -30,19 +30,21 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
     for number, (node, array) in enumerate(zip(nodes, arrays, strict=True)):
         if array.dtype.kind == "f" and seed:
             arrays[number] = -np.abs(array)
-        limit = min(_limits(node, catalogue), default=0) if array.dtype.kind in "iu" else 0
+        limit = min(_limits_of_input(node, catalogue), default=0)
         if limit > 1:
-            most = min(limit - 1, int(np.iinfo(array.dtype).max))
-            arrays[number] = random.integers(0, most, array.shape, array.dtype, endpoint=True)
+            is_integer = array.dtype.kind in "iu"
+            most = min(limit - 1, int(np.iinfo(array.dtype).max)) if is_integer else limit - 1
+            drawn = random.integers(
+                0, most, array.shape, array.dtype if is_integer else np.int64, endpoint=True
+            )
+            arrays[number] = drawn.astype(array.dtype)
     return arrays
 
 
 def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterator[list[np.ndarray]]:
     """Returns up to ``most`` sets of inputs, which together contain each valid value of integer inputs."""
     nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
-    limits = [
-        min(_limits(node, catalogue), default=0) if node.type.dtype.kind in "iu" else 0 for node in nodes
-    ]
+    limits = [min(_limits_of_input(node, catalogue), default=0) for node in nodes]
     counts = [example(node.type.size) for node in nodes]
     pairs = list(zip(limits, counts, strict=True))
     needed = max((-(-limit // count) for limit, count in pairs if count), default=0)
@@ -63,15 +65,35 @@ def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Ca
     normal = example_inputs(types, 1)
     random, arrays = np.random.default_rng(1), drawn_inputs(graph, catalogue, 1)
     for number, (node, array) in enumerate(zip(graph.inputs, given, strict=True)):
+        is_index = any(_limits_of_input(node, catalogue))
         if not array.size:
             arrays[number] = array
-        elif array.dtype.kind == "f" and (array == array.reshape(-1)[:1]).all():
-            arrays[number] = normal[number]
-        elif array.dtype.kind == "f":
-            arrays[number] = -np.abs(random.permutation(array.reshape(-1)).reshape(array.shape))
-        elif not any(_limits(node, catalogue)):
+        elif array.dtype.kind != "f" and not is_index:
             arrays[number] = random.choice(array.reshape(-1), array.shape)
+        elif is_index:
+            continue
+        elif (array == array.reshape(-1)[:1]).all():
+            arrays[number] = normal[number]
+        else:
+            arrays[number] = -np.abs(random.permutation(array.reshape(-1)).reshape(array.shape))
     return arrays
+
+
+def _limits_of_input(node: Any, catalogue: Catalogue) -> Iterator[int]:
+    """Returns the sizes of the axes that an input indexes: as an integer, or as a float that is cast to one,
+    as Caffe's indices are.
+    """
+    if node.type.dtype.kind in "iu":
+        yield from _limits(node, catalogue)
+    elif node.type.dtype.kind == "f":
+        for user in node.users:
+            for made in user.outputs:
+                if isinstance(made, TensorNode) and made.type.dtype.kind == "i" and _is_cast(user, catalogue):
+                    yield from _limits(made, catalogue)
+
+
+def _is_cast(expr: object, catalogue: Catalogue) -> bool:
+    return isinstance(expr, CallFunction) and catalogue[expr.function].has(Casts)
 
 
 def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:

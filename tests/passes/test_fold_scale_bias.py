@@ -123,3 +123,14 @@ def test_a_number_has_no_features() -> None:
         "aten::sum",
         "aten::mul",
     ]
+
+
+@pytest.mark.parametrize(("number", "stays"), [(1.5 * 2**23, True), (2.0**22, True), (96.0, False)])
+def test_sums_that_round_stay(number: float, stays: bool) -> None:
+    """x + 2**23 - 2**23 rounds x in float32."""
+    net = Net()
+    large = net.emitter.constant(np.float32(number))
+    x = net("aten::mul", net("aten::sigmoid", net.input(2, 3)), net.emitter.constant(np.float32(5)))
+    rounded = net("aten::sub", net("aten::add", x, large), large)
+    given = folded(net.give(net("aten::mul", rounded, net.emitter.constant(np.float32(3)))))
+    assert ("aten::sub" in given) == stays

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.graphs import apply
+from tests.passes.graphs import apply, refusals
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, InternalGraph, QParams, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
@@ -153,3 +153,25 @@ def test_merged_reductions_and_folded_constants_keep_the_result_s() -> None:
     apply(FoldConstants(catalogue()), g.graph)
     assert functions(g.graph) == ["aten::mean"]
     assert [node.qparams for node in g.graph.outputs] == [HALVES, QUARTERS]
+
+
+def test_a_view_is_rounded_before_it_where_nothing_else_takes_the_elements() -> None:
+    g, x = emitter(2, 3, 4)
+    y = g.call("aten::relu", x)
+    q = g.quantized(g.call("aten::permute", y, [0, 2, 1]), HALVES)
+    settled(g.graph, g.call("aten::neg", q))
+    assert y.qparams == HALVES
+
+
+def test_a_view_of_elements_that_others_take_unrounded_has_no_parameters() -> None:
+    """In the layout of a target the view may be the same tensor."""
+    g, x = emitter(2, 3, 4)
+    y = g.call("aten::relu", x)
+    view = g.call("aten::permute", y, [0, 2, 1])
+    g.begin("next", None)
+    q = g.quantized(view, HALVES)
+    g.graph.set_result((g.call("aten::neg", q), g.call("aten::abs", y)))
+    assert refusals(PropagateQparams(), g.graph) == [
+        f"`{view.name}` has the elements of `{y.name}`, which is used without parameters"
+    ]
+    assert (y.qparams, view.qparams, q.expr.function) == (None, None, "tm::requantize")

@@ -27,7 +27,7 @@ ALLOWED = {
     "integer/older_runtimes.py": (12, "rewrites what a runtime lacks"),
     "integer/prepare.py": (1, "removes each MINIMUM that rounding makes redundant"),
     "integer/qparams.py": (1, "a PADV2 by the lowest number is for maxima"),
-    "integer/quotients.py": (2, "rewrites a DIV by constants as a MUL"),
+    "integer/products.py": (4, "rewrites a DIV by constants and a NEG as a MUL"),
     "integer/resizes.py": (4, "rewrites RESIZE_BILINEAR as matrix products"),
     "pad_empty_dims.py": (3, "writes what pads, and the SLICE behind"),
     "passes/drop_reshapes.py": (4, "removes a RESHAPE before another, or before FULLY_CONNECTED"),

@@ -74,7 +74,7 @@ OTHERS = [
     ("TILE", "int16", 18, ["CAST", "TILE", "CAST"]),
     ("DYNAMIC_UPDATE_SLICE", "int16", 18, ["CAST", "CAST", "DYNAMIC_UPDATE_SLICE", "CAST"]),
     ("SUM", "int16", 18, ["MEAN", "MUL"]),
-    ("BATCH_MATMUL", "int8", 21, ["QUANTIZE", "BATCH_MATMUL"]),
+    ("BATCH_MATMUL", "int8", 21, ["MUL", "BATCH_MATMUL"]),
     ("BATCH_MATMUL", "int8", 22, ["BATCH_MATMUL"]),
     ("FULLY_CONNECTED", "int16", 18, ["RESHAPE", "FULLY_CONNECTED", "RESHAPE"]),
 ]
@@ -112,7 +112,8 @@ def test_other_forms_for_older_runtimes(
     older = for_runtime(made)
     moving = [each for each in forms(older) if each in expected]
     assert moving == expected or forms(older) == expected
-    check(made, older, steps, tmp_path / "m.tflite", 1 if expected[0] == "QUANTIZE" else 2 * (type == "SUM"))
+    is_requantized = expected[0] in ("QUANTIZE", "MUL")
+    check(made, older, steps, tmp_path / "m.tflite", 1 if is_requantized else 2 * (type == "SUM"))
 
 
 def test_int8_becomes_int16_by_a_sum(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, spanning
-from tmconvert.targets.tflite.integer.qparams import resolved_qparams
+from tmconvert.targets.tflite.integer.qparams import negated, resolved_qparams
 from tmconvert.targets.tflite.verify import integers
 
 FLOAT = np.dtype(np.float32)
@@ -119,3 +119,12 @@ def test_an_output_that_is_used_inside_is_in_eight_bits_and_verified(tmp_path: P
             write(made.graph, [file])
         integers.check_tensors(tmp_path / "m.tflite", made)
         integers._check_source(plain, made)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_negated_parameters_hold_each_negated_value(dtype: str) -> None:
+    low, zero = (-128, 3) if dtype == "int8" else (-32767, 0)
+    given = QParams(dtype, (0.5,), (zero,), low, -1 - low if dtype == "int8" else 32767)
+    made = negated(given)
+    assert ends_of(made) == tuple(-end for end in reversed(ends_of(given)))
+    assert (made.scale, negated(made)) == (given.scale, given)

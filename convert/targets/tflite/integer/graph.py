@@ -124,13 +124,20 @@ class _Integers(Parts):
         """Removes inferred QParams from tensors that only float operators use."""
         wanted = {id(value) for value in self.source.outputs}
         for operator in reversed(self.source.operators):
-            for value in operator.outputs:
-                is_own = (value.qparams is not None and not value.qparams.inferred) or operator.type in TABLES
-                if not is_own and id(value) not in wanted:
-                    self.all_qparams.pop(id(value), None)
             kernel = spec(operator.type).integer
+            kept = [self._is_own(value, operator) or id(value) in wanted for value in operator.outputs]
+            # a kernel needs the QParams of all its results, of unused ones too, as of elements beside indices
+            has_others = kernel is not None and len(kernel.outputs(len(kept))) < len(kept)
+            if not any(kept) and not has_others:
+                for value in operator.outputs:
+                    self.all_qparams.pop(id(value), None)
             if kernel is not None and self._is_whole(operator, kernel):
                 wanted |= {id(value) for value in operator.inputs if value is not None}
+
+    @staticmethod
+    def _is_own(value: Value, operator: Operator) -> bool:
+        """Whether a result has QParams of the source, or is a lookup table's."""
+        return (value.qparams is not None and not value.qparams.inferred) or operator.type in TABLES
 
     # ---- edges
 

@@ -34,6 +34,7 @@ class _Older:
     def __init__(self, graph: TargetGraph) -> None:
         assert isinstance(graph.version, int)
         self.graph, self.runtime = graph, graph.version
+        self.one: Value | None = None  # shared by all that it requantizes
         self.names = Names(value.name for value in (*graph.inputs, *graph.constants()))
         self.names.take(value.name for operator in graph.operators for value in operator.outputs)
 
@@ -127,8 +128,20 @@ class _Older:
         largest = max(127 - zero, 128 + zero)
         quantization = Quantization(np.array([scale * largest / 127], np.float32), 0, np.zeros(1, np.int64))
         made = Value(self.names.free(f"{y.name}_symmetric"), y.dtype, y.shape, None, quantization)
-        yield Operator("QUANTIZE", [y], [made], {}, made.name, operator.source)
+        if y.data is not None:
+            steps = (y.data.astype(np.float64) - zero) * (127 / largest)
+            made.stored = np.rint(steps).astype(y.dtype)
+        else:
+            yield Operator("MUL", [y, self._one()], [made], {}, f"/{made.name}/MUL", operator.source)
         yield replace(operator, inputs=[operator.inputs[0], made, *operator.inputs[2:]])
+
+    def _one(self) -> Value:
+        """Returns the factor that requantizes: a product is rounded once, unlike the ratio in a QUANTIZE."""
+        if self.one is None:
+            quantization = Quantization(np.ones(1, np.float32), 0, np.zeros(1, np.int64))
+            data = np.array(1, np.int8)
+            self.one = Value(self.names.free("one"), data.dtype, (), data, quantization)
+        return self.one
 
     def _in_rows(self, operator: Operator) -> Iterator[Operator]:
         """Fully-connected layer of a matrix, reshaped before and after."""

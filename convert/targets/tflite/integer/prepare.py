@@ -8,13 +8,14 @@ from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.averages import averages_in_products, windows_in_products
 from tmconvert.targets.tflite.integer.blocks import blocks_in_views
 from tmconvert.targets.tflite.integer.gates import clamped_gates
-from tmconvert.targets.tflite.integer.quotients import quotients_in_products
+from tmconvert.targets.tflite.integer.products import constant_products
 from tmconvert.targets.tflite.integer.resizes import resizes_in_products
 
 
 def prepared(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
     """Returns a rewritten copy of ``graph``; idempotent. The other arguments are those of ``in_integers``."""
-    graph = averages_in_products(without_redundant_clamps(quotients_in_products(graph), "MINIMUM"))
+    graph = without_redundant_clamps(constant_products(graph), "MINIMUM")
+    graph = averages_in_products(graph)
     graph = clamped_gates(graph, kind)
     graph = windows_in_products(graph, kind, infers)
     return blocks_in_views(resizes_in_products(graph, kind, infers), kind, infers)

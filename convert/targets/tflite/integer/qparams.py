@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, leaving, spanning, unrounded
+from tmconvert.targets.tflite.integer.products import is_negation
 from tmconvert.targets.tflite.operators import spec
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
@@ -181,8 +182,13 @@ def resolved_qparams(graph: TargetGraph, kind: IntegerType, *, infers: bool = Tr
             _backward(operator, all_qparams)
     for _ in range(2):
         for operator in graph.operators:
-            made = None
-            if infers and spec(operator.type).integer is not None and not _keeps(operator, all_qparams):
+            made = _of_negation(operator, graph, all_qparams)
+            if (
+                infers
+                and made is None
+                and spec(operator.type).integer is not None
+                and not _keeps(operator, all_qparams)
+            ):
                 made = unrounded(operator, all_qparams, kind, id(operator.outputs[0]) in leaves, positive)
             _forward(operator, all_qparams, positive, made)
         for operator in reversed(graph.operators):
@@ -205,6 +211,27 @@ def _keeps(operator: Operator, all_qparams: dict[int, QParams]) -> bool:
     # what is padded with the lowest number is for maxima: that of the QParams is as good
     is_padded = operator.type == "PADV2" and all(np.max(data) <= _LOWEST for data in constants)
     return is_padded or all(np.array_equal(fake_quantize(data, found[0]), data) for data in constants)
+
+
+def negated(qparams: QParams) -> QParams:
+    """Returns the QParams that contain exactly the negated values of ``qparams``, which are of one tensor.
+
+    Integers of eight bits are q' = -1 - q, so that each has one; symmetric ones of 16 bits -q.
+    """
+    shift = 1 if qparams.dtype == "int8" else 0
+    lowest, highest = RANGES[qparams.dtype]
+    low, high = -shift - qparams.quant_max, min(-shift - qparams.quant_min, highest)
+    return QParams(qparams.dtype, qparams.scale, (-shift - qparams.zero_point[0],), max(low, lowest), high)
+
+
+def _of_negation(
+    operator: Operator, graph: TargetGraph, all_qparams: Mapping[int, QParams]
+) -> QParams | None:
+    """Returns the QParams of a negation that is an intermediate result; None for other operators."""
+    x, result = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
+    own = None if x is None else all_qparams.get(id(x))
+    is_inner = own is not None and is_negation(operator) and graph.node_of(result) is None
+    return negated(own) if own is not None and is_inner else None
 
 
 def _forward(
