@@ -185,6 +185,10 @@ class KeepsQparams(Trait):
     """The result has the range of operand 0, and integer kernels keep its quantization parameters."""
 
 
+class SelectsElements(Trait):
+    """Each element of the result is one of operand 0: it does not matter which of the two is rounded."""
+
+
 class AlongAxis(Trait):
     """The op works along the axis ``dim``, keeps the rank, and treats the other axes element by element."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -89,7 +89,8 @@ def _bytes(model: WrittenModel, name: str) -> int:
 
 def _sizes(target: Target, path: Path, model: WrittenModel) -> Sizes:
     files = 0
-    for each in (path, *_weight_files(target, path)):
+    written = target.output_paths([path])
+    for each in (*written, *target.further_paths(written)):
         with suppress(OSError):
             files += each.stat().st_size
     weights = sum(_bytes(model, name) for name in model.constants)
@@ -102,12 +103,6 @@ def _sizes(target: Target, path: Path, model: WrittenModel) -> Sizes:
         for layer in model.layers
     ]
     return Sizes(files, weights, *activation_sizes(steps, sizes, model.inputs, model.outputs))
-
-
-def _weight_files(target: Target, path: Path) -> Iterable[Path]:
-    return [path.with_suffix(suffix) for suffix in target.suffixes[1:] if target.name == "caffe"] or [
-        *target.further_paths([path])
-    ]
 
 
 def _macs(target: Target, model: WrittenModel) -> int | None:

@@ -248,8 +248,8 @@ class _Lowerer:
         """Gives the name of an output to ``value``, computed for another node, such as one before a permute
         that the layouts make an identity. False where another output has it, or other QParams are needed.
         """
-        others = [each for each in self.source_graph.outputs if self.values[each] is value]
-        if len(others) > 1 or value.qparams != stored_qparams(node):
+        nodes = [each for each in self.source_graph.outputs if isinstance(each, TensorNode)]
+        if sum(self.values[each] is value for each in nodes) > 1 or value.qparams != stored_qparams(node):
             return False
         self.builder.rename(value, wanted or node.name)
         return True

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tmconvert.ir import CallFunction, InternalGraph, QParams, TensorNode
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules
 from tmconvert.symbolics.registry import has_trait, trait_of
-from tmconvert.symbolics.traits import KeepsQparams, Reshaped, View
+from tmconvert.symbolics.traits import KeepsQparams, Reshaped, SelectsElements, View
 
 REQUANTIZE = "tm::requantize"
 
@@ -127,14 +127,13 @@ class _KeepQparams(Rule[QParams]):
 
 
 class _RoundBefore(Rule[TensorNode]):
-    """Gives the operand of a view, which is its only user, the QParams of the view; the match is the operand.
+    """Gives the operand of an op that selects elements, its only user, the QParams of the result.
 
-    Elements are the same rounded before a view or after it, and a view that a layout makes an identity has no
-    result of its own.
+    The match is the operand. A view that a layout makes an identity has no result of its own.
     """
 
     def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
-        operand = call.args[0] if has_trait(call, View) else None
+        operand = call.args[0] if has_trait(call, SelectsElements) else None
         wanted = call.output.qparams if operand is not None else None
         if wanted is None or wanted.channel_axis is not None or not isinstance(operand, TensorNode):
             return None

@@ -8,7 +8,7 @@ from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
-from tmconvert.symbolics.traits import KeepsQparams
+from tmconvert.symbolics.traits import KeepsQparams, SelectsElements
 
 Array = np.ndarray
 
@@ -41,13 +41,13 @@ expand = Op(
     "aten::expand",
     args=[Tensor("x", ANY_DTYPE), integers("size")],
     result=_expand_result,
-    traits=[KeepsQparams()],
+    traits=[KeepsQparams(), SelectsElements()],
 )
 repeat = Op(
     "aten::repeat",
     args=[Tensor("x", ANY_DTYPE), integers("repeats")],
     result=_repeat_result,
-    traits=[KeepsQparams()],
+    traits=[KeepsQparams(), SelectsElements()],
 )
 OPS = [expand, repeat]
 

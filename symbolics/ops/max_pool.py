@@ -14,7 +14,15 @@ from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import end_padding, onnx_padding, overhangs, pooled
-from tmconvert.symbolics.traits import Homogeneous, Identity, KeepsQparams, Pool, Spatial, Trait
+from tmconvert.symbolics.traits import (
+    Homogeneous,
+    Identity,
+    KeepsQparams,
+    Pool,
+    SelectsElements,
+    Spatial,
+    Trait,
+)
 from tmconvert.symbolics.windows import last_axes, reduced, widened
 
 Array = np.ndarray
@@ -24,7 +32,7 @@ NEVER_NEGATIVE = ("RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX")
 
 
 def _op(axes: int) -> Op:
-    traits: list[Trait] = [Spatial(), Pool(), Homogeneous(), Identity(is_one_element)]
+    traits: list[Trait] = [Spatial(), Pool(), Homogeneous(), Identity(is_one_element), SelectsElements()]
     op = Op(
         f"aten::max_pool{axes}d",
         args=[

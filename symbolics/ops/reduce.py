@@ -16,7 +16,7 @@ from tmconvert.symbolics.idioms import caffe
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import normalized_axis
-from tmconvert.symbolics.traits import Average, Homogeneous, KeepsQparams, Reduction, Trait
+from tmconvert.symbolics.traits import Average, Homogeneous, KeepsQparams, Reduction, SelectsElements, Trait
 
 Array = np.ndarray
 
@@ -56,8 +56,8 @@ TABLE = {
 TRAITS: dict[str, list[Trait]] = {
     "mean": [Reduction(), Homogeneous(), Average()],
     "sum": [Reduction(), Homogeneous()],
-    "amax": [Reduction(), Homogeneous(), KeepsQparams()],
-    "amin": [Reduction(), Homogeneous(), KeepsQparams()],
+    "amax": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements()],
+    "amin": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements()],
 }
 
 

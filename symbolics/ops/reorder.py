@@ -13,7 +13,7 @@ from tmconvert.symbolics.idioms import caffe_numbers
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer, integers
 from tmconvert.symbolics.results import normalized_axis
-from tmconvert.symbolics.traits import KeepsQparams
+from tmconvert.symbolics.traits import KeepsQparams, SelectsElements
 
 Array = np.ndarray
 _MOST_PARTS = 4  # of a roll of a dynamic axis
@@ -63,13 +63,13 @@ flip = Op(
     args=[Tensor("x", ANY_DTYPE), integers("dims")],
     result=_flip_result,
     layout=_flip_layout,
-    traits=[KeepsQparams()],
+    traits=[KeepsQparams(), SelectsElements()],
 )
 roll = Op(
     "aten::roll",
     args=[Tensor("x", ANY_DTYPE), integers("shifts"), integers("dims", [])],
     result=_roll_result,
-    traits=[KeepsQparams()],
+    traits=[KeepsQparams(), SelectsElements()],
 )
 rot90 = Op(
     "aten::rot90",

@@ -7,7 +7,7 @@ import numpy as np
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
-from tmconvert.symbolics.traits import KeepsQparams, Reshaped, SameElements, View
+from tmconvert.symbolics.traits import KeepsQparams, Reshaped, SameElements, SelectsElements, View
 
 
 def _result(x: TensorType, shape: list[int]) -> TensorType:
@@ -21,7 +21,7 @@ reshape = Op(
     "aten::reshape",
     args=[Tensor("x", ANY_DTYPE), integers("shape")],
     result=_result,
-    traits=[View(lambda rank, shape: [Reshaped(shape)]), SameElements(), KeepsQparams()],
+    traits=[View(lambda rank, shape: [Reshaped(shape)]), SameElements(), KeepsQparams(), SelectsElements()],
 )
 
 

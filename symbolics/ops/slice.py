@@ -14,7 +14,15 @@ from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer
 from tmconvert.symbolics.results import around, normalized_axis
-from tmconvert.symbolics.traits import AlongAxis, Identity, KeepsQparams, Selected, Slices, View
+from tmconvert.symbolics.traits import (
+    AlongAxis,
+    Identity,
+    KeepsQparams,
+    Selected,
+    SelectsElements,
+    Slices,
+    View,
+)
 
 Array = np.ndarray
 
@@ -64,14 +72,14 @@ slice_ = Op(
     args=[Tensor("x", ANY_DTYPE), integer("dim"), integer("start"), integer("end"), integer("step", 1)],
     result=_slice_result,
     layout=_slice_layout,
-    traits=[Slices(), AlongAxis(), KeepsQparams(), Identity(lambda **_: True)],
+    traits=[Slices(), AlongAxis(), KeepsQparams(), SelectsElements(), Identity(lambda **_: True)],
 )
 select = Op(
     "aten::select",
     args=[Tensor("x", ANY_DTYPE), integer("dim"), integer("index")],
     result=_select_result,
     layout=_select_layout,
-    traits=[View(lambda rank, dim, index: [Selected(dim % rank, index)]), KeepsQparams()],
+    traits=[View(lambda rank, dim, index: [Selected(dim % rank, index)]), KeepsQparams(), SelectsElements()],
 )
 OPS = [slice_, select]
 

@@ -24,7 +24,7 @@ from tmconvert.symbolics.resizing import (
     resized_onnx,
     survives_rounding,
 )
-from tmconvert.symbolics.traits import Homogeneous, Interpolates, KeepsQparams, Spatial
+from tmconvert.symbolics.traits import Homogeneous, Interpolates, KeepsQparams, SelectsElements, Spatial
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -51,7 +51,7 @@ upsample_nearest2d = Op(
     args=[*SIGNATURE, SCALES],
     result=resized,
     layout=NHWC,
-    traits=[Spatial(), KeepsQparams(), Homogeneous()],
+    traits=[Spatial(), KeepsQparams(), Homogeneous(), SelectsElements()],
 )
 upsample_bilinear2d = Op(
     "aten::upsample_bilinear2d",

@@ -1,4 +1,4 @@
-"""Integer TFLite files that are read and written in integers once more compute the same integers in LiteRT."""
+"""Integer TFLite files that are read and written in integers once more compute the same in LiteRT."""
 
 from __future__ import annotations
 

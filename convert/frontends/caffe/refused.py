@@ -10,7 +10,7 @@ _REASONS = {
     "no public source states how it samples at the borders of regions": ("ROIAlign",),
     "aten has no pooling of position-sensitive scores by bins of whole elements": ("PSROIPooling",),
     "its numbers of boxes and its anchors differ between the forks of Caffe": ("Proposal",),
-    "how many elements it returns depends on the data": ("Filter",),
+    "how many elements it returns depends on the data": ("Filter", "DetectionOutput"),
 }
 _BY_NAME = {name: reason for reason, names in _REASONS.items() for name in names}
 

@@ -15,6 +15,7 @@ import numpy as np
 from tmconvert.errors import InternalError, LoadError, UnsupportedError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.formats.caffe.layers import LAYERS
+from tmconvert.formats.caffe.layers.layer import Macs
 from tmconvert.formats.caffe.recognize import is_prototxt
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
@@ -28,7 +29,6 @@ from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.caffe.macs import MACS, SPATIAL
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Target
 
@@ -52,7 +52,10 @@ class CaffeTarget(Target):
     names_constants = False
     keeps_qparams = frozenset(name for name, each in LAYERS.items() if each.keeps_qparams)
     clamps_at_zero = frozenset(name for name, each in LAYERS.items() if each.clamps_at_zero)
-    macs, spatial_operators = MACS, SPATIAL
+    macs: ClassVar[Mapping[str, Macs]] = {
+        name: each.macs for name, each in LAYERS.items() if each.macs is not None
+    }
+    spatial_operators = frozenset(name for name, each in LAYERS.items() if each.is_spatial)
     weight_axes: ClassVar[Mapping[str, int]] = {
         name: each.weight_axis for name, each in LAYERS.items() if each.weight_axis is not None
     }

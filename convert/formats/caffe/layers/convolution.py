@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,6 +181,14 @@ def _im2col(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     return [patches(_flat(x, over.axis), over).reshape(shape)]
 
 
+def _macs(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
+    return math.prod(outputs[0]) * math.prod(inputs[1][1:])
+
+
+def _transposed_macs(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
+    return math.prod(inputs[0]) * math.prod(inputs[1][1:])
+
+
 LAYERS = {
     "Convolution": Layer(
         _convolution_shape,
@@ -188,6 +197,8 @@ LAYERS = {
         tops=(1, None),
         parameters="convolution_param",
         weight_axis=0,
+        is_spatial=True,
+        macs=_macs,
     ),
     "Deconvolution": Layer(
         _deconvolution_shape,
@@ -196,6 +207,8 @@ LAYERS = {
         tops=(1, None),
         parameters="convolution_param",
         weight_axis=0,
+        is_spatial=True,
+        macs=_transposed_macs,
     ),
     "DepthwiseConv": Layer(
         _convolution_shape,
@@ -204,6 +217,8 @@ LAYERS = {
         tops=(1, None),
         parameters="convolution_param",
         is_of_fork=True,
+        is_spatial=True,
+        macs=_macs,
     ),
     "Im2col": Layer(_im2col_shape, _im2col, parameters="convolution_param"),
 }

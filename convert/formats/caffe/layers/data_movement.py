@@ -207,7 +207,7 @@ def _fed(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 LAYERS = {
     "BatchReindex": Layer(_reindexed_shape, _reindexed, bottoms=(2, 2)),
     "Concat": Layer(_concat_shape, _concat, bottoms=(1, None), parameters="concat_param"),
-    "Crop": Layer(_crop_shape, _crop, bottoms=(2, 2), parameters="crop_param"),
+    "Crop": Layer(_crop_shape, _crop, bottoms=(2, 2), parameters="crop_param", is_spatial=True),
     "Flatten": _moved(_flatten_shape, parameters="flatten_param", keeps_qparams=True),
     "Input": Layer(_input_shape, _fed, bottoms=(0, 0), tops=(1, None), parameters="input_param"),
     "Parameter": Layer(_parameter_shape, _parameter, bottoms=(0, 0), parameters="parameter_param"),

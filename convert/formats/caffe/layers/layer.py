@@ -13,6 +13,8 @@ from tmconvert.formats.caffe.net import NetLayer
 Shape = tuple[int, ...]
 Shapes = Callable[[NetLayer, list[Shape]], list[Shape]]
 Run = Callable[[NetLayer, list[np.ndarray]], list[np.ndarray]]
+# multiply-accumulates, from the shapes of bottoms and weights and from those of tops
+Macs = Callable[[Sequence[Shape], Sequence[Shape]], int]
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Layer:
     parameters: str | None = None  # the field of LayerParameter with its attributes
     is_of_fork: bool = False  # BVLC Caffe does not have it
     trains: bool = False  # only training and testing have it
+    is_spatial: bool = False  # channels of its bottoms are axis 1, images after them
+    macs: Macs | None = None
     # ---- quantization
     keeps_qparams: bool = False  # results have the QParams of the operand, as they consist of its elements
     clamps_at_zero: bool = False

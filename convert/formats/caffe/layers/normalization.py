@@ -55,7 +55,9 @@ def _normalize(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 LAYERS = {
-    "BatchNorm": Layer(same_shape, _batch_norm, overwrites=True, parameters="batch_norm_param"),
+    "BatchNorm": Layer(
+        same_shape, _batch_norm, overwrites=True, parameters="batch_norm_param", is_spatial=True
+    ),
     "MVN": Layer(same_shape, _mvn, parameters="mvn_param"),
     "Normalize": Layer(same_shape, _normalize, parameters="norm_param", is_of_fork=True),
     "Softmax": Layer(_softmax_shape, _softmax, overwrites=True, parameters="softmax_param"),

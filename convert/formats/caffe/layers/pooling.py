@@ -165,7 +165,9 @@ def _lrn(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
 
 
 LAYERS = {
-    "LRN": Layer(_lrn_shape, _lrn, parameters="lrn_param"),
-    "Pooling": Layer(_pooling_shape, _pooling, tops=(1, 2), parameters="pooling_param", keeps_qparams=True),
+    "LRN": Layer(_lrn_shape, _lrn, parameters="lrn_param", is_spatial=True),
+    "Pooling": Layer(
+        _pooling_shape, _pooling, tops=(1, 2), parameters="pooling_param", keeps_qparams=True, is_spatial=True
+    ),
     "SPP": Layer(_spp_shape, _spp, parameters="spp_param"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -85,11 +86,19 @@ def _bias(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     return [bottoms[0] + _spread(layer, shapes, bottoms[1] if len(bottoms) == 2 else layer.blobs[0])]
 
 
+def _macs(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
+    return math.prod(outputs[0]) * math.prod(inputs[1]) // max(outputs[0][-1], 1)
+
+
 LAYERS = {
     "Bias": Layer(_covered_shape, _bias, bottoms=(1, 2), overwrites=True, parameters="bias_param"),
     "Embed": Layer(_embed_shape, _embed, parameters="embed_param"),
     "InnerProduct": Layer(
-        _inner_product_shape, _inner_product, parameters="inner_product_param", weight_axis=0
+        _inner_product_shape,
+        _inner_product,
+        parameters="inner_product_param",
+        weight_axis=0,
+        macs=_macs,
     ),
     "Scale": Layer(_covered_shape, _scale, bottoms=(1, 2), overwrites=True, parameters="scale_param"),
 }

@@ -40,4 +40,8 @@ def _interp(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:
     return [np.asarray(x, np.float32)]
 
 
-LAYERS = {"Interp": Layer(_interp_shape, _interp, bottoms=(1, 2), parameters="interp_param", is_of_fork=True)}
+LAYERS = {
+    "Interp": Layer(
+        _interp_shape, _interp, bottoms=(1, 2), parameters="interp_param", is_of_fork=True, is_spatial=True
+    )
+}

@@ -15,16 +15,8 @@ from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import ONNX
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.ops import quantize as quantize_op
-
-# ops of one tensor that move elements or compare them, so that it does not matter whether before or after
-# they are dequantized
-_MOVES = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("reshape", "permute", "slice", "select", "expand", "flip", "index_select"),
-        *("max_pool1d", "max_pool2d", "max_pool3d"),
-    )
-)
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import Concatenates, SelectsElements
 
 
 class Integers(NamedTuple):
@@ -148,14 +140,15 @@ def _before(g: Emitter, value: AdapterValue, qparams: QParams) -> Any:
     if maker.function == "tm::quantize":
         said = {name: maker.kwargs[name] for name in _quantize_attributes(qparams)}
         return maker.args[0] if said == _quantize_attributes(qparams) else None
-    if qparams.channel_axis is not None or not (maker.function in _MOVES or maker.function == "aten::cat"):
+    is_joint = has_trait(maker, Concatenates)
+    if qparams.channel_axis is not None or not (has_trait(maker, SelectsElements) or is_joint):
         return None
-    operands = maker.args[0] if maker.function == "aten::cat" else maker.args[:1]
+    operands = maker.args[0] if is_joint else maker.args[:1]
     found = [_before(g, each, qparams) for each in operands]
     if any(each is None for each in found):
         return None
     moved = [g.quantized(each, qparams, _as_it_is) for each in found]
-    first = moved if maker.function == "aten::cat" else moved[0]
+    first = moved if is_joint else moved[0]
     arguments = g.catalogue[maker.function].by_name([first, *maker.args[1:]], maker.kwargs)
     return g.call(maker.function, **arguments)
 

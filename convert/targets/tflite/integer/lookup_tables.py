@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, TensorNode
+from tmconvert.ir.fake_quant import ONNX
 from tmconvert.ir.tree import map_leaves
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
@@ -28,8 +29,10 @@ from tmconvert.targets.tflite.operators.activations import TABLE, TABLE_OF_TWO, 
 from tmconvert.targets.tflite.runtimes import kernel_release
 
 # Steps of a result that one of a kernel's fixed scale may be: requantized, it is off by less than the two
-# steps that kernels are allowed, and it runs on NPUs and GPUs, which have no GATHER.
+# steps that kernels are allowed, and it runs on NPUs and GPUs, which have no GATHER. Results that the source
+# has in integers, in files for ONNX Runtime, are not rounded to a coarser scale first.
 COARSER = 1.5
+_EQUAL = 1e-6  # of two scales
 _MOST = 200  # calls that one table stands for
 _ROUNDS = 5
 
@@ -87,7 +90,8 @@ def _is_wanted(operator: Operator, all_qparams: Mapping[int, QParams], runtime: 
     kinds = [all_qparams[id(value)].dtype for value in (result, *numbers) if id(value) in all_qparams]
     kind = max(kinds, key=("int8", "int16").index)
     if kind == "int8" and kernel is not None and kernel.is_rough:
-        return kernel.fixed[kind][0] > COARSER * all_qparams[id(result)].scale[0]
+        ratio = kernel.fixed[kind][0] / all_qparams[id(result)].scale[0]
+        return ratio > (1 + _EQUAL if result.qparams.source == ONNX else COARSER)
     if kernel is None or kind not in kernel.types:
         return True
     assert isinstance(runtime, int)
