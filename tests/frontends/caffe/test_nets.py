@@ -187,6 +187,11 @@ def test_layers_that_are_not_converted_have_a_reason(tmp_path):
     text = INPUT + layer("Python", 'python_param { module: "m" layer: "l" }')
     with pytest.raises(UnsupportedError, match="its code is in a Python module"):
         tmconvert.to_onnx(written(tmp_path, text, {}), tmp_path / "net.onnx")
+    boxes = 'bottom: "x" bottom: "x" detection_output_param { num_classes: 2 }'
+    with pytest.raises(UnsupportedError, match="how many elements it returns depends on the data"):
+        tmconvert.to_onnx(
+            written(tmp_path, INPUT + layer("DetectionOutput", boxes), {}), tmp_path / "net.onnx"
+        )
 
 
 def test_the_container_keeps_the_layers(tmp_path):
