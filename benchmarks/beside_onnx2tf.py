@@ -90,10 +90,9 @@ def loaded(path: Path, arrays: list[np.ndarray], names: list[str]) -> Any:
 
     interpreter = Interpreter(str(path), num_threads=1)
     details = interpreter.get_input_details()
-    by_name = dict(zip(names, arrays, strict=True))
-    given = [by_name.get(each["name"].removeprefix("serving_default_")) for each in details]
+    given = [given_for(each["name"], dict(zip(names, arrays, strict=True))) for each in details]
     if any(each is None for each in given):
-        given = arrays
+        given = list(arrays)
     for detail, array in zip(details, given, strict=True):
         if list(detail["shape"]) != list(array.shape):
             interpreter.resize_tensor_input(detail["index"], array.shape)
@@ -102,6 +101,12 @@ def loaded(path: Path, arrays: list[np.ndarray], names: list[str]) -> Any:
         interpreter.set_tensor(detail["index"], array.astype(detail["dtype"]))
     interpreter.invoke()
     return interpreter
+
+
+def given_for(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Returns the array of an input, whose name may have a prefix of TensorFlow's and the end ``:0``."""
+    own = name.removeprefix("serving_default_")
+    return next((arrays[each] for each in (name, own, own.removesuffix(":0")) if each in arrays), None)
 
 
 def error(made: list[np.ndarray], wanted: list[np.ndarray]) -> float:
