@@ -298,6 +298,11 @@ class Rows:
             return any(text for _, text in known["rows"]) and known["version"] != self.version
         return known is None or known["version"] != self.version
 
+    def versions(self, chosen: Sequence[Any]) -> Counter[str]:
+        """Counts the cases of each version of the source, the most first."""
+        known = (self.found[case.name] for case in chosen if case.name in self.found)
+        return Counter(dict(Counter(each["version"] for each in known).most_common()))
+
     def of(self, chosen: Sequence[Any]) -> list[tuple[str, str, str]]:
         names = [case.name for case in chosen if case.name in self.found]
         return [(name, *each) for name in names for each in self.found[name]["rows"]]
@@ -412,7 +417,7 @@ def _work(chosen: Sequence[Any], numbers: Sequence[int], options: Any, pipe: Any
 def reason(text: str) -> str:
     """Returns an error without what differs from case to case."""
     short = re.sub(r"'[^']*'|\"[^\"]*\"|%\S+|/\S+", "…", text.partition(" -->")[0])
-    return re.sub(r"\(?[-\d][\d, .]*\)?", "N", short)[:150]
+    return re.sub(r"\d+(?:[., ]+\d+)*", "N", short)[:150]
 
 
 def table(rows: Sequence[tuple[str, str, str]], left_out: Counter[str], measure: Sequence[str]) -> str:
@@ -473,7 +478,7 @@ def main() -> int:
     if options.operators:
         from onnx_operators import operator_page
 
-        options.operators.write_text(operator_page(chosen, rows, reason))
+        options.operators.write_text(operator_page(chosen, rows, reason, found.versions(chosen)))
     if left:
         print(f"\n{left} cases are not measured yet: run the same command again")
     return 0 if not left and all(not each for _, _, each in rows) else 1

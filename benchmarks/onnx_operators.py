@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -26,14 +26,18 @@ SOURCES = {
 }
 
 
-def operator_page(chosen: Sequence[Any], rows: Sequence[Row], reason_of: Any) -> str:
-    """Returns the page; ``reason_of`` shortens what is wrong with a case."""
+def operator_page(
+    chosen: Sequence[Any], rows: Sequence[Row], reason_of: Any, versions: Mapping[str, int]
+) -> str:
+    """Returns the page; ``reason_of`` shortens what is wrong with a case, ``versions`` counts the cases that
+    were measured with each version of the source.
+    """
     of = {case.name: name for case in chosen if (name := _operator(case))}
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for case, measurement, text in rows:
         if case in of:
             found[of[case]][measurement].append(text)
-    lines = [MADE, *_totals(chosen, rows), ""]
+    lines = [MADE, *_totals(chosen, rows), "", _measured(len(chosen), versions), ""]
     lines += [
         "| operator | opsets | read by | load | ONNX | TFLite | not right |",
         "|---|---|---|---|---|---|---|",
@@ -49,6 +53,12 @@ def operator_page(chosen: Sequence[Any], rows: Sequence[Row], reason_of: Any) ->
         )
     lines += ["", "## com.microsoft", "", ", ".join(f"`{name}`" for name in _microsoft()), ""]
     return "\n".join(lines)
+
+
+def _measured(count: int, versions: Mapping[str, int]) -> str:
+    """Returns a sentence on what was measured when."""
+    parts = [f"{number} with the source `{version}`" for version, number in versions.items()]
+    return f"Of {count} cases these were measured: {', '.join(parts)}."
 
 
 def _totals(chosen: Sequence[Any], rows: Sequence[Row]) -> list[str]:
