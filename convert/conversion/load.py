@@ -12,6 +12,7 @@ from tmconvert.frontends.torch.archives import Kind, kind_of
 from tmconvert.frontends.torch.entry import (
     factories_of,
     is_factory,
+    module_of,
     trace_factory,
     trace_file,
     trace_pretrained,
@@ -140,6 +141,16 @@ def _unknown(name: str, head: bytes) -> LoadError:
     )
 
 
+def _suggestion_for(name: str) -> str:
+    """Suggests what to pass in place of a path that is no file."""
+    file, _, factory = name.rpartition(":")
+    if file and Path(f"{file}.py").is_file():  # a path where the name of a module is needed
+        return f"name the factory by its module: {module_of(file)}:{factory}"
+    if Path(name).is_dir():
+        return f"pass a model in it, or convert all of them: tmconvert convert {name}"
+    return _factories_in(name)
+
+
 def _factories_in(name: str) -> str:
     """Suggests factories for a Python file, or for its name without ``.py``."""
     found = factories_of(name if name.endswith(".py") else f"{name}.py")
@@ -161,7 +172,7 @@ def _head(name: str) -> bytes:
             return file.read(HEAD_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        found = _factories_in(name)
+        found = _suggestion_for(name)
         raise LoadError(
             "TM1001",
             f"cannot read the model file: {reason}",

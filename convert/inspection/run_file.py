@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -23,6 +24,7 @@ from tmconvert.targets.written_model import TensorInfo, WrittenModel
 from tmconvert.verification.input_files import read_inputs
 
 Inputs = Mapping[str, Any] | Sequence[Any] | str | PathLike[str]
+MOST_OUTSIDE = 0.02  # of the values of an input, which calibration may have clipped
 _CHANNELS = (1, 3, 4)  # of images
 NHWC_TO_NCHW, NCHW_TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
@@ -89,6 +91,7 @@ class FileRunner:
         if dtype.kind in "iu" and array.dtype.kind == "f":
             if len(info.scale) != 1:
                 raise self.misfit(f"{info.name} is {array.dtype.name}, and the file states no scale for it")
+            _warn_of_saturation(array, info)
             return quantized(array, info)
         if dtype.kind in "iub" and array.dtype.kind in "iub":
             same = array.astype(dtype)
@@ -154,6 +157,22 @@ def qparams_of(info: TensorInfo) -> QParams:
 def quantized(array: np.ndarray, info: TensorInfo) -> np.ndarray:
     """Returns real values as integers of the file."""
     return np.ascontiguousarray(quantize(array, qparams_of(info)).astype(info.dtype))
+
+
+def _warn_of_saturation(array: np.ndarray, info: TensorInfo) -> None:
+    """Logs a warning where values lie outside of the range of an input, as pixels that were not scaled do."""
+    qparams = qparams_of(info)
+    scale, point = qparams.scale[0], qparams.zero_point[0]
+    low, high = (qparams.quant_min - point) * scale, (qparams.quant_max - point) * scale
+    outside = float(np.mean((array < low - scale) | (array > high + scale))) if array.size else 0.0
+    if outside > MOST_OUTSIDE:
+        logging.getLogger("tmconvert").warning(
+            "%.0f %% of the values of %s are outside of its range, %.4g to %.4g",
+            100 * outside,
+            info.name,
+            low,
+            high,
+        )
 
 
 def real(array: np.ndarray, info: TensorInfo) -> np.ndarray:

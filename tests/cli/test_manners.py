@@ -85,6 +85,14 @@ def test_words_before_the_command() -> None:
     assert "unknown command 'help', did you mean '--help'?" in run("help").stderr
 
 
+def test_paths_that_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets/small.py").write_text("make = None")
+    monkeypatch.chdir(tmp_path)
+    assert "name the factory by its module: nets.small:make" in run("inspect", "nets/small:make").stderr
+    assert "convert all of them: tmconvert convert nets" in run("inspect", "nets").stderr
+
+
 def test_a_missing_argument_shows_the_example() -> None:
     outcome = run("run", "digits.onnx")
     assert outcome.status == 2

@@ -104,6 +104,8 @@ def test_watched_tensors(kind: str, files: Files) -> None:
     np.testing.assert_allclose(made.reshape(expected.shape), expected, atol=LIMITS[kind])
     with pytest.raises(UsageError, match="did you mean"):
         tmconvert.run(files.paths[kind], [image()], watch=[f"{name}x"])
+    with pytest.raises(UsageError, match="valid names: "):
+        tmconvert.run(files.paths[kind], [image()], watch=["zzz*"])
 
 
 def test_inputs_that_do_not_fit(files: Files) -> None:
@@ -144,6 +146,16 @@ def test_images(files: Files, tmp_path: Path) -> None:
     assert outcome.status == 0 and outcome.stdout.endswith("  float32[1,5]\n")
     with np.load(tmp_path / "y.npz") as arrays:
         np.testing.assert_allclose(arrays[arrays.files[0]], expected, atol=1e-5)
+
+
+def test_values_outside_of_the_range_of_an_integer_input(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    tmconvert.run(files.paths["int8"], [image()])
+    assert caplog.messages == []
+    tmconvert.run(files.paths["int8"], [image() * 255])
+    (said,) = caplog.messages
+    assert "% of the values of image are outside of its range, 0 to " in said
 
 
 @pytest.mark.slow

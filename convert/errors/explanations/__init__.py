@@ -27,7 +27,8 @@ _LOADING = {
     ),
     "TM1002": Explanation(
         "a file is not of a format that tmconvert reads",
-        "The first bytes are not those of a .tm file. The file's name is not considered.",
+        "The first bytes are not those of a kind of file that tmconvert or a plugin reads. The file's name "
+        "is not considered.",
         "tmconvert inspect photo.png",
         "Pass a file that megengine.save wrote from a TracedModule, or that tmconvert save wrote from "
         "any model.",
@@ -68,10 +69,12 @@ _LOADING = {
         _COPY_AGAIN,
     ),
     "TM1009": Explanation(
-        "a file to verify is not an ONNX, TFLite or Caffe model",
-        "The second file passed to verify is not in a format that tmconvert writes.",
+        "a file is not one that a conversion writes",
+        "verify, bench and their like take an ONNX or TFLite file, a prototxt, or a file of a target that "
+        "another package adds. Such a target may also lack what the command needs.",
         "tmconvert verify model.tm notes.txt",
-        "Pass the .onnx, .tflite or .prototxt file; a caffemodel is looked for next to its prototxt.",
+        "Pass the .onnx, .tflite or .prototxt file; a caffemodel is looked for next to its prototxt. "
+        "Convert a source model first.",
     ),
     "TM1010": Explanation(
         "the archive of a container is damaged or truncated",
