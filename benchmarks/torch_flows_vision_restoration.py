@@ -16,6 +16,17 @@ def first(outputs: Any) -> Any:
     return outputs[0]
 
 
+class WithoutNoise(nn.Module):
+    """A face restorer that adds its own noise, not new one at each call."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.module(x, return_rgb=False, randomize_noise=False)[0]
+
+
 def spandrel(name: str, kind: str, size: int = 48, channels: int = 3, **settings: Any) -> Flow:
     return image(
         made(f"spandrel.architectures.{name}", kind, **settings), size, size, axes=OPEN, channels=channels
@@ -163,6 +174,18 @@ MODELS: dict[str, Flow] = {
     "spandrel-uformer": spandrel("Uformer", "Uformer", size=128, img_size=128, depths=[1] * 9),
     "spandrel-omnisr": spandrel("OmniSR", "OmniSR", num_feat=32, res_num=1, up_scale=2),
     "spandrel-retinexformer": spandrel("RetinexFormer", "RetinexFormer", num_blocks=[1, 1, 1]),
-    "spandrel-lama": image(made("spandrel.architectures.LaMa", "LaMa"), 64, 64, axes=OPEN, channels=4),
-    "spandrel-gfpgan": image(made("spandrel.architectures.GFPGAN", "GFPGANv1Clean"), 512, 512),
+    "spandrel-lama": pair(
+        made("spandrel.architectures.LaMa", "LaMa", in_nc=4),
+        lambda m, picture, noise: m(picture, (noise[:, :1] > 0.5).float()),
+        OPEN,
+        64,
+        64,
+    ),
+    "spandrel-gfpgan": image(
+        lambda: WithoutNoise(
+            made("spandrel.architectures.GFPGAN", "GFPGAN", out_size=64, num_style_feat=64, narrow=0.5)()
+        ),
+        64,
+        64,
+    ),
 }

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
@@ -54,6 +56,19 @@ def of_complex(function: Callable[..., Any]) -> Callable[..., Any]:
         lambda x, y: (torch.where(x.real > 0, x, y), torch.where(x.real > 0, x, 0.0), x.chunk(2, 1)[0]),
         lambda x, y: (x.to(torch.complex128), x.real.to(torch.complex64), x.to("cpu"), x.real.type_as(x)),
         lambda x, y: (torch.polar(x.abs(), y.angle()), torch.complex(x.real, y.imag), x.real.cfloat()),
+        lambda x, y: (
+            *(F.pad(x, (1, 2), value=2.0), torch.constant_pad_nd(x, (0, 1), 1 - 2j)),
+            *(pad_sequence([x, y[:1]], batch_first=True), pad_sequence([x, y[:1]], padding_value=3.0)),
+            *(x.index_fill(0, torch.tensor([1]), 2.0), x.scatter(1, torch.tensor([[1], [0], [1]]), y)),
+            *(x.scatter(1, torch.tensor([[1], [0], [1]]), 0.5), x.new_full((2,), 3.0) * x[0, 0]),
+            *(x.masked_scatter(x.real > 0, y), x.put(torch.tensor([1]), y[0, :1]), x.take(torch.tensor([3]))),
+            *(torch.block_diag(x, y), torch.diagflat(x[0]), *torch.meshgrid(x[0], y[0], indexing="ij")),
+        ),
+        lambda x, y: (
+            *(F.linear(x, y, y[:, 0]), F.linear(x, y.real.cfloat(), y[:, 0]), torch.vdot(x[0], y[0])),
+            *(F.conv1d(x[None], y.mT[:, :, None], y[0]), torch.linalg.multi_dot([x, y.mT, x])),
+            *(x.var(1), x.std(0), x.any(1), (x * 0).any()),
+        ),
     ],
 )
 def test_functions(function: Callable[..., Any]) -> None:
@@ -113,6 +128,11 @@ def test_rotary_embeddings_of_any_length(tmp_path: Path) -> None:
     results = run_onnx(tmp_path / "model.onnx", [other.numpy(), -other.numpy()])
     for result, expected in zip(results, module(other, -other), strict=True):
         np.testing.assert_allclose(result, expected.numpy(), atol=1e-5)
+
+
+def test_memory_of_real_numbers_is_not_addressed_as_complex_numbers() -> None:
+    with pytest.raises(UnsupportedError, match=r"TM2012.*float32 as complex64"):
+        check(of_complex(lambda x: x.as_strided((2, 2), (1, 2))), PAIRS)
 
 
 def test_complex_inputs_and_outputs_are_refused() -> None:

@@ -8,6 +8,7 @@ move elements, or are linear in each operand, are built from the adapters for re
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -339,6 +340,29 @@ def multilinear(adapter: Adapter) -> Adapter:
     return combined
 
 
+def with_bias(adapter: Adapter, axes: int) -> Adapter:
+    """Applies a product of input and weight, and adds the bias, which is no factor; ``axes`` follow the
+    channels.
+    """
+    product = multilinear(adapter)
+
+    def biased(
+        g: Emitter,
+        input: AdapterValue,
+        weight: AdapterValue,
+        bias: AdapterValue = None,
+        *args: AdapterValue,
+        **kwargs: AdapterValue,
+    ) -> Any:
+        result = product(g, input, weight, None, *args, **kwargs)
+        if bias is None:
+            return result
+        channels = by_parts(lambda g, x: reshaped(g, x, [*g.type(x).shape, *[1] * axes]))(g, bias)
+        return COMPLEX["add"](g, result, channels)
+
+    return biased
+
+
 def _replacing(parts: Iterator[AdapterValue]) -> Callable[[Any], Any]:
     return lambda leaf: next(parts) if is_complex(leaf) else leaf
 
@@ -349,8 +373,15 @@ def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
     Real tensors in a list with complex ones, and arguments from place ``values_from`` on, are values too.
     """
 
+    names = list(inspect.signature(adapter).parameters)[1:]
+
     def twice(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         given = list(args)
+        if any(isinstance(each, str) and each == "multiply" for each in (*args, *kwargs.values())):
+            raise Refusal("multiplying complex elements where they are scattered is not supported")
+        if values_from is not None:
+            values = names[values_from:]
+            kwargs = {key: _as_value(g, arg) if key in values else arg for key, arg in kwargs.items()}
         if values_from is not None and is_tensor(given[0]) and kind_of(g.type(given[0]).dtype) == 2:
             raise Refusal("writing complex values into a real tensor is not supported")
         for place, arg in enumerate(given):
@@ -391,26 +422,40 @@ def _paired(real: Any, imag: Any) -> Any:
 
 
 _MOVES = """
-    alias atleast_1d atleast_2d atleast_3d broadcast_tensors broadcast_to cat chunk clone column_stack
-    concat concatenate constant_pad_nd contiguous cpu cumsum data detach diag_embed diagonal
+    alias atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors broadcast_to cat channel_shuffle chunk
+    clone column_stack concat concatenate contiguous cpu cumsum data detach diag diag_embed diagflat diagonal
     diagonal_scatter diff dstack empty_like expand expand_as fft_fftshift fft_ifftshift flatten flip
     fliplr flipud gather __getitem__ hstack index index_add index_copy index_select linalg_diagonal
-    masked_select mean moveaxis movedim mT nan_to_num narrow __neg__ neg negative new_empty new_zeros numel
-    numpy_T pad permute
+    masked_select mean meshgrid moveaxis movedim mT nan_to_num narrow __neg__ neg negative new_empty
+    new_zeros numel numpy_T permute pixel_shuffle pixel_unshuffle
     __pos__ positive ravel repeat repeat_interleave requires_grad_ reshape reshape_as resolve_conj
     resolve_neg roll rot90 scatter_add select select_copy select_scatter size slice slice_scatter split
-    split_with_sizes squeeze _stack stack sum swapaxes swapdims T t take_along_dim tensor_split tile
+    split_with_sizes squeeze _stack stack sum swapaxes swapdims T t take take_along_dim tensor_split tile
     trace transpose tril triu unbind unbind_copy unflatten unfold unsafe_chunk unsafe_split _unsafe_view
     unsqueeze view view_as view_copy vstack zero zeros_like
 """
 _PRODUCTS = """
-    matmul __matmul__ mm bmm mv dot inner outer ger einsum tensordot kron linear conv1d conv2d
+    matmul __matmul__ mm bmm mv dot inner outer ger einsum tensordot kron chain_matmul linalg_multi_dot
 """
 # where values begin among the arguments
-VALUES_FROM = {"__setitem__": 2, "where": 1, "masked_fill": 2, "index_put": 2, "fill": 1, "copy": 1}
+VALUES_FROM = {
+    **dict.fromkeys(("where", "fill", "copy"), 1),
+    **dict.fromkeys(("__setitem__", "masked_fill", "masked_scatter", "index_put", "put", "new_full"), 2),
+    **dict.fromkeys(("constant_pad_nd", "pad_sequence"), 2),
+    **dict.fromkeys(("pad", "scatter", "index_fill"), 3),
+}
+# products to which a bias is added, with the axes of the result behind those of the channels
+BIASED = {
+    "linear": 0,
+    **{f"conv{axes}d": axes for axes in (1, 2, 3)},
+    **{f"conv_transpose{axes}d": axes for axes in (1, 2, 3)},
+}
+# how the results of both parts become one real tensor
+JOINED = {"var": "aten::add", "std": "aten::hypot", "any": "aten::logical_or"}
 MOVES, PRODUCTS = frozenset(_MOVES.split()), frozenset(_PRODUCTS.split())
 
 
+CONJUGATED_FIRST = frozenset(("vdot", "linalg_vecdot"))  # products with the conjugate of the first operand
 # what takes the conjugate as well
 CONJUGATED = frozenset(("mH", "H", "matrix_H", "adjoint"))
 
@@ -421,8 +466,16 @@ def made_of_real(own: str, adapter: Adapter | None) -> Adapter | None:
         return None
     if own in PRODUCTS:
         return multilinear(adapter)
+    if own in BIASED:
+        return with_bias(adapter, BIASED[own])
+    if own in JOINED:
+        return lambda g, x, *args, **kwargs: g.call(
+            JOINED[own], *(adapter(g, part, *args, **kwargs) for part in (x.real, x.imag))
+        )
     if own in MOVES or own in VALUES_FROM:
         return by_parts(adapter, VALUES_FROM.get(own))
+    if own in CONJUGATED_FIRST:
+        return lambda g, first, *args, **kwargs: multilinear(adapter)(g, conj(g, first), *args, **kwargs)
     if own in CONJUGATED:
         moved = by_parts(adapter)
         return lambda g, *args: conj(g, moved(g, *args))

@@ -424,6 +424,7 @@ class Recorder(TorchFunctionMode):
         if len(args) < 3 and kwargs.get("storage_offset") is None:
             kwargs["storage_offset"] = input.storage_offset()
         root = self._tracked(input)
+        own = root.value
         while root.view is not None:
             root = root.view.base
         if root.offset or not root.covers(root):
@@ -431,6 +432,10 @@ class Recorder(TorchFunctionMode):
                 "TM2012",
                 "the module addresses the memory of a tensor whose elements are not contiguous",
                 source=user_place(),
+            )
+        if root.value.dtype != own.dtype:
+            raise UnsupportedError(
+                "TM2012", f"the module addresses the memory of a tensor of {root.value.dtype} as {own.dtype}"
             )
         whole = root.reference()
         if whole is None:
