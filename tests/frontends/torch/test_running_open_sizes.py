@@ -183,3 +183,18 @@ def test_other_sizes_are_compared_where_nothing_overflows(tmp_path: Path) -> Non
         dynamic_shapes={"x": {0: "n"}},
     )
     assert report.verified
+
+
+def convolved_by_sample(x: torch.Tensor) -> Any:
+    """Convolutions whose weights are computed for each sample: one group a sample."""
+    n, (rows, taps) = x.shape[0], (torch.arange(1.0, 6.0), torch.arange(1.0, 7.0).view(2, 1, 3))
+    images = (x[:, :, None] / rows).reshape(1, 4 * n, 5)
+    weights = x[:, None, :, None] / taps  # [n, 2, 4, 3]
+    lines = F.conv1d(images, weights.flatten(0, 1), x.mean(1).repeat_interleave(2), padding=1, groups=n)
+    spread = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
+    return lines, F.conv_transpose2d(images.unsqueeze(2), spread, stride=(1, 2), groups=n).flatten()
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_an_open_number_of_groups(target: str, tmp_path: Path) -> None:
+    agrees_at_all_sizes(convolved_by_sample, drawn, target, tmp_path, (1, 2, 5))

@@ -341,9 +341,7 @@ def multilinear(adapter: Adapter) -> Adapter:
 
 
 def with_bias(adapter: Adapter, axes: int) -> Adapter:
-    """Applies a product of input and weight, and adds the bias, which is no factor; ``axes`` follow the
-    channels.
-    """
+    """Multiplies input and weight, and adds the bias once; ``axes`` is the number of axes after the channels."""
     product = multilinear(adapter)
 
     def biased(

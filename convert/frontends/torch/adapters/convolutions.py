@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
@@ -10,6 +11,8 @@ from tmconvert.frontends.torch.adapters import integer_layers
 from tmconvert.frontends.torch.adapters.layers import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.symbolics.results import window_extent
 
 ATEN = Table()
 
@@ -32,9 +35,41 @@ def _convolved(
         if kind_of(g.type(x).dtype) < 2:
             ends = [(each, each) for each in around]
             return integer_layers.convolved(g, padded, weight, bias, steps, ends, spread, groups)
+        if isinstance(groups, Dim) and axes < 3:
+            return _by_products(g, padded, weight, bias, steps, around, spread, groups)
         return g.call(f"aten::conv{axes}d", padded, weight, bias, steps, around, spread, groups)
 
     return batched(g, x, axes, compute)
+
+
+def _by_products(
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: Dim,
+) -> Any:
+    """Returns a convolution with a dynamic number of groups, such as one with weights for each sample.
+
+    Targets have the number of groups as an attribute. Groups become an axis of a matrix product of weights
+    and windows.
+    """
+    (batch, _, *extents), (outputs, inputs, *kernel) = g.type(x).shape, g.type(weight).shape
+    lines = [1] * (2 - len(kernel))  # one axis of images is the last of two
+    images = reshaped(g, x, [batch * groups, inputs, *lines, *extents])
+    windows = [[*lines, *each] for each in (kernel, dilation, padding, stride)]
+    windows[2] = [*(0 for _ in lines), *padding]
+    columns, rows = g.call("aten::im2col", images, *windows), inputs * math.prod(kernel)
+    columns = reshaped(g, columns, [batch, groups, rows, g.type(columns).shape[2]])
+    factors = reshaped(g, weight, [1, groups, outputs // groups, rows])
+    sizes = map(window_extent, extents, kernel, stride, padding, dilation)
+    result = reshaped(g, g.call("aten::matmul", factors, columns), [batch, outputs, *sizes])
+    if bias is None:
+        return result
+    return g.call("aten::add", result, reshaped(g, bias, [outputs, *[1] * len(kernel)]))
 
 
 def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: list[int]) -> tuple[Any, list[int]]:
@@ -72,7 +107,42 @@ def _transposed(
     compute = functools.partial(_spread, g, f"aten::conv_transpose{axes}d")
     if kind_of(g.type(x).dtype) < 2:
         compute = functools.partial(integer_layers.spread, g)
+    elif isinstance(groups, Dim) and axes < 3:
+        compute = functools.partial(_spread_by_products, g)
     return batched(g, x, axes, lambda y: compute(y, weight, bias, steps, around, after, groups, spread))
+
+
+def _spread_by_products(
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: list[int],
+    padding: list[int],
+    after: list[int],
+    groups: Dim,
+    dilation: list[int],
+) -> Any:
+    """Returns a transposed convolution with a dynamic number of groups: sums of products, as
+    ``_by_products``.
+    """
+    (batch, _, *extents), (inputs, outputs, *kernel) = g.type(x).shape, g.type(weight).shape
+    lines = [1] * (2 - len(kernel))
+    rows = outputs * math.prod(kernel)
+    factors = reshaped(g, weight, [1, groups, inputs // groups, rows])
+    factors = g.call("aten::permute", factors, [0, 1, 3, 2])
+    columns = reshaped(g, x, [batch, groups, inputs // groups, math.prod(extents)])
+    products = reshaped(
+        g, g.call("aten::matmul", factors, columns), [batch * groups, rows, math.prod(extents)]
+    )
+    numbers = zip(extents, stride, padding, dilation, kernel, after, strict=True)
+    sizes = [(n - 1) * step - 2 * cut + far * (k - 1) + more + 1 for n, step, cut, far, k, more in numbers]
+    windows = [[*lines, *each] for each in (sizes, kernel, dilation, padding, stride)]
+    windows[3] = [*(0 for _ in lines), *padding]
+    result = reshaped(g, g.call("aten::col2im", products, *windows), [batch, outputs * groups, *sizes])
+    if bias is None:
+        return result
+    return g.call("aten::add", result, reshaped(g, bias, [*g.type(bias).shape, *[1] * len(kernel)]))
 
 
 def _spread(
