@@ -341,7 +341,7 @@ def multilinear(adapter: Adapter) -> Adapter:
 
 
 def with_bias(adapter: Adapter, axes: int) -> Adapter:
-    """Multiplies input and weight, and adds the bias once; ``axes`` is the number of axes after the channels."""
+    """Multiplies input and weight, and adds the bias once; ``axes`` counts the axes after the channels."""
     product = multilinear(adapter)
 
     def biased(
