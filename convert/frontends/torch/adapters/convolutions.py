@@ -50,7 +50,7 @@ def _by_products(
     stride: list[int],
     padding: list[int],
     dilation: list[int],
-    groups: Dim,
+    groups: int,
 ) -> Any:
     """Returns a convolution with a dynamic number of groups, such as one with weights for each sample.
 
@@ -120,7 +120,7 @@ def _spread_by_products(
     stride: list[int],
     padding: list[int],
     after: list[int],
-    groups: Dim,
+    groups: int,
     dilation: list[int],
 ) -> Any:
     """Returns a transposed convolution with a dynamic number of groups: sums of products, as
