@@ -8,7 +8,6 @@ move elements, or are linear in each operand, are built from the adapters for re
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -371,15 +370,12 @@ def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
     Real tensors in a list with complex ones, and arguments from place ``values_from`` on, are values too.
     """
 
-    names = list(inspect.signature(adapter).parameters)[1:]
-
     def twice(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         given = list(args)
         if any(isinstance(each, str) and each == "multiply" for each in (*args, *kwargs.values())):
             raise Refusal("multiplying complex elements where they are scattered is not supported")
         if values_from is not None:
-            values = names[values_from:]
-            kwargs = {key: _as_value(g, arg) if key in values else arg for key, arg in kwargs.items()}
+            kwargs = {key: _as_value(g, arg) if key in VALUE_NAMES else arg for key, arg in kwargs.items()}
         if values_from is not None and is_tensor(given[0]) and kind_of(g.type(given[0]).dtype) == 2:
             raise Refusal("writing complex values into a real tensor is not supported")
         for place, arg in enumerate(given):
@@ -442,6 +438,7 @@ VALUES_FROM = {
     **dict.fromkeys(("constant_pad_nd", "pad_sequence"), 2),
     **dict.fromkeys(("pad", "scatter", "index_fill"), 3),
 }
+VALUE_NAMES = frozenset(("value", "values", "fill_value", "padding_value", "src", "source", "other"))
 # products to which a bias is added, with the axes of the result behind those of the channels
 BIASED = {
     "linear": 0,

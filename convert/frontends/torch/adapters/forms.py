@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
@@ -107,7 +106,6 @@ def called(adapter: Adapter) -> Adapter:
     def fitting(name: str) -> str:
         return name if name in own else next((other for other in OTHERS.get(name, ()) if other in own), name)
 
-    @functools.wraps(adapter)
     def renamed(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
         given = {fitting(name): value for name, value in kwargs.items() if name != "out"}
         return adapter(g, *args, **given)
