@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -146,7 +146,13 @@ def _message(error: click.ClickException) -> str:
     names = [name for parameter in getattr(command, "params", ()) for name in parameter.opts]
     import difflib
 
-    known = _spelling_here(error.option_name, names)
+    takers = {
+        choice: parameter.opts[0]
+        for name in ("weights", "float_type")  # of TFLite's the first alone takes float16
+        for parameter in getattr(command, "params", ())
+        for choice in (getattr(parameter.type, "choices", ()) if parameter.name == name else ())
+    }
+    known = _spelling_here(error.option_name, names, takers)
     if known:
         return f"unknown option {error.option_name}: use {known}"
     if isinstance(command, click.Group):
@@ -155,13 +161,15 @@ def _message(error: click.ClickException) -> str:
     return f"unknown option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
 
 
-def _spelling_here(option: str, names: Sequence[str]) -> str:
-    """Returns the option of the command for one of another tool; empty where there is none."""
+def _spelling_here(option: str, names: Sequence[str], takers: Mapping[str, str]) -> str:
+    """Returns the option of the command for one of another tool; empty where there is none.
+
+    ``takers`` are the options that choose a type of floats, by the type.
+    """
     known = OF_OTHER_TOOLS.get(option, "")
     if option in _HALF:
-        # the first is that of TFLite, which computes in float32
-        known = "--float-type bfloat16" if option == "--bf16" else "--weights float16 | --float-type float16"
-        known = known if option != "--bf16" or "--weights" not in names else ""
+        type = "bfloat16" if option == "--bf16" else "float16"
+        known = f"{takers.get(type, '')} {type}"
     return next((each for each in known.split(" | ") if each.split()[:1] and each.split()[0] in names), "")
 
 
