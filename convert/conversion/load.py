@@ -142,7 +142,7 @@ def _unknown(name: str, head: bytes) -> LoadError:
 
 
 def _suggestion_for(name: str) -> str:
-    """Suggests what to pass in place of a path that is no file."""
+    """Suggests what to pass in place of a path that is not a file."""
     file, _, factory = name.rpartition(":")
     if file and Path(f"{file}.py").is_file():  # a path where the name of a module is needed
         return f"name the factory by its module: {module_of(file)}:{factory}"
