@@ -144,9 +144,13 @@ def _unknown(name: str, head: bytes) -> LoadError:
 def _suggestion_for(name: str) -> str:
     """Suggests what to pass in place of a path that is not a file."""
     file, _, factory = name.rpartition(":")
-    if file and Path(f"{file}.py").is_file():  # a path where the name of a module is needed
+    try:
+        is_module, is_folder = bool(file) and Path(f"{file}.py").is_file(), Path(name).is_dir()
+    except (OSError, ValueError):  # such as a name that is too long
+        return ""
+    if is_module:  # a path where the name of a module is needed
         return f"name the factory by its module: {module_of(file)}:{factory}"
-    if Path(name).is_dir():
+    if is_folder:
         return f"pass a model in it, or convert all of them: tmconvert convert {name}"
     return _factories_in(name)
 
