@@ -17,8 +17,8 @@ CALIBRATION_SETTINGS = Option(
 RULES = Option(
     "rules",
     "quantization",
-    "Type of modules or tensors: 'head.*=int16x8'. The last match counts. Calibration takes int8, int16x8 "
-    "and float; --weights the types of weights, or float32; --float-type that type, or float32.",
+    "Type of modules or tensors: 'head.*=int16x8'; the last match counts. For calibration, --weights and "
+    "--float-type.",
     "entries",
     metavar="PATTERN=TYPE",
     flag="--rule",

@@ -105,7 +105,7 @@ EXTERNAL_DATA = switch(
 VALUE_INFO = switch(
     "value_info",
     "output",
-    "Leave out types and shapes of intermediate results.",
+    "Leave out types and shapes of inner tensors.",
     default=True,
     targets=_ONNX,
 )
@@ -123,8 +123,7 @@ WEIGHTS = (
     Option(
         "weights",
         "output",
-        "Type in which large weights are stored; inputs, outputs and activations stay float32. int4 needs "
-        "opset 21.",
+        "Type of large weights in the file; computations stay float32.",
         choices=("float16", "int8", "int4"),
         targets=_ONNX,
     ),
@@ -167,8 +166,7 @@ FLOAT_IO = Option(
 INTEGER_WEIGHTS = Option(
     "integer_weights",
     "output",
-    "Form of weights that MODEL, or --weights int4, holds as integers with scales: float32, the integers and "
-    "DequantizeLinear (in blocks from opset 21), or ONNX Runtime's MatMulNBits.",
+    "Form of MODEL's integer weights and of --weights int4.",
     default_text="float32",
     choices=("float32", "DequantizeLinear", "MatMulNBits"),
     metavar="FORM",

@@ -132,7 +132,7 @@ QPARAMS = (
     Option(
         "qparams_format",
         "quantization",
-        "Format of that file: aimet, tensorrt, ncnn, onnxruntime, ...; `tmconvert params --help` lists all.",
+        "Format of that file; `tmconvert params --help` lists them.",
         default_text=QPARAMS_FORMATS[0],
         suggestions=QPARAMS_FORMATS,
         metavar="FORMAT",

@@ -90,11 +90,17 @@ def test_options_need_others(target: str, option: Option) -> None:
         request(target, **{option.name: value})
 
 
+def value_for(target: str, name: str) -> object:
+    """A value that an option takes."""
+    option = next(each for each in conversion_options(target) if each.name == name)
+    return option.choices[0] if option.choices else True
+
+
 @pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
 def test_choices_are_checked(target: str) -> None:
     for option in conversion_options(target):
         if option.choices and option.is_keyword:
-            needed = {option.needs: True} if option.needs else {}
+            needed = {option.needs: value_for(target, option.needs)} if option.needs else {}
             with pytest.raises(UsageError) as caught:
                 request(target, **needed, **{option.name: "no such value"})
             assert "no such value" in str(caught.value)

@@ -23,8 +23,8 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import TypeRules
 from tmconvert.lowering.weight_notes import size_notes
 from tmconvert.targets.onnx.matmul_n_bits import n_bits_product
-from tmconvert.targets.onnx.operators import spec
-from tmconvert.targets.onnx.weight_axes import WeightAxes, weight_axes
+from tmconvert.targets.onnx.operators import axes_of_weight, spec
+from tmconvert.targets.onnx.weight_axes import WeightAxes
 
 SMALL = 1024  # elements; what is smaller does not matter to the file
 _AXES_SINCE = 13
@@ -127,7 +127,11 @@ def _stored_weights(graph: TargetGraph, kind: str, rules: TypeRules) -> Iterator
     for value in graph.constants():
         if value.dtype != _F32 or math.prod(value.shape) < SMALL or id(value) not in uses:
             continue
-        axes = next((found for each in uses[id(value)] if (found := weight_axes(*each))), None)
+        found = (
+            axes_of_weight(operator.type, operator.attributes, index, len(value.shape))
+            for operator, index in uses[id(value)]
+        )
+        axes = next(filter(None, found), None)
         type = rules.type_of([operator for operator, _ in uses[id(value)]], kind)
         made = _stored(value, type, axes, names)
         if made is not None and 2 * made.after <= made.before:

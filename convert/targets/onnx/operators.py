@@ -6,7 +6,7 @@ opset, and is generated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,18 @@ from tmconvert.targets.onnx.macs import (
     recurrent,
     transposed,
 )
+from tmconvert.targets.onnx.weight_axes import (
+    WeightAxes,
+    of_convolution,
+    of_gemm,
+    of_product,
+    of_recurrent,
+    of_table,
+    of_transposed,
+)
 
 MacsRule = Callable[[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]], int]
+AxesRule = Callable[[int, int, Mapping[str, Any]], WeightAxes | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +70,8 @@ class OperatorSpec:
     clamps: bool = False  # results are those of the operand, clamped to a range
     clamps_at_zero: bool = False
     weights: Weights | None = None  # it sums products of its first two operands
+    # the axes of constants that are stored as narrower types, from index, rank and attributes
+    weight_axes: AxesRule | None = None
 
 
 def _selecting(*names: str, is_spatial: bool = False) -> tuple[OperatorSpec, ...]:
@@ -83,18 +95,27 @@ _SPECS = (
     OperatorSpec(name="RandomUniformLike", draws_random=True),
     OperatorSpec(name="RandomNormalLike", draws_random=True),
     # ---- weights
-    OperatorSpec(name="Conv", weights=Weights(), is_spatial=True, macs=convolution),
-    OperatorSpec(name="ConvTranspose", weights=Weights(axis=1), is_spatial=True, macs=transposed),
-    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True), macs=gemm),
+    OperatorSpec(
+        name="Conv", weights=Weights(), is_spatial=True, macs=convolution, weight_axes=of_convolution
+    ),
+    OperatorSpec(
+        name="ConvTranspose",
+        weights=Weights(axis=1),
+        is_spatial=True,
+        macs=transposed,
+        weight_axes=of_transposed,
+    ),
+    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True), macs=gemm, weight_axes=of_gemm),
     OperatorSpec(
         name="MatMul",
         weights=Weights(bias=None, axis=1, is_matrix=True),
         macs=product,
+        weight_axes=of_product,
         emulated=("uint8", "int8", "int16", "int32"),
     ),
     OperatorSpec(name="MatMulNBits", domain="com.microsoft", macs=product),
     # ---- recurrent layers
-    *(OperatorSpec(name=name, macs=recurrent) for name in ("GRU", "LSTM", "RNN")),
+    *(OperatorSpec(name=name, macs=recurrent, weight_axes=of_recurrent) for name in ("GRU", "LSTM", "RNN")),
     # ---- functions of single elements
     *(OperatorSpec(name=name, is_unary=True) for name in ("Cast", "Cos", "Sin")),
     # ---- integers
@@ -119,7 +140,8 @@ _SPECS = (
     OperatorSpec(name="Pad", selects=True, inputs_since=11),
     OperatorSpec(name="Resize", selects=True, inputs_since=11),
     OperatorSpec(name="Upsample", selects=True, inputs_since=9),
-    *_selecting("ArgMax", "ArgMin", "Compress", "Concat", "Equal", "Expand", "Gather"),
+    *_selecting("ArgMax", "ArgMin", "Compress", "Concat", "Equal", "Expand"),
+    OperatorSpec(name="Gather", selects=True, weight_axes=of_table),
     *_selecting("GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Less"),
     *_selecting("LessOrEqual", "NonZero", "OneHot", "ReduceMax", "ReduceMin", "ReverseSequence", "Scatter"),
     *_selecting("ScatterElements", "ScatterND", "Sign", "Tile", "TopK", "Trilu", "Unique"),
@@ -130,6 +152,18 @@ _SPECS = (
     *_spatial("InstanceNormalization", "LRN", "LpPool", "MaxRoiPool", "RoiAlign"),
 )
 SPECS: dict[str, OperatorSpec] = {each.name: each for each in _SPECS}
+
+
+def axes_of_weight(
+    operator_type: str, attributes: Mapping[str, Any], index: int, rank: int
+) -> WeightAxes | None:
+    """Returns the axes of the weight that is the input ``index``; None for other inputs.
+
+    >>> axes_of_weight("Gemm", {"transB": 1}, 1, 2)
+    WeightAxes(channel=0, block=1)
+    """
+    rule = spec(operator_type).weight_axes
+    return None if rule is None or rank < 2 else rule(index, rank, attributes)
 
 
 def spec(name: str) -> OperatorSpec:

@@ -1,10 +1,13 @@
-"""The axes of weights: those along which ONNX operators sum products, and those of channels."""
+"""The axes of weights: those along which ONNX operators sum products, and those of channels.
+
+Each function is a rule of the operators that name it in their records: it takes the index of the weight among
+the inputs, its rank and the attributes of the operator, and returns None for other inputs.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from tmconvert.lowering.target_graph import Operator
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class WeightAxes(NamedTuple):
@@ -16,25 +19,31 @@ class WeightAxes(NamedTuple):
     block: int
 
 
-def weight_axes(operator: Operator, index: int) -> WeightAxes | None:
-    """Returns the axes of the weight that is the input ``index``; None for other inputs."""
-    value = operator.inputs[index]
-    rank = 0 if value is None else len(value.shape)
-    if rank < 2:
+def of_convolution(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    return WeightAxes(0, 1) if index == 1 else None
+
+
+def of_transposed(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    return WeightAxes(1, 0) if index == 1 else None
+
+
+def of_recurrent(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    return WeightAxes(1, 2) if index in (1, 2) else None
+
+
+def of_table(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    """Rows that are gathered."""
+    return None if index or attributes.get("axis", 0) else WeightAxes(0, rank - 1)
+
+
+def of_gemm(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    if index > 1:
         return None
-    if operator.type == "Conv" and index == 1:
-        return WeightAxes(0, 1)
-    if operator.type == "ConvTranspose" and index == 1:
-        return WeightAxes(1, 0)
-    if operator.type in ("GRU", "LSTM", "RNN") and index in (1, 2):
-        return WeightAxes(1, 2)
-    if operator.type == "Gather" and index == 0:
-        return None if operator.attributes.get("axis", 0) else WeightAxes(0, rank - 1)
-    if operator.type == "Gemm" and index < 2:
-        is_transposed = bool(operator.attributes.get("transB" if index else "transA", 0))
-        rows, columns = (1, 0) if is_transposed else (0, 1)
-    elif operator.type == "MatMul":
-        rows, columns = rank - 2, rank - 1
-    else:
-        return None
+    is_transposed = bool(attributes.get("transB" if index else "transA", 0))
+    rows, columns = (1, 0) if is_transposed else (0, 1)
+    return WeightAxes(rows, columns) if index == 0 else WeightAxes(columns, rows)
+
+
+def of_product(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    rows, columns = rank - 2, rank - 1
     return WeightAxes(rows, columns) if index == 0 else WeightAxes(columns, rows)
