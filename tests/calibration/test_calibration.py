@@ -165,15 +165,17 @@ def noise(made: tmconvert.TracedModule, images: np.ndarray, wanted: np.ndarray, 
 
 
 @pytest.mark.slow
-def test_more_bits_cost_nothing(images: np.ndarray, float_outputs: np.ndarray, tmp_path: Path) -> None:
+def test_more_bits_cost_nothing(images: np.ndarray, tmp_path: Path) -> None:
     """What a layer in int8 takes of one in int16 has the scale that was measured, not that of int16."""
-    held, fed = images[50:60], {"x": images[:50]}
-    plain = noise(tmconvert.calibrate(DIGITS, fed), held, float_outputs, tmp_path / "m.tflite")
+    held, fed = images[50:], {"x": images[:50]}  # of ten images the noise differs by 1 dB between processors
+    source = tmconvert.load(DIGITS)
+    wanted = np.concatenate([source(image[None]) for image in held])
+    plain = noise(tmconvert.calibrate(DIGITS, fed), held, wanted, tmp_path / "m.tflite")
     for pattern in ("stem", "residual", "mix", "classifier"):
         made = tmconvert.calibrate(DIGITS, fed, rules={pattern: "int16x8"})
-        assert noise(made, held, float_outputs, tmp_path / "m.tflite") <= plain + 1, pattern
+        assert noise(made, held, wanted, tmp_path / "m.tflite") <= plain + 1, pattern
     made = tmconvert.calibrate(DIGITS, fed, rules={"*": "int16x8"})
-    assert noise(made, held, float_outputs, tmp_path / "m.tflite") <= plain - 3
+    assert noise(made, held, wanted, tmp_path / "m.tflite") <= plain - 3
 
 
 # ---- the command
