@@ -2,7 +2,7 @@
 
     python benchmarks/many_models.py jobs FOLDER       time of --jobs 2 by that of --jobs 1, to three targets
     python benchmarks/many_models.py again FOLDER      a run that is interrupted, and one that goes on
-    python benchmarks/many_models.py cluster FOLDER    two workers of Dask, one of which is killed
+    python benchmarks/many_models.py cluster FOLDER    two workers of Dask; one is killed
     python benchmarks/many_models.py calibration       the same, calibrating on 500 images
 
 FOLDER has models, such as tests/data. The last two need the package `distributed` and start two workers on
@@ -113,7 +113,7 @@ def again(models: Path, folder: Path) -> None:
 
 
 def on_cluster(program: Sequence[str], seconds: float) -> list[dict[str, Any]]:
-    """Runs a command on a cluster of two workers, the process of one of which is killed after some time."""
+    """Runs a command on a cluster of two workers, and kills the process of one after some time."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:

@@ -86,7 +86,7 @@ def to_onnx(
         weight_type: "uint8" is exact on every processor; "int8" is faster, and exact only with
             ``reduce_range``.
         reduce_range: Quantize weights to 7 bits.
-        rules: Types by patterns of modules and tensors, of which the last match counts: of weights with
+        rules: Types by patterns of modules and tensors; the last match counts. They are those of weights with
             ``weights``, of computations with ``float_type``, else those of ``calibrate``.
         calibration: Data that ``quantized`` or ``qparams`` measures scales on, as that of ``calibrate``.
         calibration_settings: Keywords of ``calibrate`` for it.
@@ -207,7 +207,7 @@ def to_tflite(
             is that of the activations.
         allow_float: Keep operators without integer kernels in float.
         wide_weights: Keep weights of -128.
-        rules: Types by patterns of modules and tensors, of which the last match counts: of weights with
+        rules: Types by patterns of modules and tensors; the last match counts. They are those of weights with
             ``weights``, else those of ``calibrate``.
         calibration: Data that ``quantized`` or ``qparams`` measures scales on, as that of ``calibrate``.
         calibration_settings: Keywords of ``calibrate`` for it.
