@@ -15,8 +15,10 @@ from tmconvert.lowering.target_graph import Value
 
 @dataclass(frozen=True)
 class Kept:
-    """A constant of the file: ``steps`` with ``scale`` and ``zero``, for the float values ``plain`` with
-    QParams ``qparams``.
+    """A quantized constant of the file, and its source.
+
+    In the file it has the integers ``steps`` with a scale and a zero point; the source has the float values
+    ``plain`` with QParams ``qparams``.
     """
 
     name: str

@@ -189,7 +189,7 @@ def largest_at(g: Builder, x: Value, axis: int, count: int) -> Value:
     """Returns the indices of the ``count`` largest elements along ``axis``, in descending order; ties in
     order of index.
 
-    ArgMax puts the last of equal ones first, so it gets the elements from the end.
+    Caffe's ArgMax puts the last of equal elements first; it receives the elements in reverse order.
     """
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     places = g.op("ArgMax", flipped(g, x, axis), axis=axis, top_k=count, shape=shape)

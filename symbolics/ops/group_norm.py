@@ -26,7 +26,9 @@ def _result(x: TensorType, groups: int, *parameters: TensorType | None) -> Tenso
         raise ValueError(f"the channels of {x} are not divisible into {groups} groups")
     for parameter in parameters:
         if parameter is not None and parameter.shape != (x.shape[1],):
-            raise ValueError(f"a parameter {parameter} does not fit {x.shape[1]} channels")
+            raise ValueError(
+                f"weight and bias need an element for each of {x.shape[1]} channels, got {parameter}"
+            )
     return x
 
 

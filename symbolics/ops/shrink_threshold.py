@@ -77,7 +77,7 @@ def threshold_where(x: Term, threshold: float, value: float) -> Term:
 def _glu_result(x: TensorType, dim: int) -> TensorType:
     axis = normalized_axis(dim, x.rank)
     if x.shape[axis] % 2:
-        raise ValueError(f"axis {axis} of {x} cannot be halved")
+        raise ValueError(f"axis {axis} of {x} has an odd extent, and glu splits it into two halves")
     return TensorType(x.dtype, (*x.shape[:axis], x.shape[axis] // 2, *x.shape[axis + 1 :]))
 
 

@@ -73,7 +73,11 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
 
 
 def integer_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
-    """Raises UsageError TM6030 without scales, TM6002 for an older runtime, UnsupportedError TM2003."""
+    """Returns the graph in integers.
+
+    Raises UsageError TM6030 for a graph without scales, TM6002 for an older runtime, UnsupportedError TM2003
+    for an op without a form in integers.
+    """
     from tmconvert.targets.tflite.integer.float_fallback import without_form
     from tmconvert.targets.tflite.integer.graph import in_integers
     from tmconvert.targets.tflite.integer.lookup_tables import tabulated

@@ -124,7 +124,8 @@ def _places(pool: Pool, x: np.ndarray) -> np.ndarray:
 def pyramid(layer: NetLayer, shape: Shape) -> list[Pool]:
     """The pooling of each level of a pyramid, with 1, 2, 4, ... windows along each axis."""
     if len(shape) != 4 or not layer.parameters.pyramid_height:
-        raise ValueError(f"a pyramid of {layer.parameters.pyramid_height} levels over {list(shape)}")
+        levels = layer.parameters.pyramid_height
+        raise ValueError(f"a pyramid takes four axes and at least one level, got {list(shape)} and {levels}")
     levels = []
     for level in range(layer.parameters.pyramid_height):
         kernel = [-(-extent // 2**level) for extent in shape[2:]]

@@ -104,7 +104,7 @@ def qlinear_softmax(
 def qlinear_concat(
     g: Emitter, Y_scale: AdapterValue, Y_zero_point: AdapterValue, *inputs: AdapterValue, axis: int
 ) -> Any:
-    """``inputs`` are a tensor, its scale and its zero point, in turn."""
+    """Concatenates quantized tensors; ``inputs`` are a tensor, its scale and its zero point, in turn."""
     if len(inputs) % 3:
         raise Refusal(
             f"QLinearConcat has {len(inputs)} inputs after the first two, which is not a multiple of three"

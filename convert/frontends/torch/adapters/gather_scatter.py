@@ -42,7 +42,7 @@ def _by_places(
     *more: AdapterValue,
     **attributes: AdapterValue,
 ) -> Any:
-    """An op on a tensor, an axis and indices along it, which may be tensors of rank 0."""
+    """Emits an op of a tensor, an axis and indices along the axis; the tensors may have rank 0."""
     shape = list(g.type(x).shape)
     row, index, *sources = with_axis(g, x, index, *more)
     result = g.call(op, row, axis_of(g, row, dim), index, *sources, **attributes)

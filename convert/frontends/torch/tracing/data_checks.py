@@ -62,7 +62,7 @@ def is_in_message() -> bool:
 
 
 def is_in_text() -> bool:
-    """Whether the code that reads a tensor is part of a text that a name is given, or a function."""
+    """Whether the code that reads a tensor builds a text for a name or a call."""
     place = next(_positions(), None)
     return place is not None and _contains(_spans(place[0]).texts, place[1])
 
