@@ -59,7 +59,7 @@ def _has_qparams(scale: np.ndarray, zero: np.ndarray, qparams: QParams) -> bool:
 
 def _is_near(kept: Kept) -> bool:
     """Whether integers are nearest to the float values, or to the source's quantized values, or clipped to
-    the range.
+    the range. Integers have no NaN: zero stands for it.
     """
     numbers, qparams, given = kept.plain.data, kept.qparams, kept.plain.qparams
     assert numbers is not None
@@ -73,6 +73,7 @@ def _is_near(kept: Kept) -> bool:
     known = [numbers] if given is None or given.dtype == "int32" else [numbers, fake_quantize(numbers, given)]
     found = np.zeros(numbers.shape, bool)
     for each in known:
+        each = np.where(np.isnan(each), 0.0, each)
         off = each - restored
         beyond = ((off > 0) & (kept.steps >= qparams.quant_max)) | (
             (off < 0) & (kept.steps <= qparams.quant_min)

@@ -29,7 +29,7 @@ class IntegerGraph:
     ``requantized`` counts the tensors that are requantized with other QParams, ``derived`` are weights whose
     scales were computed, ``integers`` counts the operators on integers by their type. ``stored`` has each
     constant in integers, next to the float one, and its QParams; ``all_qparams`` those of tensors that the
-    float graph has, too.
+    float graph has, too. ``not_numbers`` are the names of constants with NaN.
     """
 
     graph: TargetGraph
@@ -41,6 +41,7 @@ class IntegerGraph:
     requantized: int = 0
     derived: list[str] = field(default_factory=list)
     clipped: int = 0
+    not_numbers: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
         """Returns the notes of a report."""
@@ -54,6 +55,10 @@ class IntegerGraph:
             lines.append(
                 f"{self.clipped} weights of -128 are clipped to -127, since kernels of some processors "
                 "overflow for -128: wide_weights keeps them"
+            )
+        if self.not_numbers:
+            lines.append(
+                f"integers have no NaN, zero is in its place in constants: {_listed(self.not_numbers)}"
             )
         if self.derived:
             lines.append(f"weight scales measured on the weights themselves: {_listed(self.derived)}")

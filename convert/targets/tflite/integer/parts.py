@@ -31,7 +31,11 @@ class Parts:
         key = id(value), qparams
         if key not in self.constants:
             assert value.data is not None
-            steps = quantize(value.data, qparams).astype(qparams.dtype)
+            numbers = value.data
+            if np.isnan(numbers).any():
+                self.made.not_numbers.append(value.name)
+                numbers = np.nan_to_num(numbers, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            steps = quantize(numbers, qparams).astype(qparams.dtype)
             self.constants[key] = self._stored(value, steps, qparams)
         return self.constants[key]
 
