@@ -13,7 +13,7 @@ import click
 from tmconvert import signals
 from tmconvert.cli.rendering import write_error, write_json, write_message
 from tmconvert.errors import InternalError, LoadError, TmconvertError, UsageError, WriteError
-from tmconvert.errors.environment import environment_error
+from tmconvert.errors.environment import environment_error, memory_error
 
 _NO_MEMORY = ("cannot allocate memory", "failed to map segment")
 PIPE_CLOSED = 141  # 128 + SIGPIPE
@@ -96,11 +96,7 @@ def as_tmconvert_error(error: BaseException) -> TmconvertError:
     if isinstance(error, SystemExit):
         return LoadError("TM1023", f"user code ended the process: SystemExit({error.code!r})")
     if isinstance(error, MemoryError) or _is_out_of_memory(error):
-        return TmconvertError(
-            "TM5003",
-            "there is not enough memory",
-            notes=[("help", "close other programs, or use a larger machine")],
-        )
+        return memory_error()
     if isinstance(error, OSError) and (environmental := environment_error(error)) is not None:
         return environmental
     detail = f": {error}" if str(error) else ""

@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from tmconvert.errors import WriteError
+from tmconvert.errors import Source, TmconvertError, WriteError
 
 # of disks and limits
 _NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
@@ -25,6 +25,13 @@ def environment_error(error: OSError) -> WriteError | None:
         help = "change to another folder: relative paths mean nothing without one"
         return WriteError("TM5001", "the working folder was removed", notes=[("help", help)])
     return None
+
+
+def memory_error(what: str = "", *, source: Source | None = None, excerpt: str = "") -> TmconvertError:
+    """Returns TM5003; ``what`` needs more memory than there is."""
+    message = f"there is not enough memory for {what}" if what else "there is not enough memory"
+    help = "close other programs, or use a larger machine"
+    return TmconvertError("TM5003", message, source=source, excerpt=excerpt, notes=[("help", help)])
 
 
 def _has_working_folder() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import GraphError, Refusal, TmconvertError, UnsupportedError, UsageError
+from tmconvert.errors.environment import memory_error
 from tmconvert.ir.arrays import as_array
 from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
@@ -162,6 +163,8 @@ class Interpreter:
         self._expr, self._target = expr, target
         try:
             return getattr(self, expr.op)(target, args, kwargs)
+        except MemoryError as error:  # sizes may come from a damaged file
+            raise memory_error("the results of a call", source=expr.source, excerpt=repr(expr)) from error
         finally:
             self._expr, self._target = outer
 

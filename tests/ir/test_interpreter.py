@@ -11,7 +11,7 @@ import pytest
 
 import tmconvert
 from tests.ir.modules import FLOAT, Body, chain, module
-from tmconvert.errors import UnsupportedError, UsageError
+from tmconvert.errors import TmconvertError, UnsupportedError, UsageError
 from tmconvert.ir import CallFunction, InternalGraph, Node, TensorNode, TracedModule
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.parser import parse_graph
@@ -100,6 +100,18 @@ def test_a_call_without_meaning_says_which() -> None:
         tm(*inputs)
     assert "is not supported" in caught.value.message
     assert caught.value.excerpt
+
+
+def test_results_that_memory_cannot_hold_are_an_error_with_a_code() -> None:
+    graph, nodes = line(1)
+    graph.set_result((nodes[-1],))
+
+    def evaluate(expr: Any, args: Any, kwargs: Any) -> np.ndarray:
+        return np.ones((1 << 28, 1 << 28), np.float32)
+
+    with pytest.raises(TmconvertError, match="TM5003") as caught:
+        Interpreter(graph, evaluate=evaluate).run(X)
+    assert "neg" in caught.value.excerpt
 
 
 class Tracked(np.ndarray):
