@@ -68,11 +68,11 @@ def unique(g: Emitter, X: AdapterValue, *, axis: int | None = None, sorted: int 
 
 
 def _first(g: Emitter, inverse: AdapterValue, count: Any) -> Any:
-    """Returns the first place of each number in ``inverse``."""
+    """Returns the first place of each number in ``inverse``; TFLite has such minima of int32 alone."""
     total = g.type(inverse).size
-    numbers = cast(g, g.call("aten::arange", 0, total, 1), np.int64)
-    start = g.call("aten::expand", g.constant(total, np.int64), [count])
-    return g.call("aten::scatter_reduce", start, 0, inverse, numbers, "amin")
+    numbers = cast(g, g.call("aten::arange", 0, total, 1), np.int32)
+    start = g.call("aten::expand", cast(g, g.constant(total, np.int64), np.int32), [count])
+    return cast(g, g.call("aten::scatter_reduce", start, 0, inverse, numbers, "amin"), np.int64)
 
 
 def _order(g: Emitter, x: AdapterValue) -> Any:
