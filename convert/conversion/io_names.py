@@ -17,7 +17,7 @@ from tmconvert.errors.values import shown_value
 from tmconvert.ir import Constant, Input, InternalGraph, Node
 from tmconvert.ir.extract import matching_name, unknown
 
-_NAME = re.compile(r"[A-Za-z_0-9.]+")
+_NAME = re.compile(r"[!#-&(-\[\]-~]+")  # ASCII without spaces, quotes and backslashes
 
 
 def name_edges(graph: InternalGraph, source: InternalGraph, rename: Mapping[str, str]) -> None:
@@ -38,7 +38,9 @@ def name_edges(graph: InternalGraph, source: InternalGraph, rename: Mapping[str,
     rename = {matching_name(old, [*inputs, *outputs]): new for old, new in rename.items()}
     for old, new in rename.items():
         if not isinstance(new, str) or not _NAME.fullmatch(new):
-            why = "is not a valid name for an input or output: use letters, digits, _ and ."
+            why = (
+                "is not a valid name for an input or output: use ASCII without spaces, quotes and backslashes"
+            )
             raise UsageError("TM6014", f"{shown_value(new)} {why}")
         if old not in (*inputs, *outputs):
             unknown(old, [*inputs, *outputs], f"the model has no input or output {old!r} to rename")

@@ -185,6 +185,17 @@ def test_renamed(target: str, tmp_path: Path) -> None:
     assert tmconvert.verify(model("op_multi_io"), path, rename=rename).max_error < 1e-4
 
 
+@pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
+def test_names_as_other_tools_write_them(target: str, tmp_path: Path) -> None:
+    path = tmp_path / f"net.{target}"
+    rename = {"vec": "serving/vec:0", "feat": "features[0]-x"}
+    report = getattr(tmconvert, f"to_{target}")(model("op_multi_io"), path, rename=rename)
+    assert report.verified
+    loaded = tmconvert.load(path)
+    assert "serving/vec:0" in {node.name for node in loaded.graph.inputs}
+    assert "features[0]-x" in {each["name"] for each in report.outputs}
+
+
 def test_a_name_that_an_inner_node_has(tmp_path: Path) -> None:
     tmconvert.to_onnx(
         model("resnet18"), tmp_path / "net.onnx", rename={"fc_out": "conv1_out", "x": "relu_out"}
