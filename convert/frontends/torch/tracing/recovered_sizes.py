@@ -5,7 +5,7 @@ integers in Python. So are those of ``x.view(int(n), -1)``. Runs at other sizes 
 is 8 where the dimension ``n`` of the input is 8, and 12 where it is 12, is ``n``; one that in each run is
 what ``int(h / 4)`` was is that quotient. Such numbers are replaced by computations of sizes on the tapes of
 all runs, which are then compared as usual. A number without such a rule stays constant, and specializes its
-dimension.
+dimension. So do the numbers that describe an array that Python computes (``recovered_arrays.py``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
+from tmconvert.frontends.torch.tracing.recovered_arrays import (
+    IndexList,
+    Series,
+    arguments_of,
+    computed_array,
+    series_of,
+)
 from tmconvert.frontends.torch.tracing.sizes import TRACED, computation, untraced
 from tmconvert.frontends.torch.tracing.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.validate_dynamic_shapes import Symbol
@@ -22,7 +29,9 @@ from tmconvert.ir.tree import leaves, map_leaves
 
 MOST_DIVISORS = 64
 RUNS = 3  # at other sizes of each symbol, one of them no multiple of the example's
-Place = tuple[int, int]  # (index of the record, index of the leaf among its arguments)
+# index of the record, index of the leaf among its arguments; kind, axis, type and position for a number that
+# describes an array
+Place = tuple[Any, ...]
 
 
 class Observation(NamedTuple):
@@ -33,7 +42,7 @@ class Observation(NamedTuple):
 
     symbol: Symbol
     size: int
-    numbers: Mapping[Place, int]
+    numbers: Mapping[Place, Any]
     conversions: Mapping[str, int] = {}
 
 
@@ -65,6 +74,13 @@ class SizeRule(NamedTuple):
         return self.divisor - 1 if self.rounds_up else 0
 
 
+class ArrayRule(NamedTuple):
+    """An array of the example, and the rules of those of its numbers that follow sizes."""
+
+    series: Series
+    rules: tuple[SizeRule | None, ...]
+
+
 class SizeRecovery:
     """Runs a module at other sizes, and replaces numbers on the tapes by computations of sizes.
 
@@ -74,18 +90,21 @@ class SizeRecovery:
     def __init__(self, symbols: Sequence[Symbol], run: Callable[[Symbol, int], Tape]) -> None:
         self._symbols, self._run = symbols, run
         self._rules: dict[Place, SizeRule] = {}
+        self._arrays: dict[Place, ArrayRule] = {}
 
     def learn(self, tape: Tape) -> None:
         """Finds the rules of the numbers on the example's tape, and applies them to it."""
         found = [observation for symbol in self._symbols for observation in self._observed(symbol)]
-        self._rules = rules_of(numbers_of(tape), found, conversions_of(tape))
+        rules = rules_of(numbers_of(tape), found, conversions_of(tape))
+        self._rules = {place: rule for place, rule in rules.items() if len(place) == 2}
+        self._arrays = _arrays_of(tape, rules, [each.numbers for each in found])
         self.recover(tape)
 
     def recover(self, tape: Tape) -> None:
         """Applies the rules to the tape of a run, once."""
-        if self._rules and not tape.is_recovered:
+        if (self._rules or self._arrays) and not tape.is_recovered:
             tape.is_recovered = True
-            recover(tape, self._rules, self._symbols)
+            recover(tape, self._rules, self._symbols, self._arrays)
 
     def _observed(self, symbol: Symbol) -> Iterator[Observation]:
         count = 0
@@ -100,14 +119,21 @@ class SizeRecovery:
                 return
 
 
-def numbers_of(tape: Tape) -> dict[Place, int]:
-    """Returns the plain numbers among the arguments of all calls."""
-    return {
-        (index, place): int(leaf)
-        for index, (_, record) in enumerate(_records(tape.top))
-        for place, leaf in enumerate(leaves((record.args, record.kwargs)))
-        if _is_number(leaf, record)
-    }
+def numbers_of(tape: Tape) -> dict[Place, Any]:
+    """Returns the plain numbers among the arguments of all calls, and those that describe constant arrays."""
+    found: dict[Place, Any] = {}
+    for index, (_, record) in enumerate(_records(tape.top)):
+        for place, leaf in enumerate(leaves(arguments_of(record))):
+            if _is_number(leaf, record):
+                found[index, place] = int(leaf)
+            for series in series_of(leaf):
+                found |= zip(_places((index, place), series), series.numbers, strict=False)
+    return found
+
+
+def _places(place: Place, series: Series) -> list[Place]:
+    """Returns the keys of the numbers that describe the array at a place."""
+    return [(*place, *series[:3], number) for number in range(len(series.numbers))]
 
 
 def called(tape: Tape) -> list[str]:
@@ -121,7 +147,7 @@ def conversions_of(tape: Tape) -> dict[str, int]:
 
 
 def rules_of(
-    example: Mapping[Place, int],
+    example: Mapping[Place, Any],
     observations: Sequence[Observation],
     conversions: Mapping[str, int] | None = None,
 ) -> dict[Place, SizeRule]:
@@ -134,13 +160,32 @@ def rules_of(
         place: None
         for observation in observations
         for place, number in observation.numbers.items()
-        if example.get(place, number) != number
+        if example.get(place, number) != number and type(number) is type(example[place]) is int
     }
     found = (
         (place, _converted(place, example, observations, converted) or _rule(place, example, observations))
         for place in varying
     )
     return {place: rule for place, rule in found if rule is not None}
+
+
+def _arrays_of(
+    tape: Tape, rules: Mapping[Place, SizeRule], observed: Sequence[Mapping[Place, Any]]
+) -> dict[Place, ArrayRule]:
+    """Returns the arrays of the example of which each number is constant, or follows sizes by a rule."""
+    found: dict[Place, ArrayRule] = {}
+    for index, (_, record) in enumerate(_records(tape.top)):
+        for place, leaf in enumerate(leaves(arguments_of(record))):
+            for series in series_of(leaf):
+                places = _places((index, place), series)
+                fixed = [pair for pair in zip(places, series.numbers, strict=True) if pair[0] not in rules]
+                if (
+                    series.is_complete
+                    and len(fixed) < len(places)
+                    and all(run.get(each, number) == number for run in observed for each, number in fixed)
+                ):
+                    found.setdefault((index, place), ArrayRule(series, tuple(map(rules.get, places))))
+    return found
 
 
 def _different(
@@ -157,7 +202,7 @@ def _different(
 
 def _converted(
     place: Place,
-    example: Mapping[Place, int],
+    example: Mapping[Place, Any],
     observations: Sequence[Observation],
     conversions: Mapping[str, tuple[int, ...]],
 ) -> SizeRule | None:
@@ -200,7 +245,7 @@ def _factors(number: int, product: int) -> Iterator[int]:
         yield number // product
 
 
-def _rule(place: Place, example: Mapping[Place, int], observations: Sequence[Observation]) -> SizeRule | None:
+def _rule(place: Place, example: Mapping[Place, Any], observations: Sequence[Observation]) -> SizeRule | None:
     if any(place not in each.numbers for each in observations):
         return None
     number = example[place]
@@ -220,31 +265,79 @@ def _rule(place: Place, example: Mapping[Place, int], observations: Sequence[Obs
     return None
 
 
-def recover(tape: Tape, rules: Mapping[Place, SizeRule], symbols: Sequence[Symbol]) -> None:
-    """Replaces numbers that follow a rule by computations of sizes on this tape, too."""
-    inputs = dict(tape.top.formal_inputs())
-    axes = {symbol.name: symbol.place for symbol in symbols}
-    origins: dict[str, Any] = {
-        name: ("size", inputs[axis.input], axis.axis) for name, axis in axes.items() if axis is not None
-    }
-    sizes = {name: (tensor.shape or ())[axis] for name, (_, tensor, axis) in origins.items()}
-    origins |= {f"int #{index}": size.origin for index, size in enumerate(tape.conversions)}
-    sizes |= conversions_of(tape)
-    numbers, made = numbers_of(tape), _made(tape)
-    by_record: dict[int, dict[int, SizeRule]] = {}
+def recover(
+    tape: Tape,
+    rules: Mapping[Place, SizeRule],
+    symbols: Sequence[Symbol],
+    arrays: Mapping[Place, ArrayRule] | None = None,
+) -> None:
+    """Replaces numbers and arrays that follow a rule by computations of sizes on this tape, too."""
+    found = _Found(tape, symbols)
+    by_record: dict[int, dict[int, SizeRule | ArrayRule]] = {}
     for (index, place), rule in rules.items():
-        if (
-            set(rule.symbols) <= sizes.keys()
-            and numbers.get((index, place)) == rule.at(sizes)
-            and all(made.get(value, -1) < index for name in rule.symbols for value in _used(origins[name]))
-        ):
+        if found.has(rule, (index, place)):
             by_record.setdefault(index, {})[place] = rule
+    for (index, place), array in (arrays or {}).items():
+        if found.has_array(array, (index, place)):
+            by_record.setdefault(index, {})[place] = array
     steps: dict[Record | Scope, list[Record]] = {}
+    constants: dict[Value, Value] = {}
     for index, (scope, record) in enumerate(_records(tape.top)):
         if index in by_record:
-            steps[record] = _recovered(scope, record, by_record[index], origins)
-    for scope in {id(scope): scope for scope, record in _records(tape.top) if record in steps}.values():
+            _recovered(scope, record, by_record[index], found.origins, steps, constants)
+    for scope in _scopes(tape.top):
         scope.items[:] = [each for item in scope.items for each in (*steps.get(item, ()), item)]
+    if constants:
+        _replace(tape.top, constants)
+
+
+class _Found:
+    """The sizes of a run by the names of symbols and conversions, and how each is computed."""
+
+    def __init__(self, tape: Tape, symbols: Sequence[Symbol]) -> None:
+        inputs = dict(tape.top.formal_inputs())
+        axes = {symbol.name: symbol.place for symbol in symbols}
+        self.origins: dict[str, Any] = {
+            name: ("size", inputs[axis.input], axis.axis) for name, axis in axes.items() if axis is not None
+        }
+        self._sizes = {name: (tensor.shape or ())[axis] for name, (_, tensor, axis) in self.origins.items()}
+        self.origins |= {f"int #{index}": size.origin for index, size in enumerate(tape.conversions)}
+        self._sizes |= conversions_of(tape)
+        self._numbers, self._made = numbers_of(tape), _made(tape)
+
+    def has(self, rule: SizeRule, place: Place) -> bool:
+        """Returns whether the number at a place is that of the rule, and can be computed there."""
+        return (
+            set(rule.symbols) <= self._sizes.keys()
+            and self._numbers.get(place) == rule.at(self._sizes)
+            and all(
+                self._made.get(value, -1) < place[0]
+                for name in rule.symbols
+                for value in _used(self.origins[name])
+            )
+        )
+
+    def has_array(self, array: ArrayRule, place: Place) -> bool:
+        """Returns whether the array at a place has the numbers of a rule; a short one does not show all."""
+        places = _places(place, array.series)
+        return places[0] in self._numbers and all(
+            (rule is None and self._numbers[each] == number) or (rule is not None and self.has(rule, each))
+            for each, rule, number in zip(places, array.rules, array.series.numbers, strict=True)
+            if each in self._numbers
+        )
+
+
+def _replace(scope: Scope, values: Mapping[Value, Value]) -> None:
+    """Puts other Values in the place of some, in a scope and all within."""
+
+    def other(leaf: Any) -> Any:
+        return values.get(leaf, leaf) if isinstance(leaf, Value) else leaf
+
+    for step in (scope, *scope.items):
+        step.args, step.kwargs = map_leaves(other, (step.args, step.kwargs))
+        step.result = map_leaves(other, step.result)
+        for inner in (step,) if isinstance(step, Scope) and step is not scope else ():
+            _replace(inner, values)
 
 
 def _made(tape: Tape) -> dict[Value, int]:
@@ -264,16 +357,61 @@ def _used(origin: Sequence[Any]) -> Iterator[Value]:
 
 
 def _recovered(
-    scope: Scope, record: Record, rules: Mapping[int, SizeRule], origins: Mapping[str, Sequence[Any]]
-) -> list[Record]:
-    """Gives the call computed sizes as arguments; returns the computations."""
-    steps: list[Record] = []
-    values = {place: _computed(scope, rule, origins, record, steps) for place, rule in rules.items()}
-    count = iter(range(len(leaves((record.args, record.kwargs)))))
+    scope: Scope,
+    record: Record,
+    rules: Mapping[int, SizeRule | ArrayRule],
+    origins: Mapping[str, Sequence[Any]],
+    steps: dict[Record | Scope, list[Record]],
+    constants: dict[Value, Value],
+) -> None:
+    """Gives the call computed sizes and arrays as arguments; adds the computations to those of ``steps``.
+
+    A constant array that a module is called with is computed before that call, and once for all calls.
+    """
+    before = leaves(arguments_of(record))
+    values: dict[int, Value] = {}
+    for place, rule in rules.items():
+        leaf = before[place]
+        home, item = _home(leaf, scope, record)
+        own = steps.setdefault(item, [])
+        if isinstance(rule, SizeRule):
+            values[place] = _computed(scope, rule, origins, record, own)
+        elif not isinstance(leaf, Value):
+            values[place] = _computed_array(scope, rule, origins, record, own)
+        elif leaf not in constants:
+            constants[leaf] = _computed_array(home, rule, origins, record, own)
+    count = iter(range(len(before)))
     record.args, record.kwargs = map_leaves(
-        lambda leaf: values.get(next(count), leaf), (record.args, record.kwargs)
+        lambda leaf: values.get(next(count), leaf.numbers if isinstance(leaf, IndexList) else leaf),
+        arguments_of(record),
     )
-    return steps
+
+
+def _home(leaf: Any, scope: Scope, record: Record) -> tuple[Scope, Record | Scope]:
+    """Returns the scope in which a constant was first seen, and its item that has the call."""
+    item: Record | Scope = record
+    for each in scope.ancestors():
+        if not isinstance(leaf, Value) or each is leaf.scope:
+            return each, item
+        item = each
+    return scope, record
+
+
+def _computed_array(
+    scope: Scope,
+    rule: ArrayRule,
+    origins: Mapping[str, Sequence[Any]],
+    record: Record,
+    steps: list[Record],
+) -> Value:
+    """Returns the Value of an array; its computation is added to ``steps``."""
+    numbers = [
+        number if each is None else _computed(scope, each, origins, record, steps)
+        for each, number in zip(rule.rules, rule.series.numbers, strict=True)
+    ]
+    value, calls = computed_array(scope, rule.series, numbers, record.source)
+    steps.extend(calls)
+    return value
 
 
 def _computed(
@@ -321,6 +459,14 @@ def _is_number(leaf: Any, record: Record) -> bool:
         and leaf.is_integer()
         and any(str(value.dtype).startswith("float") for value in tensors)
     )
+
+
+def _scopes(scope: Scope) -> Iterator[Scope]:
+    """Yields a scope and those of the module calls within."""
+    yield scope
+    for item in scope.items:
+        if isinstance(item, Scope):
+            yield from _scopes(item)
 
 
 def _records(scope: Scope) -> Iterator[tuple[Scope, Record]]:

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from tmconvert.ir.tree import leaves, map_leaves
+
 # Libraries that cache what they compute from sizes, unless these have no hash, like torch.SymInt. From the
 # cache they would take sizes of another tensor, or of another run, that happen to be equal.
 CACHING = frozenset(("einops",))
@@ -253,6 +255,24 @@ _ROUNDED = {"floor": _of_rounding(math.floor), "ceil": _of_rounding(math.ceil)}
 NUMPY: dict[str, Any] = {name: _OfNumpy(name, function) for name, function in (MATH | _ROUNDED).items()}
 
 
+def _of_arrays(name: str) -> Callable[..., Any]:
+    """Returns the function of NumPy that notes the sizes of which it makes an array."""
+    plain = getattr(np, name)
+
+    @functools.wraps(plain)
+    def function(*args: Any, **options: Any) -> Any:
+        for leaf in leaves((args, options)):
+            if isinstance(leaf, TracedInt):
+                leaf.note("int", leaf, None, True)
+        args, options = map_leaves(untraced, (args, options))
+        return plain(*args, **options)
+
+    return function
+
+
+NUMPY |= {name: _of_arrays(name) for name in ("arange", "linspace", "zeros", "ones", "full")}
+
+
 def _of_python(number: Any) -> Any:
     return number.item() if isinstance(number, np.generic) else number
 
@@ -349,8 +369,9 @@ class _CalledRange(type):
 
     def __call__(cls, *bounds: Any) -> Any:
         for bound in bounds:
-            if isinstance(bound, TracedInt) and bound.origin[0] != "size":
-                bound.note("eq", bound, untraced(bound), True)
+            if isinstance(bound, TracedInt):
+                name, other = ("int", None) if bound.origin[0] == "size" else ("eq", untraced(bound))
+                bound.note(name, bound, other, True)
         return builtins.range(*bounds)
 
     def __instancecheck__(cls, instance: object) -> bool:
