@@ -300,6 +300,10 @@ __sub__ rsub __rsub__ mul multiply __mul__ __rmul__ div true_divide divide __tru
 reciprocal square pow __pow__ __rpow__ exp log sqrt conj conj_physical _conj sgn sin cos eq __eq__ ne __ne__
 not_equal isnan isinf isfinite
 """,
+    "complex_functions": """
+addmm addmv addr addbmm baddbmm lerp addcmul addcdiv tanh tan sinh cosh sigmoid special_expit silu log2 log10
+log1p special_log1p exp2 special_exp2 rsqrt
+""",
     "fourier": """
 fft_fft fft_ifft fft_irfft fft_hfft fft_fftn fft_ifftn fft_irfftn fft_hfftn fft_fft2 fft_ifft2 fft_irfft2
 fft_hfft2 istft
