@@ -85,8 +85,8 @@ def tanh(g: Emitter, input: Complex) -> Any:
 
 @COMPLEX.add("tan")
 def tan(g: Emitter, input: Complex) -> Any:
-    turned = tanh(g, mul(g, input, 1j))
-    return mul(g, turned, -1j)
+    rotated = tanh(g, mul(g, input, 1j))
+    return mul(g, rotated, -1j)
 
 
 @COMPLEX.add("sinh")
