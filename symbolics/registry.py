@@ -106,7 +106,12 @@ def trait_of(expr: object, kind: type[T]) -> T | None:
 
 def has_trait(expr: object, *kinds: type[Trait]) -> bool:
     """Whether ``expr`` calls an op with one of some traits."""
-    op = catalogue().found(expr.function) if isinstance(expr, CallFunction) else None
+    return isinstance(expr, CallFunction) and op_has(expr.function, *kinds)
+
+
+def op_has(name: str, *kinds: type[Trait]) -> bool:
+    """Whether the op of this name has one of some traits; False without such an op."""
+    op = catalogue().found(name)
     return op is not None and any(map(op.has, kinds))
 
 

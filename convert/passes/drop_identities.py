@@ -5,7 +5,7 @@ from __future__ import annotations
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic, Identity
 
 _SMALL = 1 << 16  # elements of a constant that is looked at
@@ -19,6 +19,9 @@ class DropIdentities(RewritePass[TensorNode]):
     """
 
     name = "drop_identities"
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, Identity, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
         return _unchanged(call)

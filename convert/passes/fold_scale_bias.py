@@ -27,7 +27,7 @@ from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter
 from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
-from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.registry import has_trait, op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic, Concatenates, Homogeneous, MatrixProduct, Slices, Weights
 
 Plan = Callable[[GraphEmitter], TensorNode]  # emits what takes the place of a node
@@ -76,9 +76,10 @@ class _ScaleRule(Rule[M | str]):
     def __init__(self, owner: FoldScaleBias) -> None:
         self.owner = owner
 
+    def takes(self, function: str) -> bool:
+        return op_has(function, Arithmetic)
+
     def match(self, graph: InternalGraph, call: CallFunction) -> M | str | None:
-        if not has_trait(call, Arithmetic):
-            return None
         if has_symbolic_sizes(call):
             return "one of its sizes is symbolic" if any(map(is_float_constant, call.args)) else None
         return self.find(graph, call)

@@ -27,8 +27,11 @@ class FuseConvBn(RewritePass[list[CallFunction]]):
 
     name = "fuse_conv_bn"
 
+    def takes(self, function: str) -> bool:
+        return function == "aten::batch_norm"
+
     def match(self, graph: InternalGraph, call: CallFunction) -> list[CallFunction] | None:
-        return _chain(call) if call.function == "aten::batch_norm" else None
+        return _chain(call)
 
     def check(self, graph: InternalGraph, call: CallFunction, match: list[CallFunction]) -> str | None:
         return _refusal(graph, call, match)

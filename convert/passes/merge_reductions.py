@@ -9,7 +9,7 @@ from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.matching import is_call
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Reduction
 
 
@@ -24,9 +24,12 @@ class MergeReductions(RewritePass[CallFunction]):
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
+    def takes(self, function: str) -> bool:
+        return op_has(function, Reduction)
+
     def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
-        x: Any = call.args[0] if has_trait(call, Reduction) else None
-        return x.expr if x is not None and is_call(x.expr, call.function) else None
+        x: Any = call.args[0]
+        return x.expr if is_call(x.expr, call.function) else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str | None:
         if graph.use_count(match.output) != 1:

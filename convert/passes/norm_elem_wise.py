@@ -10,7 +10,7 @@ from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.passes.matching import array_of, is_quotient
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic
 
 
@@ -24,6 +24,9 @@ class NormElemWise(RewritePass[int]):
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> int | None:
         arithmetic = trait_of(call, Arithmetic)

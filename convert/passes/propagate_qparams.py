@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tmconvert.ir import CallFunction, InternalGraph, QParams, TensorNode
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules
-from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.registry import has_trait, op_has, trait_of
 from tmconvert.symbolics.traits import KeepsQparams, Reshaped, SelectsElements, View
 
 REQUANTIZE = "tm::requantize"
@@ -39,8 +39,11 @@ class _FoldRequantize(Rule[TensorNode]):
     def __init__(self, *, dissolves: bool) -> None:
         self.dissolves = dissolves
 
+    def takes(self, function: str) -> bool:
+        return function == REQUANTIZE
+
     def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
-        operand = call.args[0] if call.function == REQUANTIZE else None
+        operand = call.args[0]
         return operand if isinstance(operand, TensorNode) else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str | None:
@@ -109,8 +112,11 @@ def _unrounded_source(graph: InternalGraph, node: TensorNode) -> TensorNode | No
 class _KeepQparams(Rule[QParams]):
     """Gives the results of an op that keeps QParams those of its first operand, which are the match."""
 
+    def takes(self, function: str) -> bool:
+        return op_has(function, KeepsQparams)
+
     def match(self, graph: InternalGraph, call: CallFunction) -> QParams | None:
-        operand = call.args[0] if has_trait(call, KeepsQparams) else None
+        operand = call.args[0]
         has_all = all(isinstance(node, TensorNode) and node.qparams is not None for node in call.outputs)
         return operand.qparams if isinstance(operand, TensorNode) and not has_all else None
 
@@ -132,9 +138,11 @@ class _RoundBefore(Rule[TensorNode]):
     The match is the operand. A view that a layout makes an identity has no result of its own.
     """
 
+    def takes(self, function: str) -> bool:
+        return op_has(function, SelectsElements)
+
     def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
-        operand = call.args[0] if has_trait(call, SelectsElements) else None
-        wanted = call.output.qparams if operand is not None else None
+        operand, wanted = call.args[0], call.output.qparams
         if wanted is None or wanted.channel_axis is not None or not isinstance(operand, TensorNode):
             return None
         is_alone = operand.users == (call,) and not graph.is_output(operand)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -91,9 +91,18 @@ def _event(step: Step, text: str) -> PassEvent:
 class Rule(ABC, Generic[M]):
     """One rewriting of calls. ``M`` is the type of a match, which the other two methods receive."""
 
+    def takes(self, function: str) -> bool:
+        """Whether the rule rewrites calls of a function; it is not tried at calls of others.
+
+        A run asks once for each function, so the answer depends on nothing but the name.
+        """
+        return True
+
     @abstractmethod
     def match(self, graph: InternalGraph, call: CallFunction) -> M | None:
-        """Returns the match of the pattern that ends in ``call``; None without one."""
+        """Returns the match of the pattern that ends in ``call``, of a function that it takes; None without
+        one.
+        """
 
     def check(self, graph: InternalGraph, call: CallFunction, match: M) -> str | None:
         """Returns why the pattern must not be rewritten, as the end of a sentence, ``its input is used
@@ -124,10 +133,16 @@ def apply_rules(
 
     Calls that a rule makes are not visited.
     """
-    exprs: Iterable[Any] = list(graph)
-    for call in reversed(list(exprs)) if backwards else exprs:
-        if isinstance(call, CallFunction) and call.graph is graph:
-            _try(record, graph, rules, call)
+    takers: dict[str, list[Rule[Any]]] = {}
+    exprs = list(graph)
+    for call in reversed(exprs) if backwards else exprs:
+        if not isinstance(call, CallFunction) or call.graph is not graph:
+            continue
+        function = call.function
+        if function not in takers:
+            takers[function] = [rule for rule in rules if rule.takes(function)]
+        if takers[function]:
+            _try(record, graph, takers[function], call)
 
 
 def _try(record: PassRecord, graph: InternalGraph, rules: Sequence[Rule[Any]], call: CallFunction) -> None:

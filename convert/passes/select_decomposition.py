@@ -20,9 +20,10 @@ class SelectDecomposition(RewritePass[TensorNode]):
     def __init__(self, *, takes_steps: bool = False) -> None:
         self.takes_steps = takes_steps
 
+    def takes(self, function: str) -> bool:
+        return function == IN_STEPS
+
     def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
-        if call.function != IN_STEPS:
-            return None
         taken = call.args[int(self.takes_steps)]
         assert isinstance(taken, TensorNode)
         return taken

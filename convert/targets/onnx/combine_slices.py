@@ -24,9 +24,10 @@ class CombineSlices(RewritePass[list[CallFunction]]):
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
+    def takes(self, function: str) -> bool:
+        return function == _SLICE
+
     def match(self, graph: InternalGraph, call: CallFunction) -> list[CallFunction] | None:
-        if not is_call(call, _SLICE):
-            return None
         x, axis = call.args[0], _axis(call)
         assert isinstance(x, TensorNode)
         alike = [each for each in x.users if is_call(each, _SLICE) and _axis(each) == axis]

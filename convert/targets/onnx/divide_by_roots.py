@@ -8,6 +8,8 @@ from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.matching import is_call, is_product
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import op_has
+from tmconvert.symbolics.traits import Arithmetic
 
 
 class DivideByRoots(RewritePass[int]):
@@ -20,6 +22,9 @@ class DivideByRoots(RewritePass[int]):
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> int | None:
         if not is_product(call):

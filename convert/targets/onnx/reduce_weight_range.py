@@ -8,7 +8,7 @@ from typing import Any
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.registry import has_trait, trait_of
+from tmconvert.symbolics.registry import has_trait, op_has, trait_of
 from tmconvert.symbolics.traits import MatrixProduct, Weights
 
 LARGEST = 64  # 255 * (64 + 64) is the largest sum that 16 bits hold
@@ -21,6 +21,9 @@ class ReduceWeightRange(RewritePass[list[TensorNode]]):
     """
 
     name = "reduce_weight_range"
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, MatrixProduct, Weights)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> list[TensorNode] | None:
         return [

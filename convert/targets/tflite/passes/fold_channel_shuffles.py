@@ -12,7 +12,7 @@ from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
-from tmconvert.passes.matching import is_elementwise, is_view
+from tmconvert.passes.matching import VIEW, is_elementwise, is_view
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
@@ -182,6 +182,9 @@ class _PixelShuffle(Rule[int]):
     def __init__(self, owner: FoldChannelShuffles) -> None:
         self.owner = owner
 
+    def takes(self, function: str) -> bool:
+        return function == VIEW
+
     def match(self, graph: InternalGraph, call: CallFunction) -> int | None:
         return _pixel_shuffled(call)
 
@@ -207,6 +210,9 @@ class _PixelUnshuffle(Rule[int]):
 
     def __init__(self, owner: FoldChannelShuffles) -> None:
         self.owner = owner
+
+    def takes(self, function: str) -> bool:
+        return function == VIEW
 
     def match(self, graph: InternalGraph, call: CallFunction) -> int | None:
         return _pixel_unshuffled(call)
@@ -372,8 +378,8 @@ def _real(split: Sequence[int], places: Sequence[int]) -> list[int]:
 
 
 def _pixel_shuffled(expr: CallFunction) -> int | None:
-    """Returns the block size of a pixel shuffle of more than one channel."""
-    if not is_view(expr) or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 4, 2, 5, 3]:
+    """Returns the block size of a view that is a pixel shuffle of more than one channel."""
+    if not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 4, 2, 5, 3]:
         return None
     split = expr.kwargs["split"]
     batch, channels, first, second, height, width = split
@@ -383,7 +389,7 @@ def _pixel_shuffled(expr: CallFunction) -> int | None:
 
 
 def _pixel_unshuffled(expr: CallFunction) -> int | None:
-    if not is_view(expr) or not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 3, 5, 2, 4]:
+    if not _is_of_images(expr) or expr.kwargs["order"] != [0, 1, 3, 5, 2, 4]:
         return None
     split = expr.kwargs["split"]
     batch, channels, height, first, width, second = split

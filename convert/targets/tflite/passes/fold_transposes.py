@@ -10,7 +10,7 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.passes.matching import has_symbolic_sizes, is_call, is_float_constant, is_linear, is_view
+from tmconvert.passes.matching import VIEW, has_symbolic_sizes, is_float_constant, is_linear, is_view
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
@@ -53,9 +53,12 @@ class _TransposeOperand(Rule[CallFunction]):
     def __init__(self, owner: FoldTransposes) -> None:
         self.owner = owner
 
+    def takes(self, function: str) -> bool:
+        return function == "aten::matmul"
+
     def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
-        other: Any = call.args[1] if is_call(call, "aten::matmul") else None
-        if other is None or not is_view(other.expr) or other.type.rank < 2:
+        other: Any = call.args[1]
+        if not is_view(other.expr) or other.type.rank < 2:
             return None
         if other.type.dtype.kind != "f":  # of integers there is no such product
             return None
@@ -82,6 +85,9 @@ class _SplitFeatures(Rule["_Split"]):
     def __init__(self, owner: FoldTransposes) -> None:
         self.owner = owner
         self.made: dict[Any, TensorNode] = {}  # views of what layers take, by tensor and attributes
+
+    def takes(self, function: str) -> bool:
+        return function == VIEW
 
     def match(self, graph: InternalGraph, call: CallFunction) -> _Split | None:
         linear = _linear_before(call)
@@ -118,6 +124,9 @@ class _MoveRows(Rule[CallFunction]):
     def __init__(self, owner: FoldTransposes) -> None:
         self.owner = owner
 
+    def takes(self, function: str) -> bool:
+        return function == VIEW
+
     def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
         linear = _linear_before(call)
         if linear is None or has_symbolic_sizes(call) or not is_view(linear.args[0].expr):
@@ -143,8 +152,8 @@ class _MoveRows(Rule[CallFunction]):
 
 
 def _linear_before(call: CallFunction) -> Any:
-    """The linear layer with constant float parameters that ``call`` is a view of."""
-    expr: Any = call.args[0].expr if is_view(call) else None
+    """The linear layer with constant float parameters that ``call``, a view, is of."""
+    expr: Any = call.args[0].expr
     if not is_linear(expr) or expr.output.qparams is not None:
         return None
     return expr if all(is_float_constant(node) for node in expr.args[1:] if node is not None) else None

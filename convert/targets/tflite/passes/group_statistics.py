@@ -32,8 +32,11 @@ class GroupStatistics(RewritePass[TensorNode]):
         self.catalogue = catalogue
         self.version = version
 
+    def takes(self, function: str) -> bool:
+        return function == "aten::group_norm"
+
     def match(self, graph: InternalGraph, call: CallFunction) -> TensorNode | None:
-        x = call.args[0] if call.function == "aten::group_norm" else None
+        x = call.args[0]
         return x if isinstance(x, TensorNode) and x.type.rank == 4 else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str | None:

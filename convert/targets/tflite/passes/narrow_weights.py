@@ -15,8 +15,8 @@ from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorN
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.passes.matching import integer_weights
 from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.registry import has_trait
-from tmconvert.symbolics.traits import Average, KeepsQparams
+from tmconvert.symbolics.registry import has_trait, op_has
+from tmconvert.symbolics.traits import Average, KeepsQparams, Weights
 
 _LOWEST = -128
 
@@ -29,6 +29,9 @@ class NarrowWeights(RewritePass[QParams]):
     """
 
     name = "narrow_weights"
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, Weights)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> QParams | None:
         weight: Any = None if integer_weights(call) is None else call.args[1]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.passes.matching import has_symbolic_sizes, is_elementwise, is_view
+from tmconvert.passes.matching import VIEW, has_symbolic_sizes, is_elementwise, is_view
 from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.passes.view_groups import result_groups
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.view import KEPT, groups_of
-from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.registry import has_trait, op_has
 from tmconvert.symbolics.traits import AlongAxis, Average, MatrixProduct, Pool, Reduction
 
 PRODUCT_RANK = 3  # the least that leaves products their batch
@@ -47,7 +47,7 @@ class SinkReshapes:
 
 
 class _SinkRule(Rule[M]):
-    """A rule for ops that ``takes`` selects, with static sizes, next to a view."""
+    """A rule for calls with static sizes, next to a view."""
 
     def __init__(self, owner: SinkReshapes) -> None:
         self.owner = owner
@@ -55,10 +55,7 @@ class _SinkRule(Rule[M]):
     def match(self, graph: InternalGraph, call: CallFunction) -> M | None:
         if len(call.outputs) != 1 or not any(map(_is_view, (*call.inputs, *call.outputs))):
             return None
-        return self.find(graph, call) if self.takes(call) and not has_symbolic_sizes(call) else None
-
-    @abstractmethod
-    def takes(self, call: CallFunction) -> bool: ...
+        return None if has_symbolic_sizes(call) else self.find(graph, call)
 
     @abstractmethod
     def find(self, graph: InternalGraph, call: CallFunction) -> M | None: ...
@@ -70,9 +67,11 @@ class _Symbolic(Rule[bool]):
     def __init__(self, owner: SinkReshapes) -> None:
         self.owner = owner
 
+    def takes(self, function: str) -> bool:
+        return function != VIEW
+
     def match(self, graph: InternalGraph, call: CallFunction) -> bool | None:
-        has_view = any(map(_is_view, call.inputs)) and not is_view(call)
-        return True if has_view and has_symbolic_sizes(call) else None
+        return True if any(map(_is_view, call.inputs)) and has_symbolic_sizes(call) else None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: bool) -> str | None:
         return "one of its sizes is symbolic"
@@ -91,8 +90,8 @@ class _Viewed(NamedTuple):
 class _Sink(_SinkRule[_Viewed]):
     """Rewrites ``op(reshape(x), ...)`` to ``reshape(op(x, ...))``."""
 
-    def takes(self, call: CallFunction) -> bool:
-        return not _has_other_rules(call)
+    def takes(self, function: str) -> bool:
+        return not _has_other_rules(function)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> _Viewed | None:
         if not has_trait(call, AlongAxis) and not is_elementwise(call, self.owner.catalogue):
@@ -147,8 +146,8 @@ class _Sink(_SinkRule[_Viewed]):
 class _SinkMoved(_SinkRule[_Viewed]):
     """Moves a common transpose of all operands of an elementwise op to its result."""
 
-    def takes(self, call: CallFunction) -> bool:
-        return not has_trait(call, AlongAxis) and not _has_other_rules(call)
+    def takes(self, function: str) -> bool:
+        return not op_has(function, AlongAxis) and not _has_other_rules(function)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> _Viewed | None:
         if not is_elementwise(call, self.owner.catalogue):
@@ -210,10 +209,12 @@ class _Multiply(_SinkRule[list[Any]]):
     The match are the operands with what they are views of, and their shapes without the batch.
     """
 
-    def takes(self, call: CallFunction) -> bool:
-        return _is_product(call)
+    def takes(self, function: str) -> bool:
+        return op_has(function, MatrixProduct)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> list[Any] | None:
+        if call.kwargs:
+            return None
         shape = call.output.type.shape
         lost = len(shape) - PRODUCT_RANK
         if lost < 1 or any(extent != 1 for extent in shape[:lost]):
@@ -250,8 +251,8 @@ class _Multiply(_SinkRule[list[Any]]):
 class _Reduce(_SinkRule[list[int]]):
     """Reduces the operand of a reshape instead of its result; the match are the axes there."""
 
-    def takes(self, call: CallFunction) -> bool:
-        return has_trait(call, Reduction)
+    def takes(self, function: str) -> bool:
+        return op_has(function, Reduction)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> list[int] | None:
         x: Any = call.args[0]
@@ -275,8 +276,8 @@ class _Reduce(_SinkRule[list[int]]):
 class _ReduceMoved(_SinkRule[list[int]]):
     """Reduces whole axes before a transpose that keeps the others in order; the match are these axes."""
 
-    def takes(self, call: CallFunction) -> bool:
-        return has_trait(call, Reduction)
+    def takes(self, function: str) -> bool:
+        return op_has(function, Reduction)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> list[int] | None:
         x: Any = call.args[0]
@@ -311,8 +312,8 @@ class _ReduceMoved(_SinkRule[list[int]]):
 class _PoolPlanes(_SinkRule[CallFunction]):
     """Pools planes [M, D, H, W] before a view to [N, C, H, W]; the match is the view."""
 
-    def takes(self, call: CallFunction) -> bool:
-        return has_trait(call, Pool)
+    def takes(self, function: str) -> bool:
+        return op_has(function, Pool)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
         x: Any = call.args[0]
@@ -343,8 +344,8 @@ class _PoolPlanes(_SinkRule[CallFunction]):
 class _DropReduced(_SinkRule[tuple[str, TensorNode, set[int]]]):
     """Reduces without keeping axes that a following view removes; the match is the reduction."""
 
-    def takes(self, call: CallFunction) -> bool:
-        return is_view(call)
+    def takes(self, function: str) -> bool:
+        return function == VIEW
 
     def find(self, graph: InternalGraph, call: CallFunction) -> tuple[str, TensorNode, set[int]] | None:
         reduction = _kept_reduction(call.args[0].expr)
@@ -375,13 +376,9 @@ def _tensors(call: CallFunction) -> list[TensorNode]:
     return [node for node in leaves(call.args) if isinstance(node, TensorNode)]
 
 
-def _is_product(call: CallFunction) -> bool:
-    return has_trait(call, MatrixProduct) and not call.kwargs
-
-
-def _has_other_rules(call: CallFunction) -> bool:
+def _has_other_rules(function: str) -> bool:
     """Whether rules for products, reductions, pooling or views are meant for a call."""
-    return has_trait(call, Reduction, Pool) or _is_product(call) or is_view(call)
+    return function == VIEW or op_has(function, Reduction, Pool, MatrixProduct)
 
 
 def _kept_reduction(expr: object) -> tuple[str, TensorNode, set[int]] | None:
