@@ -15,6 +15,7 @@ from tmconvert.conversion.report import Report, describe
 from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import VerificationError
 from tmconvert.ir import TracedModule
+from tmconvert.ir.traced_module import Recording
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import StagedOutput, commit_together, staged_outputs
 from tmconvert.output.metadata import metadata
@@ -38,7 +39,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     if request.verify:
         target.start_runtime()
     source = PreparedModel.of(request, catalogue)
-    module, overrides = source.module, source.overrides
+    module, overrides, recording = source.module, source.overrides, source.module.recording()
     begin("convert")
     options = with_version(module, source.options, catalogue, overrides)
     version = target.version_name(options.version)
@@ -62,7 +63,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     encoding = _encoded(model, module, options, catalogue, report.notes)
     report.notes += source.notes
     graph = encoding.graph
-    example = None if module.example is None or overrides.is_cut else module.example.inputs
+    example = None if recording.example is None or overrides.is_cut else recording.example.inputs
     fed = fed_tensors(graph, model.references[0], model.layouts, example)
     describe(report, graph, target.files(graph, paths, options), fed)
     is_named = len(report.paths) > len(paths)  # the first file refers to the second one by its name
@@ -80,7 +81,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         if request.verify:
             begin("verify")
             samples = _report_samples(request, model)
-            references = _references(request, source, model, catalogue, report.notes, *samples)
+            references = _references(request, source, model, catalogue, recording, report.notes, *samples)
             report.verification = encoding.verify(staged, references)
         commit_together([*outputs, *parameter_files])
     return report
@@ -127,7 +128,7 @@ def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Veri
         return verify_plain(source.module, path, source.inputs, catalogue, source.overrides)
     model, notes = lowered(source.module, options, catalogue, None, source.overrides), list[str]()
     encoding = _encoded(model, source.module, options, catalogue, notes)
-    references = _references(request, source, model, catalogue, notes)
+    references = _references(request, source, model, catalogue, source.module.recording(), notes)
     verified = encoding.verify(request.target.model_files(path), references)
     if verified is None:
         raise VerificationError("TM4005", f"there is no reference to compare with: {notes[-1]}")
@@ -139,6 +140,7 @@ def _references(
     source: PreparedModel,
     model: LoweredModel,
     catalogue: Mapping[str, Op],
+    recording: Recording,
     notes: list[str],
     *samples: Any,
 ) -> References:
@@ -148,8 +150,8 @@ def _references(
 
     module, options = source.module, request.options
     is_other = source.overrides.is_cut or options.bakes_weights
-    example, original = (None, None) if is_other else (module.example, module.original)
-    if module.is_edited():
+    example, original = (None, None) if is_other else recording[:2]
+    if recording.is_edited:
         notes.append("the model was edited after it was traced: the file is compared with the edited graph")
     references = [
         Reference(graph, catalogue, *model.layouts, source_outputs if number else example, original)

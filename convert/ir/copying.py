@@ -38,7 +38,7 @@ def copied_module(module: TracedModule, memo: dict[int, Any]) -> TracedModule:
     for name, value in vars(module).items():
         if name not in special and name not in NOT_COPIED and not name.startswith("_"):
             setattr(clone, name, value if name == "rerun" else deepcopy(value, memo))
-    clone.example, clone.original = module.example, module.original
+    clone.example, clone.original, _ = module.recording()
     return clone
 
 

@@ -56,14 +56,14 @@ def flatten_module(
     flat = TracedModule(module.name, module.class_name, vocabulary=module.vocabulary)
     flat.children, flat.tensors, flat.attributes = module.children, module.tensors, module.attributes
     flat.source_file, flat.producer = module.source_file, module.producer
-    flat.source_sha256, flat.example = module.source_sha256, module.example
+    flat.source_sha256 = module.source_sha256
     flat.dynamic_shapes, flat.notes = module.dynamic_shapes, module.notes
-    flat.rerun = None if module.is_edited() else module.rerun
     if module.graph is not None:
         graph = flat.graphs[next(iter(module.graphs))] = _Flattener(module, keeps, marks_calls).run(
             module.graph
         )
         flat.dynamic_shapes = _renamed(module.dynamic_shapes, module.graph, graph)
+    flat.take_example(module)  # of the graph that it has now
     return flat
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,24 +21,29 @@ class State:
     compared by a checksum, too; that of large tensors covers samples of their elements.
     """
 
-    def __init__(self, module: TracedModule) -> None:
-        self._held = list(_held(module))
+    def __init__(self, module: TracedModule, like: State | None = None) -> None:
+        """The checksums of tensors in ``like``, the current state of another model, are taken from it."""
+        self._held = list(_held(module, {} if like is None else like._checksums()))
+
+    def _checksums(self) -> dict[int, int]:
+        return {id(value): mark for _, value, mark in self._held if isinstance(value, np.ndarray)}
 
     def is_that_of(self, module: TracedModule) -> bool:
-        held = list(_held(module))
+        held = list(_held(module, {}))
         return len(held) == len(self._held) and all(
             name == other_name and value is other and mark == other_mark
             for (name, value, mark), (other_name, other, other_mark) in zip(held, self._held, strict=True)
         )
 
 
-def _held(module: TracedModule) -> Iterator[tuple[str, Any, int]]:
+def _held(module: TracedModule, checksums: Mapping[int, int]) -> Iterator[tuple[str, Any, int]]:
     for path, each in module.modules():
         yield path, each, 0
         for structure, graph in each.graphs.items():
             yield structure, graph, graph.edits
         for name, tensor in each.tensors.items():
-            yield name, tensor, _checksum(tensor)
+            known = checksums.get(id(tensor))
+            yield name, tensor, _checksum(tensor) if known is None else known
         for name, value in each.attributes.items():
             yield name, value, 0
 

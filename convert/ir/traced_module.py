@@ -81,6 +81,17 @@ class Example(NamedTuple):
     outputs: tuple[np.ndarray, ...] | None
 
 
+class Recording(NamedTuple):
+    """What holds, for a model in its current state, of what was recorded with it.
+
+    That is the example, the file that it was loaded from, and whether it was edited since.
+    """
+
+    example: Example | None
+    original: Original | None
+    is_edited: bool
+
+
 class Source(Protocol):
     """The source of a model while it is loaded: it runs on inputs of other shapes, given in order."""
 
@@ -155,10 +166,7 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
         """Returns the example inputs, and the source framework's outputs for them unless the model was
         edited.
         """
-        example = self._example
-        if example is None or not self.is_edited():
-            return example
-        return example._replace(outputs=None) if self._takes(example) else None
+        return None if self._example is None else self.recording().example
 
     @example.setter
     def example(self, example: Example | None) -> None:
@@ -169,7 +177,7 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
     @property
     def original(self) -> Original | None:
         """Returns the file that the model was loaded from, unless the model was edited."""
-        return None if self.is_edited() else self._original
+        return None if self._original is None else self.recording().original
 
     @original.setter
     def original(self, original: Original | None) -> None:
@@ -186,6 +194,27 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
     def is_edited(self) -> bool:
         """Whether graphs or tensors were changed since the example was recorded."""
         return self._recorded is not None and not self._recorded.is_that_of(self)
+
+    def recording(self) -> Recording:
+        """Returns the example, the original and whether the model was edited, all of one look at it.
+
+        A look reads parts of all tensors: who needs several of these asks once.
+        """
+        is_edited, example = self.is_edited(), self._example
+        if not is_edited:
+            return Recording(example, self._original, is_edited)
+        if example is not None:
+            example = example._replace(outputs=None) if self._takes(example) else None
+        return Recording(example, None, is_edited)
+
+    def take_example(self, module: TracedModule) -> None:
+        """Takes the example of a module that has the same tensors and computes the same; and ``rerun``,
+        unless that module was edited.
+        """
+        self._example, _, is_edited = module.recording()
+        has_outputs = self._example is not None and self._example.outputs is not None
+        self._recorded = State(self, like=module._recorded) if has_outputs else None
+        self.rerun = None if is_edited else module.rerun
 
     @property
     def graph(self) -> InternalGraph | None:

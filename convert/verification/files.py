@@ -37,7 +37,7 @@ def verify_file(
         raise unsupported_error(normalized.unsupported, target.name)
     layouts = target.stored_layouts(path)
     is_whole = overrides == IoOverrides(rename=overrides.rename)
-    example, original = (module.example, module.original) if is_whole else (None, None)
+    example, original = module.recording()[:2] if is_whole else (None, None)
     nhwc_inputs, nhwc_outputs = layouts or ((), ())
     reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example, original)
     lacking = reference.lacks(inputs)

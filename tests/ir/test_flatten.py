@@ -13,6 +13,7 @@ import tmconvert
 from tests.ir.modules import FLOAT, Body, chain, module
 from tmconvert.errors import UnsupportedError
 from tmconvert.ir import CallMethod, GetAttr, ModuleNode, TensorNode, TracedModule, flatten
+from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
 
 DATA = Path(__file__).parent.parent / "data"
@@ -221,3 +222,17 @@ def test_an_attribute_that_is_not_there_is_refused() -> None:
     body.give(body.call(child, body.inputs[0]))
     del top.children["child"]
     assert refusal(top).code == "TM2007"
+
+
+def test_a_flat_model_has_the_example_of_its_source() -> None:
+    tm = tmconvert.load(sorted(DATA.glob("*.tm"))[0])
+    tm.example = Example((X,), (X,))
+    flat = tm.flatten()
+    assert not flat.is_edited()
+    assert flat.example == tm.example
+    assert flat.graph is not None
+    flat.graph.rename(flat.graph.outputs[0], "renamed")
+    assert flat.is_edited()
+    assert not tm.is_edited()
+    assert tm.example is not None and tm.example.outputs is not None
+    assert flat.example is None  # its inputs are of other shapes

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError, VerificationError
+from tmconvert.ir import pristine
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.inputs import drawn_inputs
@@ -464,3 +465,18 @@ def test_a_float_file_that_is_far_from_its_fake_quantized_source(tmp_path: Path)
             lambda x, limit=limit: function(x, limit), tmp_path / "m.onnx", example_inputs=(x,)
         )
         assert any("differs by" in note and "--quantized" in note for note in report.notes) is is_far
+
+
+def test_a_conversion_looks_at_the_weights_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """When it flattens the model, and when it chooses what to compare the file with."""
+    traced = tmconvert.trace(torch.nn.Linear(3, 2), torch.randn(4, 3))
+    seen: list[int] = []
+    original = pristine._checksum
+
+    def counted(tensor: np.ndarray) -> int:
+        seen.append(id(tensor))
+        return original(tensor)
+
+    monkeypatch.setattr(pristine, "_checksum", counted)
+    tmconvert.to_tflite(traced, tmp_path / "m.tflite")
+    assert sorted(seen) == sorted(2 * [id(tensor) for tensor in traced.tensors.values()])
