@@ -72,7 +72,7 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
 
 def conditional(recorder: Recorder, pred: Any, true_fn: Function, false_fn: Function, operands: Any) -> Any:
     decision = recorder.value_of(pred)
-    given = map_leaves(recorder.value_of, plain_structure(tuple(operands)))
+    given = recorder.values_of(plain_structure(tuple(operands)))
     scopes, results = [], []
     for label, function in (("cond_true", true_fn), ("cond_false", false_fn)):
         scope, result = _body(recorder, label, function, operands, given)
@@ -91,7 +91,7 @@ def conditional(recorder: Recorder, pred: Any, true_fn: Function, false_fn: Func
 
 
 def while_loop(recorder: Recorder, cond_fn: Function, body_fn: Function, carried: Any, around: Any) -> Any:
-    given = map_leaves(recorder.value_of, tuple(carried))
+    given = recorder.values_of(tuple(carried))
     # traced with tensors of its own: what they are in one round is not what they were before it
     first = [recorder.run(torch.clone, tensor) for tensor in carried]
     scopes, results = [], []
@@ -119,7 +119,7 @@ def _scan(recorder: Recorder, combine_fn: Function, init: Sequence[Any], xs: Seq
     """Records a scan. ``combine_fn`` takes leaves and returns two trees: the carry and the stacked
     outputs.
     """
-    given = tuple(tuple(map(recorder.value_of, tensors)) for tensors in (init, xs))
+    given = recorder.values_of((tuple(init), tuple(xs)))
     state = [recorder.run(torch.clone, tensor) for tensor in init]
     slices = [recorder.run(lambda tensor: tensor[0].clone(), tensor) for tensor in xs]
     scope, (carry, _) = _body(recorder, "scan_step", combine_fn, [*state, *slices], None)
@@ -162,10 +162,10 @@ def _applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, .
     said = recorder.run(symbolic.said_by, cls, args)
     if said is None:
         return forward(*args)
-    given = map_leaves(recorder.value_of, plain_structure(args))
+    given = recorder.values_of(plain_structure(args))
     scope, result = _body(recorder, cls.__name__, forward, args, given)
     scope.class_name = f"{cls.__module__}.{cls.__qualname__}"
-    inputs = [recorder.value_of(tensor) for tensor in said.inputs]
+    inputs = recorder.values_of(list(said.inputs))
     arguments = (scope, given, said.operators, said.results, inputs)
     if len(said.results) != len(_tensors(result)):
         raise UnsupportedError(
@@ -193,14 +193,14 @@ def _body(
     if given is None:
         given = tuple(_formal(recorder, scope, tensor) for tensor in args)
     scope.args, scope.parameters = given, _parameters(function, len(given))
-    before = [recorder.value_of(tensor) for tensor in _tensors(args)]
+    before = recorder.values_of(_tensors(args))
     recorder.scope = scope
     try:
         result = function(*args)
-        scope.result = map_leaves(recorder.value_of, plain_structure(result))
+        scope.result = recorder.values_of(plain_structure(result))
     finally:
         recorder.scope = outer
-    if before != [recorder.value_of(tensor) for tensor in _tensors(args)]:
+    if before != recorder.values_of(_tensors(args)):
         raise UnsupportedError(
             "TM2018", (f"{label} writes in place to one of its arguments"), source=user_place()
         )

@@ -95,7 +95,7 @@ def leaf_call(
     what = name or (module.path or module.module.class_name if module is not None else "")
     if recorder.follows_gradients and op_traits.autograd_follows(args, kwargs):
         raise refused(f"the gradient of {what}, which is recorded as one call, is not known")
-    given = map_leaves(recorder.value_of, plain_structure((args, kwargs), opener("takes")))
+    given = recorder.values_of(plain_structure((args, kwargs), opener("takes")))
     tensors = [leaf for leaf in leaves(plain_structure((args, kwargs))) if isinstance(leaf, torch.Tensor)]
     versions = [_version(tensor) for tensor in tensors]
     plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))

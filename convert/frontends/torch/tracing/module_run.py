@@ -137,7 +137,7 @@ class ModuleRun:
                     map_leaves(lambda leaf: count_by_sizes(leaf, is_cache), [*args, *kwargs.values()])
                     result = self.module(*args, **kwargs)
                     result = plain_structure(result, opener("returns"))
-                    self.top.result = map_leaves(recorder.value_of, result)
+                    self.top.result = recorder.values_of(result)
                 if recorder.tape.rejoins:
                     drop_unused_parts(recorder.tape)
                 self._check_numbers()

@@ -21,7 +21,6 @@ from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import CalledModule, Scope
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
 from tmconvert.ir import TracedModule
-from tmconvert.ir.tree import map_leaves
 
 Module = Callable[..., Any]
 
@@ -59,14 +58,14 @@ def _recorded_call(
     kwargs: dict[str, object],
 ) -> Any:
     outer = recorder.scope
-    recorded = map_leaves(recorder.value_of, plain_structure((args, kwargs)))
+    recorded = recorder.values_of(plain_structure((args, kwargs)))
     scope = Scope(path, class_name_of(module), outer, recorded[0], recorded[1], source=user_place())
     scope.parameters = parameter_names(module, args, kwargs)
     outer.items.append(scope)
     recorder.scope = scope
     try:
         result = fast_path.called(original, module, args, kwargs)
-        scope.result = map_leaves(recorder.value_of, plain_structure(result))
+        scope.result = recorder.values_of(plain_structure(result))
     finally:
         recorder.scope = outer
     return result

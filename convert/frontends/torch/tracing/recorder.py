@@ -45,7 +45,7 @@ from tmconvert.frontends.torch.tracing.tape import Outcomes, Record, Scope, Tape
 from tmconvert.frontends.torch.tracing.unseen import Origins
 from tmconvert.frontends.torch.tracing.view_writes import from_its_start, written_back
 from tmconvert.frontends.torch.tracing.widening import Float32Copies, widened
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import Tree, leaves, map_leaves
 
 Function = Callable[..., Any]
 
@@ -300,6 +300,14 @@ class Recorder(TorchFunctionMode):
         if isinstance(leaf, torch.ScriptObject):
             return map_leaves(self.value_of, self.packed.parts(leaf))
         return plain_constant(leaf)
+
+    def values_of(self, tree: Tree) -> Any:
+        """Returns the representation of an argument tree, where calls are being recorded.
+
+        What this reads of the tensors are no calls of the module: no mode of torch sees it.
+        """
+        with torch._C.DisableTorchFunction():
+            return map_leaves(self.value_of, tree)
 
     def _tracked(self, tensor: torch.Tensor) -> Tracked:
         tracked = self.aliases.find(tensor)
