@@ -7,8 +7,10 @@ with the same stem, and of the files in its options), and the digests of the wri
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,21 +24,58 @@ from tmconvert.output.atomic import staged_outputs
 RECORD = "tmconvert-finished.json"
 _CHUNK = 1 << 20
 MOST_BYTES = 1 << 26  # of a record
+SHARE = 0.02  # of the time of a batch, for writing records
+
+
+class _Record:
+    """The entries of one record, in text: each is encoded once, however often the record is written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries = _read(path)
+        self._texts: dict[str, str] = {}
+
+    def add(self, name: str, entry: dict[str, Any]) -> None:
+        self.entries[name] = entry
+        self._texts.pop(name, None)
+
+    def write(self) -> None:
+        """Writes the document; a folder that is not writable is ignored."""
+        for name in self.entries.keys() - self._texts.keys():
+            text = json.dumps({name: self.entries[name]}, indent=1, sort_keys=True)[2:-2]
+            self._texts[name] = text.replace("\n", "\n ")
+        entries = ",\n ".join(self._texts[name] for name in sorted(self._texts))
+        text = f'{{\n "conversions": {{\n {entries}\n }},\n "version": 1\n}}'
+        with contextlib.suppress(WriteError), staged_outputs(self.path) as (output,):
+            output.file.write(text.encode())
+            output.commit()
 
 
 class Finished:
-    """The conversions that are finished, of one batch; ``add`` writes the record at once."""
+    """The conversions that are finished, of one batch.
+
+    Their records are written while the batch runs, so that little is done again after a power failure: as
+    often as takes a small part of the time. They are complete at the end of the context, however it ends.
+    """
 
     def __init__(self, *, is_read: bool = True) -> None:
         self.is_read = is_read
-        self.records: dict[Path, dict[str, Any]] = {}
         self.digests: dict[Path, str] = {}
+        self._records: dict[Path, _Record] = {}
+        self._unwritten: dict[Path, _Record] = {}
+        self._due = 0.0  # when records are written next
+
+    def __enter__(self) -> Finished:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.write()
 
     def unfinished(self, work: ModelWork) -> tuple[ModelWork, list[Outcome]]:
         """Splits work into what is to be done, and the outcomes of what is finished."""
         left, done = [], []
         for conversion in work.conversions:
-            entry = self._entries(conversion).get(_name(conversion)) if self.is_read else None
+            entry = self._record(conversion).entries.get(_name(conversion)) if self.is_read else None
             if entry is not None and self._is_current(work, conversion, entry):
                 paths, report = conversion.paths, entry.get("report")
                 done.append(Outcome(work.model, conversion.target, paths, 0, 0.0, report, is_unchanged=True))
@@ -45,27 +84,32 @@ class Finished:
         return work._replace(conversions=tuple(left)), done
 
     def add(self, work: ModelWork, outcome: Outcome) -> None:
-        """Records a conversion that ended well. A folder that is not writable is ignored."""
+        """Records a conversion that ended well."""
         conversion = next(each for each in work.conversions if each.paths == outcome.paths)
         key = self._key(work, conversion)
         if outcome.status or outcome.report is None or key is None:
             return
         files = {path: _digest(Path(path)) for path in outcome.report["paths"]}
-        entries = self._entries(conversion)
-        entries[_name(conversion)] = {"key": key, "files": files, "report": outcome.report}
-        text = json.dumps({"version": 1, "conversions": entries}, indent=1, sort_keys=True)
-        try:
-            with staged_outputs(_record_of(conversion)) as (output,):
-                output.file.write(text.encode())
-                output.commit()
-        except WriteError:
-            return
+        record = self._record(conversion)
+        record.add(_name(conversion), {"key": key, "files": files, "report": outcome.report})
+        self._unwritten[record.path] = record
+        if time.monotonic() >= self._due:
+            self.write()
 
-    def _entries(self, conversion: Conversion) -> dict[str, Any]:
+    def write(self) -> None:
+        """Writes all records that have new entries."""
+        start = time.monotonic()
+        for record in self._unwritten.values():
+            record.write()
+        self._unwritten.clear()
+        end = time.monotonic()
+        self._due = end + (end - start) / SHARE
+
+    def _record(self, conversion: Conversion) -> _Record:
         path = _record_of(conversion)
-        if path not in self.records:
-            self.records[path] = _read(path)
-        return self.records[path]
+        if path not in self._records:
+            self._records[path] = _Record(path)
+        return self._records[path]
 
     def _is_current(self, work: ModelWork, conversion: Conversion, entry: Any) -> bool:
         files = entry.get("files") if isinstance(entry, dict) else None

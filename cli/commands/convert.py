@@ -47,15 +47,14 @@ def command(
     work = work_of(configuration, models)
     for path in folders_of(work):
         path.mkdir(parents=True, exist_ok=True)
-    finished = Finished(is_read=not again)
-    split = [finished.unfinished(each) for each in work]
-    outcomes = {(found.target, found.paths): found for _, done in split for found in done}
-    for each, found in executed(
-        [left for left, _ in split if left.conversions], jobs=jobs or 1, cluster=cluster
-    ):
-        finished.add(each, found)
-        outcomes[found.target, found.paths] = found
-        write_message(f"{_result(found)}: {found.model} to {found.target}", *found.message.splitlines())
+    with Finished(is_read=not again) as finished:
+        split = [finished.unfinished(each) for each in work]
+        outcomes = {(found.target, found.paths): found for _, done in split for found in done}
+        left = [each for each, _ in split if each.conversions]
+        for each, found in executed(left, jobs=jobs or 1, cluster=cluster):
+            finished.add(each, found)
+            outcomes[found.target, found.paths] = found
+            write_message(f"{_result(found)}: {found.model} to {found.target}", *found.message.splitlines())
     ordered = [outcomes[one.target, one.paths] for each in work for one in each.conversions]
     if json:
         write_json({"conversions": [each.to_json() for each in ordered]})
