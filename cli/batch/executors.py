@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.cli.batch.work import ModelWork, Outcome, outcomes_in_process, outcomes_of
 from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.frontends.torch.entry import is_factory
 
+if sys.platform != "win32":
+    from multiprocessing import forkserver
 if TYPE_CHECKING:
     from tmconvert.calibration.measuring import Chunk, Measures, Observed, Statistics
 
 RETRIES = 2  # of work whose process ended
+# Frameworks of macOS may not be used in a process that was forked.
+_FORKS = "forkserver" in get_all_start_methods() and sys.platform != "darwin"
+_PRELOADED = "tmconvert.cli.batch.preloaded"
 
 
 def executed(
@@ -28,13 +37,13 @@ def executed(
     if cluster is not None:
         with _client(cluster) as client:
             executor = client.get_executor(pure=False, retries=RETRIES)
-            yield from _gathered(executor, work, do=outcomes_on_worker)
+            yield from _gathered(executor, _longest_first(work), do=outcomes_on_worker)
     elif jobs == 1 or len(work) < 2:
         for each in work:
             yield from ((each, outcome) for outcome in outcomes_of(each))
     else:
         lost: list[ModelWork] = []
-        yield from _gathered(_processes(min(jobs, len(work))), work, lost)
+        yield from _gathered(_processes(min(jobs, len(work))), _longest_first(work), lost)
         for each in lost:  # alone, so that it ends no other work
             yield from _gathered(_processes(1), [each])
 
@@ -63,8 +72,33 @@ def _itself(work: Observed) -> Observed:
     return work
 
 
+def prepare() -> None:
+    """Starts the server that the processes are forked from, so that it imports while work is collected."""
+    if _FORKS:
+        get_context("forkserver").set_forkserver_preload([_PRELOADED])
+        forkserver.ensure_running()
+
+
 def _processes(count: int) -> Executor:
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+    prepare()
+    return ProcessPoolExecutor(count, mp_context=get_context("forkserver" if _FORKS else "spawn"))
+
+
+def _longest_first(work: Sequence[ModelWork]) -> list[ModelWork]:
+    """Orders work by the size of the model, so that no process is left with a large one at the end.
+
+    Factories are first: they make models of PyTorch, which is imported for them.
+    """
+    return sorted(work, key=_size, reverse=True)
+
+
+def _size(work: ModelWork) -> float:
+    if is_factory(work.model):
+        return math.inf
+    try:
+        return Path(work.folder, work.model).stat().st_size
+    except (OSError, ValueError):  # an error of this model alone, which its conversion reports
+        return 0
 
 
 def _gathered(

@@ -33,11 +33,13 @@ def command(
     replace those of the file. A conversion whose model, options and outputs are unchanged is not done again.
     """
     from tmconvert.cli.batch.configuration import FILE, Configuration, read_configuration, work_of
-    from tmconvert.cli.batch.executors import executed
+    from tmconvert.cli.batch.executors import executed, prepare
     from tmconvert.cli.batch.finished import Finished, folders_of
 
     if jobs is not None and jobs < 1:
         raise click.UsageError("--jobs must be at least 1")
+    if jobs is not None and jobs > 1 and cluster is None:
+        prepare()
     path = Path(config or FILE)
     if config is not None or (not models and path.exists()):
         configuration = read_configuration(path)

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from tmconvert.cli.batch import executors, finished
 from tmconvert.cli.batch.configuration import tomllib
+from tmconvert.cli.batch.work import Conversion, ModelWork
+from tmconvert.cli.batch.work import Outcome as BatchOutcome
 
 from .runner import Outcome, run
 
@@ -213,3 +216,44 @@ def test_a_cluster_needs_its_package_or_a_scheduler(folder: Path) -> None:
 def test_json_is_one_document_without_models_that_exist(folder: Path) -> None:
     outcome = run("convert", "--json")
     assert outcome.status == 2 and json.loads(outcome.stdout)["error"]["code"] == "TM6091"
+
+
+def test_the_record_is_written_in_a_small_part_of_the_time_and_complete_at_the_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finished, "SHARE", 1e-9)
+    written: list[int] = []
+    original = finished._Record.write
+
+    def counted(record: finished._Record) -> None:
+        written.append(len(record.entries))
+        original(record)
+
+    monkeypatch.setattr(finished._Record, "write", counted)
+    names = ["a b.onnx", 'quoted ".onnx', "c.onnx", "d.onnx"]
+    works = [ModelWork("digits.tm", (Conversion("onnx", (name,)),), str(folder)) for name in names]
+    with pytest.raises(KeyboardInterrupt), finished.Finished() as record:
+        for name, work in zip(names, works, strict=True):
+            record.add(
+                work, BatchOutcome("digits.tm", "onnx", (name,), 0, 0.0, {"paths": [], "notes": ["\n"]})
+            )
+        raise KeyboardInterrupt
+    assert written == [1, 4]
+    text = (folder / finished.RECORD).read_text()
+    document = json.loads(text)
+    assert [*document["conversions"]] == sorted(f"onnx {name}" for name in names)
+    assert text == json.dumps(document, indent=1, sort_keys=True)
+
+
+def test_processes_begin_with_factories_and_large_models(folder: Path) -> None:
+    names = ["missing.tm", "digits_qat.tm", "nets:make", "digits.tm"]
+    ordered = executors._longest_first([ModelWork(name, (), str(folder)) for name in names])
+    assert [each.model for each in ordered] == [
+        "nets:make",
+        *sorted(MODELS, key=size, reverse=True),
+        names[0],
+    ]
+
+
+def size(name: str) -> int:
+    return Path(name).stat().st_size
