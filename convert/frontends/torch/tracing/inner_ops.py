@@ -16,6 +16,7 @@ from tmconvert.frontends.torch.tracing.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.quantized import made_of_tensors
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.widening import widened
+from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recorder import Recorder
@@ -59,7 +60,7 @@ class Inside(TorchDispatchMode):
                     result = decomposed(*args, **kwargs)
                 if result is not NotImplemented:
                     return result
-            if recorder.is_constant(args, kwargs) and not func._schema.is_mutable:
+            if _is_constant(recorder, args, kwargs) and not func._schema.is_mutable:
                 self._results.append(recorder.origins.add(recorder.run(func, *args, **kwargs)))
                 return self._results[-1]  # captured when it is used
         with torch._C.DisableTorchFunction():
@@ -91,3 +92,12 @@ class Inside(TorchDispatchMode):
         except TmconvertError as error:
             self.recorder.failure = error  # for TorchScript, which loses it
             raise
+
+
+def _is_constant(recorder: Recorder, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+    """Whether all tensors of a call are the same in every run, and it uses no other value of the run."""
+    tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if recorder.follow_sizes or not tensors:
+        return False
+    values = [recorder.value_of(tensor) for tensor in tensors]
+    return not any(value.depends or value.is_open for value in values)

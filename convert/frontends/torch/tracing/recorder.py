@@ -193,14 +193,6 @@ class Recorder(TorchFunctionMode):
             self.size_tensors.note(name, args, kwargs, results[0])
         return result
 
-    def is_constant(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
-        """Whether all tensors of a call are the same in every run, and it uses no other value of the run."""
-        tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        if self.follow_sizes or not tensors:
-            return False
-        values = [self.value_of(tensor) for tensor in tensors]
-        return not any(value.depends or value.is_open for value in values)
-
     def run(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Runs a function unrecorded."""
         self.is_busy = True
