@@ -82,10 +82,7 @@ class Example(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What holds, for a model in its current state, of what was recorded with it.
-
-    That is the example, the file that it was loaded from, and whether it was edited since.
-    """
+    """The recorded example and original of a model, as far as they hold for its current state."""
 
     example: Example | None
     original: Original | None
