@@ -25,7 +25,7 @@ from tmconvert.ir.symbolic.dims import (
     symbols_of,
 )
 from tmconvert.ir.symbolic.journal import SizeJournal, retried
-from tmconvert.ir.symbolic.signs import limit_of_zero, signs
+from tmconvert.ir.symbolic.signs import box_of_zero, limit_of_zero, signs
 from tmconvert.ir.symbolic.text import is_size_name, parse_size
 
 batch, height, width = dim("batch", 2), dim("height", 224), dim("width", 224)
@@ -231,6 +231,23 @@ def test_where_clamps_of_several_sizes_are_zero() -> None:
             assert (zero == 0) == (most <= 0)
     for value in (total + 1, total - n, total + maximum(m - 9, 0), total - maximum(n - m, 0), n - m):
         assert limit_of_zero(value) is None
+
+
+def test_the_range_in_which_clamps_of_two_sizes_are_as_in_the_example() -> None:
+    height, width = dim("h", 8), dim("w", 10)
+
+    def shown(size: Any) -> Any:  # of a window of this size in the middle of 12, cut off at both ends
+        first = (12 - size) // 2
+        return minimum(first + size, 12) - maximum(first, 0)
+
+    value = shown(height) * shown(width) - height * width
+    assert isinstance(value, Dim)
+    box = box_of_zero(value)
+    assert box is not None and {(symbol.name, most) for symbol, _, most in box} == {("h", 12), ("w", 12)}
+    for sizes in ({"h": a, "w": b} for a in range(1, 13) for b in range(1, 13)):
+        assert substituted([value], sizes) == [0]
+    assert substituted([value], {"h": 13, "w": 3}) != [0]
+    assert box_of_zero(value + 1) is None and box_of_zero(height - width) is None
 
 
 def test_halves_rounded_up_and_down_are_the_whole() -> None:

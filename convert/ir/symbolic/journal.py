@@ -241,21 +241,23 @@ class SizeJournal:
             self.specialize(difference, f"requires {_relation(difference, '==')}")
 
     def _bounded(self, difference: Dim) -> bool:
-        """Whether ``difference`` is zero for a range of sizes, to which the symbol is then restricted."""
+        """Whether ``difference`` is zero for a range of sizes, to which the symbols are then restricted."""
         from tmconvert.ir.symbolic.dims import dim
-        from tmconvert.ir.symbolic.signs import interval_of_zero
+        from tmconvert.ir.symbolic.signs import box_of_zero, interval_of_zero
 
         found = interval_of_zero(difference)
-        if found is None:
-            return False
-        symbol, lowest, most = found
-        bounds = [f"at least {lowest * symbol.unit}"] * (lowest > symbol.least)
-        bounds += [] if most is None else [f"at most {most * symbol.unit}"]
-        if not bounds:  # they are equal at all sizes of at least 2
-            return True
-        size = dim(symbol.name, symbol.example * symbol.unit, symbol.unit, lowest, most or symbol.most)
-        self._specialize(symbol.name, size, f"{symbol.name} is {' and '.join(bounds)}", "needs equal sizes")
-        return True
+        ranges = box_of_zero(difference) if found is None else [found]
+        for symbol, lowest, most in ranges or ():
+            bounds = [f"at least {lowest * symbol.unit}"] * (lowest > symbol.least)
+            bounds += [] if most in (None, symbol.most) else [f"at most {most * symbol.unit}"]
+            if bounds:  # or they are equal at all sizes of at least 2
+                size = dim(
+                    symbol.name, symbol.example * symbol.unit, symbol.unit, lowest, most or symbol.most
+                )
+                self._specialize(
+                    symbol.name, size, f"{symbol.name} is {' and '.join(bounds)}", "needs equal sizes"
+                )
+        return ranges is not None
 
     def _unclamped(self, difference: Dim) -> bool:
         """Whether ``difference`` is zero where clamps of several sizes are, which becomes a guard."""

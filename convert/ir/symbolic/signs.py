@@ -332,6 +332,46 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
     return symbol, zeros[0], None if zeros[-1] == end else zeros[-1]
 
 
+def box_of_zero(value: Dim) -> list[tuple[Symbol, int, int | None]] | None:
+    """Returns (symbol, least, most) of sizes at which clamps are as in the example, and ``value`` is zero.
+
+    Each clamp max(x, 0) is 0 or x there, and has one symbol. None where ``value`` is not zero with these, or
+    other clamps remain.
+    """
+    clamps = {
+        str(atom): atom for monomial, _ in value.terms for atom in monomial if isinstance(atom, Positive)
+    }
+    signs_of = {text: 1 if atom.size.example > 0 else -1 for text, atom in clamps.items()}
+    replaced = {text: atom.size if signs_of[text] > 0 else 0 for text, atom in clamps.items()}
+    rest = sum(
+        (
+            factor * math.prod([replaced.get(str(atom), of(atom)) for atom in monomial])
+            for monomial, factor in value.terms
+        ),
+        start=0,
+    )
+    if not clamps or signs(rest) != {0} or any(len(atom.size.symbols) != 1 for atom in clamps.values()):
+        return None
+    conditions = [signs_of[text] * atom.size for text, atom in clamps.items()]
+    return [_box(symbol, conditions) for symbol in value.symbols.values()]
+
+
+def _box(symbol: Symbol, conditions: list[Dim]) -> tuple[Symbol, int, int | None]:
+    """Returns the range of sizes about the example at which conditions of the symbol are not negative."""
+    own = [each for each in conditions if symbol.name in each.symbols]
+
+    def holds(size: int) -> bool:
+        return all(_at(each, size) >= 0 for each in own)
+
+    lowest = highest = max(symbol.example, symbol.least)
+    while lowest > symbol.least and holds(lowest - 1):
+        lowest -= 1
+    end = symbol.most or MAX_PERIOD
+    while highest < end and holds(highest + 1):
+        highest += 1
+    return symbol, lowest, None if highest == MAX_PERIOD else highest
+
+
 def limit_of_zero(value: Dim) -> Dim | None:
     """Returns a size that is at most 0 exactly where ``value``, a clamp or the difference of two, is 0.
 

@@ -501,3 +501,21 @@ def test_global_pooling_of_what_may_be_one_element(tmp_path: Path) -> None:
     assert not report.notes
     for size in (1, 2, 33):
         agrees(model, tmp_path, torch.randn(1, 3, size, size + 1))
+
+
+def test_a_window_in_the_middle_of_a_table_keeps_both_sizes_open(tmp_path: Path) -> None:
+    """Positions of Stable Diffusion 3: cut out of a table, and right where the image is not beyond it."""
+    table = torch.randn(12, 12, 3)
+
+    def positioned(x: torch.Tensor) -> torch.Tensor:
+        height, width = x.shape[-2] // 2, x.shape[-1] // 2
+        top, left = (12 - height) // 2, (12 - width) // 2
+        window = table[top : top + height, left : left + width].reshape(1, -1, 3)
+        return F.avg_pool2d(x, 2).flatten(2).transpose(1, 2) + window
+
+    traced = tmconvert.trace(positioned, torch.randn(2, 3, 8, 10), dynamic_shapes={"x": {2: "h", 3: "w"}})
+    report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", accept_range=True)
+    assert report.inputs[0]["shape"] == [2, 3, "h", "w"]
+    assert any("h <= 25, w <= 25" in note for note in report.notes)
+    for size in ((24, 6), (4, 24), (14, 18)):
+        agrees(positioned, tmp_path, torch.randn(2, 3, *size))
