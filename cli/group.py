@@ -68,10 +68,9 @@ class CommandGroup(click.Group):
         known = self.all_commands()
         if name in known or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        import difflib
+        from tmconvert.cli.failures import command_for
 
-        close = ["--help"] if name == "help" else difflib.get_close_matches(name.lower(), known, n=1)
-        hint = f", did you mean {close[0]!r}?" if close else ""
+        hint = command_for(args, list(known))
         raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
 
     def main(

@@ -62,6 +62,11 @@ def tracing_of(command: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return tracing, found
 
 
+def inputs_of(texts: Sequence[str]) -> str | list[str] | None:
+    """Returns the inputs of a run as its function takes them: a text or a path, several texts, or None."""
+    return texts[0] if len(texts) == 1 else list(texts) or None
+
+
 def _is_given(option: Option, given: Mapping[str, Any]) -> bool:
     value = given.get(option.name)
     return option.only == "" and not (value is None or value is False or value == ())

@@ -28,6 +28,15 @@ def input_grids(
         raise click.UsageError(f"--input-scale and --input-zero-point must be numbers: {error}") from None
 
 
+def separated(texts: Sequence[str]) -> tuple[str, ...]:
+    """Splits the values of an option that may be repeated at commas.
+
+    >>> separated(("onnx,tflite", "caffe"))
+    ('onnx', 'tflite', 'caffe')
+    """
+    return tuple(each.strip() for text in texts for each in text.split(",") if each.strip())
+
+
 def names(text: str, option: str) -> list[str]:
     """Parses a comma-separated list of names. Raises UsageError."""
     found = [name.strip() for name in text.split(",")]

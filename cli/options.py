@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -37,9 +37,31 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose help has the usage and an example first, then its options by group."""
 
-    def __init__(self, *args: Any, example: str = "", **others: Any) -> None:
+    def __init__(
+        self, *args: Any, example: str = "", further: Sequence[str] = ("output",), **others: Any
+    ) -> None:
+        """``further`` are the options that further arguments stand for, in that order, if they are not given
+        as options.
+        """
         super().__init__(*args, **others)
-        self.example = example
+        self.example, self.further = example, further
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Returns a parser that accepts the output as an argument and as ``-o``, in every command."""
+        parser: Any = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_in_any_order(args: list[str]) -> Any:
+            values, further, order = parse(_with_output_last(self, list(args)))
+            options = {each.name: each for each in self.params if isinstance(each, click.Option)}
+            for name in self.further:
+                if further and name in options and not values.get(name):
+                    value = further.pop(0)
+                    values[name] = [value] if options[name].multiple else value
+            return values, further, order
+
+        parser.parse_args = parse_in_any_order
+        return parser
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.example:
@@ -59,6 +81,20 @@ class GroupedCommand(click.Command):
             if entries:
                 with formatter.section(heading):
                     formatter.write_dl(entries, col_max=FLAG_WIDTH)
+
+
+def _with_output_last(command: click.Command, args: list[str]) -> list[str]:
+    """Returns the arguments with ``-o OUT`` as the last one, where OUT is an argument of the command."""
+    if any({"-o", "--output"} & set(each.opts) for each in command.params):
+        return args
+    for place, each in enumerate(args):
+        if each == "--":
+            break
+        if each in ("-o", "--output") and place + 1 < len(args):
+            return [*args[:place], *args[place + 2 :], args[place + 1]]
+        if each.startswith("--output="):
+            return [*args[:place], *args[place + 1 :], each.partition("=")[2]]
+    return args
 
 
 def _heading(parameter: click.Parameter) -> str:

@@ -194,7 +194,7 @@ def save(
     Example:
         >>> tmconvert.save("net.pt2", "net.tm")  # doctest: +SKIP
     """
-    check_names("tm", CONTAINER_SUFFIXES, [Path(path)])
+    check_names("models", CONTAINER_SUFFIXES, [Path(path)])
     keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
@@ -377,7 +377,7 @@ def calibrate(
         }
     )
     if output is not None:
-        check_names("tm", CONTAINER_SUFFIXES, [Path(output)])
+        check_names("models", CONTAINER_SUFFIXES, [Path(output)])
         keep_model(model, Path(output))
         check_writable(output)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)

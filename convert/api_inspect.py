@@ -7,8 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
 from tmconvert.conversion.load import load_model
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from tmconvert.conversion.qparams_files import ParameterFile
     from tmconvert.inspection.bench import BenchResult
     from tmconvert.inspection.comparison import ModelComparison
+    from tmconvert.inspection.given_inputs import Inputs
     from tmconvert.inspection.inspection import Inspection
     from tmconvert.qparams.survey import Quantization
     from tmconvert.targets.violation import Violation
@@ -86,8 +86,14 @@ def inspect(
 def compare(
     first: Model,
     second: Model,
-    inputs: Mapping[str, np.ndarray] | Sequence[np.ndarray] | str | PathLike[str] | None = None,
+    inputs: Inputs | None = None,
     *,
+    mean: Sequence[float] = (),
+    std: Sequence[float] = (),
+    example_inputs: Any = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    freeze_control_flow: bool = False,
+    allow_code: bool = False,
     progress: Progress | None = None,
 ) -> ModelComparison:
     """Compares two models or written files of any kinds: outputs first, then layer by layer.
@@ -98,11 +104,18 @@ def compare(
     suspect goes wrong. The suspect is the second model, or the file where only the first is one.
 
     Args:
-        first: A TracedModule, or the path of a model or of a written file.
+        first: A TracedModule, a PyTorch module, or the path of a model or of a written file.
         second: The same.
-        inputs: Real values for the inputs of ``first``, by name or in order, or the path of an .npz file. By
-            default the example that ``first`` recorded, values in the range of quantized inputs, or random
-            ones.
+        inputs: Real values for the inputs of ``first``, by name or in order, an array for the only one, the
+            path of an .npz or .npy file or of an image, or text such as "float32[1,3,8,8]" for random values.
+            By default the example that ``first`` recorded, values in the range of quantized inputs, or random
+            ones. A PyTorch module is traced with ``inputs``, too, if there are no ``example_inputs``.
+        mean: Mean of images, as for ``run``.
+        std: Standard deviation of images.
+        example_inputs: Inputs of models that are traced; the next parameters are those of ``load``, too.
+        example_kwargs: Inputs by name.
+        freeze_control_flow: Record the branches that the example takes.
+        allow_code: Allow the code of a TorchScript file to run.
         progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
             if it has such a parameter.
 
@@ -120,9 +133,13 @@ def compare(
         >>> tmconvert.compare("net.tm", "net.tflite").first  # doctest: +SKIP
     """
     from tmconvert.inspection.compare import compare_sides
+    from tmconvert.inspection.given_inputs import traced_with
     from tmconvert.inspection.sides import side_of
 
-    return compare_sides(side_of(first, catalogue()), side_of(second, catalogue()), inputs)
+    tracing = Tracing.of(example_inputs, example_kwargs, None, freeze_control_flow, allow_code)
+    tracing = traced_with(inputs, tracing)
+    one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
+    return compare_sides(one, other, inputs, Settings.of({"mean": mean, "std": std}))
 
 
 @entry_point

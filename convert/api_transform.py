@@ -18,14 +18,14 @@ from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
+    from tmconvert.inspection.given_inputs import Inputs
     from tmconvert.transform.match import Match
-    from tmconvert.transform.run_model import Inputs
 
 
 @entry_point
 def run(
     model: Model,
-    inputs: Inputs,
+    inputs: Inputs | None = None,
     *,
     watch: Sequence[str] = (),
     mean: Sequence[float] = (),
@@ -40,8 +40,10 @@ def run(
 
     Args:
         model: A TracedModule, or the path of a model or of a written file.
-        inputs: Arrays by the names of inputs, or in order; or the path of an .npz file with such names or one
-            array for each input; or the path of an image for a model with one input of images.
+        inputs: Arrays or tensors by the names of inputs, or in order; an array for the only input; the path
+            of an .npz file with such names or one array for each input, of an .npy file, or of an image;
+            text such as "float32[1,3,8,8]" for random values, or a list of such texts. The error for None
+            lists the inputs of the model.
         watch: Names of further tensors to return, or patterns such as "layer1.*.relu_out": in source models
             the names of tensors in submodules begin with the submodule's path. If a submodule is called
             several times, the tensors of its last call are returned.

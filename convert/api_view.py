@@ -11,11 +11,15 @@ from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.output_paths import check_names, keep_model
 from tmconvert.conversion.prepared_model import model_of
 from tmconvert.conversion.request import Model
+from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.ir.notebook import register_notebook_form
 from tmconvert.output.atomic import check_writable
 from tmconvert.progress import Progress
+
+SUFFIXES = (".html", ".htm")
+PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".webp")
 
 if TYPE_CHECKING:
     from tmconvert.viewer.html_page import HtmlPage
@@ -67,7 +71,7 @@ def view(
     from tmconvert.viewer.view import view_text
 
     if path is not None:
-        check_names("HTML", (".html", ".htm"), [Path(path)])
+        _check_name(Path(path))
         keep_model(model, Path(path))
         check_writable(path)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
@@ -81,6 +85,19 @@ def view(
     if path is not None:
         page.save(path)
     return page
+
+
+def _check_name(path: Path) -> None:
+    """Raises UsageError TM6002 for a name that is not that of a page, such as that of a picture."""
+    check_names("pages", SUFFIXES, [path])
+    if path.suffix.lower() in PICTURES:
+        raise UsageError(
+            "TM6002",
+            f"{path} has the suffix {path.suffix}; that of pages is .html",
+            notes=[
+                ("help", f"use {path.with_suffix('.html').name}; the SVG button of the page saves a picture")
+            ],
+        )
 
 
 def _name(source: Model | None) -> str:

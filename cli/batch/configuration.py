@@ -19,6 +19,7 @@ from tmconvert.conversion.command_options import conversion_options
 from tmconvert.conversion.options import PLUGIN
 from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.entry import is_factory
+from tmconvert.frontends.torch.hub_cache import cached_folder
 from tmconvert.symbolics.target_names import known_targets
 from tmconvert.targets.option import Option
 
@@ -53,14 +54,19 @@ class Configuration(NamedTuple):
         Entries that name targets of their own keep them. Raises UsageError TM6001 for an unknown target.
         """
         for name in targets:
-            if name not in known_targets():
-                raise UsageError(
-                    "TM6001",
-                    f"unknown target {name!r}{_hint(name, known_targets())}",
-                    notes=[("help", f"targets: {', '.join(known_targets())}")],
-                )
+            check_target(name)
         changed = self._replace(targets=tuple(targets) or self.targets)
         return changed if folder is None else changed._replace(folder=str(Path(folder).absolute()))
+
+
+def check_target(name: str) -> None:
+    """Raises UsageError TM6001 for an unknown target."""
+    if name not in known_targets():
+        raise UsageError(
+            "TM6001",
+            f"unknown target {name!r}{_hint(name, known_targets())}",
+            notes=[("help", f"targets: {', '.join(known_targets())}")],
+        )
 
 
 def read_configuration(path: Path) -> Configuration:
@@ -211,9 +217,9 @@ def _targets(path: Path, value: Any) -> tuple[str, ...]:
 
 def _models(name: str, base: Path) -> list[str]:
     """Returns the models that a name stands for: one path, those that fit a pattern, or those in a folder."""
-    if is_factory(name):
-        return [name]
     path = base / name
+    if is_factory(name) or (not path.exists() and cached_folder(name) is not None):
+        return [name]
     if any(character in name for character in "*?[") and not path.exists():
         anchor = Path(path.anchor)
         found = sorted(map(str, anchor.glob(str(path.relative_to(anchor)))))

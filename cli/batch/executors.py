@@ -149,6 +149,7 @@ def _client(address: str) -> Any:
             notes=[("help", "pip install 'tmconvert[cluster]'")],
         ) from error
     try:
-        return Client(address, timeout=20)
+        connect: Any = Client
+        return connect(address, timeout=20)
     except (OSError, ValueError) as error:
         raise UsageError("TM6093", f"no Dask scheduler answers at {address}: {error}") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from tmconvert._version import __version__
 from tmconvert.cli.batch.work import Conversion, ModelWork, Outcome
 from tmconvert.errors import WriteError
 from tmconvert.frontends.torch.entry import is_factory
+from tmconvert.frontends.torch.hub_cache import cached_folder
 from tmconvert.output.atomic import staged_outputs
 
 RECORD = "tmconvert-finished.json"
@@ -89,7 +91,8 @@ class Finished:
         key = self._key(work, conversion)
         if outcome.status or outcome.report is None or key is None:
             return
-        files = {path: _digest(Path(path)) for path in outcome.report["paths"]}
+        folder = _record_of(conversion).parent
+        files = {_relative(Path(path), folder): _digest(Path(path)) for path in outcome.report["paths"]}
         record = self._record(conversion)
         record.add(_name(conversion), {"key": key, "files": files, "report": outcome.report})
         self._unwritten[record.path] = record
@@ -115,25 +118,31 @@ class Finished:
         files = entry.get("files") if isinstance(entry, dict) else None
         if not isinstance(files, dict) or not files or entry.get("key") != self._key(work, conversion):
             return False
-        return all(_digest(Path(path)) == digest for path, digest in files.items())
+        folder = _record_of(conversion).parent
+        return all(_digest(folder / path) == digest for path, digest in files.items())
 
     def _key(self, work: ModelWork, conversion: Conversion) -> str | None:
         """Returns the digest of all that decides the files; None for a factory, whose code is not known."""
         if is_factory(work.model):
             return None
         model = Path(work.model)
-        texts = [__version__, conversion.target, *conversion.paths, *conversion.flags]
+        if not model.exists():
+            model = cached_folder(work.model) or model
+        folder = _record_of(conversion).parent  # a path starts there, wherever the command is run
+        names = [Path(path).name for path in conversion.paths]
+        texts = [__version__, conversion.target, *names, *conversion.flags]
         made = hashlib.sha256(json.dumps(texts).encode())
         siblings = sorted(
             each for each in model.parent.glob(f"{glob_escaped(model.stem)}*") if each.is_file()
         )
+        siblings += [model] if model.is_dir() else []
         outputs = {Path(path).absolute() for path in conversion.paths}
         sources = [each for each in siblings if _is_source(each, model, outputs)]
         for path in [*sources, *map(Path, conversion.flags)]:
             for file in _files(path):
                 if file not in self.digests:
                     self.digests[file] = _digest(file) or ""
-                made.update(f"{file}:{self.digests[file]};".encode())
+                made.update(f"{_relative(file, folder)}:{self.digests[file]};".encode())
         return made.hexdigest()
 
 
@@ -146,6 +155,14 @@ def _is_source(path: Path, model: Path, outputs: set[Path]) -> bool:
     """Whether a file belongs to a model: it is the model, or one of its weights next to it."""
     has_weights = path.suffix in (".caffemodel", ".data", ".json") or path.name.endswith(".onnx.data")
     return path == model or (has_weights and path.absolute() not in outputs)
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Returns a path as it is from a folder, with the same separators on all systems."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive of Windows
+        return path.absolute().as_posix()
 
 
 def _files(path: Path) -> Iterator[Path]:

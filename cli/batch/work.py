@@ -117,10 +117,10 @@ def _converted(
     conversion: Conversion, model: str, given: Mapping[str, Any], traces: Traces
 ) -> dict[str, Any]:
     from tmconvert import api
-    from tmconvert.frontends.torch.entry import is_factory
+    from tmconvert.conversion.load import is_traced
 
     keywords, source = keywords_of(conversion.target, given), model
-    if is_factory(model):
+    if not is_traced(model):
         names = [*(option.name for option in TRACING), "dynamic_shapes"]
         key = tuple(given.get(name) for name in names)
         tracing = {name: keywords.pop(name) for name in names if name in keywords}

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tmconvert.cli.keywords import keywords_of
+from tmconvert.cli.keywords import inputs_of, keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
@@ -18,7 +18,14 @@ from tmconvert.cli.rendering import write, write_json, write_table
 @declared_options("compare")
 @click.pass_context
 def command(
-    ctx: click.Context, /, first: str, second: str, json: bool, all_layers: bool, **given: Any
+    ctx: click.Context,
+    /,
+    first: str,
+    second: str,
+    inputs: tuple[str, ...],
+    json: bool,
+    all_layers: bool,
+    **given: Any,
 ) -> None:
     """Compare two models or written files: outputs first, then layer by layer.
 
@@ -27,11 +34,11 @@ def command(
     the operands that the other one has itself. The exit status is 1 when outputs differ or a layer goes
     wrong.
     """
-    keywords = keywords_of("compare", given)
+    keywords = keywords_of("compare", {**given, "inputs": ()})
     from tmconvert import api
 
     with logging_to_stderr(False), progress(f"comparing {first} and {second}"):
-        found = api.compare(first, second, **keywords)
+        found = api.compare(first, second, inputs_of(inputs), **keywords)
     if json:
         write_json(found.to_json())
     else:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tmconvert.cli.option_values import separated
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_message, write_table
 
@@ -45,7 +46,7 @@ def command(
         configuration = read_configuration(path)
     else:
         configuration = Configuration(path, ".", ("onnx",), {}, {}, ())
-    configuration = configuration.with_requested(targets, folder)
+    configuration = configuration.with_requested(separated(targets), folder)
     work = work_of(configuration, models)
     for path in folders_of(work):
         path.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tmconvert.cli.option_values import separated
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write
 from tmconvert.targets.option import Option
@@ -21,7 +22,7 @@ def command(models: tuple[str, ...], output: str | None, targets: tuple[str, ...
 
     `tmconvert convert` reads it. A file that exists is not replaced.
     """
-    from tmconvert.cli.batch.configuration import FILE
+    from tmconvert.cli.batch.configuration import FILE, check_target
     from tmconvert.errors import UsageError
     from tmconvert.output.atomic import staged_outputs
 
@@ -32,7 +33,10 @@ def command(models: tuple[str, ...], output: str | None, targets: tuple[str, ...
             f"{path} exists already, and `tmconvert init` replaces no file",
             notes=[("help", "name another file: -o FILE.toml, which `tmconvert convert -c FILE.toml` reads")],
         )
-    text = "\n".join(_lines(models or ("model.tm",), targets or ("onnx", "tflite")))
+    targets = separated(targets) or ("onnx", "tflite")
+    for target in targets:
+        check_target(target)
+    text = "\n".join(_lines(models or ("model.tm",), targets))
     with staged_outputs(path) as (staged,):
         staged.file.write(f"{text}\n".encode())
         staged.commit()

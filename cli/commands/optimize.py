@@ -35,7 +35,7 @@ def command(model: str, output: str, json: bool, verbose: int, **given: Any) -> 
     from tmconvert.symbolics.registry import catalogue
     from tmconvert.transform.optimize import optimize_model
 
-    check_names("tm", CONTAINER_SUFFIXES, [Path(output)])
+    check_names("models", CONTAINER_SUFFIXES, [Path(output)])
     keep_model(model, Path(output))
     check_writable(output)
     with logging_to_stderr(False), progress(f"optimizing {model}"):

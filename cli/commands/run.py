@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tmconvert.cli.keywords import tracing_of
+from tmconvert.cli.array_output import check_kind, described, write_file, write_to_stdout
+from tmconvert.cli.keywords import inputs_of, tracing_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json, write_message
-from tmconvert.conversion.output_paths import check_names, keep_model
+from tmconvert.conversion.output_paths import keep_model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,65 +22,51 @@ STREAM = "-"
 MOST_VALUES = 100  # of an array that is printed in full
 
 
-@click.command("run", cls=GroupedCommand, example="tmconvert run model.tflite -i cat.png --std 1 -o y.npz")
+@click.command(
+    "run",
+    cls=GroupedCommand,
+    example="tmconvert run model.tflite -i cat.png --std 1 -o y.npz",
+    further=("inputs", "output"),
+)
 @model_argument
 @declared_options("run")
-def command(model: str, inputs: str, output: str | None, json: bool, **given: Any) -> None:
-    """Run MODEL on the arrays of IN.npz, or on an image, and write its outputs to OUT.npz, or print them.
+def command(model: str, inputs: tuple[str, ...], output: str | None, json: bool, **given: Any) -> None:
+    """Run MODEL on arrays, an image or random values, and write its outputs to OUT.npz, or print them.
 
     ONNX and TFLite files and prototxts run in their runtimes; layout and quantization are taken care of.
     Source models run by the reference kernels. Arrays in OUT.npz have the names of the outputs in written
     files, and of the watched tensors.
     """
-    tracing, keywords = tracing_of("run", {"inputs": inputs, **given})
+    tracing, keywords = tracing_of("run", given)
     from tmconvert import api
-    from tmconvert.calibration.images import IMAGES
-    from tmconvert.output.array_archive import write_arrays
     from tmconvert.output.atomic import check_writable
     from tmconvert.targets.recognize import written_target
 
     if output == STREAM and json:
         raise click.UsageError("--json writes to stdout, as -o - does")
     if output is not None and output != STREAM:
-        check_names("npz", (".npz",), [Path(output)])
-        keep_model(model, Path(output))
-        keep_model(inputs, Path(output))
+        check_kind(Path(output))
+        for path in (model, *inputs):
+            keep_model(path, Path(output))
         check_writable(output)
     options = {name: keywords[name] for name in ("watch", "mean", "std") if name in keywords}
     with logging_to_stderr(False), progress(f"running {model}"):
         source = model if written_target(model) is not None and not tracing else api.load(model, **tracing)
-        values = api.run(source, _arrays_of_stdin() if inputs == STREAM else inputs, **options)
-    if Path(inputs).suffix.lower() in IMAGES and "mean" not in keywords and "std" not in keywords:
+        values = api.run(source, _arrays_of_stdin() if inputs == (STREAM,) else inputs_of(inputs), **options)
+    if "mean" not in keywords and "std" not in keywords and _has_unscaled_image(source, inputs):
         write_message("pixels from 0 to 255; with --mean or --std: (pixel / 255 - mean) / std")
     if output == STREAM:
-        _write_to_stdout(values)
+        write_to_stdout(values)
     elif output is not None:
-        write_arrays(values, output)
+        write_file(values, Path(output))
     if json:
-        arrays = [
-            {
-                "name": name,
-                "dtype": array.dtype.name,
-                "shape": list(array.shape),
-                **({"values": _finite(array)} if output is None else {}),
-            }
-            for name, array in values.items()
-        ]
+        arrays = described(values, with_values=output is None)
         write_json({"model": model, "path": output, "arrays": arrays})
         return
     for name, array in values.items():
         line = f"{name}  {array.dtype.name}[{','.join(map(str, array.shape))}]"
         shown = [] if output is not None else _values(array)
         (write_message if output == STREAM else write)(line, *shown)
-
-
-def _finite(array: np.ndarray) -> Any:
-    """Returns the values as nested lists; None for what JSON has no number for."""
-    import numpy as np
-
-    made = array.astype(object)
-    made[~np.isfinite(array)] = None
-    return made.tolist()
 
 
 def _values(array: np.ndarray) -> list[str]:
@@ -90,6 +77,18 @@ def _values(array: np.ndarray) -> list[str]:
     is_row = array.ndim > 0 and array.size == array.shape[-1] > 1 and array.dtype.kind in "iuf"
     best = [f"largest: {array.reshape(-1).max():.4g} at index {array.argmax()}"] if is_row else []
     return [f"  {line}" for line in (*lines, *best)]
+
+
+def _has_unscaled_image(source: Any, inputs: tuple[str, ...]) -> bool:
+    """Whether an image was passed to a model that need not take pixels as they are."""
+    from tmconvert.calibration.images import IMAGES
+    from tmconvert.inspection.given_inputs import takes_pixels
+    from tmconvert.inspection.run_file import FileRunner
+    from tmconvert.inspection.run_source import inputs_of
+
+    if not any(Path(each).suffix.lower() in IMAGES for each in inputs):
+        return False
+    return not takes_pixels(FileRunner(Path(source)).inputs if isinstance(source, str) else inputs_of(source))
 
 
 def _arrays_of_stdin() -> list[np.ndarray] | dict[str, np.ndarray]:
@@ -108,14 +107,3 @@ def _arrays_of_stdin() -> list[np.ndarray] | dict[str, np.ndarray]:
         raise UsageError("TM6011", f"stdin is not an .npz archive: {error}") from error
     is_unnamed = all(name == f"arr_{number}" for number, name in enumerate(found))
     return list(found.values()) if is_unnamed else found
-
-
-def _write_to_stdout(values: dict[str, np.ndarray]) -> None:
-    import io
-
-    import numpy as np
-
-    content = io.BytesIO()
-    np.savez(content, **values)  # type: ignore[arg-type]
-    sys.stdout.buffer.write(content.getvalue())
-    sys.stdout.buffer.flush()

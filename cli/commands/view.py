@@ -15,7 +15,10 @@ from tmconvert.conversion.wording import size
 
 
 @click.command(
-    "view", cls=GroupedCommand, example="tmconvert view model.tflite --source model.tm -o model.html"
+    "view",
+    cls=GroupedCommand,
+    example="tmconvert view model.tflite --source model.tm -o model.html",
+    further=("path",),
 )
 @model_argument
 @declared_options("view")

@@ -93,6 +93,16 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
+def _are_inputs(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or _by_name(value) or _is_array(value)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or (
+        callable(getattr(value, "detach", None)) and hasattr(value, "shape")
+    )
+
+
 def _are_functions(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(map(callable, value))
 
@@ -174,8 +184,8 @@ KINDS: Mapping[str, Kind] = {
     "file": _PATH,
     "pass_options": Kind("PassOptions", _are_pass_options),
     "run.inputs": Kind(
-        "arrays by name or in order, or the path of an .npz file",
-        lambda value: isinstance(value, (list, tuple)) or _by_name(value) or is_path(value),
+        "arrays by name or in order, a path, or text such as 'float32[1,3,8,8]'",
+        lambda value: _are_inputs(value) or is_path(value),
         "TM6003",
     ),
     "passes": Kind("a list of passes", lambda value: isinstance(value, (list, tuple)), "TM6051"),
@@ -225,8 +235,8 @@ KINDS: Mapping[str, Kind] = {
     "compare.first": _MODEL,
     "compare.second": _MODEL,
     "compare.inputs": Kind(
-        "arrays by name or in order, or the path of an .npz file",
-        lambda value: isinstance(value, (list, tuple)) or _by_name(value) or is_path(value),
+        "arrays by name or in order, a path, or text such as 'float32[1,3,8,8]'",
+        lambda value: _are_inputs(value) or is_path(value),
         "TM6003",
     ),
     **dict.fromkeys(("mean", "std"), Kind("a list of numbers", _are_numbers, "TM6032")),

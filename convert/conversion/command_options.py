@@ -72,21 +72,22 @@ _OPTIMIZE = (
         flag="--pass",
     ),
 )
+_IMAGES = tuple(option._replace(part_of="") for option in SETTINGS if option.name in ("mean", "std"))
 _RUN = (
     Option(
         "inputs",
         "input",
-        "Arrays (.npz), named as the inputs of MODEL or in their order; an image; - for arrays from stdin.",
-        "path",
-        metavar="IN.npz",
+        "Arrays (.npz), named as the inputs of MODEL or in their order; an image; 'float32[1,3,8,8]' for "
+        "random values, as for --input; - for arrays from stdin.",
+        "entries",
+        metavar="IN",
         short_flag="-i",
-        is_required=True,
     ),
-    *(option._replace(part_of="") for option in SETTINGS if option.name in ("mean", "std")),
+    *_IMAGES,
     Option(
         "output",
         "output",
-        "The outputs; - for stdout.",
+        "The outputs: an .npz or .json file, or .npy for one output; - for stdout.",
         "path",
         default_text="none: the values are printed",
         metavar="OUT.npz",
@@ -156,12 +157,13 @@ _COMPARE = (
     Option(
         "inputs",
         "input",
-        "Arrays for the inputs of A, by name or in order.",
-        "path",
+        "Inputs of A: arrays (.npz), an image, or text for random values, as for `tmconvert run`.",
+        "entries",
         default_text="the example of A, or random",
-        metavar="IN.npz",
+        metavar="IN",
         short_flag="-i",
     ),
+    *_IMAGES,
     switch("all_layers", "output", "List all layers.", only="command line"),
 )
 _SAVE_FORMAT = Option(
@@ -289,7 +291,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "bench": (*_BENCH, JSON, PROGRESS),
     "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
     "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING, PROGRESS),
-    "compare": (*_COMPARE, JSON, PROGRESS),
+    "compare": (*_COMPARE, JSON, *TRACING, PROGRESS),
     "convert": (*_CONVERT, JSON),
     "init": _INIT,
     "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),

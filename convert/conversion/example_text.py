@@ -22,6 +22,17 @@ _DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 co
 DTYPES = tuple(_DTYPES.split())
 
 
+def is_example(text: str) -> bool:
+    """Whether a text describes an example input, and is not the path of a file.
+
+    >>> is_example("float32[1,3,8,8]"), is_example("x=float32[2]"), is_example("x.npz")
+    (True, True, False)
+    """
+    match = _NAMED.fullmatch(text)
+    random = _RANDOM.fullmatch((match["value"] if match else text).strip())
+    return match is not None or (random is not None and random["dtype"] in DTYPES)
+
+
 def parse_examples(texts: Sequence[str]) -> Examples:
     """Returns positional and keyword arguments: arrays, or Python numbers and strings.
 

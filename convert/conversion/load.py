@@ -17,7 +17,8 @@ from tmconvert.frontends.torch.entry import (
     trace_file,
     trace_pretrained,
 )
-from tmconvert.frontends.torch.pretrained import is_pretrained
+from tmconvert.frontends.torch.hub_cache import cache, cached_folder, is_hub_name
+from tmconvert.frontends.torch.pretrained import CONFIG, is_pretrained
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import number
@@ -30,18 +31,14 @@ HELP = (
     "model), an ONNX or TFLite model, the prototxt of a Caffe net, a .pt2 file of torch.export.save, a "
     "folder of transformers, or PACKAGE.MODULE:FACTORY, which returns a PyTorch module"
 )
-# (offset, bytes, what such a file is): for a telling message about a file we do not read
-KNOWN = (
-    (0, b"PK\x03\x04", "a ZIP archive"),
-    (8, b'{"', "a safetensors file: it has weights, but not the computation"),
-)
 
 
 def is_traced(model: str | PathLike[str]) -> bool:
     """Whether the model already has a graph, so that it is not run in PyTorch."""
     if is_factory(model) or is_pretrained(model):
         return False
-    return _kind(fspath(model), _head(fspath(model))) is None
+    name = fspath(model)
+    return _from_cache(name) is None and _kind(name, _head(name)) is None
 
 
 def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check: bool = True) -> TracedModule:
@@ -55,6 +52,9 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         return trace_factory(name, tracing or Tracing())
     if is_pretrained(name):
         return trace_pretrained(name, tracing or Tracing())
+    cached = _from_cache(name)
+    if cached is not None:
+        return trace_pretrained(str(cached), tracing or Tracing())
     begin("read")
     head = _head(name)
     kind = _kind(name, head)
@@ -124,20 +124,47 @@ def _caffe_model(name: str) -> TracedModule:
     return module
 
 
+def _from_cache(name: str) -> Path | None:
+    """Returns the folder of a model of Hugging Face by its name, unless there is a file of this name."""
+    try:
+        return None if Path(name).exists() else cached_folder(name)
+    except (OSError, ValueError):  # such as a name that is too long
+        return None
+
+
 def _unknown(name: str, head: bytes) -> LoadError:
-    known = next((what for offset, mark, what in KNOWN if head[offset:].startswith(mark)), None)
-    notes = [("it is", known)] if known else []
-    if not head:
-        notes = [("it is", "empty")]
-    if name.endswith(".py"):
-        notes = [("it is", "a Python file")]
-    if name.endswith(".caffemodel"):
-        notes = [("it is", "the weights of a Caffe net: pass its prototxt, which is next to it")]
+    known, help = _part_of_model(Path(name), head)
     return LoadError(
         "TM1002",
         "this is not a model file that tmconvert reads",
         source=Source(name),
-        notes=[*notes, ("help", _factories_in(name) or HELP)],
+        notes=[*([("it is", known)] if known else []), ("help", help or HELP)],
+    )
+
+
+def _part_of_model(path: Path, head: bytes) -> tuple[str, str]:
+    """Returns what a file is that is no model by itself, and what to pass in its place; empty if unknown."""
+    if not head:
+        return "empty", ""
+    if path.suffix == ".py":
+        return "a Python file", _factories_in(str(path))
+    if path.suffix == ".caffemodel":
+        net = path.with_suffix(".prototxt")
+        return "the weights of a Caffe net", f"pass its prototxt{f': {net}' if net.is_file() else ''}"
+    if head[8:].startswith(b'{"'):  # after the length of the header
+        return "a safetensors file: it has weights, but not the computation", _folder_of(path)
+    if path.name == CONFIG or path.name.endswith(".safetensors.index.json"):
+        return "a part of a model of transformers", _folder_of(path)
+    return ("a ZIP archive" if head.startswith(b"PK\x03\x04") else ""), ""
+
+
+def _folder_of(path: Path) -> str:
+    """Suggests the folder of transformers in which a file is, or a function that loads its weights."""
+    if (path.parent / CONFIG).is_file():
+        return f"pass the folder, in which {CONFIG} states the computation: {path.parent}"
+    return (
+        "write a function that makes the module and calls safetensors.torch.load_model(module, "
+        f"{path.name!r}), and give it as PACKAGE.MODULE:FUNCTION in the place of the file"
     )
 
 
@@ -150,6 +177,11 @@ def _suggestion_for(name: str) -> str:
         return ""
     if is_module:  # a path where the name of a module is needed
         return f"name the factory by its module: {module_of(file)}:{factory}"
+    if is_hub_name(name):
+        return (
+            f"{name} is not in the cache of Hugging Face, {cache()}; tmconvert downloads nothing: run "
+            f"`hf download {name}`, or pass a folder of transformers"
+        )
     if is_folder:
         return f"pass a model in it, or convert all of them: tmconvert convert {name}"
     return _factories_in(name)

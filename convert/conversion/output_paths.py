@@ -17,18 +17,36 @@ MODEL_SUFFIXES = frozenset(
     {".tm", ".onnx", ".tflite", ".lite", ".prototxt", ".caffemodel", ".pt", ".pth", ".pt2", ".safetensors"}
 )
 
+COMMANDS = {
+    ".onnx": "onnx",
+    **dict.fromkeys((".tflite", ".lite"), "tflite"),
+    **dict.fromkeys((".prototxt", ".caffemodel"), "caffe"),
+    ".tm": "save",
+    **dict.fromkeys((".html", ".htm"), "view"),
+}
+
 
 def check_names(kind: str, suffixes: Sequence[str], outputs: Sequence[Path]) -> None:
-    """Raises UsageError TM6002 for suffixes of other file formats than ``suffixes``, and for ``-``."""
+    """Raises UsageError TM6002 for suffixes of other file formats than ``suffixes``, those of ``kind``, and
+    for ``-``.
+    """
     for path in outputs:
+        suffix = path.suffix.lower()
         if str(path) == "-":
-            what, help = "not a file, and nothing is written to stdout", "pass the name of a file"
-        elif path.suffix.lower() in MODEL_SUFFIXES.difference(suffixes):
-            what = f"no {kind} file by name"
-            help = f"use the suffix {suffixes[0]}, or another command"
+            reason, help = "- is not a file, and nothing is written to stdout", "pass the name of a file"
+        elif suffix in MODEL_SUFFIXES.difference(suffixes):
+            reason = f"{path} has the suffix {suffix}; that of {kind} is {suffixes[0]}"
+            command = command_of_suffix(path)
+            other = f"`tmconvert {command}`, which writes such files" if command else "another command"
+            help = f"change the name to {path.with_suffix(suffixes[0]).name}, or use {other}"
         else:
             continue
-        raise UsageError("TM6002", f"{path} is {what}", notes=[("help", help)])
+        raise UsageError("TM6002", reason, notes=[("help", help)])
+
+
+def command_of_suffix(path: str | PathLike[str]) -> str:
+    """Returns the command that writes files with the suffix of a path; empty where there is none."""
+    return COMMANDS.get(Path(path).suffix.lower(), "")
 
 
 def keep_model(model: Any, *outputs: Path) -> None:

@@ -138,13 +138,15 @@ class ConversionRequest:
         data, options = self.calibration, self.options
         if data.data is not None and options.integers is None and options.parameters is None:
             raise UsageError(
-                "TM6002", "calibration requires quantized, or qparams, for which it measures scales"
+                "TM6002",
+                "calibration requires quantized, or qparams, for which it measures scales",
+                notes=[("help", "add --quantized (quantized=True), or --qparams FILE (qparams=...)")],
             )
         if data.report_data is not None and options.integers is None:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
         files = [*self.paths, *self.target.further_paths(self.paths)]
         keep_model(self.model, *files, *options.extra_files)
-        check_names(self.target.name, self.target.suffixes, files)
+        check_names(f"{self.target.title} files", self.target.suffixes, files)
         if data.data is not None:
             check_writable(*files, *options.extra_files)
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from tmconvert.calibration.settings import Settings
 from tmconvert.errors import UsageError
 from tmconvert.inspection.comparison import LayerDifference, ModelComparison, OutputDifference
 from tmconvert.inspection.differences import LIMITS, aligned, difference
+from tmconvert.inspection.given_inputs import Inputs
 from tmconvert.inspection.graph_segments import Segments
 from tmconvert.inspection.judging import judged
 from tmconvert.inspection.sides import FileSide, SourceSide, Tensor
@@ -36,7 +38,9 @@ class Pair(NamedTuple):
     suspect: Tensor
 
 
-def compare_sides(first: AnySide, second: AnySide, inputs: Any = None) -> ModelComparison:
+def compare_sides(
+    first: AnySide, second: AnySide, inputs: Inputs | None = None, settings: Settings | None = None
+) -> ModelComparison:
     """Returns the comparison of two sides on ``inputs`` of the first, or on its example, or random ones.
 
     Raises UsageError TM6003 for models with other inputs or outputs; VerificationError TM4002, TM4003.
@@ -45,7 +49,7 @@ def compare_sides(first: AnySide, second: AnySide, inputs: Any = None) -> ModelC
     trusted, suspect = _roles(first, second)
     kind = _kind(first, second)
     found = ModelComparison(first.title, second.title, kind, suspect.title)
-    arrays = _inputs(first, second, inputs)
+    arrays = _example(first, second) if inputs is None else first.arrays(inputs, settings)
     of_second = _in_order_of(second, first, arrays)
     _compare_outputs(first, second, arrays, of_second, found)
     given = {first: arrays, second: of_second}
@@ -87,10 +91,8 @@ def _kind(*sides: AnySide) -> str:
     return max(kinds, key=list(LIMITS).index)
 
 
-def _inputs(first: AnySide, second: AnySide, inputs: Any) -> list[np.ndarray]:
-    """Returns real values for the inputs of the first model."""
-    if inputs is not None:
-        return first.arrays(inputs)
+def _example(first: AnySide, second: AnySide) -> list[np.ndarray]:
+    """Returns real values for the inputs of the first model: its example, or random ones."""
     if isinstance(first, SourceSide) and first.module.example is not None:
         return list(first.module.example.inputs)
     random = np.random.default_rng(0)

@@ -6,26 +6,23 @@ import logging
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from tmconvert.calibration.images import IMAGES, image, scaled
-from tmconvert.calibration.settings import ImageLayout, Settings
+from tmconvert.calibration.settings import Settings
 from tmconvert.errors import UsageError, VerificationError
+from tmconvert.inspection.given_inputs import Inputs, given_inputs
 from tmconvert.inspection.written_file import tensors_of
 from tmconvert.ir.arrays import as_array
 from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.fake_quant import quantize
-from tmconvert.ir.types import QParams, TensorType
+from tmconvert.ir.types import QParams
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.targets.target import Target
 from tmconvert.targets.written_model import TensorInfo, WrittenModel
 from tmconvert.verification.input_files import read_inputs
 
-Inputs = Mapping[str, Any] | Sequence[Any] | str | PathLike[str]
 MOST_OUTSIDE = 0.02  # of the values of an input, which calibration may have clipped
-_CHANNELS = (1, 3, 4)  # of images
 NHWC_TO_NCHW, NCHW_TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
@@ -42,7 +39,7 @@ class FileRunner:
         self.inputs, self.outputs = tensors_of(self.target, self.model)
 
     def run(
-        self, inputs: Inputs, watch: Sequence[str] = (), settings: Settings | None = None
+        self, inputs: Inputs | None, watch: Sequence[str] = (), settings: Settings | None = None
     ) -> dict[str, np.ndarray]:
         """Returns the outputs by name, and the tensors ``watch``, as real values.
 
@@ -57,12 +54,11 @@ class FileRunner:
         found = {each.name: real(array, each) for each, array in zip(self.outputs, made, strict=True)}
         return {**self.watched(fed, watch), **found}
 
-    def arrays(self, inputs: Inputs, settings: Settings | None = None) -> list[np.ndarray]:
-        """Returns the arrays in the order of the inputs, from names, a sequence, an .npz file or an image."""
+    def arrays(self, inputs: Inputs | None, settings: Settings | None = None) -> list[np.ndarray]:
+        """Returns the arrays in the order of the inputs, from any form of inputs."""
         names = [each.name for each in self.inputs]
+        inputs = given_inputs(inputs, self.inputs, settings)
         if isinstance(inputs, (str, PathLike)):
-            if Path(inputs).suffix.lower() in IMAGES:
-                return [image_array(Path(inputs), self.inputs, settings or Settings())]
             return list(read_inputs(inputs, names, in_order=True))
         if isinstance(inputs, Mapping):
             given = by_matching_name(inputs, names)
@@ -187,31 +183,6 @@ def real(array: np.ndarray, info: TensorInfo) -> np.ndarray:
         for each in (info.scale, info.zero_point)
     )
     return np.asarray((array.astype(np.float32) - point) * scale, np.float32)
-
-
-def image_array(path: Path, inputs: Sequence[TensorInfo], settings: Settings) -> np.ndarray:
-    """Returns an image as the input of a model, resized, with (pixel / 255 - mean) / std where these are set.
-
-    Raises UsageError TM6033.
-    """
-    types = []
-    for each in inputs:
-        shape = tuple(size if isinstance(size, int) else 1 for size in each.shape or ())
-        types.append((each.name, TensorType(np.dtype(each.dtype or "float32"), shape)))
-    layout: ImageLayout = "nhwc" if inputs and _is_channels_last(inputs[0]) else "nchw"
-    pixels = image(path, types, layout)
-    if inputs[0].dtype == "uint8" and not inputs[0].scale and settings.scales:
-        raise UsageError("TM6033", f"{inputs[0].name} takes pixels as they are: omit mean and std")
-    is_raw = inputs[0].dtype == "uint8" and not settings.scales
-    return pixels if is_raw else scaled(pixels, settings._replace(layout=layout), str(path))
-
-
-def _is_channels_last(info: TensorInfo) -> bool:
-    """Whether an image has its channels last: by its layout, or where only the last size can be channels."""
-    shape = info.shape or ()
-    if info.layout or len(shape) != 4:
-        return info.layout == "NHWC"
-    return shape[1] not in _CHANNELS and shape[3] in _CHANNELS
 
 
 def no_runtime(target: Target) -> VerificationError:

@@ -1,32 +1,33 @@
-"""Runs a source model by the reference kernels, also on an image."""
+"""Runs a source model by the reference kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
-from tmconvert.calibration.images import IMAGES
 from tmconvert.calibration.settings import Settings
-from tmconvert.inspection.run_file import Inputs, image_array
-from tmconvert.ir import TensorNode, TracedModule
+from tmconvert.inspection.given_inputs import Inputs, given_inputs
+from tmconvert.ir import Input, TensorNode, TracedModule
 from tmconvert.targets.written_model import TensorInfo
 from tmconvert.transform.run_model import run_model
 
 
 def run_source(
-    module: TracedModule, inputs: Inputs, watch: Sequence[str], settings: Settings
+    module: TracedModule, inputs: Inputs | None, watch: Sequence[str], settings: Settings
 ) -> dict[str, np.ndarray]:
     """Returns the outputs and the watched tensors by name. Raises UsageError."""
-    is_image = isinstance(inputs, (str, PathLike)) and Path(inputs).suffix.lower() in IMAGES
-    if not is_image or module.graph is None:
-        return run_model(module, inputs, watch)
+    return run_model(module, given_inputs(inputs, inputs_of(module), settings), watch)
+
+
+def inputs_of(module: TracedModule) -> list[TensorInfo]:
+    """Describes the inputs of a model by its own graph, as it is before passes."""
+    if module.graph is None:
+        return []
     channels_last = module.vocabulary is not None and module.vocabulary.is_channels_last
-    infos = [
+    return [
         TensorInfo(
-            node.name,
+            node.expr.name if isinstance(node.expr, Input) else node.name,
             "" if node.dtype is None else node.dtype.name,
             None if node.shape is None else tuple(int(size) for size in node.shape),
             "NHWC" if channels_last else "NCHW",
@@ -34,4 +35,3 @@ def run_source(
         for node in module.graph.inputs[1:]
         if isinstance(node, TensorNode)
     ]
-    return run_model(module, [image_array(Path(str(inputs)), infos, settings)], watch)

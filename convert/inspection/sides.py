@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.image_inputs import images_of
-from tmconvert.conversion.load import load_model
+from tmconvert.conversion.load import is_traced, load_model
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.frontends.torch.entry import trace_object
+from tmconvert.frontends.torch.request import Tracing
+from tmconvert.inspection.given_inputs import Inputs, given_inputs
 from tmconvert.inspection.run_file import FileRunner, computed_names, quantized, real
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.arrays import as_array
@@ -88,9 +92,10 @@ class SourceSide:
         """Whether calibration scaled the channels between layers; a source has its own scales."""
         return False
 
-    def arrays(self, inputs: Any) -> list[np.ndarray]:
-        """Returns inputs from arrays by name or in order, or from an .npz file, in order."""
+    def arrays(self, inputs: Inputs, settings: Settings | None = None) -> list[np.ndarray]:
+        """Returns the arrays in the order of the inputs, from any form of inputs."""
         names = [info.name for info in self.inputs]
+        inputs = given_inputs(inputs, self.inputs, settings)
         if isinstance(inputs, (str, PathLike)):
             return list(read_inputs(inputs, names, in_order=True))
         if isinstance(inputs, Mapping):
@@ -176,9 +181,9 @@ class FileSide:
         settings = calibration.get("settings") if isinstance(calibration, Mapping) else None
         return isinstance(settings, Mapping) and bool(settings.get("equalization", True))
 
-    def arrays(self, inputs: Any) -> list[np.ndarray]:
-        """Returns inputs from arrays by name or in order, or from an .npz file, in order."""
-        return self.runner.arrays(inputs)
+    def arrays(self, inputs: Inputs, settings: Settings | None = None) -> list[np.ndarray]:
+        """Returns the arrays in the order of the inputs, from any form of inputs."""
+        return self.runner.arrays(inputs, settings)
 
     def range_of(self, name: str) -> tuple[float, float] | None:
         """Returns the real values that a quantized tensor can have; None for others."""
@@ -249,12 +254,18 @@ def _chunks(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str
         yield chunk
 
 
-def side_of(model: Any, catalogue: Catalogue) -> SourceSide | FileSide:
-    """Returns the side for a model or a written file. Raises LoadError, UnsupportedError, UsageError."""
+def side_of(model: Any, catalogue: Catalogue, tracing: Tracing | None = None) -> SourceSide | FileSide:
+    """Returns the side for a model or a written file; models of PyTorch are traced.
+
+    Raises LoadError, UnsupportedError, UsageError.
+    """
     if isinstance(model, (str, PathLike)):
         if written_target(model) is not None:
             return FileSide(Path(model), catalogue)
-        return SourceSide(fspath(model), load_model(model), catalogue)
+        is_graph = is_traced(model)
+        return SourceSide(fspath(model), load_model(model, None if is_graph else tracing), catalogue)
+    if callable(model) and not isinstance(model, TracedModule):
+        return SourceSide("the model", trace_object(model, tracing or Tracing()), catalogue)
     return SourceSide("the model", loaded(model), catalogue)
 
 

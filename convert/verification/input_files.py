@@ -58,6 +58,8 @@ def _faults(path: str | PathLike[str]) -> Iterator[None]:
         reason = getattr(error, "strerror", None)
         if reason is None and "allow_pickle" in str(error):
             reason = "it holds Python objects, which are never loaded, or is not an .npz file"
+        if isinstance(error, IsADirectoryError):
+            reason = "it is a folder, and a run takes one file"
         raise _unusable(path, reason or str(error) or type(error).__name__) from error
 
 

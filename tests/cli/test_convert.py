@@ -257,3 +257,38 @@ def test_processes_begin_with_factories_and_large_models(folder: Path) -> None:
 
 def size(name: str) -> int:
     return Path(name).stat().st_size
+
+
+def test_finished_work_is_known_by_any_path_of_its_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unchanged(*args: str) -> list[bool]:
+        return [each["is_unchanged"] for each in run("convert", *args, "--json").json["conversions"]]
+
+    (folder / "tmconvert.toml").write_text('folder = "out"\n[[models]]\nmodel = "digits.tm"\n')
+    assert unchanged() == [False]
+    assert unchanged("-o", "out") == [True]
+    assert unchanged(str(folder / "digits.tm"), "-o", str(folder / "out")) == [True]
+    assert unchanged("digits_qat.tm", "-o", "out") == [False] and unchanged() == [True]
+    monkeypatch.chdir(folder / "out")
+    assert unchanged("../digits.tm") == [True]
+
+
+def test_the_files_in_a_folder_that_is_a_model_decide(folder: Path) -> None:
+    from tmconvert.cli.batch.finished import Finished
+    from tmconvert.cli.batch.work import Conversion, ModelWork
+
+    (folder / "net").mkdir()
+    (folder / "net/config.json").write_text("{}")
+    work = ModelWork("net", (Conversion("onnx", ("net.onnx",)),), str(folder))
+    first = Finished()._key(work, work.conversions[0])
+    (folder / "net/config.json").write_text("{ }")
+    assert Finished()._key(work, work.conversions[0]) != first
+
+
+def test_targets_with_commas(folder: Path) -> None:
+    found = results(run("convert", "digits.tm", "--to", "onnx, tflite", "--json"))
+    assert [each[1] for each in found] == ["onnx", "tflite"]
+    assert run("init", "digits.tm", "--to", "onnx,tflite", "-o", "a.toml").status == 0
+    assert tomllib.loads((folder / "a.toml").read_text())["targets"] == ["onnx", "tflite"]
+    assert "unknown target 'pb'" in run("init", "digits.tm", "--to", "pb", "-o", "b.toml").stderr

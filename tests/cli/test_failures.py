@@ -263,7 +263,7 @@ NAME = "$'b\\xff.onnx'"
         (f"tmconvert onnx {{}} {NAME}", 1, "the name is not UTF-8, which runtimes require"),
         ("mkdir g; cd g; rmdir ../g; tmconvert onnx {} o.onnx", 1, "error[TM5001]: "),
         ("tmconvert onnx {} -", 2, "- is not a file, and nothing is written to stdout"),
-        ("tmconvert onnx {} o.tflite", 2, "o.tflite is no onnx file by name"),
+        ("tmconvert onnx {} o.tflite", 2, "o.tflite has the suffix .tflite; that of ONNX files is .onnx"),
     ],
 )
 def test_faults_of_the_environment(line: str, status: int, said: str, folder: Path) -> None:

@@ -72,6 +72,9 @@ def test_quiet_prints_results_and_errors_only(tmp_path: Path) -> None:
         ("onnx", "--opsett", ", did you mean --opset?"),
         ("calibrate", "--calibration", ": use --data DATA"),
         ("onnx", "--data", ": use --calibration DATA"),
+        ("onnx", "--int4", ": use --weights int4"),
+        ("tflite", "--int4", ": use --weights int8, the smallest that these files have"),
+        ("caffe", "--int4", ""),
     ],
 )
 def test_options_of_other_tools(target: str, option: str, use: str) -> None:
@@ -85,6 +88,59 @@ def test_words_before_the_command() -> None:
     assert "unknown command 'help', did you mean '--help'?" in run("help").stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("benchmark a.onnx", ", did you mean 'bench'?"),
+        ("quantize a.tm", ", did you mean 'tflite MODEL OUT.tflite --quantized --calibration DATA'?"),
+        ("completion bash", ": the end of `tmconvert --help` shows how to complete commands in a shell"),
+        ("net:make o.caffemodel", ": write the command first: `tmconvert caffe net:make o.caffemodel`"),
+        ("a.tm o.tflite --opset 3", ": write the command first: `tmconvert tflite a.tm o.tflite --opset 3`"),
+        ("a.tm", ": write the command first: `tmconvert inspect a.tm`"),
+        ("xyzzy", ""),
+    ],
+)
+def test_words_that_are_not_a_command(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.tm").write_bytes(b"")
+    outcome = run(*words.split())
+    first = words.split()[0]
+    assert outcome.stderr.splitlines()[0] == f"error[TM6010]: unknown command {first!r}{said}"
+
+
+def test_suffixes_of_pages(tmp_path: Path) -> None:
+    said = run("view", CONV, "-o", tmp_path / "net.svg").stderr
+    assert "the suffix .svg; that of pages is .html" in said and "the SVG button of the page" in said
+    assert "or use `tmconvert onnx`" in run("view", CONV, "-o", tmp_path / "net.onnx").stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net").mkdir()
+    for name, content in (
+        ("net.prototxt", b""),
+        ("net.caffemodel", b"\n\x03net"),
+        ("alone.safetensors", b'\x02\0\0\0\0\0\0\0{"a": 1}'),
+        ("net/model.safetensors", b'\x02\0\0\0\0\0\0\0{"a": 1}'),
+        ("net/config.json", b'{"model_type": "bert"}'),
+    ):
+        Path(name).write_bytes(content)
+    for path, help in (
+        ("net.caffemodel", "pass its prototxt: net.prototxt"),
+        (
+            "alone.safetensors",
+            "write a function that makes the module and calls safetensors.torch.",
+        ),
+        ("net/model.safetensors", "pass the folder, in which config.json states the computation: net"),
+        ("net/config.json", "pass the folder, in which config.json states the computation: net"),
+    ):
+        lines = run("onnx", path, "o.onnx").stderr.splitlines()
+        assert lines[0].startswith("error[TM1002]") and lines[-1].startswith(f"   = help: {help}"), lines
+
+
 def test_paths_that_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "nets").mkdir()
     (tmp_path / "nets/small.py").write_text("make = None")
@@ -94,9 +150,31 @@ def test_paths_that_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_missing_argument_shows_the_example() -> None:
-    outcome = run("run", "digits.onnx")
+    outcome = run("compare", "digits.onnx")
     assert outcome.status == 2
-    assert " = example: tmconvert run model.tflite -i cat.png --std 1 -o y.npz" in outcome.stderr
+    assert " = example: tmconvert compare model.tm int8.tflite" in outcome.stderr
+
+
+def test_the_output_is_an_argument_or_an_option_of_every_command(tmp_path: Path) -> None:
+    def is_written(*args: str | Path) -> bool:
+        outcome = run(*args)
+        assert outcome.status == 0, outcome.stderr
+        names = (str(each).removeprefix("--output=") for each in args)
+        path = next(Path(each) for each in names if Path(each).parent == tmp_path)
+        found = path.is_file()
+        path.unlink()
+        return found
+
+    out = tmp_path / "o.onnx"
+    assert is_written("onnx", CONV, "-o", out, "--no-verify")
+    assert is_written("onnx", "--no-verify", f"--output={out}", CONV)
+    assert is_written("save", CONV, "--output", tmp_path / "o.tm")
+    assert is_written("optimize", "-o", tmp_path / "o.tm", CONV)
+    assert is_written("view", CONV, tmp_path / "o.html")
+    assert "got unexpected extra argument (b.html)" in run("view", CONV, "a.html", "b.html").stderr
+    assert "got unexpected extra argument (a.html)" in run("view", CONV, "-o", "b.html", "a.html").stderr
+    outcome = run("trace", "torch.nn:Identity", tmp_path / "o.tm", "--input", "float32[2,3]")
+    assert outcome.status == 0 and (tmp_path / "o.tm").is_file()
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +119,32 @@ def test_values_are_printed_without_an_output() -> None:
     assert document["path"] is None
     np.testing.assert_allclose(document["arrays"][0]["values"], values, atol=1e-5)
     assert not Path("y.npz").exists()
+
+
+def test_arguments_in_place_of_options(tmp_path: Path) -> None:
+    outcome = run("run", RESNET, "x.npz", "y.npz")
+    assert outcome.status == 0, outcome.stderr
+    first = Path("y.npz").read_bytes()
+    assert started().status == 0 and Path("y.npz").read_bytes() == first
+    assert run("run", RESNET, "x.npz", "y.npz", "z.npz").stderr.startswith(
+        "error[TM6010]: got unexpected extra argument (z.npz)"
+    )
+
+
+def test_the_suffix_of_the_outputs() -> None:
+    assert started().status == 0
+    with np.load("y.npz") as arrays:
+        ((name, expected),) = arrays.items()
+    for path in ("y.json", "y.npy"):
+        assert run("run", RESNET, "-i", "x.npz", "-o", path).status == 0
+    assert np.array_equal(np.load("y.npy"), expected)
+    ((array),) = json.loads(Path("y.json").read_text())["arrays"]
+    assert (array["name"], array["dtype"], array["shape"]) == (name, "float32", list(expected.shape))
+    assert np.array_equal(np.array(array["values"], np.float32), expected)
+    outcome = run("run", RESNET, "-i", "x.npz", "-o", "y.png")
+    assert outcome.status == 2 and "TM6002" in outcome.stderr
+    assert "name it y.npz for arrays, or y.json for text" in outcome.stderr and not Path("y.png").exists()
+    outcome = started("--watch", "*")
+    assert outcome.status == 0
+    outcome = run("run", RESNET, "-i", "x.npz", "-o", "z.npy", "--watch", "*")
+    assert "an .npy file holds one array" in outcome.stderr and not Path("z.npy").exists()

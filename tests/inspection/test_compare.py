@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
+import torch
 
 import tmconvert
 from tests.cli.runner import run
-from tests.inspection.conftest import Files
+from tests.inspection.conftest import Files, Net
 from tests.inspection.planted import change_caffe, change_onnx, change_tflite
 from tmconvert.errors import UsageError
 from tmconvert.inspection.comparison import ModelComparison
@@ -105,6 +107,34 @@ def test_inputs_may_be_given(files: Files) -> None:
     found = tmconvert.compare(files.model, files.paths["int8"], {"image": image})
     assert isinstance(found, ModelComparison) and found.ok
     assert tmconvert.compare(files.paths["int8"], files.paths["qdq"], [image]).ok
+
+
+def test_a_module_of_pytorch_is_traced_with_the_inputs(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    net, x = Net().eval(), torch.rand(1, 3, 12, 16)
+    tmconvert.to_onnx(net, tmp_path / "net.onnx", example_inputs=x, verify=False)
+    for given in ({"inputs": x}, {"inputs": {"image": x}}, {"example_inputs": [x]}):
+        found = tmconvert.compare(net, tmp_path / "net.onnx", **given)
+        assert found.ok and [each.name for each in found.layers][-1] == "linear_out"
+    with torch.no_grad():
+        net.head.weight[0] += 1
+    assert tmconvert.compare(net, tmp_path / "net.onnx", x).first.name == "linear_out"
+    with pytest.raises(UsageError, match="TM6008"):
+        tmconvert.compare(net, tmp_path / "net.onnx")
+
+
+def test_a_factory_and_an_image_on_the_command_line(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small_net.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.ReLU()\n")
+    shape = "float32[1,3,12,16]"
+    assert run("onnx", "small_net:make", "r.onnx", "--input", shape).status == 0
+    for option in ("--input", "-i"):
+        assert run("compare", "small_net:make", "r.onnx", option, shape).status == 0
+    cv2.imwrite("x.png", np.full((12, 16, 3), 90, np.uint8))
+    outcome = run("compare", files.paths["onnx"], files.paths["tflite"], "-i", "x.png", "--std", "1")
+    assert outcome.status == 0 and "agree" in outcome.stdout
 
 
 def test_layouts_are_aligned() -> None:

@@ -148,6 +148,42 @@ def test_images(files: Files, tmp_path: Path) -> None:
         np.testing.assert_allclose(arrays[arrays.files[0]], expected, atol=1e-5)
 
 
+def test_every_form_of_inputs(files: Files, tmp_path: Path) -> None:
+    x, path = image(), files.paths["onnx"]
+    (expected,) = tmconvert.run(path, {"image": x}).values()
+    np.save(tmp_path / "x.npy", x)
+    for model in (path, files.model):
+        for given in (x, torch.from_numpy(x), [torch.from_numpy(x)], tmp_path / "x.npy"):
+            (made,) = tmconvert.run(model, given).values()
+            np.testing.assert_allclose(made, expected, atol=1e-5)
+    texts = ("float32[1,3,12,16]", "image=float32[1,3,12,16]", ["float32[1,3,12,16]"])
+    made = [tmconvert.run(path, text)["linear_out"] for text in texts]
+    random = np.random.default_rng(0).standard_normal((1, 3, 12, 16)).astype(np.float32)
+    (wanted,) = tmconvert.run(path, random).values()
+    assert all(np.array_equal(each, wanted) for each in made)
+
+
+def test_a_run_without_inputs_shows_those_of_the_model(files: Files) -> None:
+    for model in (files.paths["int8"], files.model):
+        with pytest.raises(UsageError) as caught:
+            tmconvert.run(model)
+        error = caught.value
+        assert error.code == "TM6003" and dict(error.notes)["it takes"].startswith("image ")
+        shape = "1,12,16,3" if model != files.model else "1,3,12,16"
+        assert dict(error.notes)["help"].endswith(f"-i 'image=float32[{shape}]'")
+    with pytest.raises(UsageError, match="both by name and in order"):
+        tmconvert.run(files.paths["onnx"], ["float32[1,3,12,16]", "image=float32[1,3,12,16]"])
+
+
+def test_pixels_that_a_file_takes_as_they_are_are_not_explained(files: Files, tmp_path: Path) -> None:
+    path, picture = tmp_path / "net.onnx", tmp_path / "x.png"
+    cv2.imwrite(str(picture), np.full((12, 16, 3), 90, np.uint8))
+    tmconvert.to_onnx(files.model, path, preprocess="rgb, nhwc, uint8, std=1", verify=False)
+    assert run("run", path, "-i", picture).stderr == ""
+    said = "pixels from 0 to 255; with --mean or --std: (pixel / 255 - mean) / std\n"
+    assert run("run", files.paths["onnx"], "-i", picture).stderr == said
+
+
 def test_values_outside_of_the_range_of_an_integer_input(
     files: Files, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,6 +5,7 @@ Which inputs a model takes follows from the parameters of its ``forward`` and th
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from tmconvert.frontends.torch.pretrained import unusable
 from tmconvert.frontends.torch.tracing.users_code import shown
 
 BATCH, TOKENS, PAST, NEW = 2, 8, 7, 5
-CACHES = ("past_key_values", "cache")
+CACHES = ("cache", "past_key_values")  # the second in older releases
 IMAGE_SIZE, SAMPLES, FRAMES, MEL_BINS = 224, 16000, 200, 80
 Sizes = dict[str, dict[int, str]]
 NamedTensors = Callable[[Any, tuple[Any, ...], dict[str, Any]], Mapping[str, torch.Tensor]]
@@ -39,12 +40,26 @@ def pretrained_model(folder: str) -> Any:
         config = transformers.AutoConfig.from_pretrained(folder, **local)
         names = [name for name in config.architectures or () if hasattr(transformers, name)]
         kind = getattr(transformers, names[0]) if names else transformers.AutoModel
-        model = kind.from_pretrained(
-            folder, config=config, use_safetensors=True, dtype=torch.float32, **local
-        )
+        with _without_progress(transformers):
+            model = kind.from_pretrained(
+                folder, config=config, use_safetensors=True, dtype=torch.float32, **local
+            )
     except Exception as error:  # of many kinds: unknown types, damaged weights, other shapes
         raise unusable(folder, f"transformers cannot load it: {shown(error)}") from error
     return model.eval()
+
+
+@contextlib.contextmanager
+def _without_progress(transformers: Any) -> Iterator[None]:
+    """Hides the progress bars of transformers, which it writes to stderr."""
+    log = transformers.utils.logging
+    before = log.is_progress_bar_enabled()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if before:
+            log.enable_progress_bar()
 
 
 def example_of(model: Any, named_tensors: NamedTensors) -> Example:
