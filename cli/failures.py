@@ -134,7 +134,19 @@ def as_tmconvert_error(error: BaseException) -> TmconvertError:
     if isinstance(error, OSError) and (environmental := environment_error(error)) is not None:
         return environmental
     detail = f": {error}" if str(error) else ""
-    return InternalError("TM9000", f"{type(error).__name__}{detail}")
+    return _unexpected(error, f"{type(error).__name__}{detail}")
+
+
+def _unexpected(error: BaseException, reason: str) -> TmconvertError:
+    """Returns the error for an exception of code that should raise none: of a plugin, or else a defect."""
+    from tmconvert.symbolics.plugins import plugin_frame
+
+    found = plugin_frame(error)
+    if found is None:
+        return InternalError("TM9000", reason)
+    if found.is_innermost:
+        return UsageError("TM6020", f"the plugin {found.plugin} failed: {reason}", source=found.place)
+    return InternalError("TM9000", reason, notes=[("called by", f"{found.place} of a plugin")])
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

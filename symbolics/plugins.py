@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
@@ -11,6 +12,9 @@ from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.entry_points import installed
 
 GROUP = "tmconvert.symbolics"
+# what has been loaded in this process: paths of files, and names of packages
+_files: set[str] = set()
+_packages: set[str] = set()
 
 
 def load_plugin(path: str | PathLike[str]) -> None:
@@ -20,6 +24,7 @@ def load_plugin(path: str | PathLike[str]) -> None:
         raise _failed(f"the plugin {file} does not exist", Source(str(file)))
     import runpy
 
+    _files.add(str(file))
     try:
         runpy.run_path(str(file), run_name=file.stem)
     except TmconvertError as error:
@@ -41,6 +46,7 @@ def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
     ``registered`` is what it registers, for messages. Raises UsageError TM6020.
     """
     for entry in installed(group):
+        _packages.add(entry.module.partition(".")[0])
         try:
             loaded = entry.load()
             if callable(loaded):
@@ -52,6 +58,29 @@ def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
                 f"{type(error).__name__}: {error}",
                 raised_at(error),
             ) from error
+
+
+class PluginFrame(NamedTuple):
+    """A line of a plugin in a traceback; ``is_innermost`` where it calls no function of tmconvert."""
+
+    plugin: str
+    place: Source
+    is_innermost: bool
+
+
+def plugin_frame(error: BaseException) -> PluginFrame | None:
+    """Returns the innermost line of a plugin in the traceback of an error; None if no plugin takes part."""
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        package = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if file in _files or package in _packages:
+            plugin = file if file in _files else package
+            found = PluginFrame(plugin, Source(file, trace.tb_lineno), True)
+        elif package == "tmconvert" and found is not None:
+            found = found._replace(is_innermost=False)
+        trace = trace.tb_next
+    return found
 
 
 def _failed(message: str, place: Source) -> UsageError:

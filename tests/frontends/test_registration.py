@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tmconvert
+from tests.cli.runner import run
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.frontends.aten.vocabulary import VOCABULARY
 from tmconvert.frontends.shared import registration
@@ -61,3 +62,43 @@ def test_a_model_in_unknown_words_names_plugins(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(LoadError, match="uses the vocabulary 'others'") as caught:
         tmconvert.load(tmp_path / "net.tm")
     assert "the package or plugin that registers it" in str(caught.value.notes)
+
+
+PLUGIN = """
+from tmconvert.frontends.shared.registration import register_reader
+from tmconvert.ir.extract import by_matching_name
+
+def recognized(head):
+    return b"TINY" in head
+
+def load(path):
+    FAILURE
+
+register_reader(recognized, load)
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "said"),
+    [
+        (
+            "{}['nothing']",
+            2,
+            "error[TM6020]: the plugin tiny.py failed: KeyError: 'nothing'\n  --> tiny.py:9",
+        ),
+        (
+            "return 3",
+            2,
+            "the reader load of a plugin returned int (3), not a TracedModule\n  --> tiny.py:8",
+        ),
+        ("by_matching_name(3, 4)", 3, "   = called by: tiny.py:9 of a plugin"),
+    ],
+)
+def test_an_exception_in_a_plugin_names_its_line(
+    failure: str, status: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.py").write_text(PLUGIN.replace("FAILURE", failure))
+    Path("net.tiny").write_text("TINY")
+    outcome = run("inspect", "net.tiny", "--plugin", "tiny.py")
+    assert outcome.status == status and said in outcome.stderr, outcome.stderr

@@ -12,6 +12,8 @@ from functools import cache
 from typing import NamedTuple
 
 from tmconvert.errors import UsageError
+from tmconvert.errors.source import Source
+from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
 from tmconvert.ir import TracedModule
 from tmconvert.symbolics.plugins import load_installed
@@ -51,6 +53,20 @@ def register_reader(recognizes: Callable[[bytes], bool], load: Callable[[str], T
     >>> register_reader(lambda head: head.startswith(b"TINY"), load_tiny)
     """
     _readers.append(Reader(recognizes, load))
+
+
+def read_by(reader: Reader, path: str) -> TracedModule:
+    """Reads a file. Raises UsageError TM6020 for a reader that returns something else than a model."""
+    module = reader.load(path)
+    if isinstance(module, TracedModule):
+        return module
+    code = getattr(reader.load, "__code__", None)
+    name = getattr(reader.load, "__name__", "load")
+    raise UsageError(
+        "TM6020",
+        f"the reader {name} of a plugin returned {type_and_value(module)}, not a TracedModule",
+        source=Source("") if code is None else Source(code.co_filename, code.co_firstlineno),
+    )
 
 
 def registered_vocabulary(identifier: str) -> AdapterVocabulary | None:
