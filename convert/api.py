@@ -109,6 +109,7 @@ def trace(
     dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
     leaf_modules: Sequence[Any] = (),
+    progress: Progress | None = None,
     **example_kwargs: Any,
 ) -> TracedModule:
     """Runs a PyTorch module, or a function of tensors, once, and returns it as a TracedModule.
@@ -125,7 +126,9 @@ def trace(
             locations.
         leaf_modules: Classes, modules or paths of modules that are recorded as one call each, as are the
             classes of ``register_as_builtin`` and the functions of ``wrap``.
-        **example_kwargs: Inputs by the names of the arguments of ``forward``.
+        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
+            if it has such a parameter.
+        **example_kwargs: Inputs by the names of the arguments of ``forward``, other than those above.
 
     Returns:
         The model; its example has the inputs, and the outputs that PyTorch computed.

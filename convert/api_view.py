@@ -45,7 +45,8 @@ def view(
         model: A model, or an ONNX or TFLite file or a prototxt, which is drawn as it is stored.
         path: A file to write the page to.
         source: The model that such a file was converted from, to be drawn next to it.
-        reports: JSON files of ``Report.write_layers``, at most two, whose noise colours the layers.
+        reports: JSON files of ``Report.write_layers`` or of ``tmconvert compare --json``, at most two, whose
+            noise colours the layers.
         example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
         example_kwargs: Inputs by the names of the arguments of ``forward``.
         dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.

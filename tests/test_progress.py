@@ -42,6 +42,14 @@ def test_stages_of_conversions(heard: Heard, tmp_path: Path) -> None:
     assert [each for each in heard if each[1]] == [(number, 3, "calibrate") for number in (1, 2, 3)]
 
 
+def test_stages_of_a_trace(heard: Heard) -> None:
+    def progress(done: int, total: int, stage: str) -> None:
+        heard.append((done, total, stage))
+
+    tmconvert.trace(torch.nn.ReLU(), torch.ones(2), progress=progress)
+    assert stages(heard) == ["import", "trace"]
+
+
 def test_layers_of_comparisons_are_counted(tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
     tmconvert.to_onnx(DIGITS, tmp_path / "o.onnx", verify=False)

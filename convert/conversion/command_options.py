@@ -118,7 +118,8 @@ _VIEW = (
     Option(
         "reports",
         "input",
-        "Report of a conversion with --report FILE.json: noise colours the layers; two are compared.",
+        "Report of a conversion with --report FILE.json, or of `tmconvert compare --json`: noise colours the "
+        "layers; two are compared.",
         "entries",
         metavar="FILE.json",
         flag="--report",

@@ -45,6 +45,19 @@ def python_read(tensor: TensorInfo, expression: str) -> str:
     return f"({expression}.astype(np.float32) - {tensor.zero_point[0]}) * {tensor.scale[0]:.9g}"
 
 
+def cpp_main(lines: Sequence[str]) -> list[str]:
+    """Returns the lines as a main function of C++."""
+    return ["int main() {", *(f"  {line}" for line in lines), "}"]
+
+
+def real_value(tensor: TensorInfo) -> str:
+    """Returns how a real value follows from an integer: ``real = 0.5 * (q + 128)``; empty without a scale."""
+    if len(tensor.scale) != 1:
+        return ""
+    point = tensor.zero_point[0]
+    return f"real = {tensor.scale[0]:.9g} * (q {'-' if point > 0 else '+'} {abs(point)})"
+
+
 def integer_range(dtype: str) -> tuple[int, int]:
     """Returns the least and the largest value of an integer type."""
     bits = int(dtype.removeprefix("u").removeprefix("int"))

@@ -47,6 +47,24 @@ def test_other_languages_name_file_inputs_and_outputs(kind: str, language: str, 
     assert ("image" in program and str(3 * 12 * 16) in program) or "12" in program
 
 
+def test_cpp_programs_are_whole(files: Files) -> None:
+    """Compiled by hand with the headers of ONNX Runtime 1.12 and of LiteRT; here is what they need."""
+    for kind in KINDS:
+        lines = files.reports[kind].usage("cpp").splitlines()
+        main = lines.index("int main() {")
+        assert all(line.startswith("#include ") for line in lines[:main]) and lines[-1] == "}"
+    tensors = [TensorInfo("mask", "bool", (2, 3)), TensorInfo("y", "bfloat16", (2,))]
+    program = "\n".join(target_named("onnx").usage("cpp", ["m.onnx"], tensors, tensors))
+    assert "std::vector<bool>" not in program  # it has no data()
+    assert (
+        "reinterpret_cast<bool*>(mask.data())" in program and "std::vector<Ort::BFloat16_t> y(2)" in program
+    )
+    assert 'ORT_TSTR("m.onnx")' in program  # a wide text on Windows
+    assert "* (q + " in files.reports["int8"].usage("cpp") and "- -" not in files.reports["int8"].usage("cpp")
+    wide = [TensorInfo("z", "complex128", (2,)), TensorInfo("s", "string", (2,))]
+    assert "allocateDirect(32)" in "\n".join(target_named("tflite").usage("kotlin", ["m"], wide, wide))
+
+
 def test_commands(files: Files, tmp_path: Path) -> None:
     outcome = run("inspect", files.paths["int8"], "--usage", "python")
     assert outcome.stdout == files.reports["int8"].usage("python") + "\n"

@@ -200,6 +200,23 @@ def test_reports_are_checked(tmp_path: Path) -> None:
         tmconvert.view(MODEL, reports=[tmp_path / "none.json"])
 
 
+def test_a_comparison_is_a_report(folder: Path, tmp_path: Path) -> None:
+    outcome = run("compare", MODEL, folder / "d.onnx", "--json")
+    (tmp_path / "c.json").write_text(outcome.stdout)
+    text = tmconvert.view(folder / "d.onnx", source=MODEL, reports=[tmp_path / "c.json"]).text
+    (report,) = document(text)["reports"]
+    assert report["levels"] == [120, 90, 60, 30] and report["model"].endswith("d.onnx")
+    layers = {layer["name"]: layer for layer in report["layers"]}
+    compared = {layer["name"]: layer for layer in outcome.json["layers"]}
+    assert layers.keys() == compared.keys() and layers["stem_out"]["op"] == "aten::relu"
+    for name, layer in compared.items():
+        ratio = layer["accumulated"]["decibels"]
+        assert layers[name]["accumulated_db"] == (999 if ratio is None else ratio)
+    (tmp_path / "c.json").write_text('{"kind": "float32", "layers": [{"name": "a", "function": "f"}]}')
+    with pytest.raises(UsageError, match="not a report"):
+        tmconvert.view(MODEL, reports=[tmp_path / "c.json"])
+
+
 def test_notebooks_show_models_graphs_and_reports(tmp_path: Path) -> None:
     model = tmconvert.load(MODEL)
     report = tmconvert.to_onnx(model, tmp_path / "m.onnx", verify=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tmconvert.targets.usage import literal, python_array, sizes, variables
+from tmconvert.targets.usage import cpp_main, literal, python_array, sizes, variables
 from tmconvert.targets.written_model import TensorInfo
 
 
@@ -34,21 +34,20 @@ def _python(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequenc
 
 def _cpp(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
     lines = [
-        "#include <opencv2/dnn.hpp>",
         f"cv::dnn::Net net = cv::dnn::readNetFromCaffe({_listed(paths)});",
     ]
     for each, name in zip(inputs, variables(inputs, "input"), strict=True):
         lines += [
-            f"cv::Mat {name}(std::vector<int>{{{', '.join(map(str, sizes(each)))}}}, CV_32F);"
-            f"  // {each.layout or each.type_text}",
+            f"cv::Mat {name}(std::vector<int>{{{', '.join(map(str, sizes(each)))}}}, CV_32F, "
+            f"cv::Scalar(0));  // {each.layout or each.type_text}",
             f"net.setInput({name}, {literal(each.name)});",
         ]
     wanted = ", ".join(literal(each.name) for each in outputs)
-    return [
-        *lines,
+    lines += [
         "std::vector<cv::Mat> outputs;",
         f"net.forward(outputs, std::vector<cv::String>{{{wanted}}});",
     ]
+    return ["#include <opencv2/dnn.hpp>", *cpp_main(lines)]
 
 
 def _kotlin(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tmconvert.targets.usage import literal, python_array, sizes, variables
+from tmconvert.targets.usage import cpp_main, literal, python_array, sizes, variables
 from tmconvert.targets.written_model import TensorInfo
 
 
@@ -37,37 +37,38 @@ _CPP = {
     "float64": "double",
     "bool": "bool",
     "float16": "Ort::Float16_t",
+    "bfloat16": "Ort::BFloat16_t",
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 
 
 def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
-    names = variables(inputs, "input")
     lines = [
-        "#include <onnxruntime_cxx_api.h>",
         "Ort::Env env;",
-        f"Ort::Session session(env, {literal(path)}, Ort::SessionOptions{{}});",
+        f"Ort::Session session(env, ORT_TSTR({literal(path)}), Ort::SessionOptions{{}});",
         "auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);",
         "std::vector<Ort::Value> inputs;",
     ]
-    for each, name in zip(inputs, names, strict=True):
+    for each, name in zip(inputs, variables(inputs, "input"), strict=True):
         kind, shape = _CPP.get(each.dtype, "float"), sizes(each)
         layout = f"  // {each.layout}" if each.layout else ""
+        is_bool = kind == "bool"  # std::vector<bool> holds bits
+        data = f"reinterpret_cast<bool*>({name}.data())" if is_bool else f"{name}.data()"
         lines += [
-            f"std::vector<{kind}> {name}({prod(shape)});{layout}",
+            f"std::vector<{'char' if is_bool else kind}> {name}({prod(shape)});{layout}",
             f"std::vector<int64_t> {name}_shape{{{', '.join(map(str, shape))}}};",
-            f"inputs.push_back(Ort::Value::CreateTensor<{kind}>(memory, {name}.data(), {name}.size(), "
+            f"inputs.push_back(Ort::Value::CreateTensor<{kind}>(memory, {data}, {name}.size(), "
             f"{name}_shape.data(), {name}_shape.size()));",
         ]
-    return [
-        *lines,
-        f"const char* input_names[] = {{{', '.join(literal(each.name) for each in inputs)}}};",
-        f"const char* output_names[] = {{{', '.join(literal(each.name) for each in outputs)}}};",
-        "auto outputs = session.Run(Ort::RunOptions{}, input_names, inputs.data(), inputs.size(), "
-        f"output_names, {len(outputs)});",
-        f"const {_CPP.get(outputs[0].dtype, 'float')}* first = "
-        f"outputs[0].GetTensorData<{_CPP.get(outputs[0].dtype, 'float')}>();",
+    first = _CPP.get(outputs[0].dtype, "float")
+    lines += [
+        f"std::vector<const char*> input_names{{{', '.join(literal(each.name) for each in inputs)}}};",
+        f"std::vector<const char*> output_names{{{', '.join(literal(each.name) for each in outputs)}}};",
+        "auto outputs = session.Run(Ort::RunOptions{}, input_names.data(), inputs.data(), inputs.size(), "
+        "output_names.data(), output_names.size());",
+        f"const {first}* first = outputs[0].GetTensorData<{first}>();",
     ]
+    return ["#include <onnxruntime_cxx_api.h>", *cpp_main(lines)]
 
 
 _KOTLIN = {
@@ -79,6 +80,7 @@ _KOTLIN = {
     "uint8": ("ByteBuffer", ", OnnxJavaType.UINT8"),
     "float16": ("ShortBuffer", ", OnnxJavaType.FLOAT16"),
     "int16": ("ShortBuffer", ""),
+    "bfloat16": ("ShortBuffer", ", OnnxJavaType.BFLOAT16"),
     "bool": ("ByteBuffer", ", OnnxJavaType.BOOL"),
 }
 

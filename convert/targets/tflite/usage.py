@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tmconvert.targets.usage import literal, python_array, python_fed, python_read, sizes, variables
+from tmconvert.targets.usage import (
+    cpp_main,
+    literal,
+    python_array,
+    python_fed,
+    python_read,
+    real_value,
+    sizes,
+    variables,
+)
 from tmconvert.targets.written_model import TensorInfo
 
 
@@ -47,10 +56,8 @@ _CPP = {
 
 
 def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+    includes = ("interpreter", "interpreter_builder", "kernels/register", "model_builder")
     lines = [
-        '#include "tflite/interpreter_builder.h"',
-        '#include "tflite/kernels/register.h"',
-        '#include "tflite/model_builder.h"',
         f"auto model = tflite::FlatBufferModel::BuildFromFile({literal(path)});",
         "tflite::ops::builtin::BuiltinOpResolver resolver;",
         "std::unique_ptr<tflite::Interpreter> interpreter;",
@@ -70,10 +77,10 @@ def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo])
             f"const {kind}* output{number} = interpreter->typed_output_tensor<{kind}>({number});"
             f"  // {_about(each)}"
         )
-    return lines
+    return [*(f'#include "tflite/{name}.h"' for name in includes), *cpp_main(lines)]
 
 
-_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "bool": 1}
+_BYTES = {"x128": 16, "8": 1, "16": 2, "32": 4, "64": 8, "bool": 1}
 
 
 def _kotlin(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
@@ -84,7 +91,7 @@ def _kotlin(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInf
     ]
     for kind, tensors in (("input", inputs), ("output", outputs)):
         for number, each in enumerate(tensors):
-            size = next(size for end, size in _BYTES.items() if each.dtype.endswith(end))
+            size = next((size for end, size in _BYTES.items() if each.dtype.endswith(end)), 1)
             lines.append(
                 f"val {kind}{number} = ByteBuffer.allocateDirect({prod(sizes(each)) * size})"
                 f".order(ByteOrder.nativeOrder())  // {_about(each)}"
@@ -97,6 +104,4 @@ def _kotlin(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInf
 def _about(tensor: TensorInfo) -> str:
     """Returns ``x int8[1,8,8,1] NHWC, real = 0.5 * (q - 3)``."""
     about = [" ".join(filter(None, (tensor.name, tensor.type_text, tensor.layout)))]
-    if len(tensor.scale) == 1:
-        about.append(f"real = {tensor.scale[0]:.9g} * (q - {tensor.zero_point[0]})")
-    return ", ".join(about).replace("\n", " ")
+    return ", ".join(filter(None, (*about, real_value(tensor)))).replace("\n", " ")

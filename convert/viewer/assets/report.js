@@ -2,7 +2,8 @@
 // The report of quantization noise: a summary, a chart, and a table to sort and to search; two runs compared.
 
 const reports = page.reports;
-const LEVELS = [40, 30, 20, 10]; // dB: the lower limits of the levels of heat
+// dB: the lower limits of the levels of heat; comparisons of floats have others
+const LEVELS = (reports[0] && reports[0].levels) || [40, 30, 20, 10];
 for (const report of reports) {
   for (const layer of report.layers) {
     const qparams = report.quantization && report.quantization[layer.name];
@@ -61,7 +62,8 @@ function moduleLevels(graph, key) {
 }
 
 function heatScale() {
-  const words = ["40 dB or more", "30 to 40", "20 to 30", "10 to 20", "below 10"];
+  const between = LEVELS.slice(1).map((limit, number) => `${limit} to ${LEVELS[number]}`);
+  const words = [`${LEVELS[0]} dB or more`, ...between, `below ${LEVELS[LEVELS.length - 1]}`];
   return words.map((label, level) => element("span", { class: `chip heat-${level}` }, label));
 }
 
