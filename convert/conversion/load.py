@@ -143,7 +143,7 @@ def _unknown(name: str, head: bytes) -> LoadError:
 
 
 def _part_of_model(path: Path, head: bytes) -> tuple[str, str]:
-    """Returns what a file is that is no model by itself, and what to pass in its place; empty if unknown."""
+    """Returns what a part of a model is, and what to pass in its place; empty texts for other files."""
     if not head:
         return "empty", ""
     if path.suffix == ".py":

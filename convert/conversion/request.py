@@ -146,7 +146,8 @@ class ConversionRequest:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
         files = [*self.paths, *self.target.further_paths(self.paths)]
         keep_model(self.model, *files, *options.extra_files)
-        check_names(f"{self.target.title} files", self.target.suffixes, files)
+        target = self.target
+        check_names(f"{target.title} files", target.suffixes, files)
         if data.data is not None:
             check_writable(*files, *options.extra_files)
 
