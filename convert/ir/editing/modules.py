@@ -61,7 +61,7 @@ class ModuleAccess:
         value of another kind than the one in its place.
         """
         own = self.__dict__
-        if name.startswith("_") or name in own or "_is_made" not in own or hasattr(type(self), name):
+        if "_is_made" not in own or name in own or name.startswith("_") or hasattr(type(self), name):
             object.__setattr__(self, name, value)
             return
         module = _module(self)

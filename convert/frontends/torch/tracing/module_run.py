@@ -110,9 +110,10 @@ class ModuleRun:
             follows_gradients=follows_gradients,
             replay=replay,
         )
-        self.paths = module_paths(module) if self.is_module else {}
-        self.leaves = leaf_modules(module, is_leaf) if self.is_module else frozenset()
-        self.held = traced_modules(module) if self.is_module else {}
+        modules = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
+        self.paths = module_paths(modules)
+        self.leaves = leaf_modules(modules, is_leaf)
+        self.held = traced_modules(modules)
         self.args, self.kwargs = args, kwargs
         self.inputs: tuple[np.ndarray, ...] = ()
         self.outputs: tuple[np.ndarray, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -71,20 +71,23 @@ def _recorded_call(
     return result
 
 
-def module_paths(module: Any) -> dict[int, str]:
-    return {id(each): path for path, each in module.named_modules()}
+Named = Sequence[tuple[str, Any]]  # a module and all its submodules, by their paths
 
 
-def leaf_modules(module: Any, is_leaf: Callable[[Any, str], bool]) -> frozenset[int]:
+def module_paths(modules: Named) -> dict[int, str]:
+    return {id(each): path for path, each in modules}
+
+
+def leaf_modules(modules: Named, is_leaf: Callable[[Any, str], bool]) -> frozenset[int]:
     """Returns the ids of the submodules that are recorded as one call."""
-    return frozenset(id(each) for path, each in module.named_modules() if path and is_leaf(each, path))
+    return frozenset(id(each) for path, each in modules if path and is_leaf(each, path))
 
 
-def traced_modules(module: Any) -> dict[int, str]:
+def traced_modules(modules: Named) -> dict[int, str]:
     """Returns the paths of the TracedModules that are attributes of modules, by id."""
     return {
         id(value): f"{path}.{name}" if path else name
-        for path, each in module.named_modules()
+        for path, each in modules
         for name, value in each.__dict__.items()
         if isinstance(value, TracedModule)
     }

@@ -111,9 +111,10 @@ def made_of_tensors(cls: type) -> bool:
 def has_wrappers(args: Sequence[object]) -> bool:
     """Whether tensors that wrap others are among the arguments of a call, or in lists there."""
     return any(
-        made_of_tensors(type(leaf))
+        any(map(made_of_tensors, map(type, arg)))
+        if isinstance(arg, (list, tuple))
+        else made_of_tensors(type(arg))
         for arg in args
-        for leaf in (arg if isinstance(arg, (list, tuple)) else (arg,))
     )
 
 

@@ -39,9 +39,11 @@ class Origins:
 
     def add_module(self, module: Any) -> None:
         """Makes parameters, buffers and attributes of all submodules known."""
-        self.add([*module.parameters(), *module.buffers()])
         for part in module.modules():
-            self.add([value for value in vars(part).values() if isinstance(value, torch.Tensor)])
+            for store in (part._parameters, part._buffers, vars(part)):
+                for value in store.values():
+                    if isinstance(value, torch.Tensor):
+                        self._known[id(value)] = weakref.ref(value)
 
     def used(self, tensors: Collection[int]) -> list[Used]:
         """Returns the tensors of unknown origin among those with these ids.
