@@ -221,11 +221,13 @@ class _Attempt(NamedTuple):
         if found := _blocked(normalized, self.options, self.catalogue):
             raise unsupported_error(found, self.options.target, context=bound.context)
         set_seed(normalized.graph, self.catalogue, self.options.seed)
-        checks, first = None, Trial(bound.example(), normalized.graph.copy())
-        if bound.symbols:
-            checks = self._size_checks(bound, normalized)
+        checks = self._size_checks(bound, normalized) if bound.symbols else None
+        if checks is None:  # passes change the graph
+            first = Trial(bound.example(), normalized.graph.copy())
+            source = first.graph
+        else:
             first = _at_example(checks, bound, journal)
-        source = first.graph.copy()
+            source = first.graph.copy()
         journal.in_passes = True
         manager, graph, notes = self._through_passes(normalized, source, bound)
         journal.check()

@@ -78,8 +78,8 @@ def is_elementwise(expr: CallFunction, catalogue: Mapping[str, Op]) -> bool:
 
 def has_symbolic_sizes(call: CallFunction) -> bool:
     """Whether a size of an operand or result, or an attribute, is symbolic."""
-    nodes = [*call.inputs, *call.outputs]
-    return is_symbolic((call.kwargs, [node.shape for node in nodes if isinstance(node, TensorNode)]))
+    shapes = [node.shape for node in (*call.inputs, *call.outputs) if isinstance(node, TensorNode)]
+    return any(map(is_symbolic, shapes)) or is_symbolic(call.kwargs)
 
 
 def is_float_constant(node: object) -> bool:
