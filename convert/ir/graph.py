@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import GraphError
@@ -423,11 +424,15 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
             node.uses.pop(expr, None)
 
 
+@cache
+def _slots_of(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(slot for cls in kind.__mro__ for slot in getattr(cls, "__slots__", ()))
+
+
 def _copy_node(node: Node) -> Node:
     clone = object.__new__(type(node))
-    for cls in type(node).__mro__:
-        for slot in getattr(cls, "__slots__", ()):
-            setattr(clone, slot, getattr(node, slot))
+    for slot in _slots_of(type(node)):
+        setattr(clone, slot, getattr(node, slot))
     clone.expr, clone.uses, clone._meta = None, {}, None
     return clone.with_notes_of(node)
 

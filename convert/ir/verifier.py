@@ -43,7 +43,7 @@ class Checked:
         self.uses = _counted(self.inputs)
         self.subgraphs = subgraphs_of(expr)
         self._args, self._kwargs, self._result = expr.args, expr.kwargs, expr.result
-        self._stored = getattr(expr, "stored", None)
+        self._stored = expr.stored if isinstance(expr, Constant) else None
         self._types = [(node, node.shape, node.dtype, node.qparams) for node in _tensors(self.outputs)]
 
     def holds(self, expr: Expr) -> bool:
@@ -58,7 +58,7 @@ class Checked:
             expr.args is self._args
             and expr.kwargs is self._kwargs
             and expr.result is self._result
-            and getattr(expr, "stored", None) is self._stored
+            and (not isinstance(expr, Constant) or expr.stored is self._stored)
             and not self.subgraphs
         )
 
