@@ -266,6 +266,8 @@ _PLAIN = frozenset({int})
 
 def symbols_of(tree: object) -> dict[str, Symbol]:
     """Returns the symbols of all leaves by name."""
+    if not is_symbolic(tree):
+        return {}
     return {
         name: symbol
         for leaf in leaves(tree)
