@@ -38,7 +38,22 @@ NAMED = {
     "convert/ir/symbolic/data_dependent.py": {"aten::slice": "its bounds are clamped to a size known by now"},
     "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
     "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
+    "convert/passes/fuse_attention.py": {
+        f"aten::{name}": "a step of the pattern that the pass fuses"
+        for name in ("matmul", "where", "softmax", "isnan")
+    },
     "convert/passes/fuse_conv_bn.py": {"aten::batch_norm": "the pattern that the pass folds"},
+    "convert/passes/fuse_gelu.py": {
+        f"aten::{name}": "a step of the pattern that the pass fuses"
+        for name in ("erf", "tanh", "pow", "square")
+    },
+    "convert/passes/fuse_rsqrt.py": {
+        f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("sqrt", "reciprocal")
+    },
+    "convert/passes/fuse_select.py": {
+        f"aten::{name}": "a step of the pattern that the pass fuses"
+        for name in ("split_with_sizes", "slice", "reshape")
+    },
     "convert/passes/matching.py": {"tm::view": "passes compose views by their attributes"},
     "convert/passes/propagate_qparams.py": {"tm::requantize": "the pattern that the pass folds"},
     "convert/passes/select_decomposition.py": {"tm::in_steps": "the pattern that the pass resolves"},
@@ -57,6 +72,7 @@ NAMED = {
         "aten::group_norm": "the pattern that the pass expands"
     },
     "convert/targets/tflite/passes/sink_reshapes.py": {"aten::mean": "what pooling of whole planes becomes"},
+    "convert/verification/inputs.py": {"aten::eq": "indices that are compared with all their values"},
 }
 # the words of frameworks: those of sources, and PyTorch's for ops that become its code
 VOCABULARIES = {"frontends", "torch_code"}

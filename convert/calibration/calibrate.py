@@ -41,6 +41,7 @@ from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
+from tmconvert.passes.initial import fused_idioms
 from tmconvert.passes.manager import Pass, PassManager
 from tmconvert.passes.matching import integer_weights
 from tmconvert.passes.propagate_qparams import REQUANTIZE
@@ -164,8 +165,8 @@ def _near(pattern: str, graph: InternalGraph) -> str:
 
 
 def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
-    passes: list[Pass] = [EliminateDeadCode(), FoldConstants(catalogue), FuseConvBn(), EliminateDeadCode()]
-    PassManager(passes, catalogue).run(graph)
+    passes: list[Pass] = [EliminateDeadCode(), FoldConstants(catalogue), FuseConvBn()]
+    PassManager([*passes, *fused_idioms(catalogue)], catalogue).run(graph)
 
 
 def _histograms(work: _Calibration) -> Statistics:

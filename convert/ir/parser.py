@@ -31,7 +31,8 @@ _TOKEN = re.compile(
 )
 # sizes have no commas, brackets or quotes; a float has a letter only in its exponent
 _SIZE = re.compile(
-    r"(?![-+]?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?\s*[,\]})])[A-Za-z0-9_+\-*/() ]+?(?=\s*[,\]}])"
+    r"(?![-+]?(?:inf|nan|[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?)\s*[,\]})])"
+    r"[A-Za-z0-9_+\-*/() ]+?(?=\s*[,\]}])"
 )
 _EXAMPLE = re.compile(r"\s*([0-9]{1,18})(?:/([0-9]{1,18}))?(\?)?")
 _INTEGER = re.compile(r"-?[0-9]+")

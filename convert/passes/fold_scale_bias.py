@@ -11,7 +11,9 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.lazy_constants import Array, scaled
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
+from tmconvert.passes.fuse_rsqrt import is_above_zero
 from tmconvert.passes.matching import (
     array_of,
     has_symbolic_sizes,
@@ -80,13 +82,11 @@ class _ScaleRule(Rule[M | str]):
         return op_has(function, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> M | str | None:
-        if has_symbolic_sizes(call):
-            return "one of its sizes is symbolic" if any(map(is_float_constant, call.args)) else None
         return self.find(graph, call)
 
     @abstractmethod
     def find(self, graph: InternalGraph, call: CallFunction) -> M | str | None:
-        """The match at a factor or summand of known sizes."""
+        """The match at a factor or summand, whose sizes may be symbolic."""
 
     def check(self, graph: InternalGraph, call: CallFunction, match: M | str) -> str | None:
         return match if isinstance(match, str) else None
@@ -186,9 +186,11 @@ class _TakeReciprocal(_ScaleRule[CallFunction]):
             return f"`{root.name}`, by which it divides, has other users"
         if root.qparams is not None:
             return f"`{root.name}`, by which it divides, has quantization parameters"
+        if has_symbolic_sizes(call):
+            return "one of its sizes is symbolic"
         if x.type.size <= root.type.size:
             return "it divides by as many roots as it has elements"
-        if not _is_positive(root.expr.args[0]):
+        if not is_above_zero(root.expr.args[0]):
             return f"`{root.name}`, by which it divides, may be 0"
         return root.expr
 
@@ -397,6 +399,8 @@ def _before_view(view: CallFunction, constant: np.ndarray) -> np.ndarray | None:
     if constant.size == 1:
         return constant.reshape([1] * len(shape))
     axis = int(np.argmax(constant.shape))
+    if has_symbolic_sizes(view):
+        return None
     if constant.size != constant.shape[axis] or any(chosen != KEPT for chosen in view.kwargs["index"]):
         return None
     split = view.kwargs["split"]
@@ -453,8 +457,10 @@ def _moves_rows(expr: object, node: TensorNode) -> bool:
 
 
 def _along(constant: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
-    """``constant`` as one number for each index of ``axis``; None where it is more than that."""
-    if not shape or constant.size not in (1, constant.shape[axis]):
+    """``constant`` as one number for each index of ``axis``; None where it is more than that, or where the
+    number of indices is symbolic.
+    """
+    if not shape or constant.size not in (1, constant.shape[axis]) or is_symbolic(shape[axis]):
         return None
     return np.broadcast_to(constant.reshape(-1), shape[axis])
 
@@ -489,9 +495,3 @@ def _remove_unused(graph: InternalGraph, expr: Expr | None) -> None:
         for each in left[1:]:
             _remove_unused(graph, each)
         expr = left[0] if left else None
-
-
-def _is_positive(node: TensorNode) -> bool:
-    """Whether something was added to it that keeps it from 0: there runtimes know no reciprocal root."""
-    expr: Any = node.expr
-    return is_sum(expr) and any(array is not None and (array > 0).all() for array in map(array_of, expr.args))

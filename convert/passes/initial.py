@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from tmconvert.passes.change_float_types import ChangeFloatTypes
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
+from tmconvert.passes.fuse_attention import FuseAttention
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
+from tmconvert.passes.fuse_gelu import FuseGelu
+from tmconvert.passes.fuse_rsqrt import FuseRsqrt
+from tmconvert.passes.fuse_select import FuseSelect
 from tmconvert.passes.manager import Pass
+from tmconvert.passes.merge_concats import MergeConcats
 from tmconvert.passes.merge_reductions import MergeReductions
 from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.passes.select_decomposition import SelectDecomposition
@@ -29,8 +34,19 @@ def initial_passes(
         PropagateQparams(dissolves=not keeps_qparams),
         FoldConstants(catalogue),
         FuseConvBn(),
+        *fused_idioms(catalogue),
         MergeReductions(catalogue),
+        MergeConcats(catalogue),
     ]
+
+
+def fused_idioms(catalogue: Mapping[str, Op]) -> list[Pass]:
+    """Returns the passes that find ops in the steps that frameworks and exporters write of them.
+
+    They leave the steps, which nothing uses any more, to dead-code elimination.
+    """
+    fused: list[Pass] = [fuse(catalogue) for fuse in (FuseGelu, FuseRsqrt, FuseAttention, FuseSelect)]
+    return [*fused, EliminateDeadCode()]
 
 
 def final_passes(catalogue: Mapping[str, Op]) -> list[Pass]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.traits import Casts, IndexedRows, IndicesBelow
@@ -122,6 +122,8 @@ def _limit(call: CallFunction, node: object, catalogue: Catalogue) -> int | None
     below = op.trait(IndicesBelow)
     if below is not None:
         return example(call.kwargs[below.extent])
+    if call.function == "aten::eq":
+        return _classes(next((each for each in call.args if each is not node), None))
     given = op.by_name(call.args, call.kwargs)
     source = call.args[0] if call.args else None
     place = next((name for name in _INDICES if name in given and _holds(given[name], node)), None)
@@ -134,6 +136,17 @@ def _limit(call: CallFunction, node: object, catalogue: Catalogue) -> int | None
         return shape[list(given[place]).index(node)]
     axis = given.get("dim")
     return shape[axis] if shape and axis is not None else int(np.prod(shape))
+
+
+def _classes(compared: object) -> int | None:
+    """Returns the number of values 0, 1, ... that a constant has, as of indices that are compared with each
+    of them to be encoded as vectors.
+    """
+    if not isinstance(compared, TensorNode) or not isinstance(compared.expr, Constant):
+        return None
+    values = np.unique(np.asarray(compared.expr.value))
+    is_range = values.size > 1 and np.array_equal(values, np.arange(values.size))
+    return int(values.size) if is_range else None
 
 
 def _holds(argument: object, node: object) -> bool:

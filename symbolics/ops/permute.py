@@ -12,7 +12,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.idioms.orders import Order, merged
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
-from tmconvert.symbolics.traits import KeepsQparams, Permuted, SelectsElements, View
+from tmconvert.symbolics.traits import Identity, KeepsQparams, Permuted, SelectsElements, View
 
 MOST_CAFFE_SLICES = 64
 
@@ -33,7 +33,12 @@ permute = Op(
     "aten::permute",
     args=[Tensor("x", ANY_DTYPE), integers("dims")],
     result=_result,
-    traits=[View(lambda rank, dims: [Permuted(_order(rank, dims))]), KeepsQparams(), SelectsElements()],
+    traits=[
+        View(lambda rank, dims: [Permuted(_order(rank, dims))]),
+        Identity(lambda dims: all(axis % len(dims) == place for place, axis in enumerate(dims))),
+        KeepsQparams(),
+        SelectsElements(),
+    ],
 )
 
 

@@ -20,8 +20,13 @@ from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSube
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
+from tmconvert.passes.fuse_attention import FuseAttention
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
+from tmconvert.passes.fuse_gelu import FuseGelu
+from tmconvert.passes.fuse_rsqrt import FuseRsqrt
+from tmconvert.passes.fuse_select import FuseSelect
 from tmconvert.passes.fuse_views import FuseViews
+from tmconvert.passes.merge_concats import MergeConcats
 from tmconvert.passes.merge_reductions import MergeReductions
 from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.passes.rewriting import PassRecord
@@ -31,6 +36,8 @@ from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.onnx.combine_slices import CombineSlices
 from tmconvert.targets.onnx.divide_by_roots import DivideByRoots
 from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
+from tmconvert.targets.onnx.hoist_transposes import HoistTransposes
+from tmconvert.targets.onnx.merge_reshapes import MergeReshapes
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
 from tmconvert.targets.registry import passes_for, target_named
@@ -58,11 +65,18 @@ PASSES: dict[str, Any] = {
     "fold_scale_bias": lambda: FoldScaleBias(catalogue()),
     "fold_transposes": lambda: FoldTransposes(catalogue()),
     "fuse_conv_bn": FuseConvBn,
+    "fuse_attention": lambda: FuseAttention(catalogue()),
+    "fuse_gelu": lambda: FuseGelu(catalogue()),
     "fuse_rms_norm": lambda: FuseRmsNorm(catalogue()),
+    "fuse_rsqrt": lambda: FuseRsqrt(catalogue()),
+    "fuse_select": lambda: FuseSelect(catalogue()),
     "fuse_views": lambda: FuseViews(catalogue()),
     "group_statistics": lambda: GroupStatistics(catalogue(), TFLITE_RUNTIME),
     "group_statistics--older_runtime": lambda: GroupStatistics(catalogue(), 5),
+    "hoist_transposes": lambda: HoistTransposes(catalogue()),
+    "merge_concats": lambda: MergeConcats(catalogue()),
     "merge_reductions": lambda: MergeReductions(catalogue()),
+    "merge_reshapes": lambda: MergeReshapes(catalogue()),
     "narrow_weights": NarrowWeights,
     "propagate_qparams": PropagateQparams,
     "reduce_weight_range": ReduceWeightRange,

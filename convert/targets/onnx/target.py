@@ -27,7 +27,10 @@ from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, we
 from tmconvert.targets.onnx.fuse_hard_sigmoid import fuse_hard_sigmoid
 from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
 from tmconvert.targets.onnx.fuse_rotary import fuse_rotary
+from tmconvert.targets.onnx.hoist_transposes import HoistTransposes
 from tmconvert.targets.onnx.integer_types import lowest_opset
+from tmconvert.targets.onnx.merge_reshapes import MergeReshapes
+from tmconvert.targets.onnx.merge_slices import merge_slices
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
 from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
 from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
@@ -128,6 +131,8 @@ class OnnxTarget(Target):
             *float_types(None if options.float_type is None else "float32"),
             *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
             Decompose(catalogue, self.name, options.version),
+            HoistTransposes(catalogue),
+            MergeReshapes(catalogue),
             DropIdentities(),
             EliminateCommonSubexpressions(catalogue),
             FoldScaleBias(catalogue, roots=False),
@@ -147,7 +152,7 @@ class OnnxTarget(Target):
         has_rotary = options.version >= _ROTARY_SINCE and options.integers is None
         records = [fuse_rotary(graph)] if has_rotary else []
         if options.integers is None:
-            records.append(fuse_hard_sigmoid(graph))
+            records += [fuse_hard_sigmoid(graph), merge_slices(graph)]
         if options.float_type not in ("float16", "bfloat16"):
             return records
         from tmconvert.targets.onnx.narrow_floats import narrow_floats

@@ -10,6 +10,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import like, rank, scalar
 from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
@@ -21,12 +22,24 @@ def matmul(g: Emitter, A: AdapterValue, B: AdapterValue) -> Any:
 
 
 def product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
-    """A product of floats, or of integers, as sums of products."""
+    """A product of floats, as a linear layer where the second is a constant matrix, or of integers."""
     if g.type(a).dtype.kind == "f":
+        if rank(g, b) == 2 and rank(g, a) > 1 and _is_constant(b) and not _is_constant(a):
+            return g.call("aten::linear", a, g.call("aten::permute", b, [1, 0]), None)
         return g.call("aten::matmul", a, b)
     if rank(g, a) < 2 or rank(g, b) < 2:
         raise Refusal("a product of integer vectors is not supported")
     return integer_product(g, a, b)
+
+
+def _is_constant(value: AdapterValue) -> bool:
+    """Whether ``value`` is a constant or computed from constants alone, as a dequantized weight."""
+    if not isinstance(value, TensorNode):
+        return True
+    expr = value.expr
+    return isinstance(expr, Constant) or (
+        isinstance(expr, CallFunction) and all(map(_is_constant, expr.inputs))
+    )
 
 
 def integer_product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:

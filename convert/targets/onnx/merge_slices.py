@@ -1,0 +1,80 @@
+"""ONNX: merge slices of slices along different axes into one Slice of several axes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from tmconvert.lowering.names import Names
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.passes.rewriting import PassRecord
+
+_BOUNDS = ("starts", "ends", "axes", "steps")
+
+
+def merge_slices(graph: TargetGraph) -> PassRecord:
+    """Merge each Slice with constant bounds into the one before it, where slices alone use the latter."""
+    record = PassRecord("merge_slices")
+    producers = {id(value): each for each in graph.operators for value in each.outputs}
+    users = Counter(id(value) for each in graph.all_operators() for value in each.inputs if value is not None)
+    users.update(id(value) for each in graph.nested() for value in each.outputs)
+    chained = [each for each in graph.operators if _inner(each, producers) is not None]
+    if not chained:
+        return record
+    merged = Counter(id(each.inputs[0]) for each in chained)
+    names = Names(value.name for value in (*graph.inputs, *graph.constants()))
+    names.take(value.name for operator in graph.operators for value in operator.outputs)
+    made: dict[tuple[int, ...], Value] = {}
+    gone: set[int] = set()
+    for operator in chained:
+        inner, x = _inner(operator, producers), operator.inputs[0]
+        assert inner is not None and x is not None
+        if merged[id(x)] != users[id(x)]:
+            record.refuse(operator, f"`{x.name}` is needed by other operators than slices")
+            continue
+        pairs = zip(_bounds(inner), _bounds(operator), strict=True)
+        bounds = [np.concatenate(pair) for pair in pairs]
+        values = [
+            _constant(bound, role, operator, names, made) for bound, role in zip(bounds, _BOUNDS, strict=True)
+        ]
+        operator.inputs = [inner.inputs[0], *values]
+        record.did(operator, f"was merged with `{x.name}`")
+        gone.add(id(inner))
+    graph.operators = [each for each in graph.operators if id(each) not in gone]
+    return record
+
+
+def _inner(operator: Operator, producers: Mapping[int, Operator]) -> Operator | None:
+    """Returns the slice that ``operator`` slices along other axes."""
+    inner = producers.get(id(operator.inputs[0])) if _is_constant(operator) else None
+    if inner is None or not _is_constant(inner):
+        return None
+    rank = len(operator.outputs[0].shape)
+    axes = [{int(axis) % rank for axis in _bounds(each)[2]} for each in (operator, inner)]
+    return None if axes[0] & axes[1] else inner
+
+
+def _is_constant(operator: Operator) -> bool:
+    """Whether it is a Slice with all bounds as constants."""
+    bounds = operator.inputs[1:]
+    return (
+        operator.type == "Slice"
+        and len(bounds) == len(_BOUNDS)
+        and all(value is not None and value.data is not None for value in bounds)
+    )
+
+
+def _bounds(operator: Operator) -> list[np.ndarray]:
+    return [np.asarray(value.data) for value in operator.inputs[1:] if value is not None]
+
+
+def _constant(
+    array: np.ndarray, role: str, operator: Operator, names: Names, made: dict[tuple[int, ...], Value]
+) -> Value:
+    key = tuple(array.tolist())
+    if key not in made:
+        name = names.free(f"{operator.outputs[0].name}_{role}")
+        made[key] = Value(name, array.dtype, array.shape, array)
+    return made[key]
