@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 import tmconvert
 from tests.frontends.onnx.models import in_onnx_runtime, saved
+from tmconvert.errors import UnsupportedError
 
 X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
 HEAD = '<ir_version: 10, opset_import: ["": 17]>\n'
@@ -116,3 +118,25 @@ def test_sequences_of_known_length(tmp_path):
         }""",
     )
     check(path, np.arange(12, dtype=np.float32).reshape(4, 3))
+
+
+RATES = """net (float[2, 3] x, int64 rate) => (float y)
+    <int64 fast = {2}, float[4, 1] w = {1, 2, 3, 4}> {
+        flag = Equal (rate, fast)
+        y = If <
+            then_branch = one () => (float a) { p = Mul (x, x) a = ReduceSum <keepdims = 0> (p) },
+            else_branch = other () => (float b) { q = MatMul (x, w) b = ReduceSum <keepdims = 0> (q) }> (flag)
+    }"""
+
+
+def test_a_branch_for_other_sizes_is_left_out_where_an_initializer_chooses(tmp_path):
+    path = tmp_path / "net.onnx"
+    model = onnx.parser.parse_model(HEAD + RATES)
+    onnx.save(model, path)
+    with pytest.raises(UnsupportedError) as caught:
+        tmconvert.to_onnx(path, tmp_path / "out.onnx")
+    assert "another value of the input 'rate' than yours" in str(caught.value)
+    model.graph.input.pop()
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(2), "rate"))
+    onnx.save(model, path)
+    assert tmconvert.to_tflite(path, tmp_path / "out.tflite").verified

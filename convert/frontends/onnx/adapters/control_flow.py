@@ -24,7 +24,7 @@ from tmconvert.frontends.onnx.adapters.values import (
     static_int,
 )
 from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode, TracedModule
+from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.emitter import EagerEmitter, Emitter
 from tmconvert.ir.subgraphs import emitted, empty_body, inlined
 from tmconvert.ir.symbolic.dims import Dim
@@ -62,12 +62,32 @@ def if_(
         return emitted(g, subgraphs[taken], captured[taken])
     given = [_given(g, each) for each in captured]
     around = _unknown(g, [*captured[0], *captured[1]]) or [cond]
-    otherwise, then = (g.body(body, each, around) for body, each in zip(subgraphs, given, strict=True))
+    try:
+        otherwise, then = (g.body(body, each, around) for body, each in zip(subgraphs, given, strict=True))
+    except Refusal as refusal:
+        raise Refusal(refusal.reason, _choice_help(cond) or refusal.help) from None
     if [g.type(each) for each in otherwise.outputs] != [g.type(each) for each in then.outputs]:
         choice = _by_sizes(g, cond)
         if choice is not None:
             return emitted(g, subgraphs[choice], captured[choice])
     return _listed(g.call("tm::cond", cast(g, reshaped(g, cond, []), np.bool_), around, then, otherwise))
+
+
+def _choice_help(cond: AdapterValue) -> str:
+    """Returns how a branch is chosen whose condition is computed from one input of the model."""
+    waiting, inputs = [cond], dict[str, None]()
+    while waiting:
+        expr = getattr(waiting.pop(), "expr", None)
+        if isinstance(expr, Input):
+            inputs[expr.name] = None
+        elif isinstance(expr, CallFunction):
+            waiting += expr.inputs
+    if len(inputs) != 1:
+        return ""
+    return (
+        f"if the branch is for another value of the input {next(iter(inputs))!r} than yours, store yours in "
+        "the file as an initializer of that name instead of the input"
+    )
 
 
 def _by_sizes(g: Emitter, cond: AdapterValue) -> bool | None:
