@@ -39,6 +39,9 @@ class FuseAttention(RewritePass[Steps]):
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
+    def takes(self, function: str) -> bool:
+        return function == MATMUL
+
     def match(self, graph: InternalGraph, call: CallFunction) -> Steps | None:
         if not is_call(call, MATMUL):
             return None

@@ -12,6 +12,8 @@ from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.matching import array_of, is_call, is_product, is_quotient, is_sum
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import op_has
+from tmconvert.symbolics.traits import Arithmetic
 
 _SLOPE = math.sqrt(2 / math.pi)
 # what is inside of the curve, by powers of x
@@ -45,6 +47,9 @@ class FuseGelu(RewritePass[Steps]):
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> Steps | None:
         if not (is_product(call) or is_quotient(call)):

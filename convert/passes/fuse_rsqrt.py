@@ -8,6 +8,10 @@ from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.matching import array_of, is_call, is_quotient, is_sum
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.registry import op_has
+from tmconvert.symbolics.traits import Arithmetic
+
+_RECIPROCAL = "aten::reciprocal"
 
 
 class FuseRsqrt(RewritePass[CallFunction]):
@@ -20,6 +24,9 @@ class FuseRsqrt(RewritePass[CallFunction]):
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
+
+    def takes(self, function: str) -> bool:
+        return function == _RECIPROCAL or op_has(function, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> CallFunction | None:
         root = _divisor(call)
@@ -49,7 +56,7 @@ def is_above_zero(node: TensorNode) -> bool:
 
 def _divisor(call: CallFunction) -> TensorNode | None:
     """Returns x of 1 / x."""
-    if is_call(call, "aten::reciprocal"):
+    if is_call(call, _RECIPROCAL):
         return call.args[0]
     if not is_quotient(call) or any(call.kwargs.values()):
         return None

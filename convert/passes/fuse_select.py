@@ -27,6 +27,9 @@ class FuseSelect(RewritePass[list[CallFunction]]):
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
+    def takes(self, function: str) -> bool:
+        return function in (_SPLIT, _SLICE)
+
     def match(self, graph: InternalGraph, call: CallFunction) -> list[CallFunction] | None:
         if not (is_call(call, _SPLIT) or is_call(call, _SLICE)):
             return None

@@ -8,7 +8,7 @@ from typing import Any
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Concatenates
 
 
@@ -20,9 +20,10 @@ class MergeConcats(RewritePass[list[CallFunction]]):
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
 
+    def takes(self, function: str) -> bool:
+        return op_has(function, Concatenates)
+
     def match(self, graph: InternalGraph, call: CallFunction) -> list[CallFunction] | None:
-        if not has_trait(call, Concatenates):
-            return None
         made = [node.expr for node in _operands(call)]
         inner = [expr for expr in made if isinstance(expr, CallFunction) and _is_along(expr, call)]
         return list(dict.fromkeys(inner)) or None

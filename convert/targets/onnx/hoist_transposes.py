@@ -9,7 +9,7 @@ from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.ir.symbolic.dims import Size, is_symbolic, same_size
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Permuted, Reshaped, View, ViewStep
 
 
@@ -31,6 +31,9 @@ class HoistTransposes(RewritePass[Hoisted]):
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, View)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> Hoisted | None:
         transpose = _operand(call) if isinstance(_step(call), Reshaped) else None

@@ -9,7 +9,7 @@ from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import Size, is_symbolic, same_size
 from tmconvert.passes.rewriting import PassRecord, RewritePass, apply_rules, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Permuted, Reshaped, View
 
 
@@ -37,6 +37,9 @@ class MergeReshapes(RewritePass[Pair]):
             count = len(record.done)
             apply_rules(record, graph, (self,))
         return record
+
+    def takes(self, function: str) -> bool:
+        return op_has(function, View)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> Pair | None:
         inner = call.args[0].expr if _steps(call) else None
