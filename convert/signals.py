@@ -30,6 +30,8 @@ class Ended(BaseException):
 
 
 is_handled = False
+is_worker = False
+"""Whether another process started this one, and reports its end."""
 received: int | None = None
 """The first signal that came. An exception raised since then may be what became of it."""
 
@@ -101,5 +103,6 @@ def _is_importing(frame: FrameType | None) -> bool:
 def _end_at_once(number: int) -> NoReturn:
     remove_leftovers()
     with contextlib.suppress(OSError):
-        os.write(2, f"\n{message_of(number)}\n".encode())
+        if not is_worker:
+            os.write(2, f"\n{message_of(number)}\n".encode())
     os._exit(status_of(number))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_all_start_methods, get_context
+from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tmconvert import signals
 from tmconvert.cli.batch.work import ModelWork, Outcome, outcomes_in_process, outcomes_of
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.frontends.torch.entry import is_factory
@@ -76,12 +81,51 @@ def prepare() -> None:
     """Starts the server that the processes are forked from, so that it imports while work is collected."""
     if _FORKS:
         get_context("forkserver").set_forkserver_preload([_PRELOADED])
-        forkserver.ensure_running()
+        with _deaf_to_interrupts():
+            forkserver.ensure_running()
 
 
 def _processes(count: int) -> Executor:
     prepare()
-    return ProcessPoolExecutor(count, mp_context=get_context("forkserver" if _FORKS else "spawn"))
+    context = get_context("forkserver" if _FORKS else "spawn")
+    return ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """Makes a worker end when the process ends that started it, in whatever way."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_for, args=(parent,), daemon=True).start()
+
+
+def _wait_for(parent: Any) -> None:
+    parent.join()
+    signals.remove_leftovers()
+    os._exit(1)
+
+
+def _end_server() -> None:
+    """Ends the server, which may be about to fork a process that nobody waits for."""
+    server = getattr(forkserver, "_forkserver", None) if _FORKS else None
+    number = getattr(server, "_forkserver_pid", None)
+    if number is not None:
+        with contextlib.suppress(OSError):
+            os.kill(number, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Makes processes that are started meanwhile ignore SIGINT, which a terminal sends to all: the first
+    process ends them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _longest_first(work: Sequence[ModelWork]) -> list[ModelWork]:
@@ -108,7 +152,10 @@ def _gathered(
     do: Callable[[ModelWork], list[Outcome]] = outcomes_in_process,
 ) -> Iterator[tuple[ModelWork, Outcome]]:
     try:
-        futures: dict[Future[list[Outcome]], ModelWork] = {executor.submit(do, each): each for each in work}
+        with contextlib.nullcontext() if _FORKS else _deaf_to_interrupts():  # as is the server that forks
+            futures: dict[Future[list[Outcome]], ModelWork] = {
+                executor.submit(do, each): each for each in work
+            }
         for future in as_completed(futures):
             each = futures[future]
             try:
@@ -122,7 +169,11 @@ def _gathered(
                 outcomes = _ended(each, f"{type(error).__name__}: {error}")
             yield from ((each, outcome) for outcome in outcomes)
     except BaseException:
+        processes = dict(getattr(executor, "_processes", None) or {})
         executor.shutdown(wait=False, cancel_futures=True)
+        for process in processes.values():
+            process.terminate()
+        _end_server()
         raise
     executor.shutdown()
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from tmconvert import signals
 from tmconvert.cli.failures import as_tmconvert_error
 from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr
@@ -109,6 +110,7 @@ def outcomes_of(work: ModelWork) -> Iterator[Outcome]:
 def outcomes_in_process(work: ModelWork) -> list[Outcome]:
     """Does ``outcomes_of`` in a worker process, in the folder of the work."""
     os.chdir(work.folder)
+    signals.is_worker = True
     with ending_by_signals():
         return list(outcomes_of(work))
 

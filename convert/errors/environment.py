@@ -6,7 +6,8 @@ import errno
 import os
 from pathlib import Path
 
-from tmconvert.errors import Source, TmconvertError, WriteError
+from tmconvert.errors import TmconvertError, WriteError
+from tmconvert.errors.source import Source
 
 # of disks and limits
 _NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})

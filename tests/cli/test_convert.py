@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +297,20 @@ def test_targets_with_commas(folder: Path) -> None:
     assert run("init", "digits.tm", "--to", "onnx,tflite", "-o", "a.toml").status == 0
     assert tomllib.loads((folder / "a.toml").read_text())["targets"] == ["onnx", "tflite"]
     assert "unknown target 'pb'" in run("init", "digits.tm", "--to", "pb", "-o", "b.toml").stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("seconds", [0.8, 1.6, 2.2])
+def test_an_interrupt_of_all_processes_prints_one_line(folder: Path, seconds: float) -> None:
+    for number in range(12):
+        shutil.copy(folder / "digits.tm", folder / f"digits{number}.tm")
+    command = [sys.executable, "-m", "tmconvert", "convert", ".", "--to", "onnx,tflite,caffe", "--jobs", "2"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and said.count("interrupted") == 1 and "Traceback" not in said, said
+    assert not [each for each in folder.iterdir() if each.name.startswith(".")]
