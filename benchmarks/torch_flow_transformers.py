@@ -86,15 +86,16 @@ def pair(kind: str, settings: str, **sizes: Any) -> Flow:
 def image(
     kind: str,
     settings: str,
-    size: int = 224,
+    size: int | tuple[int, int] = 224,
     axes: Mapping[str, Mapping[int, str]] = IMAGE,
     more: Any = None,
     **sizes: Any,
 ) -> Flow:
-    """A model of images. ``more`` makes the other arguments."""
+    """A model of square images, or of a height and a width. ``more`` makes the other arguments."""
+    height, width = (size, size) if isinstance(size, int) else size
 
     def make() -> Example:
-        given = {"pixel_values": torch.randn(2, 3, size, size), **(more() if more else {})}
+        given = {"pixel_values": torch.randn(2, 3, height, width), **(more() if more else {})}
         return model(kind, config(settings, **sizes)), (), given
 
     return Flow(make, axes)

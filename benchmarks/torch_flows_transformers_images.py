@@ -26,7 +26,7 @@ MODELS: dict[str, Flow] = {
     "cvt": image("CvtModel", "CvtConfig"),
     "bit": image("BitModel", "BitConfig", depths=[1, 1, 1, 1]),
     "mgp-str": image(
-        "MgpstrForSceneTextRecognition", "MgpstrConfig", axes=IMAGE, image_size=[32, 128], size=32
+        "MgpstrForSceneTextRecognition", "MgpstrConfig", axes=IMAGE, image_size=[32, 128], size=(32, 128)
     ),
     "mobilenet-v1": image("MobileNetV1Model", "MobileNetV1Config"),
     "textnet": image("TextNetModel", "TextNetConfig"),
