@@ -101,6 +101,28 @@ def image(
     return Flow(make, axes)
 
 
+def detector(kind: str, settings: str, size: int = 320) -> Flow:
+    """A detector whose decoder takes the places with the highest scores.
+
+    With the weights of an untrained model images fade away in the convolutions, all places have the same
+    score, and rounding decides which are taken: convolutions keep the variance, scores vary by more than the
+    rounding of their bias, and few places are taken.
+    """
+    plain = image(kind, settings, size, num_queries=20)
+
+    def make() -> Example:
+        module, args, kwargs = plain.make()
+        for part in module.modules():
+            if isinstance(part, torch.nn.Conv2d):
+                torch.nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+        for name, parameter in module.named_parameters():
+            if name.endswith("enc_score_head.weight"):
+                parameter.data *= 100
+        return module, args, kwargs
+
+    return Flow(make, plain.axes)
+
+
 def sound(kind: str, settings: str, length: int = 8000, *, open_samples: bool = False, **sizes: Any) -> Flow:
     def make() -> Example:
         return model(kind, config(settings, **sizes)), (), {"input_values": torch.randn(2, length)}

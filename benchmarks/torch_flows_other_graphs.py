@@ -28,7 +28,7 @@ def graph(make: Callable[[], nn.Module], features: int = 16, **more: Callable[[]
         given = {"x": torch.randn(NODE_COUNT, features), "edge_index": edges()}
         return make().eval(), (), given | {name: of() for name, of in more.items()}
 
-    axes = {name: {0: "edges"} for name in more if name.startswith("edge")}
+    axes = {name: {0: "edges"} if name.startswith("edge") else NODES for name in more}
     return Flow(example, {**GRAPH, **axes}, SIZES)
 
 

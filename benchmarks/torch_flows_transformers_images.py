@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch_flow import Flow
-from torch_flow_transformers import IMAGE, OPEN_IMAGE, causal, config, image, model, text
+from torch_flow_transformers import IMAGE, OPEN_IMAGE, causal, config, detector, image, model, text
 
 MODELS: dict[str, Flow] = {
     # images
@@ -47,9 +47,9 @@ MODELS: dict[str, Flow] = {
     "oneformer-like-eomt": image(
         "EomtForUniversalSegmentation", "EomtConfig", size=224, image_size=224, num_blocks=1
     ),
-    "rt-detr": image("RTDetrForObjectDetection", "RTDetrConfig", size=320),
-    "rt-detr-v2": image("RTDetrV2ForObjectDetection", "RTDetrV2Config", size=320),
-    "d-fine": image("DFineForObjectDetection", "DFineConfig", size=320),
+    "rt-detr": detector("RTDetrForObjectDetection", "RTDetrConfig"),
+    "rt-detr-v2": detector("RTDetrV2ForObjectDetection", "RTDetrV2Config"),
+    "d-fine": detector("DFineForObjectDetection", "DFineConfig"),
     "deformable-detr": image(
         "DeformableDetrForObjectDetection",
         "DeformableDetrConfig",
