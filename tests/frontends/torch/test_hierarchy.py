@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 import tmconvert
+from tmconvert.frontends.torch.tracing.recorder import Recorder
 from tmconvert.ir import CallMethod, GetAttr, ModuleNode
 
 from .harness import check
@@ -195,3 +197,18 @@ def test_the_printed_graph() -> None:
     text = str(traced.graph)
     assert text.startswith("Block.Graph (self, x) {")
     assert "relu_out = torch.relu(" in text and ".add(x, )" in text
+
+
+def test_the_tracer_itself_calls_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    original = Recorder.called
+
+    def called(recorder: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
+        seen.append(recorder._name(function).text)
+        return original(recorder, function, args, kwargs)
+
+    monkeypatch.setattr(Recorder, "called", called)
+    net = nn.Sequential(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), nn.Sequential(nn.Linear(4, 2))).eval()
+    tmconvert.trace(net, torch.zeros(1, 3))
+    linear = "torch.nn.functional.linear"
+    assert seen == [linear, "torch.nn.functional.relu", linear]
