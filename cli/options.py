@@ -53,6 +53,7 @@ class GroupedCommand(click.Command):
 
         def parse_in_any_order(args: list[str]) -> Any:
             values, further, order = parse(_with_output_last(self, list(args)))
+            _check_repetition(ctx, order)
             options = {each.name: each for each in self.params if isinstance(each, click.Option)}
             for name in self.further:
                 if further and name in options and not values.get(name):
@@ -81,6 +82,14 @@ class GroupedCommand(click.Command):
             if entries:
                 with formatter.section(heading):
                     formatter.write_dl(entries, col_max=FLAG_WIDTH)
+
+
+def _check_repetition(ctx: click.Context, order: Sequence[click.Parameter]) -> None:
+    """Raises UsageError for an option that is given twice and takes one value: the first would be lost."""
+    for each in order:
+        takes_one = isinstance(each, GroupedOption) and not (each.multiple or each.count or each.is_flag)
+        if takes_one and sum(other is each for other in order) > 1:
+            raise click.UsageError(f"{each.opts[-1]} is given more than once, and takes one value", ctx)
 
 
 def _with_output_last(command: click.Command, args: list[str]) -> list[str]:

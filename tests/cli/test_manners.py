@@ -177,6 +177,12 @@ def test_the_output_is_an_argument_or_an_option_of_every_command(tmp_path: Path)
     assert outcome.status == 0 and (tmp_path / "o.tm").is_file()
 
 
+def test_an_option_with_one_value_is_given_once() -> None:
+    outcome = run("onnx", CONV, "o.onnx", "--report", "a.html", "--report", "b.json")
+    said = "error[TM6010]: --report is given more than once, and takes one value"
+    assert (outcome.status, outcome.stderr.splitlines()[0]) == (2, said)
+
+
 @pytest.mark.slow
 def test_completion_in_powershell() -> None:
     script = spawn(_TMCONVERT_COMPLETE="powershell_source").stdout
