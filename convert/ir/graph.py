@@ -425,7 +425,7 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
 
 
 @cache
-def _slots_of(kind: type[Node]) -> tuple[str, ...]:
+def _slots_of(kind: type[Any]) -> tuple[str, ...]:
     return tuple(slot for cls in kind.__mro__ for slot in getattr(cls, "__slots__", ()))
 
 

@@ -19,6 +19,7 @@ _SLOPE = math.sqrt(2 / math.pi)
 # what is inside of the curve, by powers of x
 _INSIDE_ERF, _INSIDE_TANH = (0, math.sqrt(0.5), 0, 0), (0, _SLOPE, 0, 0.044715 * _SLOPE)
 _DEGREE = 3
+_MOST_STEPS = 24  # of a GELU in any form; of a longer chain every step may be used twice by the next
 
 
 class Steps(NamedTuple):
@@ -100,6 +101,8 @@ def _product(call: CallFunction) -> _Product | None:
         constant, expr = array_of(node), node.expr
         if constant is not None and constant.size == 1:
             number *= float(constant.item())
+        elif len(between) > _MOST_STEPS:
+            factors.append(node)
         elif is_product(expr) and (is_last or len(node.uses) == 1):
             between.append(node)
             open_ += [(operand, False) for operand in expr.args]
@@ -155,13 +158,13 @@ def _polynomial(node: Any, x: TensorNode, between: list[TensorNode]) -> np.ndarr
     if constant is not None:
         return np.array([constant.item(), 0, 0, 0], np.float64) if constant.size == 1 else None
     operands = _operands(expr)
-    if operands is None:
+    if operands is None or len(between) > _MOST_STEPS:
         return None
+    between.append(node)
     found = [_polynomial(operand, x, between) for operand in operands]
     parts = [part for part in found if part is not None]
     if len(parts) < len(found):
         return None
-    between.append(node)
     if is_sum(expr):
         return parts[0] + parts[1]
     if is_quotient(expr):
