@@ -430,8 +430,9 @@ def _slots_of(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _copy_node(node: Node) -> Node:
-    clone = object.__new__(type(node))
-    for slot in _slots_of(type(node)):
+    kind: Any = type(node)
+    clone: Node = object.__new__(kind)
+    for slot in _slots_of(kind):
         setattr(clone, slot, getattr(node, slot))
     clone.expr, clone.uses, clone._meta = None, {}, None
     return clone.with_notes_of(node)
