@@ -205,8 +205,10 @@ class TracedModule(ModuleAccess, FxModule, NotebookForm):
         return Recording(example, None, is_edited)
 
     def take_example(self, module: TracedModule) -> None:
-        """Takes the example of a module that has the same tensors and computes the same; and ``rerun``,
-        unless that module was edited.
+        """Takes the example of a module that computes the same; and ``rerun``, unless that module was edited.
+
+        Args:
+            module: The other module, with the same tensors.
         """
         self._example, _, is_edited = module.recording()
         has_outputs = self._example is not None and self._example.outputs is not None
