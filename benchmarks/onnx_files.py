@@ -24,6 +24,7 @@ import tempfile
 import time
 import warnings
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -262,13 +263,27 @@ def measure(path: Path, wanted: list[str], opset: int | None, pipe: Any) -> None
 def row_of(path: Path, options: Any) -> dict[str, Any]:
     """Returns the row of a file, measured in a process of its own."""
     wanted = [*options.measure, *(SIMPLIFIERS if options.simplifiers else ())]
-    context = multiprocessing.get_context("spawn")
+    row = {"name": path.stem, "nodes": 0, "load": "crash or time limit"}
+    return last_row(measure, (path, wanted, options.opset), row, options.seconds)
+
+
+def last_row(
+    measure: Callable[..., None],
+    arguments: Sequence[Any],
+    row: dict[str, Any],
+    seconds: float,
+    method: str = "spawn",
+) -> dict[str, Any]:
+    """Returns the last row that ``measure(*arguments, pipe)`` sends in time from a process, or ``row``.
+
+    ``method`` is how multiprocessing starts the process.
+    """
+    context: Any = multiprocessing.get_context(method)
     ours, theirs = context.Pipe(False)
-    process = context.Process(target=measure, args=(path, wanted, options.opset, theirs))
+    process = context.Process(target=measure, args=(*arguments, theirs))
     process.start()
     theirs.close()
-    row: dict[str, Any] = {"name": path.stem, "nodes": 0, "load": "crash or time limit"}
-    end = time.monotonic() + options.seconds
+    end = time.monotonic() + seconds
     try:
         while ours.poll(max(0.0, end - time.monotonic())):
             row = ours.recv()

@@ -1,4 +1,4 @@
-"""ONNX files of PyTorch's two exporters, read and converted to TFLite and ONNX; beside direct tracing.
+"""ONNX files of PyTorch's two exporters, read and converted to TFLite and ONNX, compared with direct tracing.
 
     python benchmarks/torch_onnx_files.py                                   the models that CHOSEN lists
     python benchmarks/torch_onnx_files.py --only timm/ghostnet_050 'transformers/g*' --exporters dynamo
@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
-import multiprocessing
 import sys
 import tempfile
 import time
@@ -255,23 +254,9 @@ def measure(name: str, folder: Path, options: Any, pipe: Any) -> None:
 
 def row_of(name: str, options: Any) -> dict[str, Any]:
     """Returns the row of a model, measured in a process of its own."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(False)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = options.files or Path(scratch)
-        process = context.Process(target=measure, args=(name, folder, options, theirs))
-        process.start()
-        theirs.close()
-        row: dict[str, Any] = {"name": name}
-        end = time.monotonic() + options.seconds
-        try:
-            while ours.poll(max(0.0, end - time.monotonic())):
-                row = ours.recv()
-        except EOFError:
-            pass
-        process.kill()
-        process.join()
-    return row
+        arguments = (name, options.files or Path(scratch), options)
+        return onnx_files.last_row(measure, arguments, {"name": name}, options.seconds, method="fork")
 
 
 def chosen(patterns: Sequence[str]) -> list[str]:
@@ -284,7 +269,8 @@ def chosen(patterns: Sequence[str]) -> list[str]:
 # ---- tables
 
 
-def beside(row: dict[str, Any], exporter: str, column: str) -> str:
+def both(row: dict[str, Any], exporter: str, column: str) -> str:
+    """Returns what was measured of the file, and of direct tracing."""
     values = [row.get(part, {}).get(column, "") for part in (exporter, "direct")]
     return " / ".join(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values)
 
@@ -302,10 +288,10 @@ def table(rows: Sequence[dict[str, Any]], exporters: Sequence[str]) -> str:
         for exporter in exporters:
             found = row.get(exporter, {})
             states = ["right" if found.get(part) == 1 else "no" for part in ("read", "tflite", "onnx")]
-            counts = [beside(row, exporter, column) for column in ("operators", "nodes")]
+            counts = [both(row, exporter, column) for column in ("operators", "nodes")]
             left = [str(found.get(f"{tool} nodes", "")) for tool in tools]
             cells = [row["name"], exporter, str(found.get("source nodes", "")), *states, *counts, *left]
-            lines.append(f"| {' | '.join([*cells, beside(row, exporter, 's')])} |")
+            lines.append(f"| {' | '.join([*cells, both(row, exporter, 's')])} |")
     for row in rows:
         for part in ("direct", *exporters):
             for key, value in row.get(part, {}).items():

@@ -19,7 +19,7 @@ _SLOPE = math.sqrt(2 / math.pi)
 # what is inside of the curve, by powers of x
 _INSIDE_ERF, _INSIDE_TANH = (0, math.sqrt(0.5), 0, 0), (0, _SLOPE, 0, 0.044715 * _SLOPE)
 _DEGREE = 3
-_MOST_STEPS = 24  # of a GELU in any form; of a longer chain every step may be used twice by the next
+_MOST_STEPS = 24  # of a GELU in any form; in longer chains the number of paths may double with each step
 
 
 class Steps(NamedTuple):

@@ -1,4 +1,4 @@
-"""Long chains beside a curve: the search for a GELU ends after a few steps."""
+"""Long chains of sums and products: the search for a GELU ends after a few steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 
 class Doubled(torch.nn.Module):
-    """Each step uses the one before twice: there are 2 ** 40 ways from the curve to the input."""
+    """Each step uses the one before twice: 2 ** 40 paths lead from the last step to the input."""
 
     def __init__(self, is_product: bool) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Doubled(torch.nn.Module):
 
 
 @pytest.mark.parametrize("is_product", [False, True])
-def test_a_chain_with_many_ways_is_no_gelu(is_product: bool, tmp_path: Path) -> None:
+def test_a_chain_with_many_paths_is_no_gelu(is_product: bool, tmp_path: Path) -> None:
     x = torch.linspace(-2, 2, 6)
     report = tmconvert.to_onnx(Doubled(is_product), tmp_path / "net.onnx", example_inputs=[x], verify=False)
     assert report.paths

@@ -172,7 +172,7 @@ def rules_of(
 def _arrays_of(
     tape: Tape, rules: Mapping[Place, SizeRule], observed: Sequence[Mapping[Place, Any]]
 ) -> dict[Place, ArrayRule]:
-    """Returns the arrays of the example of which each number is constant, or follows sizes by a rule."""
+    """Returns the arrays of the example whose numbers are all constant or follow sizes by a rule."""
     found: dict[Place, ArrayRule] = {}
     for index, (_, record) in enumerate(_records(tape.top)):
         for place, leaf in enumerate(leaves(arguments_of(record))):

@@ -256,7 +256,7 @@ NUMPY: dict[str, Any] = {name: _OfNumpy(name, function) for name, function in (M
 
 
 def _of_arrays(name: str) -> Callable[..., Any]:
-    """Returns the function of NumPy that notes the sizes of which it makes an array."""
+    """Returns the function of NumPy that records which sizes it makes an array from."""
     plain = getattr(np, name)
 
     @functools.wraps(plain)
