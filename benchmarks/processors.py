@@ -177,8 +177,9 @@ def run(processor: str, folder: Path, jobs: Sequence[Job]) -> Results:
     here = [sys.executable, ROOT / "tools/on_processor", processor] if processor != HERE else []
     python = "python" if processor.startswith("arm64") else sys.executable
     command = [*here, python, RUNNER, folder, results]
-    while subprocess.run(command).returncode and len(list(results.iterdir())) < len(jobs):
-        pass  # the file that ended the process is left out in the next one
+    count = -1
+    while subprocess.run(command).returncode and count < len(list(results.iterdir())) < len(jobs):
+        count = len(list(results.iterdir()))  # the file that ended the process is left out in the next one
     found = Results()
     for job in jobs:
         name, made = job.path.name, results / f"{job.path.name}.npz"

@@ -74,6 +74,12 @@ def test_emulated_processors(supports: Path) -> None:
 
 
 @pytest.mark.slow
+@needs("sse")
+def test_kernels_that_are_chosen_for_this_machine_are_not_chosen_for_another() -> None:
+    assert run("sse", "printenv", "OPENBLAS_CORETYPE", OPENBLAS_CORETYPE="Haswell").stdout == ""
+
+
+@pytest.mark.slow
 @needs("haswell")
 def test_scripts_run_in_their_interpreter(tmp_path: Path) -> None:
     script = tmp_path / "script"

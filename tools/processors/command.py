@@ -53,6 +53,7 @@ def _arm64(name: str, meaning: str) -> Processor:
     return Processor(meaning, arm64.PROGRAMS, lambda command: (arm64.command(name, command), {}))
 
 
+KERNEL_VARIABLES = frozenset({"OPENBLAS_CORETYPE", "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY"})
 # what qemu cannot emulate of the model, and warns of in each process
 HASWELL = "Haswell-v4,-pcid,-x2apic,-tsc-deadline,-invpcid,-spec-ctrl"
 PROCESSORS = {
@@ -86,6 +87,11 @@ def _list() -> int:
     return 0
 
 
+def _inherited() -> dict[str, str]:
+    """The variables of this process, without those that choose kernels for this machine."""
+    return {name: value for name, value in os.environ.items() if name not in KERNEL_VARIABLES}
+
+
 def run(name: str, command: Sequence[str]) -> int:
     """Becomes the command; returns only if it cannot."""
     processor = PROCESSORS[name]
@@ -93,7 +99,7 @@ def run(name: str, command: Sequence[str]) -> int:
         if lacking := processor.lacking():
             raise NotAvailable(f"{name} needs {', '.join(lacking)}")
         started, variables = processor.start(command)
-        os.execvpe(started[0], started, os.environ | variables)
+        os.execvpe(started[0], started, _inherited() | variables)
     except (NotAvailable, OSError, subprocess.CalledProcessError) as error:
         print(f"on_processor: {error}", file=sys.stderr)
         return 126
