@@ -133,9 +133,10 @@ def main() -> None:
                 paths = [files[name] for name in pair]
                 found = [tmconvert.bench(*paths, seconds=given.seconds)[1] for _ in range(given.repeats)]
                 ratios = [each.ratio for each in found]
-                spread = max(ratios) / min(ratios) - 1
+                middle = float(np.median(ratios))
+                off = max(abs(each / middle - 1) for each in ratios)
                 shown = " ".join(f"{each:.3f}" for each in ratios)
-                print(f"{pair[1]} / {pair[0]}: {shown}, spread {spread:.1%}", flush=True)
+                print(f"{pair[1]} / {pair[0]}: {shown}, at most {off:.1%} from the median", flush=True)
         finally:
             for each in others:
                 each.terminate()

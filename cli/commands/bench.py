@@ -19,8 +19,8 @@ def command(files: tuple[str, ...], json: bool, **given: Any) -> None:
     """Measure the latency of written files in their runtimes.
 
     Each FILE, an ONNX or TFLite file or a prototxt, runs in a process of its own; several run by turns of
-    some milliseconds, so that a load of the machine meets all alike. The ratio is the median of those of all
-    turns.
+    some milliseconds, with one thread on the same core, so that a load of the machine meets all alike. The
+    ratio is that of the fastest 1 % of the runs.
     """
     keywords = keywords_of("bench", given)
     from tmconvert import api

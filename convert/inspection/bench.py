@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,15 +17,15 @@ from tmconvert.progress import begin
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.verification.worker import command
 
-SLICE = 0.01  # seconds of a turn, which is shorter than the time that a busy machine gives a process
+SLICE = 0.004  # seconds of a turn, which is shorter than the time that a busy machine gives a process
 LEAST_RUNS = 10
 
 
 class BenchResult(NamedTuple):
     """The latency of a file in milliseconds.
 
-    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is that to the first file: the median
-    over all turns, of the medians of both in that turn. ``memory`` are the bytes that loading and running the
+    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is that to the first file, of the time
+    that the fastest 1 % of the runs do not exceed. ``memory`` are the bytes that loading and running the
     file add to the process; None where the system does not tell.
     """
 
@@ -51,6 +52,7 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
         if not number > 0:
             raise UsageError("TM6002", f"{name} must be positive, got {number}")
     begin("measure")
+    cores = _cores()
     with ExitStack() as stack:
         timed = [stack.enter_context(_Timed(path, threads)) for path in paths]
         for each in timed:
@@ -58,18 +60,24 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
         turn = 0
         while not all(each.is_done(seconds) for each in timed):
             order = timed[turn % len(timed) :] + timed[: turn % len(timed)]
+            core = cores[turn % len(cores)] if threads == 1 and cores else None
             for each in order:
-                each.measure()
+                each.measure(core)
             turn += 1
         memories = [each.memory() for each in timed]
     return [_result(each, timed[0], threads, memory) for each, memory in zip(timed, memories, strict=True)]
 
 
+def _cores() -> list[int]:
+    """Returns the cores that processes may be bound to; none where the system does not bind any."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+
+
 def _result(timed: _Timed, first: _Timed, threads: int, memory: int | None) -> BenchResult:
     """Returns the statistics of a file.
 
-    Files that take turns of a few milliseconds meet the same load and the same clock rate, also if these
-    change from turn to turn. The fastest runs of all turns may be of different moments.
+    Other work makes runs slower, never faster, and files that take turns of a few milliseconds on the same
+    core meet the same quiet moments: their fastest runs have a ratio that load changes least.
     """
     times = np.array(timed.times) / 1e6
     low, median, high = (float(np.percentile(times, each)) for each in (10, 50, 90))
@@ -82,7 +90,7 @@ def _result(timed: _Timed, first: _Timed, threads: int, memory: int | None) -> B
         low,
         high,
         float(times.min()),
-        float(np.median(np.divide(timed.turns, first.turns))),
+        float(np.percentile(timed.times, 1) / np.percentile(first.times, 1)),
         memory,
     )
 
@@ -93,7 +101,6 @@ class _Timed:
     def __init__(self, path: Path, threads: int) -> None:
         self.path, self.target, self.threads = path, target_of_file(path), threads
         self.runtime, self.times, self.spent, self.count = "", list[float](), 0.0, 1
-        self.turns: list[float] = []  # the median of each turn
         self._process: Any = None
 
     def __enter__(self) -> _Timed:
@@ -119,11 +126,10 @@ class _Timed:
         taken = self._ask(do="run", count=max(warm_up, 1))["times"]
         self.count = max(1, int(SLICE * 1e9 / max(min(taken), 1)))
 
-    def measure(self) -> None:
-        """Runs the file for one turn."""
-        taken = self._ask(do="run", count=self.count)["times"]
+    def measure(self, core: int | None) -> None:
+        """Runs the file for one turn, on this core of the processor; None leaves it to the system."""
+        taken = self._ask(do="run", count=self.count, core=core)["times"]
         self.times += taken
-        self.turns.append(float(np.median(taken)))
         self.spent += sum(taken)
 
     def is_done(self, seconds: float) -> bool:

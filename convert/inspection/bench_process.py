@@ -69,8 +69,10 @@ class _State:
         version = getattr(runtime, "version_here", None) or runtime.version
         return {"runtime": f"{name} {version}"}
 
-    def run(self, count: int) -> dict[str, Any]:
+    def run(self, count: int, core: int | None = None) -> dict[str, Any]:
         assert self._call is not None
+        if core is not None:
+            os.sched_setaffinity(0, [core])
         times = []
         for _ in range(count):
             start = time.perf_counter_ns()
