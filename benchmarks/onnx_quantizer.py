@@ -20,7 +20,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -180,6 +180,7 @@ class Result(NamedTuple):
     apart: float = 1.0
     largest: float = 0.0
     error: str = ""
+    elements: int = 0
 
     @property
     def is_right(self) -> bool:
@@ -250,7 +251,7 @@ class _Reader:
         return next(self.samples, None)
 
 
-def compared(path: Path, samples: Sequence[np.ndarray], folder: Path) -> Result:
+def compared(path: Path, samples: Sequence[np.ndarray], setting: Setting, folder: Path) -> Result:
     """Converts the file, and runs both."""
     import onnxruntime
     from ai_edge_litert.interpreter import Interpreter
@@ -260,7 +261,7 @@ def compared(path: Path, samples: Sequence[np.ndarray], folder: Path) -> Result:
         tmconvert.load(path), made, quantized=True, io_layout="source", allow_float=True, verify=False
     )
     onnxruntime.set_default_logger_severity(3)
-    session = onnxruntime.InferenceSession(str(path))
+    session = exact_session(path, setting)
     runner = Interpreter(str(made))
     runner.allocate_tensors()
     (given,), results = runner.get_input_details(), runner.get_output_details()
@@ -275,7 +276,24 @@ def compared(path: Path, samples: Sequence[np.ndarray], folder: Path) -> Result:
             step = step or float(np.ptp(array)) / 255 or 1.0
             distances.append(np.abs(found - array).ravel() / step)
     steps = np.concatenate(distances)
-    return Result(float((steps > 1.01).mean()), float(steps.max()))
+    return Result(float((steps > 1.01).mean()), float(steps.max()), elements=len(steps))
+
+
+def exact_session(path: Path, setting: Setting) -> Any:
+    """Returns a session that computes the same on every processor.
+
+    x86 processors without VNNI saturate sums of uint8 by int8 products in 16 bits. With pairs of
+    QuantizeLinear and DequantizeLinear a session without optimizations computes in float32. For QLinear
+    operators of uint8 an option selects kernels that do not saturate, which those of int8 never do.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    if setting.form != "QOperator":
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    elif setting.activations == "uint8":
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(str(path), options)
 
 
 def _integers(array: np.ndarray, about: dict) -> np.ndarray:
@@ -290,7 +308,8 @@ def measured(name: str, setting: Setting) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         module, samples = network(name)
         try:
-            return compared(quantized(module, samples, setting, Path(folder)), samples, Path(folder))
+            path = quantized(module, samples, setting, Path(folder))
+            return compared(path, samples, setting, Path(folder))
         except TmconvertError as error:
             return Result(error=f"{error.code} {error.message}")
 
@@ -325,7 +344,10 @@ def main() -> int:
     print(*table(results), sep="\n")
     every = [result for row in results.values() for result in row.values()]
     right = sum(result.is_right for result in every)
+    elements = sum(result.elements for result in every)
+    apart = sum(result.elements * result.apart for result in every) / max(elements, 1)
     print(f"{right} of {len(every)} files are within one step on 99.9 % of the elements")
+    print(f"of all {elements} elements {1 - apart:.3%} are")
     return int(right < len(every))
 
 
