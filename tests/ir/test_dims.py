@@ -250,6 +250,20 @@ def test_the_range_in_which_clamps_of_two_sizes_are_as_in_the_example() -> None:
     assert box_of_zero(value + 1) is None and box_of_zero(height - width) is None
 
 
+@pytest.mark.parametrize("length", [40, 4096, 4097, 16_000])
+def test_clamp_of_a_long_example_has_no_upper_limit(length: int) -> None:
+    samples = dim("samples", length)
+    value = maximum(samples // 10 - 1, 0) - (samples // 10 - 1)
+    assert isinstance(value, Dim)
+    box = box_of_zero(value)
+    assert box is not None and [(lowest, most) for _, lowest, most in box] == [(10, None)]
+    limited = dim("samples", length, lowest=2, most=20_000)
+    value = maximum(limited // 10 - 1, 0) - (limited // 10 - 1)
+    assert isinstance(value, Dim)
+    box = box_of_zero(value)
+    assert box is not None and [(lowest, most) for _, lowest, most in box] == [(10, 20_000)]
+
+
 def test_halves_rounded_up_and_down_are_the_whole() -> None:
     with SizeJournal() as journal:
         height, width = dim("h", 60, 4), dim("w", 52, 4)

@@ -366,10 +366,10 @@ def _box(symbol: Symbol, conditions: list[Dim]) -> tuple[Symbol, int, int | None
     lowest = highest = max(symbol.example, symbol.least)
     while lowest > symbol.least and holds(lowest - 1):
         lowest -= 1
-    end = symbol.most or MAX_PERIOD
+    end = symbol.most or highest + MAX_PERIOD
     while highest < end and holds(highest + 1):
         highest += 1
-    return symbol, lowest, None if highest == MAX_PERIOD else highest
+    return symbol, lowest, None if highest == end != symbol.most else highest
 
 
 def limit_of_zero(value: Dim) -> Dim | None:
