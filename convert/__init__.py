@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from tmconvert._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from tmconvert.api import (
         Interpreter,
         TracedModule,
@@ -89,12 +91,16 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        from tmconvert.garbage_collection import no_collections
-
-        with no_collections():
-            from tmconvert import api
-        return getattr(api, name)
+        return getattr(globals().get("api") or _loaded_api(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _loaded_api() -> ModuleType:
+    from tmconvert.garbage_collection import no_collections
+
+    with no_collections():
+        from tmconvert import api
+    return api
 
 
 def __dir__() -> list[str]:
