@@ -20,12 +20,15 @@ MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslo
 NAMES = {
     *("os.fork", "os.forkpty", "os.getuid", "os.geteuid", "os.getpgid", "os.killpg", "os.mkfifo", "os.nice"),
     *("os.O_CLOEXEC", "os.O_DIRECTORY", "os.O_NOFOLLOW", "os.O_NONBLOCK", "os.posix_fallocate", "os.setsid"),
-    *("os.sched_getaffinity", "os.sysconf", "os.uname", "os.wait", "os.waitstatus_to_exitcode"),
+    *("os.sched_getaffinity", "os.sched_setaffinity", "os.sysconf", "os.uname", "os.wait"),
+    "os.waitstatus_to_exitcode",
     *("signal.SIGALRM", "signal.SIGHUP", "signal.SIGKILL", "signal.SIGPIPE", "signal.SIGQUIT"),
     *("signal.alarm", "signal.pthread_kill", "signal.setitimer", "mmap.MAP_PRIVATE", "mmap.PROT_READ"),
 }
 # uses, and how they are guarded
 GUARDED = {
+    "convert/inspection/bench.py os.sched_getaffinity": "asked for by hasattr",
+    "convert/inspection/bench_process.py os.sched_setaffinity": "only with a core, which bench.py has of it",
     "convert/inspection/bench_process.py resource": "its import may fail",
     "convert/output/atomic.py os.posix_fallocate": "asked for by hasattr",
     "convert/output/leftovers.py fcntl": "its import may fail",

@@ -70,7 +70,7 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
 
 def _cores() -> list[int]:
     """Returns the cores that processes may be bound to; none where the system does not bind any."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def _result(timed: _Timed, first: _Timed, threads: int, memory: int | None) -> BenchResult:

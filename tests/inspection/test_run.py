@@ -197,17 +197,15 @@ def test_values_outside_of_the_range_of_an_integer_input(
 @pytest.mark.slow
 def test_bench(files: Files) -> None:
     paths = [files.paths[kind] for kind in ("onnx", "tflite", "prototxt")]
+    start = time.perf_counter()
     found = tmconvert.bench(*paths, seconds=0.05)
+    elapsed = (time.perf_counter() - start) * 1e3
     assert [each.path for each in found] == paths and found[0].ratio == 1
     for each in found:
         assert each.best <= each.low <= each.median <= each.high and each.runs >= 10
-    session = onnxruntime.InferenceSession(paths[0])
-    taken = []
-    for _ in range(50):
-        start = time.perf_counter()
-        session.run(None, {"image": image()})
-        taken.append((time.perf_counter() - start) * 1e3)
-    assert 0.2 < found[0].best / min(taken) < 5  # the machine may be busy with other tests
+        assert each.ratio > 0
+        # milliseconds: all runs together took 50 or more, a few of them much longer than others
+        assert 0.5 < each.median * each.runs and each.best * each.runs <= elapsed
 
 
 @pytest.mark.slow
