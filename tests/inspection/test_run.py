@@ -205,7 +205,7 @@ def test_bench(files: Files) -> None:
         assert each.best <= each.low <= each.median <= each.high and each.runs >= 10
         assert each.ratio > 0
         # milliseconds: all runs together took 50 or more, a few of them much longer than others
-        assert 0.5 < each.median * each.runs and each.best * each.runs <= elapsed
+        assert each.median * each.runs > 0.5 and each.best * each.runs <= elapsed
 
 
 @pytest.mark.slow
