@@ -135,8 +135,9 @@ def main() -> None:
                 ratios = [each.ratio for each in found]
                 middle = float(np.median(ratios))
                 off = max(abs(each / middle - 1) for each in ratios)
+                spread = max(ratios) / min(ratios) - 1
                 shown = " ".join(f"{each:.3f}" for each in ratios)
-                print(f"{pair[1]} / {pair[0]}: {shown}, at most {off:.1%} from the median", flush=True)
+                print(f"{pair[1]} / {pair[0]}: {shown}, spread {spread:.1%}, {off:.1%} from the median")
         finally:
             for each in others:
                 each.terminate()

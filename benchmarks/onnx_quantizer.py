@@ -284,7 +284,7 @@ def exact_session(path: Path, setting: Setting) -> Any:
 
     x86 processors without VNNI saturate sums of uint8 by int8 products in 16 bits. With pairs of
     QuantizeLinear and DequantizeLinear a session without optimizations computes in float32. For QLinear
-    operators of uint8 an option selects kernels that do not saturate, which those of int8 never do.
+    operators of uint8 an option selects kernels that do not saturate; those of int8 did not in any test.
     """
     import onnxruntime
 

@@ -180,3 +180,12 @@ def test_a_conversion_leaves_no_graph(tmp_path: Path, monkeypatch: pytest.Monkey
     for _ in range(3):
         tmconvert.to_onnx(DATA / "shufflenet_v2.tm", tmp_path / "m.onnx", verify=False)
     assert graphs() == before
+
+
+def test_public_names_cost_nothing_after_the_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading counts the objects that the program has frozen, which takes long where these are many."""
+    from tmconvert import garbage_collection as collector
+
+    assert callable(tmconvert.load)
+    monkeypatch.setattr(collector, "no_collections", None)
+    assert callable(tmconvert.load) and callable(tmconvert.trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import tmconvert
 from tests.cli.runner import run
 from tests.inspection.conftest import Files, Net
 from tmconvert.errors import LoadError, UsageError, VerificationError
+from tmconvert.inspection import bench
+from tmconvert.inspection.bench_process import _State
 
 LIMITS = {"onnx": 1e-5, "tflite": 1e-5, "prototxt": 1e-5, "half": 5e-3, "int8": 0.03, "qdq": 0.03}
 
@@ -206,6 +209,25 @@ def test_bench(files: Files) -> None:
         assert each.ratio > 0
         # milliseconds: all runs together took 50 or more, a few of them much longer than others
         assert each.median * each.runs > 0.5 and each.best * each.runs <= elapsed
+
+
+def test_ratio_of_bench_is_that_of_the_fastest_runs(files: Files) -> None:
+    """Runs that other work interrupted do not change it."""
+    first, second = (bench._Timed(files.paths[kind], 1) for kind in ("onnx", "tflite"))
+    first.times = [1_000_000] * 50 + [9_000_000] * 450
+    second.times = [1_500_000] * 450 + [70_000_000] * 50
+    result = bench._result(second, first, 1, None)
+    assert result.ratio == 1.5 and result.best == 1.5 and result.high > 1.5
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not bind processes")
+def test_bench_binds_a_turn_to_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, bound = _State(), []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: bound.append((process, cores)))
+    state._call = lambda: None
+    assert len(state.run(3, core=1)["times"]) == 3 and bound == [(0, [1])]
+    state.run(1)
+    assert len(bound) == 1
 
 
 @pytest.mark.slow

@@ -366,10 +366,11 @@ def _box(symbol: Symbol, conditions: list[Dim]) -> tuple[Symbol, int, int | None
     lowest = highest = max(symbol.example, symbol.least)
     while lowest > symbol.least and holds(lowest - 1):
         lowest -= 1
-    end = symbol.most or highest + MAX_PERIOD
+    end = highest + MAX_PERIOD if symbol.most is None else symbol.most
     while highest < end and holds(highest + 1):
         highest += 1
-    return symbol, lowest, None if highest == end != symbol.most else highest
+    has_no_limit = symbol.most is None and highest == end
+    return symbol, lowest, None if has_no_limit else highest
 
 
 def limit_of_zero(value: Dim) -> Dim | None:
