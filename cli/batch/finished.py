@@ -30,7 +30,7 @@ SHARE = 0.02  # of the time of a batch, for writing records
 
 
 class _Record:
-    """The entries of one record, in text: each is encoded once, however often the record is written."""
+    """The entries of one record, a line each, which is encoded once, however often the record is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,10 +44,9 @@ class _Record:
     def write(self) -> None:
         """Writes the document; a folder that is not writable is ignored."""
         for name in self.entries.keys() - self._texts.keys():
-            text = json.dumps({name: self.entries[name]}, indent=1, sort_keys=True)[2:-2]
-            self._texts[name] = text.replace("\n", "\n ")
-        entries = ",\n ".join(self._texts[name] for name in sorted(self._texts))
-        text = f'{{\n "conversions": {{\n {entries}\n }},\n "version": 1\n}}'
+            self._texts[name] = json.dumps({name: self.entries[name]}, sort_keys=True)[1:-1]
+        entries = ",\n".join(self._texts[name] for name in sorted(self._texts))
+        text = f'{{"version": 1, "conversions": {{\n{entries}\n}}}}\n'
         with contextlib.suppress(WriteError), staged_outputs(self.path) as (output,):
             output.file.write(text.encode())
             output.commit()

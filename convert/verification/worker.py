@@ -68,6 +68,11 @@ def command(module: str) -> list[str]:
     return [sys.executable, "-S", "-c", code]
 
 
+def environment() -> dict[str, str]:
+    """Returns the variables for such a process: NumPy computes nothing there, so it starts no threads."""
+    return {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+
+
 def seconds_for(size: int) -> float:
     """Returns the time limit for files and inputs of this many bytes. Raises UsageError TM6010."""
     given = os.environ.get(_LIMIT)
@@ -99,7 +104,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # NumPy computes nothing there
+                env=environment(),
             )
         except OSError as error:
             self._said.close()

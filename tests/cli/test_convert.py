@@ -247,7 +247,11 @@ def test_the_record_is_written_in_a_small_part_of_the_time_and_complete_at_the_e
     text = (folder / finished.RECORD).read_text()
     document = json.loads(text)
     assert [*document["conversions"]] == sorted(f"onnx {name}" for name in names)
-    assert text == json.dumps(document, indent=1, sort_keys=True)
+    assert document["version"] == 1
+    lines = text.splitlines()[1:-1]  # an entry each
+    assert [json.loads(f"{{{line.removesuffix(',')}}}") for line in lines] == [
+        {name: entry} for name, entry in sorted(document["conversions"].items())
+    ]
 
 
 def test_processes_begin_with_factories_and_large_models(folder: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from tmconvert.targets.caffe.mnn import MnnRuntime
 from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, OpenCvRuntime
 from tmconvert.targets.registry import runtime_for
 from tmconvert.verification.runtime import FirstToTakeIt
+from tmconvert.verification.worker import environment
 
 needs_mnn = pytest.mark.skipif(importlib.util.find_spec("MNN") is None, reason="MNN is not installed")
 X = {"x": normal(0, 2, 6, 9, 11)}
@@ -99,3 +102,19 @@ def test_what_mnn_mistakes_is_not_judged_by_it(tmp_path: Path) -> None:
     for text in (layer("ArgMax"), layer("MVN"), layer("LRN", "lrn_param { k: 2 }"), layer("Nothing")):
         assert not mnn_reads(written(tmp_path, text_of(X, text)))
     assert {rule.name.partition("-")[0] for rule in DIALECTS["mnn"].rules} == {"mnn"}
+
+
+@needs_mnn
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_mnn_takes_one_thread(tmp_path: Path) -> None:
+    """Its threads wait in loops, which cost other conversions of ``--jobs`` more time than they save."""
+    (tmp_path / "net.caffemodel").write_bytes(schema().NetParameter(name="net").SerializeToString())
+    written(tmp_path, layer("Threshold")).rename(tmp_path / "0.prototxt")
+    np.savez(tmp_path / "inputs.npz", **X)
+    code = (
+        "import os, sys; from tmconvert.targets.caffe.mnn_process import main; main();"
+        "print('threads:', len(os.listdir('/proc/self/task')))"
+    )
+    program = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "net.caffemodel"), "y"]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment(), check=True)
+    assert done.stdout.splitlines()[-1] == "threads: 1"

@@ -13,7 +13,7 @@ import numpy as np
 from tmconvert.errors import VerificationError
 from tmconvert.targets.caffe.float32_integers import float32_inputs
 from tmconvert.verification.runtime import refusals
-from tmconvert.verification.worker import command
+from tmconvert.verification.worker import command, environment
 
 SECONDS = 300
 
@@ -54,7 +54,9 @@ class MnnRuntime:
 
     def _start(self, command: list[str]) -> None:
         try:
-            done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+            done = subprocess.run(
+                command, capture_output=True, env=environment(), timeout=SECONDS, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise VerificationError("TM4002", f"MNN took more than {SECONDS} s for the file") from error
         if done.returncode:

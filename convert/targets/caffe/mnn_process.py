@@ -35,7 +35,9 @@ def _run(prototxt: Path, caffemodel: str, inputs: dict[str, np.ndarray], output:
     model = str(prototxt.with_suffix(".mnn"))
     files = ["--modelFile", caffemodel, "--prototxt", str(prototxt), "--MNNModel", model]
     _tools.mnnconvert(["mnnconvert", "-f", "CAFFE", *files, "--bizCode", "caffe"])
-    net = nn.load_module_from_file(model, list(inputs), [output])
+    # Threads of MNN wait for each other in a loop, at the cost of all other processes.
+    runtime = nn.create_runtime_manager(({"backend": "CPU", "numThread": 1},))
+    net = nn.load_module_from_file(model, list(inputs), [output], runtime_manager=runtime)
     (made,) = net.onForward([_variable(expr, array) for array in inputs.values()])
     return np.array(expr.convert(made, expr.NCHW).read())
 
