@@ -3,8 +3,8 @@
 No model is read and nothing is computed here, so that no thread of PyTorch or of a runtime is running.
 """
 
-import numpy.random
-import onnx
+import numpy.random  # noqa: F401
+
 import tmconvert.api_convert
 import tmconvert.cli.batch.work
 import tmconvert.cli.commands.caffe

@@ -18,9 +18,9 @@ from tmconvert.cli.rendering import write, write_json, write_table
 def command(files: tuple[str, ...], json: bool, **given: Any) -> None:
     """Measure the latency of written files in their runtimes.
 
-    Each FILE, an ONNX or TFLite file or a prototxt, runs in a process of its own; several run by turns of
-    some milliseconds, with one thread on the same core, so that a load of the machine meets all alike. The
-    ratio is that of the fastest 1 % of the runs.
+    Each FILE, an ONNX or TFLite file or a prototxt, runs in a process of its own. Several run by turns of
+    some milliseconds, with one thread on the same core, so that a load of the machine meets all alike, and
+    in four processes one after the other. The ratio is that of the medians.
     """
     keywords = keywords_of("bench", given)
     from tmconvert import api

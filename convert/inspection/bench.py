@@ -1,4 +1,4 @@
-"""Measures the latency of written files by turns, each in a process of its own."""
+"""Measures the latency of written files by turns, each in processes of its own."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from tmconvert.verification.worker import command
 
 SLICE = 0.004  # seconds of a turn, which is shorter than the time that a busy machine gives a process
 LEAST_RUNS = 10
+PROCESSES = 4  # one after the other for each file of several: each has its own layout of memory
 
 
 class BenchResult(NamedTuple):
     """The latency of a file in milliseconds.
 
-    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is that to the first file, of the time
-    that the fastest 1 % of the runs do not exceed. ``memory`` are the bytes that loading and running the
-    file add to the process; None where the system does not tell.
+    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is the median by that of the first file.
+    ``memory`` are the bytes that loading and running the file add to the process; None where the system does
+    not tell.
     """
 
     path: Path
@@ -52,20 +53,29 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
         if not number > 0:
             raise UsageError("TM6002", f"{name} must be positive, got {number}")
     begin("measure")
-    cores = _cores()
-    with ExitStack() as stack:
-        timed = [stack.enter_context(_Timed(path, threads)) for path in paths]
-        for each in timed:
-            each.prepare(warm_up)
-        turn = 0
-        while not all(each.is_done(seconds) for each in timed):
-            order = timed[turn % len(timed) :] + timed[: turn % len(timed)]
-            core = cores[turn % len(cores)] if threads == 1 and cores else None
-            for each in order:
-                each.measure(core)
-            turn += 1
-        memories = [each.memory() for each in timed]
-    return [_result(each, timed[0], threads, memory) for each, memory in zip(timed, memories, strict=True)]
+    timed = [_Timed(path, threads) for path in paths]
+    parts = PROCESSES if len(timed) > 1 else 1
+    for part in range(1, parts + 1):
+        if all(each.is_done(seconds) for each in timed):  # of slow files
+            break
+        with ExitStack() as stack:
+            for each in timed:
+                stack.enter_context(each).prepare(warm_up)
+            _take_turns(timed, seconds * part / parts)
+            for each in timed:
+                each.measure_memory()
+    return [_result(each, timed[0], threads) for each in timed]
+
+
+def _take_turns(timed: Sequence[_Timed], seconds: float) -> None:
+    """Runs the files by turns until each was run for so long."""
+    cores, turn = _cores(), 0
+    while not all(each.is_done(seconds) for each in timed):
+        order = [*timed[turn % len(timed) :], *timed[: turn % len(timed)]]
+        core = cores[turn % len(cores)] if timed[0].threads == 1 and cores else None
+        for each in order:
+            each.measure(core)
+        turn += 1
 
 
 def _cores() -> list[int]:
@@ -73,11 +83,12 @@ def _cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
-def _result(timed: _Timed, first: _Timed, threads: int, memory: int | None) -> BenchResult:
+def _result(timed: _Timed, first: _Timed, threads: int) -> BenchResult:
     """Returns the statistics of a file.
 
-    Other work makes runs slower, never faster, and files that take turns of a few milliseconds on the same
-    core meet the same quiet moments: their fastest runs have a ratio that load changes least.
+    Files that take turns of a few milliseconds on the same core meet the same load and the same clock rate,
+    and half of all runs have to be disturbed before a median moves. The fastest runs are less stable: they
+    are of the few moments in which the processor is fastest, which one file may meet more often.
     """
     times = np.array(timed.times) / 1e6
     low, median, high = (float(np.percentile(times, each)) for each in (10, 50, 90))
@@ -90,17 +101,18 @@ def _result(timed: _Timed, first: _Timed, threads: int, memory: int | None) -> B
         low,
         high,
         float(times.min()),
-        float(np.percentile(timed.times, 1) / np.percentile(first.times, 1)),
-        memory,
+        float(np.median(timed.times) / np.median(first.times)),
+        timed.memory,
     )
 
 
 class _Timed:
-    """A process that has loaded a file, and runs it on request."""
+    """A file and its times. In its context, a process has loaded it and runs it on request."""
 
     def __init__(self, path: Path, threads: int) -> None:
         self.path, self.target, self.threads = path, target_of_file(path), threads
         self.runtime, self.times, self.spent, self.count = "", list[float](), 0.0, 1
+        self.memory: int | None = None
         self._process: Any = None
 
     def __enter__(self) -> _Timed:
@@ -136,9 +148,9 @@ class _Timed:
         """Whether the file was run for so long, and often enough."""
         return self.spent >= seconds * 1e9 and len(self.times) >= LEAST_RUNS
 
-    def memory(self) -> int | None:
+    def measure_memory(self) -> None:
         found = self._ask(do="memory")["bytes"]
-        return None if found is None else int(found)
+        self.memory = None if found is None else int(found)
 
     def _ask(self, **request: Any) -> dict[str, Any]:
         try:

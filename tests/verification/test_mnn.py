@@ -106,15 +106,22 @@ def test_what_mnn_mistakes_is_not_judged_by_it(tmp_path: Path) -> None:
 
 @needs_mnn
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
-def test_mnn_takes_one_thread(tmp_path: Path) -> None:
+def test_mnn_takes_one_thread_and_leaves_no_file(tmp_path: Path) -> None:
     """Its threads wait in loops, which cost other conversions of ``--jobs`` more time than they save."""
-    (tmp_path / "net.caffemodel").write_bytes(schema().NetParameter(name="net").SerializeToString())
-    written(tmp_path, layer("Threshold")).rename(tmp_path / "0.prototxt")
-    np.savez(tmp_path / "inputs.npz", **X)
+    folder, working_folder = tmp_path / "nets", tmp_path / "working"
+    folder.mkdir()
+    working_folder.mkdir()
+    caffemodel = folder / "net.caffemodel"
+    caffemodel.write_bytes(schema().NetParameter(name="net").SerializeToString())
+    written(folder, text_of(X, layer("Threshold"))).rename(folder / "0.prototxt")
+    np.savez(folder / "inputs.npz", **X)
     code = (
-        "import os, sys; from tmconvert.targets.caffe.mnn_process import main; main();"
+        "import os; from tmconvert.targets.caffe.mnn_process import main; main();"
         "print('threads:', len(os.listdir('/proc/self/task')))"
     )
-    program = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "net.caffemodel"), "y"]
-    done = subprocess.run(program, capture_output=True, text=True, env=environment(), check=True)
+    program = [sys.executable, "-c", code, str(folder), str(caffemodel), "y"]
+    done = subprocess.run(
+        program, capture_output=True, text=True, env=environment(), cwd=working_folder, check=True
+    )
     assert done.stdout.splitlines()[-1] == "threads: 1"
+    assert not [*working_folder.iterdir()]

@@ -7,6 +7,7 @@ sends telemetry.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 def main() -> None:
     folder, caffemodel, *outputs = sys.argv[1:]
+    os.chdir(folder)  # the converter leaves a file in the working folder
     _run_all(Path(folder), caffemodel, outputs)
 
 
