@@ -1,4 +1,4 @@
-"""Compares the processor time of start-up and conversions with that of another revision, by turns.
+"""Compares the time of start-up and conversions with that of another revision, by turns.
 
     git worktree add ../other REVISION && python3 -m venv ../other/.venv
     ../other/.venv/bin/pip install -e '../other[torch,runtimes]'
@@ -7,10 +7,10 @@
 
 The argument is the interpreter in whose environment the other revision is installed; this one is the
 interpreter that runs the script. Each case is a new process, this and the other by turns, so that other
-work on the machine slows both. Its time is user and system time of the process and of all processes that it
-started and waited for, such as the worker of the runtimes. For PyTorch models it excludes what is before
-the conversion: the imports of PyTorch, and the model. Byte code is stored, as an installation has it, in the
-first run of each, which is not counted.
+work on the machine slows both. "Elapsed" is what a user waits for; "processor" is user and system time of
+the process and of all processes that it started and waited for, such as the worker of the runtimes, which
+run at the same time. For PyTorch models both exclude what is before the conversion: the imports of PyTorch,
+and the model. Byte code is stored, as an installation has it, in the first run of each, which is not counted.
 
 Prints medians in seconds, their ratio, and the median ratio of two neighbouring runs.
 """
@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,7 +70,7 @@ CONVERSION = """
 model.eval()
 with torch.no_grad():
     model(*inputs)
-print(time.process_time(), flush=True)
+print(time.process_time(), time.time(), flush=True)
 import tmconvert
 """
 
@@ -80,6 +81,13 @@ class Case(NamedTuple):
     name: str
     arguments: list[str]
     starts_late: bool = False
+
+
+class Times(NamedTuple):
+    """Seconds of one run."""
+
+    elapsed: float
+    processor: float
 
 
 def cases() -> list[Case]:
@@ -104,10 +112,11 @@ def environment() -> dict[str, str]:
     return {**kept, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def seconds(interpreter: str, case: Case) -> float:
-    """Processor time of a case. Raises CalledProcessError when it fails."""
+def seconds(interpreter: str, case: Case) -> Times:
+    """Returns the times of a case. Raises CalledProcessError when it fails."""
     command = [interpreter, *case.arguments]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    start = time.time()
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(command, cwd=folder, env=environment(), **streams) as process,
@@ -115,11 +124,14 @@ def seconds(interpreter: str, case: Case) -> float:
         assert process.stdout is not None
         printed = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
+        end = time.time()
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    before = float(printed.split(b"\n")[0]) if case.starts_late else 0.0
-    return usage.ru_utime + usage.ru_stime - before
+    before = 0.0
+    if case.starts_late:
+        before, start = map(float, printed.split(b"\n")[0].split())
+    return Times(end - start, usage.ru_utime + usage.ru_stime - before)
 
 
 def main() -> None:
@@ -130,14 +142,17 @@ def main() -> None:
     options = parser.parse_args()
     other = str(Path(options.other).absolute())
     words = options.only.split(",")
-    print(f"{'case':22}{'other':>9}{'this':>9}{'ratio':>8}{'of pairs':>10}")
+    print(f"{'case':20}{'time':10}{'other':>9}{'this':>9}{'ratio':>8}{'of pairs':>10}")
     for case in cases():
         if not any(word in case.name for word in words):
             continue
         pairs = [(seconds(other, case), seconds(sys.executable, case)) for _ in range(options.runs + 1)][1:]
-        theirs, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
-        of_pairs = statistics.median(mine / yours for yours, mine in pairs)
-        print(f"{case.name:22}{theirs:9.3f}{ours:9.3f}{ours / theirs:8.3f}{of_pairs:10.3f}", flush=True)
+        for kind in Times._fields:
+            times = [(getattr(yours, kind), getattr(mine, kind)) for yours, mine in pairs]
+            theirs, ours = (statistics.median(column) for column in zip(*times, strict=True))
+            of_pairs = statistics.median(mine / yours for yours, mine in times)
+            row = f"{theirs:9.3f}{ours:9.3f}{ours / theirs:8.3f}{of_pairs:10.3f}"
+            print(f"{case.name:20}{kind:10}{row}", flush=True)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,6 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
     target, paths = request.target, request.paths
-    if request.verify:
-        target.start_runtime()
     source = PreparedModel.of(request, catalogue)
     module, overrides, recording = source.module, source.overrides, source.module.recording()
     begin("convert")

@@ -19,13 +19,15 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
+from typing import IO, TYPE_CHECKING, Any
 
 from tmconvert import errors
 from tmconvert.errors import InternalError, UsageError, VerificationError
-from tmconvert.verification.messages import Message, read_message, send_message
+
+if TYPE_CHECKING:  # a worker is started before NumPy is imported here
+    import numpy as np
+
+    from tmconvert.verification.messages import Message
 
 _REPORTED = 8  # lines of what a runtime wrote before its end
 _MOST_OUTPUT = 1 << 16  # bytes
@@ -173,10 +175,14 @@ class Worker:
             self._send(header)
 
     def _send(self, header: dict[str, object], arrays: Sequence[np.ndarray] = ()) -> None:
+        from tmconvert.verification.messages import send_message
+
         assert self._process.stdin is not None
         send_message(self._process.stdin, header, arrays)  # type: ignore[arg-type]
 
     def _read(self) -> Message | None:
+        from tmconvert.verification.messages import read_message
+
         assert self._process.stdout is not None
         return read_message(self._process.stdout)  # type: ignore[arg-type]
 
@@ -241,6 +247,12 @@ def worker() -> Worker:
             _worker = Worker()
             atexit.register(_worker.end)
         return _worker
+
+
+def prepare() -> None:
+    """Starts the worker, whose imports take as long as small conversions."""
+    with contextlib.suppress(OSError, Unavailable):
+        worker()
 
 
 def start(runtime: object) -> None:

@@ -29,6 +29,10 @@ class OpenCvRuntime(IsolatedRuntime):
     def load(self) -> None:
         import cv2  # noqa: F401
 
+        from tmconvert.formats.caffe.schema import schema
+
+        schema()
+
     def run_here(
         self,
         paths: Sequence[Path],
