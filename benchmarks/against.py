@@ -10,7 +10,8 @@ interpreter that runs the script. Each case is a new process, this and the other
 work on the machine slows both. "Elapsed" is what a user waits for; "processor" is user and system time of
 the process and of all processes that it started and waited for, such as the worker of the runtimes, which
 run at the same time. For PyTorch models both exclude what is before the conversion: the imports of PyTorch,
-and the model. Byte code is stored, as an installation has it, in the first run of each, which is not counted.
+and the model; "elapsed" ends with the conversion, not with the process that has PyTorch in it. Byte code is
+stored, as an installation has it, in the first run of each, which is not counted.
 
 Prints medians in seconds, their ratio, and the median ratio of two neighbouring runs.
 """
@@ -73,10 +74,13 @@ with torch.no_grad():
 print(time.process_time(), time.time(), flush=True)
 import tmconvert
 """
+END = "\nprint(time.time(), flush=True)"
 
 
 class Case(NamedTuple):
-    """``arguments`` are those of Python; with ``starts_late`` the process prints its time at the start."""
+    """``arguments`` are those of Python; with ``starts_late`` the process prints its times at the start, and
+    the time at the end.
+    """
 
     name: str
     arguments: list[str]
@@ -99,9 +103,11 @@ def cases() -> list[Case]:
     for model, made in MODELS.items():
         before = BEFORE.format(folder=str(Path(__file__).parent)) + made + CONVERSION
         for target in ("onnx", "tflite"):
-            code = f"{before}tmconvert.to_{target}(model, 'out{SUFFIXES[target]}', example_inputs=inputs)"
+            code = (
+                f"{before}tmconvert.to_{target}(model, 'out{SUFFIXES[target]}', example_inputs=inputs){END}"
+            )
             found.append(Case(f"{model} {target}", ["-c", code], starts_late=True))
-        code = f"{before}tmconvert.trace(model, *inputs)"
+        code = f"{before}tmconvert.trace(model, *inputs){END}"
         found.append(Case(f"{model} trace", ["-c", code], starts_late=True))
     return found
 
@@ -130,7 +136,9 @@ def seconds(interpreter: str, case: Case) -> Times:
         raise subprocess.CalledProcessError(process.returncode, command)
     before = 0.0
     if case.starts_late:
-        before, start = map(float, printed.split(b"\n")[0].split())
+        lines = printed.splitlines()
+        before, start = map(float, lines[0].split())
+        end = float(lines[-1])
     return Times(end - start, usage.ru_utime + usage.ru_stime - before)
 
 
