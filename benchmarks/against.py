@@ -9,9 +9,9 @@ The argument is the interpreter in whose environment the other revision is insta
 interpreter that runs the script. Each case is a new process, this and the other by turns, so that other
 work on the machine slows both. "Elapsed" is what a user waits for; "processor" is user and system time of
 the process and of all processes that it started and waited for, such as the worker of the runtimes, which
-run at the same time. For PyTorch models both exclude what is before the conversion: the imports of PyTorch,
-and the model; "elapsed" ends with the conversion, not with the process that has PyTorch in it. Byte code is
-stored, as an installation has it, in the first run of each, which is not counted.
+run at the same time. For functions that take PyTorch models both exclude what is before the conversion: the
+imports of PyTorch, and the model; "elapsed" ends with the conversion, not with the process that has PyTorch
+in it. Byte code is stored, as an installation has it, in the first run of each, which is not counted.
 
 Prints medians in seconds, their ratio, and the median ratio of two neighbouring runs.
 """
@@ -24,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -75,16 +76,23 @@ print(time.process_time(), time.time(), flush=True)
 import tmconvert
 """
 END = "\nprint(time.time(), flush=True)"
+FACTORY = """
+
+def make():
+{made}
+    return model.eval(), inputs
+"""
 
 
 class Case(NamedTuple):
     """``arguments`` are those of Python; with ``starts_late`` the process prints its times at the start, and
-    the time at the end.
+    the time at the end. ``module`` is the text of net.py in its working folder.
     """
 
     name: str
     arguments: list[str]
     starts_late: bool = False
+    module: str = ""
 
 
 class Times(NamedTuple):
@@ -101,14 +109,17 @@ def cases() -> list[Case]:
         code = f"import tmconvert; tmconvert.to_{target}({DIGITS!r}, 'out{suffix}')"
         found.append(Case(f"to_{target}(digits)", ["-c", code]))
     for model, made in MODELS.items():
-        before = BEFORE.format(folder=str(Path(__file__).parent)) + made + CONVERSION
+        imports = BEFORE.format(folder=str(Path(__file__).parent))
+        factory = imports + FACTORY.format(made=textwrap.indent(made, "    "))
+        before = imports + made + CONVERSION
         for target in ("onnx", "tflite"):
-            code = (
-                f"{before}tmconvert.to_{target}(model, 'out{SUFFIXES[target]}', example_inputs=inputs){END}"
-            )
-            found.append(Case(f"{model} {target}", ["-c", code], starts_late=True))
+            path = f"out{SUFFIXES[target]}"
+            command = ["-m", "tmconvert", target, "net:make", path]
+            found.append(Case(f"{model} {target}", command, module=factory))
+            call = f"tmconvert.to_{target}(model, {path!r}, example_inputs=inputs)"
+            found.append(Case(f"to_{target}({model})", ["-c", f"{before}{call}{END}"], starts_late=True))
         code = f"{before}tmconvert.trace(model, *inputs){END}"
-        found.append(Case(f"{model} trace", ["-c", code], starts_late=True))
+        found.append(Case(f"trace({model})", ["-c", code], starts_late=True))
     return found
 
 
@@ -122,16 +133,16 @@ def seconds(interpreter: str, case: Case) -> Times:
     """Returns the times of a case. Raises CalledProcessError when it fails."""
     command = [interpreter, *case.arguments]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    start = time.time()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        subprocess.Popen(command, cwd=folder, env=environment(), **streams) as process,
-    ):
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        end = time.time()
-        process.returncode = os.waitstatus_to_exitcode(status)
+    with tempfile.TemporaryDirectory() as folder:
+        if case.module:
+            Path(folder, "net.py").write_text(case.module, encoding="utf-8")
+        start = time.time()
+        with subprocess.Popen(command, cwd=folder, env=environment(), **streams) as process:
+            assert process.stdout is not None
+            printed = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            end = time.time()
+            process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     before = 0.0
