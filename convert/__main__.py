@@ -1,8 +1,8 @@
 """The entry point of the command ``tmconvert`` and of ``python -m tmconvert``."""
 
-import gc
 import os
 
+from tmconvert.garbage_collection import skip_last_collection
 from tmconvert.signals import ending_by_signals
 
 
@@ -26,8 +26,7 @@ def main() -> None:
         try:
             command()
         finally:
-            # Python would search all objects for garbage when it ends: a tenth of a small conversion.
-            gc.freeze()
+            skip_last_collection()
 
 
 if __name__ == "__main__":

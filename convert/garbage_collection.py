@@ -52,6 +52,14 @@ def full_collections_wait() -> Iterator[None]:
             _collect_now_and_then(time.thread_time() - before)
 
 
+def skip_last_collection() -> None:
+    """Makes this process end without a search of all objects for garbage, a tenth of a small conversion.
+
+    The system frees the memory of a process that ends.
+    """
+    gc.freeze()
+
+
 _spent = 0.0  # seconds on the processor, of conversions since the last full collection
 _cost = 0.2  # the same of that collection
 
