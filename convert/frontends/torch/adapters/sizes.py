@@ -199,22 +199,6 @@ def _note_ones(name: str, left: Any, right: Any, outcome: bool) -> None:
         current_journal().take(difference, wanted)
 
 
-def _without_quotients(left: Any, right: Any) -> tuple[Any, Any]:
-    """Returns integers that compare as two quotients do, each multiplied by both denominators.
-
-    Raises Refusal for functions of sizes, and for sizes below the line that may be negative.
-    """
-    if all(isinstance(x, (int, Dim, Quotient)) or _is_finite(x) for x in (left, right)):
-        first, second = as_quotient(left), as_quotient(right)
-        if all(signs(each.denominator) == {1} for each in (first, second)):
-            return first.numerator * second.denominator, second.numerator * first.denominator
-    raise Refusal("a quotient of sizes decides which branch the module takes", "keep this size static")
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 @FUNCTIONS.add("tm.assume")
 def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
     """A guard: a comparison of sizes that the trace depends on.
@@ -222,14 +206,15 @@ def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
     Raises Refusal for sizes with another outcome. A comparison of data-dependent sizes takes the outcome of
     the example, which is reported, unless the sizes differ by a constant.
     """
-    if isinstance(left, SizeFloat) or isinstance(right, SizeFloat):
-        left, right = _without_quotients(left, right)
-    if data_symbols((left, right)):
+    is_quotient = isinstance(left, SizeFloat) or isinstance(right, SizeFloat)
+    if data_symbols((left, right)) and not is_quotient:
         difference = left - right
         if isinstance(difference, Dim):
             signs = SIGNS[name] if outcome else {-1, 0, 1} - SIGNS[name]
             current_journal().take(difference, signs)
             return ()
+    if is_quotient:
+        raise Refusal("a quotient of sizes decides which branch the module takes", "keep this size static")
     _note_unequal(name, left, right, outcome)
     if bool(getattr(operator, name)(left, right)) != outcome:
         raise Refusal(
