@@ -18,6 +18,15 @@ from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import target_named
 
 
+def _converted(
+    target: str, model: Model, paths: Sequence[str | PathLike[str] | None], arguments: Mapping[str, Any]
+) -> Report:
+    """Starts the process of the runtime, which takes as long as small conversions, and converts."""
+    if arguments.get("verify", True):
+        target_named(target).start_runtime()
+    return convert(ConversionRequest.of(target, model, paths, arguments), catalogue())
+
+
 @entry_point
 @full_collections_wait()
 def to_onnx(
@@ -139,7 +148,7 @@ def to_onnx(
         >>> report.verified  # doctest: +SKIP
         True
     """
-    return convert(ConversionRequest.of("onnx", model, [path], locals()), catalogue())
+    return _converted("onnx", model, [path], locals())
 
 
 @entry_point
@@ -263,7 +272,7 @@ def to_tflite(
         ...     calibration_settings={"mean": [0.5], "std": [0.5]},
         ... )
     """
-    return convert(ConversionRequest.of("tflite", model, [path], locals()), catalogue())
+    return _converted("tflite", model, [path], locals())
 
 
 @entry_point
@@ -355,7 +364,7 @@ def to_caffe(
         >>> tmconvert.to_caffe("net.tm", "net.prototxt", dialect="bvlc").paths  # doctest: +SKIP
         (PosixPath('net.prototxt'), PosixPath('net.caffemodel'))
     """
-    return convert(ConversionRequest.of("caffe", model, [prototxt, caffemodel], locals()), catalogue())
+    return _converted("caffe", model, [prototxt, caffemodel], locals())
 
 
 @entry_point
@@ -392,4 +401,4 @@ def to_target(
     """
     target_named(target)
     check_options(target, options)
-    return convert(ConversionRequest.of(target, model, [path, *more_paths], options), catalogue())
+    return _converted(target, model, [path, *more_paths], options)

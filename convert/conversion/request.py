@@ -79,8 +79,6 @@ class ConversionRequest:
             for option in conversion_options(target)
             if option.is_keyword
         }
-        if given["verify"]:
-            chosen.start_runtime()  # first, for it takes as long as small conversions
         wanted = Preprocessing.of(given["preprocess"], given["softmax"], given["argmax"])
         options = requested_options(chosen, given)
         request = cls(

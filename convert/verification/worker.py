@@ -249,8 +249,8 @@ def worker() -> Worker:
         return _worker
 
 
-def prepare() -> None:
-    """Starts the worker, whose imports take as long as small conversions."""
+def start_process() -> None:
+    """Starts the worker before its runtime is known: its imports take as long as small conversions."""
     with contextlib.suppress(OSError, Unavailable):
         worker()
 
