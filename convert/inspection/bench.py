@@ -19,13 +19,14 @@ from tmconvert.verification.worker import command
 
 SLICE = 0.004  # seconds of a turn, which is shorter than the time that a busy machine gives a process
 LEAST_RUNS = 10
-PROCESSES = 4  # one after the other for each file of several: each has its own layout of memory
+PROCESSES = 5  # one after the other for each file of several: each has its own layout of memory
 
 
 class BenchResult(NamedTuple):
     """The latency of a file in milliseconds.
 
-    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` is the median by that of the first file.
+    ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` compares the file with the first one: it
+    is the median over the processes of the median over the turns of one file's time by the other's.
     ``memory`` are the bytes that loading and running the file add to the process; None where the system does
     not tell.
     """
@@ -56,12 +57,13 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
     timed = [_Timed(path, threads) for path in paths]
     parts = PROCESSES if len(timed) > 1 else 1
     for part in range(1, parts + 1):
-        if all(each.is_done(seconds) for each in timed):  # of slow files
-            break
+        until = seconds * part / parts
+        if all(each.is_done(until) for each in timed):  # of slow files
+            continue
         with ExitStack() as stack:
             for each in timed:
                 stack.enter_context(each).prepare(warm_up)
-            _take_turns(timed, seconds * part / parts)
+            _take_turns(timed, until)
             for each in timed:
                 each.measure_memory()
     return [_result(each, timed[0], threads) for each in timed]
@@ -84,13 +86,8 @@ def _cores() -> list[int]:
 
 
 def _result(timed: _Timed, first: _Timed, threads: int) -> BenchResult:
-    """Returns the statistics of a file.
-
-    Files that take turns of a few milliseconds on the same core meet the same load and the same clock rate,
-    and half of all runs have to be disturbed before a median moves. The fastest runs are less stable: they
-    are of the few moments in which the processor is fastest, which one file may meet more often.
-    """
-    times = np.array(timed.times) / 1e6
+    """Returns the statistics of a file."""
+    times = np.concatenate(timed.turns) / 1e6
     low, median, high = (float(np.percentile(times, each)) for each in (10, 50, 90))
     return BenchResult(
         timed.path,
@@ -101,9 +98,24 @@ def _result(timed: _Timed, first: _Timed, threads: int) -> BenchResult:
         low,
         high,
         float(times.min()),
-        float(np.median(timed.times) / np.median(first.times)),
+        _ratio(timed, first),
         timed.memory,
     )
+
+
+def _ratio(timed: _Timed, first: _Timed) -> float:
+    """Returns the time of a file by that of another, which ran in the same turns.
+
+    The two turns of a few milliseconds on the same core meet the same load and the same clock rate, so their
+    quotient is stable where the times are not. Half of the turns have to be disturbed before the median of a
+    process moves, and half of the processes before the result does. The fastest runs are less stable: they
+    are of the few moments in which the processor is fastest, which one file may meet more often.
+    """
+    quotients = [
+        np.median(ours) / np.median(theirs) for ours, theirs in zip(timed.turns, first.turns, strict=True)
+    ]
+    bounds = [*first.starts[1:], len(quotients)]
+    return float(np.median([np.median(quotients[i:j]) for i, j in zip(first.starts, bounds, strict=True)]))
 
 
 class _Timed:
@@ -111,7 +123,9 @@ class _Timed:
 
     def __init__(self, path: Path, threads: int) -> None:
         self.path, self.target, self.threads = path, target_of_file(path), threads
-        self.runtime, self.times, self.spent, self.count = "", list[float](), 0.0, 1
+        self.runtime, self.runs, self.spent, self.count = "", 0, 0.0, 1
+        self.turns = list[list[int]]()  # nanoseconds of the runs of each turn
+        self.starts = list[int]()  # the first turn of each process
         self.memory: int | None = None
         self._process: Any = None
 
@@ -137,16 +151,18 @@ class _Timed:
         self.runtime = loaded["runtime"]
         taken = self._ask(do="run", count=max(warm_up, 1))["times"]
         self.count = max(1, int(SLICE * 1e9 / max(min(taken), 1)))
+        self.starts.append(len(self.turns))
 
     def measure(self, core: int | None) -> None:
         """Runs the file for one turn, on this core of the processor; None leaves it to the system."""
         taken = self._ask(do="run", count=self.count, core=core)["times"]
-        self.times += taken
+        self.turns.append(taken)
+        self.runs += len(taken)
         self.spent += sum(taken)
 
     def is_done(self, seconds: float) -> bool:
         """Whether the file was run for so long, and often enough."""
-        return self.spent >= seconds * 1e9 and len(self.times) >= LEAST_RUNS
+        return self.spent >= seconds * 1e9 and self.runs >= LEAST_RUNS
 
     def measure_memory(self) -> None:
         found = self._ask(do="memory")["bytes"]

@@ -211,13 +211,18 @@ def test_bench(files: Files) -> None:
         assert each.median * each.runs > 0.5 and each.best * each.runs <= elapsed
 
 
-def test_ratio_of_bench_is_that_of_the_medians(files: Files) -> None:
-    """Runs that other work interrupted do not change it, nor do a few that were faster."""
+def test_ratio_of_bench_bears_disturbed_turns_and_processes(files: Files) -> None:
+    """It is 1.5 though two processes of five, and two turns of five in the others, give something else."""
     first, second = (bench._Timed(files.paths[kind], 1) for kind in ("onnx", "tflite"))
-    first.times = [500_000] * 20 + [1_000_000] * 280 + [9_000_000] * 200
-    second.times = [1_500_000] * 450 + [70_000_000] * 50
-    result = bench._result(second, first, 1)
-    assert result.ratio == 1.5 and result.best == 1.5 and result.high > 1.5
+    for process in range(5):
+        clock = 1 + process  # both files of a turn meet it
+        for factor in (2.0, 2.0, 2.0, 2.0, 2.0) if process < 2 else (1.5, 9.0, 1.5, 0.1, 1.5):
+            first.turns.append([clock * 1_000, clock * 1_000, 9_000_000])
+            second.turns.append([int(clock * 1_000 * factor)] * 2 + [70_000_000])
+        for timed in (first, second):
+            timed.starts.append(5 * process)
+    assert bench._result(second, first, 1).ratio == 1.5
+    assert bench._result(first, first, 1).ratio == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not bind processes")
