@@ -10,7 +10,7 @@ from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.torch_fx import OF_FIRST_RESULT
-from tmconvert.ir.tree import Tree, leaves
+from tmconvert.ir.tree import Tree, leaves_of
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
@@ -27,6 +27,7 @@ class Expr:
     """
 
     __slots__ = (
+        "_returned",
         "_walked",
         "args",
         "graph",
@@ -61,6 +62,7 @@ class Expr:
         self.previous: Expr | None = None
         self.next: Expr | None = None
         self._walked: tuple[Tree, Tree, tuple[Node, ...]] = (None, None, ())
+        self._returned: tuple[Tree, tuple[Node, ...]] = (None, ())
         for node in self.outputs:
             node.expr = self
 
@@ -76,7 +78,11 @@ class Expr:
     @property
     def outputs(self) -> tuple[Node, ...]:
         """Returns the output nodes, in order."""
-        return _nodes(self.result)
+        result, nodes = self._returned
+        if result is not self.result:
+            nodes = _nodes(self.result)
+            self._returned = (self.result, nodes)
+        return nodes
 
     @property
     def op(self) -> str:
@@ -172,7 +178,7 @@ class Expr:
 def _nodes(tree: Tree) -> tuple[Node, ...]:
     if isinstance(tree, Node):
         return (tree,)
-    return tuple([leaf for leaf in leaves(tree) if isinstance(leaf, Node)])
+    return tuple(leaves_of(Node, tree))
 
 
 def _module_path(node: Node, path: str) -> str:

@@ -14,7 +14,7 @@ from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.notebook import NotebookForm
 from tmconvert.ir.search import ExprFilter, NodeFilter, dependencies, walk_exprs
 from tmconvert.ir.torch_fx import FxGraph, OutputNode
-from tmconvert.ir.tree import Tree, leaves, map_leaves, replaced
+from tmconvert.ir.tree import Tree, leaves_of, map_leaves, replaced
 
 if TYPE_CHECKING:
     from tmconvert.ir.editing.ids import Ids
@@ -79,7 +79,7 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
     @property
     def outputs(self) -> list[Node]:
         """Returns the returned nodes, in order, with repetitions."""
-        return [leaf for leaf in leaves(self.result) if isinstance(leaf, Node)]
+        return leaves_of(Node, self.result)
 
     def is_source(self) -> bool:
         """Whether this is a source graph, whose calls are those of the source framework: its first input is

@@ -12,7 +12,7 @@ from tmconvert.ir.expr import CallFunction, CallMethod, Expr
 from tmconvert.ir.function_names import name_of_function
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.torch_fx import FxGraph
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import leaves_of
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
@@ -201,7 +201,7 @@ def _called_graphs(expr: Expr) -> Sequence[Any]:
     """Returns the graph of the module that is called, and those of branches and loops."""
     modules = [node for node in expr.inputs if node.is_module]
     if isinstance(expr, CallFunction) and expr.kwargs:
-        found: list[Any] = [leaf for leaf in leaves(expr.kwargs) if isinstance(leaf, FxGraph)]
+        found: list[Any] = leaves_of(FxGraph, expr.kwargs)
     elif modules and isinstance(expr, (CallFunction, CallMethod)):
         found = []
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
+Leaf = TypeVar("Leaf")
 Tree = Any  # tuple | list | dict | slice of Trees, or a leaf
 
 
@@ -48,6 +49,24 @@ def _gather(trees: Collection[Tree], found: list[Any]) -> None:
             found.append(tree)
         else:
             _gather(parts(tree), found)
+
+
+def leaves_of(kind: type[Leaf], tree: Tree) -> list[Leaf]:
+    """Returns the leaves that are instances of ``kind``, in order; faster than to filter all leaves."""
+    found: list[Leaf] = []
+    _gather_of(kind, (tree,), found)
+    return found
+
+
+def _gather_of(kind: type[Leaf], trees: Collection[Tree], found: list[Leaf]) -> None:
+    if _PLAIN.issuperset(map(type, trees)):
+        return
+    for tree in trees:
+        parts = _parts[type(tree)]
+        if parts is not None:
+            _gather_of(kind, parts(tree), found)
+        elif isinstance(tree, kind):
+            found.append(tree)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:

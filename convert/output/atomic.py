@@ -1,6 +1,7 @@
 """Atomic output files: each appears complete or not at all.
 
 A file is written in the folder of its target under a temporary name, flushed to the disk, and then renamed.
+It is verified while the disk is busy with it.
 Until the rename an older file under the target's name stays unchanged, even after an exception, a full disk
 or ``kill -9``. The temporary name keeps the suffix, which runtimes read:
 ``.out.tmconvert-6019814a27c1d3f0.onnx``. ``leftovers.py`` removes the temporary files of processes that were
@@ -17,6 +18,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -89,6 +91,30 @@ def check_writable(*targets: str | os.PathLike[str]) -> None:
         output.discard()
 
 
+class _Flush(threading.Thread):
+    """Flushes a file to the disk while other work is done."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(name="flush", daemon=True)
+        self._descriptor = os.dup(file.fileno())  # the file may be closed before
+        self._error: OSError | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._error = error
+        finally:
+            os.close(self._descriptor)
+
+    def wait(self) -> None:
+        """Waits until the file is on the disk. Raises OSError where that failed."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+
+
 class StagedOutput:
     """A file under a temporary name, to be renamed to ``target``.
 
@@ -100,6 +126,7 @@ class StagedOutput:
 
     def __init__(self, target: str | os.PathLike[str], folder: Path | None = None) -> None:
         self.target = Path(target)
+        self._flush: _Flush | None = None
         try:
             self._final = Path(os.path.realpath(self.target))
             _refuse_unencodable(self._final)
@@ -128,21 +155,30 @@ class StagedOutput:
         return self._final.parent
 
     def finish(self) -> None:
-        """Flushes the file to disk and closes it. A second call has no effect."""
+        """Closes the file, and begins to flush it to the disk. A second call has no effect."""
         if self.file.closed:
             return
         try:
             self.file.flush()
-            os.fsync(self.file.fileno())
+            self._flush = _Flush(self.file)
             self.file.close()
             if self._final.exists():
                 self.path.chmod(stat.S_IMODE(self._final.stat().st_mode))
         except OSError as error:
             raise write_error(self.target, error) from error
 
-    def commit(self) -> None:
-        """Renames the file to its final name."""
+    def wait_for_disk(self) -> None:
+        """Finishes the file, and waits until it is on the disk."""
         self.finish()
+        if self._flush is not None:
+            try:
+                self._flush.wait()
+            except OSError as error:
+                raise write_error(self.target, error) from error
+
+    def commit(self) -> None:
+        """Renames the file to its final name, once it is on the disk."""
+        self.wait_for_disk()
         try:
             _rename(self.path, self._final)
         except OSError as error:
@@ -155,6 +191,8 @@ class StagedOutput:
         # A full disk makes close fail again on what is left in the buffer; it does close.
         with contextlib.suppress(OSError, WriteError):
             self.file.close()
+        if self._flush is not None:  # Windows removes no file that is open
+            self._flush.join()
         with contextlib.suppress(OSError):
             self.path.unlink()
         self._let_go()
@@ -191,6 +229,8 @@ def commit_together(outputs: Sequence[StagedOutput]) -> None:
     """
     for output in outputs:
         output.finish()
+    for output in outputs:
+        output.wait_for_disk()
     if len(outputs) == 1:
         outputs[0].commit()
         return

@@ -26,7 +26,7 @@ from tmconvert.ir.random_calls import draws_random
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.dims import Dim, Size
 from tmconvert.ir.symbolic.journal import current_journal, retried
-from tmconvert.ir.tree import Tree, leaves, map_leaves
+from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
 from tmconvert.ir.types import name_of
 from tmconvert.ir.unsupported import Unsupported
 
@@ -188,7 +188,7 @@ class _Normalizer:
 
     def _specialize(self, arguments: Tree, refusal: Refusal) -> bool:
         """Specializes a size in the arguments of an unsupported call, so that it may be supported."""
-        shapes = [leaf.shape for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
+        shapes = [tensor.shape for tensor in leaves_of(TensorNode, arguments)]
         sizes = [size for size in leaves((shapes, arguments)) if isinstance(size, Dim)]
         return self.journal.give_up(sizes, f"requires a static size: {refusal.reason}")
 

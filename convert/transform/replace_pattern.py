@@ -16,7 +16,7 @@ from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.editing.transaction import Transaction
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import inlined
-from tmconvert.ir.tree import leaves, replaced
+from tmconvert.ir.tree import leaves, leaves_of, replaced
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.match import Match, MatchFilter, find_matches, value_inputs
@@ -171,7 +171,7 @@ def _plans(graph: InternalGraph, matches: Sequence[Match]) -> list[tuple[Match, 
         users = [user for node in match.returning_nodes for user in node.users if user not in inside]
         last = max(inside, key=position.__getitem__)
         where = min([last, *users], key=position.__getitem__)
-        taken = [leaf for leaf in leaves(match.placeholder_nodes) if isinstance(leaf, Node)]
+        taken = leaves_of(Node, match.placeholder_nodes)
         producers = [position.get(node.expr, -1.0) for node in taken if node.expr is not None]
         if max(producers, default=-1.0) >= position[where]:
             continue

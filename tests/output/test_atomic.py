@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,57 @@ def test_no_room_left(tmp_path: Path, size: int, reserved: bool) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert target.read_bytes() == b"older"
     assert names(tmp_path) == ["out.onnx"]
+
+
+def test_a_file_can_be_read_before_it_is_on_the_disk_but_has_no_name_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_read, flushed = threading.Event(), list[int]()
+
+    def slow(descriptor: int) -> None:
+        assert is_read.wait(10)
+        flushed.append(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    targets = [tmp_path / "out.prototxt", tmp_path / "out.caffemodel"]
+    with staged_outputs(*targets) as outputs:
+        for output in outputs:
+            output.file.write(b"newer")
+            output.finish()
+            assert output.path.read_bytes() == b"newer"
+        assert not flushed
+        is_read.set()
+        for output in outputs:
+            output.wait_for_disk()
+        assert len(flushed) == 2 and not any(target.exists() for target in targets)
+        commit_together(outputs)
+    assert names(tmp_path) == ["out.caffemodel", "out.prototxt"]
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_flush_that_fails_leaves_the_older_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int
+) -> None:
+    """Some file systems find out only then that the disk is full."""
+    targets = [tmp_path / "a.onnx", tmp_path / "b.data"]
+    for target in targets:
+        target.write_bytes(b"older")
+    fsync, inode = os.fsync, list[int]()
+
+    def full(descriptor: int) -> None:
+        if os.fstat(descriptor).st_ino in inode:
+            raise OSError(errno.ENOSPC, "")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        pytest.raises(WriteError, match=rf"{targets[bad].name}: No space left"),
+        staged_outputs(*targets) as outputs,
+    ):
+        inode.append(outputs[bad].path.stat().st_ino)
+        commit_together(outputs)
+    assert [target.read_bytes() for target in targets] == [b"older", b"older"]
+    assert names(tmp_path) == ["a.onnx", "b.data"]
 
 
 @pytest.mark.parametrize(

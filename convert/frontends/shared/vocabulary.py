@@ -14,7 +14,7 @@ from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.traced_module import Vocabulary
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import leaves, leaves_of, map_leaves
 from tmconvert.symbolics.custom import RECORDED, CustomOp
 from tmconvert.symbolics.registry import catalogue, registered
 
@@ -189,7 +189,7 @@ def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: AdapterValu
         if not isinstance(node, TensorNode) or node.shape is None or node.dtype is None:
             raise Refusal(f"the model does not record the type of a result of {op.name}", help)
         types.append([node.dtype.name, list(node.shape)])
-    tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, TensorNode)]
+    tensors = leaves_of(TensorNode, arguments)
     if any(is_symbolic(g.type(tensor).shape) for tensor in tensors):
         reason = (
             f"without a result= of register_symbolic, the result sizes of {op.name} are unknown for other "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tmconvert.errors import GraphError
 from tmconvert.ir.expr import Expr, Input
 from tmconvert.ir.node import Node
-from tmconvert.ir.tree import Tree, leaves
+from tmconvert.ir.tree import Tree, leaves_of
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def nodes_of(tree: Tree) -> list[Node]:
     """Returns the nodes among the leaves of a tree, in order."""
-    return [leaf for leaf in leaves(tree) if isinstance(leaf, Node)]
+    return leaves_of(Node, tree)
 
 
 def made_since(new: Node, old: Node) -> set[Expr]:

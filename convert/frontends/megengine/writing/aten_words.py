@@ -15,7 +15,7 @@ from tmconvert.errors import WriteError
 from tmconvert.frontends.megengine.writing.pickle_writer import CANNOT_SAVE
 from tmconvert.frontends.torch.names import aten_name
 from tmconvert.ir import CallFunction, Constant, TensorNode
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import leaves_of
 
 # the arguments of MegEngine's function from those of the op; None where it has no such case
 Translate = Callable[..., tuple[Any, ...] | None]
@@ -111,7 +111,7 @@ def _translated(translate: Translate, expr: CallFunction) -> tuple[Any, ...] | N
 
 
 def _is_float32(expr: CallFunction) -> bool:
-    operands = [leaf for leaf in leaves(expr.args) if isinstance(leaf, TensorNode)]
+    operands = leaves_of(TensorNode, expr.args)
     return len(operands) > 0 and all(_dtype(node) == np.float32 for node in operands)
 
 

@@ -25,7 +25,7 @@ from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import CalledModule, Record, Value
 from tmconvert.ir import TracedModule
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import leaves, leaves_of, map_leaves
 from tmconvert.symbolics.custom import CustomOp
 from tmconvert.symbolics.registry import registered_ops
 
@@ -115,7 +115,7 @@ def _recorded(
 ) -> Any:
     """Puts the call on the tape, and returns its result with new tensors."""
     args, kwargs = given
-    values = [leaf for leaf in leaves(given) if isinstance(leaf, Value)]
+    values = leaves_of(Value, given)
     depends = any(value.depends for value in values)
     hint = name.rpartition(".")[2] or (module.path.rpartition(".")[2] if module is not None else "") or "call"
     made: dict[int, tuple[torch.Tensor, Value]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 from tmconvert.frontends.torch.names import Name, aten_name, functional
 from tmconvert.frontends.torch.tracing.tape import Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
-from tmconvert.ir.tree import leaves
+from tmconvert.ir.tree import leaves, leaves_of
 
 
 def knows(name: Name) -> bool:
@@ -60,7 +60,7 @@ INTEGERS = ("int64", "int32", "int16", "int8")
 
 def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Whether the result shapes are data-dependent."""
-    values = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
+    values = leaves_of(Value, (args, kwargs))
     own = aten_name(name.text, name.is_method)
     if own in OPEN:
         return any(value.depends for value in values)

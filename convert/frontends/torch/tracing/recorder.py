@@ -45,7 +45,7 @@ from tmconvert.frontends.torch.tracing.tape import Outcomes, Record, Scope, Tape
 from tmconvert.frontends.torch.tracing.unseen import Origins
 from tmconvert.frontends.torch.tracing.view_writes import from_its_start, written_back
 from tmconvert.frontends.torch.tracing.widening import Float32Copies, widened
-from tmconvert.ir.tree import Tree, leaves, map_leaves
+from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
 
 Function = Callable[..., Any]
 
@@ -216,7 +216,7 @@ class Recorder(TorchFunctionMode):
         if not written and all(id(tensor) in own for tensor in results):
             return  # it returned what it got
         args, kwargs = recorded
-        made = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, Value)]
+        made = leaves_of(Value, (args, kwargs))
         depends = any(value.depends for value in made) and not knowledge.forgets_data(name)
         is_open = knowledge.is_open(name, args, kwargs) or any(value.is_open for value in made)
         self.has_open_sizes |= is_open

@@ -9,7 +9,7 @@ from typing import Any
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.code_numbers import SizeReads
 from tmconvert.ir import QParams
-from tmconvert.ir.tree import Tree, leaves
+from tmconvert.ir.tree import Tree, leaves, leaves_of
 
 
 class Value:
@@ -111,7 +111,7 @@ class Scope:
             scope = scope.parent
 
     def arguments(self) -> list[Value]:
-        return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
+        return leaves_of(Value, (self.args, self.kwargs))
 
     def formal_inputs(self) -> list[tuple[str, Value]]:
         """Returns the Values among the arguments by name: ``x``, ``states.0``, ``batch.mask``."""
