@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
-from tmconvert.calibration.images import IMAGES
 from tmconvert.calibration.settings import CalibrationRequest, Settings
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.preprocessing import ImageInput, Preprocessing
@@ -67,4 +66,6 @@ def calibration_for(wanted: Preprocessing, requested: CalibrationRequest) -> Cal
 
 
 def _has_images(folder: Path) -> bool:
+    from tmconvert.calibration.images import IMAGES
+
     return folder.is_dir() and any(path.suffix.lower() in IMAGES for path in folder.rglob("*"))

@@ -9,10 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.calibration_notes import calibration_notes
-from tmconvert.conversion.image_options import for_images
 from tmconvert.conversion.io_overrides import IoOverrides
-from tmconvert.conversion.load import is_traced, load_model
 from tmconvert.conversion.lowering import with_layout
 from tmconvert.conversion.optimum_names import with_names
 from tmconvert.conversion.preprocessing import Preprocessing
@@ -56,6 +53,7 @@ class PreparedModel(NamedTuple):
                 check_converted(module)
             return cls(module, inputs, overrides, options)
         from tmconvert.calibration.calibrate import calibrate
+        from tmconvert.conversion.calibration_notes import calibration_notes
 
         within = overrides._replace(rename={})
         with reporting(requested.progress):
@@ -82,6 +80,7 @@ def _with_images(
     options, wanted = with_layout(module, request.options), request.preprocessing
     if wanted == Preprocessing():
         return module, overrides, options
+    from tmconvert.conversion.image_options import for_images
     from tmconvert.conversion.preprocessed_model import preprocessed
 
     in_integers = options.integers is not None and request.target.quantizes_inputs
@@ -118,6 +117,8 @@ def loaded(model: Model) -> TracedModule:
     if isinstance(model, TracedModule):
         return model
     if isinstance(model, (str, PathLike)):
+        from tmconvert.conversion.load import load_model
+
         return load_model(model, Tracing())
     raise UsageError(
         "TM6008",
@@ -141,8 +142,11 @@ def model_of(
     model: Model, tracing: Tracing
 ) -> tuple[TracedModule, Sequence[np.ndarray] | None, Mapping[str, Mapping[int, str]] | None]:
     """Returns the model, inputs for verification, and dynamic dimensions; PyTorch models are traced."""
-    if isinstance(model, (str, PathLike)) and not is_traced(model):
-        return load_model(model, tracing), None, None
+    if isinstance(model, (str, PathLike)):
+        from tmconvert.conversion.load import is_traced, load_model
+
+        if not is_traced(model):
+            return load_model(model, tracing), None, None
     if callable(model) and not isinstance(model, TracedModule):
         return trace_object(model, tracing), None, None
     if tracing.kwargs or tracing.freeze_control_flow:

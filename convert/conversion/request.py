@@ -23,7 +23,6 @@ from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import check_writable
 from tmconvert.passes.manager import PassOptions
 from tmconvert.targets.options import Parameters, TargetOptions, check_choice
-from tmconvert.targets.recognize import target_of_file
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Target
 
@@ -114,6 +113,8 @@ class ConversionRequest:
 
         Raises LoadError for a file of an unknown format, UsageError TM6002 for unknown options.
         """
+        from tmconvert.targets.recognize import target_of_file
+
         target = target_of_file(path)
         stored = target.stored_options(path)
         options = stored_options(target, stored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +15,6 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import runtime_for, target_named
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.judgement import judged
-from tmconvert.verification.noise import Noise
-from tmconvert.verification.quality import OutputQuality
 from tmconvert.verification.random_numbers import (
     FedRuntime,
     check_distribution,
@@ -23,7 +22,6 @@ from tmconvert.verification.random_numbers import (
     random_operators,
 )
 from tmconvert.verification.reference import SMALL, Reference
-from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
 from tmconvert.verification.source import compare_with_fake_quantized
 from tmconvert.verification.vacuous import (
@@ -32,6 +30,11 @@ from tmconvert.verification.vacuous import (
     vacuous_notes,
     vacuous_outputs,
 )
+
+if TYPE_CHECKING:
+    from tmconvert.verification.noise import Noise
+    from tmconvert.verification.quality import OutputQuality
+    from tmconvert.verification.references import References
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.torch.archives import Kind
-from tmconvert.frontends.torch.pretrained import check_folder
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.progress import begin
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from tmconvert.frontends.torch.archives import Kind
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # the message for it states the right form
@@ -89,6 +89,8 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
     """Reads the model in a PyTorch file. Raises LoadError TM1021, TM1024 to TM1026, UnsupportedError."""
+    from tmconvert.frontends.torch.archives import Kind
+
     if kind is Kind.CHECKPOINT:
         raise LoadError(
             "TM1024",
@@ -134,6 +136,8 @@ def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
     Batch, sequences and the length of a cache are left open unless ``tracing`` names dynamic sizes. Only
     weights in safetensors are read, and no code of the folder is run. Raises LoadError TM1021, TM1028.
     """
+    from tmconvert.frontends.torch.pretrained import check_folder
+
     check_folder(folder)
     return _tracer().trace_pretrained(folder, tracing)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -16,13 +16,6 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import inputs_needed
 from tmconvert.frontends.torch.request import Tracing
-from tmconvert.frontends.torch.tracing.exported_file import (
-    Exported,
-    exported_object,
-    read_exported,
-    unreadable,
-)
-from tmconvert.frontends.torch.tracing.factory import importable_folder, made_by
 from tmconvert.frontends.torch.tracing.state_guard import same_randomness
 from tmconvert.frontends.torch.tracing.tracer import named_tensors, trace_module
 from tmconvert.frontends.torch.tracing.users_code import (
@@ -36,6 +29,9 @@ from tmconvert.frontends.torch.tracing.widening import wide_state
 from tmconvert.ir import TracedModule
 from tmconvert.progress import begin
 
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.exported_file import Exported
+
 
 def trace_object(model: object, tracing: Tracing) -> TracedModule:
     """Traces a module, a function of tensors, or an ExportedProgram.
@@ -44,6 +40,8 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
     the process silently. Raises UsageError TM6008 for another object, UnsupportedError.
     """
     if isinstance(model, torch.export.ExportedProgram):
+        from tmconvert.frontends.torch.tracing.exported_file import exported_object
+
         return _trace_exported(exported_object(model), tracing)
     _check_model(model)
     if not tracing.has_inputs and isinstance(model, torch.nn.Module):
@@ -82,12 +80,16 @@ def trace_script(path: str, tracing: Tracing) -> TracedModule:
             warnings.simplefilter("ignore")  # torch says that TorchScript is deprecated
             script = torch.jit.load(path, map_location="cpu")
     except Exception as error:  # of many kinds, for files that are damaged or too new
+        from tmconvert.frontends.torch.tracing.exported_file import unreadable
+
         raise unreadable(path, shown(error)) from error
     return _trace_of_user(script, *_tensors(tracing), tracing)
 
 
 def trace_exported(path: str, tracing: Tracing) -> TracedModule:
     """Traces a file of ``torch.export.save``. Raises LoadError TM1026."""
+    from tmconvert.frontends.torch.tracing.exported_file import read_exported
+
     return _trace_exported(read_exported(path), tracing)
 
 
@@ -115,6 +117,8 @@ def _named_sizes(
 
 def trace_factory(name: str, tracing: Tracing) -> TracedModule:
     """Traces the result of ``package.module:factory``; inputs of ``tracing`` replace those of the factory."""
+    from tmconvert.frontends.torch.tracing.factory import importable_folder, made_by
+
     with same_randomness(), importable_folder():
         module, args, kwargs = made_by(name)
         if tracing.has_inputs:
