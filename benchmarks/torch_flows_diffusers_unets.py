@@ -91,7 +91,7 @@ MODELS: dict[str, Flow] = {
         time_embedding_dim=32,
         groups=8,
         attention_head_dim=8,
-        layers_per_block=1,
+        layers_per_block=2,
         block_out_channels=(32, 64),
         cross_attention_dim=64,
         encoder_hid_dim=64,
@@ -149,7 +149,7 @@ MODELS: dict[str, Flow] = {
         lambda: {
             "sample": torch.randn(1, 4, 3, 16, 16),
             "timestep": torch.tensor([5]),
-            "encoder_hidden_states": torch.randn(1, 7, 32),
+            "encoder_hidden_states": torch.randn(3, 7, 32),  # of each frame
         },
         {},
         block_out_channels=(32, 64),
