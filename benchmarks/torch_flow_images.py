@@ -16,6 +16,8 @@ OPEN = {0: "batch", 2: "height", 3: "width"}
 SIZES = {"depth": (64, 32, 96), "texts": (1, 5, 2)}
 
 VOLUME = {0: "batch", 2: "depth", 3: "height", 4: "width"}
+# images of usual sizes as slices of a volume would take more memory than a computer has
+VOLUME_SIZES = {"batch": (1, 3, 2), "depth": (64, 32, 48), "height": (32, 64, 48), "width": (48, 32, 64)}
 
 
 class Net(nn.Module):
@@ -47,7 +49,7 @@ def image(
         module = make().eval()
         return Net(module, after).eval(), (), {"image": torch.rand(2, channels, *size)}
 
-    return Flow(example, {"image": axes}, SIZES)
+    return Flow(example, {"image": axes}, VOLUME_SIZES if axes is VOLUME else SIZES)
 
 
 class Pair(nn.Module):
