@@ -69,3 +69,40 @@ def test_biases_are_their_operators_own(tmp_path: Path) -> None:
     buffers = [model.Subgraphs(0).Tensors(place).Buffer() for place in places]
     assert len(places) == 3
     assert len(set(places)) == len(set(buffers)) == 3
+
+
+class Halves(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        y = torch.flip(x, [1])
+        return y[:, :3], y[:, 3:]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "is_split"),
+    [
+        *[(name, True) for name in ("float32", "int8", "uint8", "int16", "int32", "int64")],
+        ("bool", False),  # LiteRT has no such kernel
+    ],
+)
+def test_a_type_without_kernel_of_split_stays_sliced(tmp_path: Path, dtype: str, is_split: bool) -> None:
+    x = torch.randint(0, 2, (4, 6)).to(getattr(torch, dtype))
+    names = [name for name, _ in operators(written(Halves(), x, tmp_path / "halves.tflite"))]
+    assert names == ["REVERSE_V2", *(["SPLIT"] if is_split else ["SLICE", "SLICE"])]
+
+
+def test_lengths_of_an_lstm_in_a_loop_run_in_litert(tmp_path: Path) -> None:
+    """The loop takes several steps at once, whose masks of padding are parts of a matrix of bool."""
+
+    class Padded(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = torch.nn.LSTM(3, 4, bidirectional=True, batch_first=True)
+
+        def forward(self, x: Any, lengths: Any) -> Any:
+            packed = torch.nn.utils.rnn.pack_padded_sequence(
+                x, lengths, batch_first=True, enforce_sorted=False
+            )
+            return torch.nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
+
+    inputs = (torch.randn(2, 40, 3), torch.tensor([40, 25]))
+    assert tmconvert.to_tflite(Padded(), tmp_path / "padded.tflite", example_inputs=inputs).verified

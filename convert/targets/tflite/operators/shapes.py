@@ -6,6 +6,7 @@ from typing import Any
 
 from tmconvert.targets.tflite.operators.record import (
     COMMON,
+    FLOAT32_AND_INTEGERS,
     INT8,
     INT16,
     IntegerKernel,
@@ -114,6 +115,7 @@ SPECS = (
             (version, is_type(f"int{bits}", input=1)) for version, bits in ((4, 16), (3, 32), (2, 8))
         ),
         data=(1,),
+        types=FLOAT32_AND_INTEGERS,
     ),
     _moving(
         "SPLIT_V",

@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from tmconvert.ir.types import name_of
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
+from tmconvert.targets.tflite.operators import spec
 
+_SPLIT = "SPLIT"
 _MOST = 4  # parts; XNNPACK has kernels for so many
 
 
@@ -25,6 +28,9 @@ def split_slices(graph: TargetGraph) -> PassRecord:
         part = _part(operator)
         if part is not None:
             axis, count, at = part
+            if not _has_kernel(operator):
+                record.refuse(operator, f"{_SPLIT} has no kernel for {name_of(operator.outputs[0].dtype)}")
+                continue
             if count > _MOST:
                 record.refuse(operator, f"it is one of {count} parts, more than the {_MOST} that are fast")
                 continue
@@ -45,6 +51,11 @@ def split_slices(graph: TargetGraph) -> PassRecord:
         if id(operator) in made or id(operator) not in gone
     ]
     return record
+
+
+def _has_kernel(operator: Operator) -> bool:
+    types = spec(_SPLIT).types
+    return types is None or name_of(operator.outputs[0].dtype) in types
 
 
 def _part(operator: Operator) -> tuple[int, int, int] | None:
@@ -80,4 +91,4 @@ def _split(group: dict[int, Operator], axis: int, count: int, names: Names) -> O
         for i in range(count)
     ]
     place = Value(names.free(f"{name}_axis"), np.dtype(np.int32), (), np.array(axis, np.int32))
-    return replace(first, type="SPLIT", inputs=[place, x], outputs=outputs, attributes={"num_splits": count})
+    return replace(first, type=_SPLIT, inputs=[place, x], outputs=outputs, attributes={"num_splits": count})
