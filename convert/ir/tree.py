@@ -52,7 +52,11 @@ def _gather(trees: Collection[Tree], found: list[Any]) -> None:
 
 
 def leaves_of(kind: type[Leaf], tree: Tree) -> list[Leaf]:
-    """Returns the leaves that are instances of ``kind``, in order; faster than to filter all leaves."""
+    """Returns the leaves that are instances of ``kind``, in order; faster than to filter all leaves.
+
+    ``kind`` is no class of plain values: lists of numbers are skipped as a whole.
+    """
+    assert kind not in _PLAIN
     found: list[Leaf] = []
     _gather_of(kind, (tree,), found)
     return found

@@ -1,11 +1,10 @@
 """Atomic output files: each appears complete or not at all.
 
 A file is written in the folder of its target under a temporary name, flushed to the disk, and then renamed.
-It is verified while the disk is busy with it.
-Until the rename an older file under the target's name stays unchanged, even after an exception, a full disk
-or ``kill -9``. The temporary name keeps the suffix, which runtimes read:
-``.out.tmconvert-6019814a27c1d3f0.onnx``. ``leftovers.py`` removes the temporary files of processes that were
-ended.
+It can be read, and verified, while it is flushed. Until the rename an older file under the target's name
+stays unchanged, even after an exception, a full disk or ``kill -9``. The temporary name keeps the suffix,
+which runtimes read: ``.out.tmconvert-6019814a27c1d3f0.onnx``. ``leftovers.py`` removes the temporary files of
+processes that were ended.
 """
 
 from __future__ import annotations
@@ -91,16 +90,19 @@ def check_writable(*targets: str | os.PathLike[str]) -> None:
         output.discard()
 
 
-class _Flush(threading.Thread):
-    """Flushes a file to the disk while other work is done."""
+class _Flush:
+    """Flushes a file to the disk in a thread, while other work is done."""
 
     def __init__(self, file: BinaryIO) -> None:
-        super().__init__(name="flush", daemon=True)
         self._descriptor = os.dup(file.fileno())  # the file may be closed before
         self._error: OSError | None = None
-        self.start()
+        self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # the process may start no more threads, or ends
+            self._run()
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -108,11 +110,11 @@ class _Flush(threading.Thread):
         finally:
             os.close(self._descriptor)
 
-    def wait(self) -> None:
-        """Waits until the file is on the disk. Raises OSError where that failed."""
-        self.join()
-        if self._error is not None:
-            raise self._error
+    def wait(self) -> OSError | None:
+        """Waits until the file is on the disk. Returns the error where that failed."""
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
+        return self._error
 
 
 class StagedOutput:
@@ -170,11 +172,9 @@ class StagedOutput:
     def wait_for_disk(self) -> None:
         """Finishes the file, and waits until it is on the disk."""
         self.finish()
-        if self._flush is not None:
-            try:
-                self._flush.wait()
-            except OSError as error:
-                raise write_error(self.target, error) from error
+        error = None if self._flush is None else self._flush.wait()
+        if error is not None:
+            raise write_error(self.target, error) from error
 
     def commit(self) -> None:
         """Renames the file to its final name, once it is on the disk."""
@@ -192,7 +192,7 @@ class StagedOutput:
         with contextlib.suppress(OSError, WriteError):
             self.file.close()
         if self._flush is not None:  # Windows removes no file that is open
-            self._flush.join()
+            self._flush.wait()
         with contextlib.suppress(OSError):
             self.path.unlink()
         self._let_go()

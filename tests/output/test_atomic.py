@@ -236,6 +236,28 @@ def test_a_file_can_be_read_before_it_is_on_the_disk_but_has_no_name_yet(
     assert names(tmp_path) == ["out.caffemodel", "out.prototxt"]
 
 
+def test_a_process_that_may_start_no_thread_flushes_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed, fsync = list[int](), os.fsync
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def counted(descriptor: int) -> None:
+        flushed.append(descriptor)
+        fsync(descriptor)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr(os, "fsync", counted)
+    with staged_outputs(tmp_path / "out.onnx") as outputs:
+        outputs[0].file.write(b"newer")
+        outputs[0].finish()
+        assert len(flushed) == 1
+        commit_together(outputs)
+    assert (tmp_path / "out.onnx").read_bytes() == b"newer"
+
+
 @pytest.mark.parametrize("bad", [0, 1])
 def test_a_flush_that_fails_leaves_the_older_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int
