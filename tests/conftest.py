@@ -31,6 +31,7 @@ EACH_OF = {
 # Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["TMCONVERT_CHECK_PASSES"] = "1"  # each pass is to leave a valid graph, not only all of them
 # Tests start hundreds of processes. Where byte code is not stored, each of them compiles the package, which
 # takes longer than most of the tests.
 if sys.dont_write_bytecode:

@@ -10,7 +10,7 @@ import pytest
 from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import InternalGraph
 from tmconvert.ir.parser import parse_graph
-from tmconvert.passes.manager import PassManager, PassOptions
+from tmconvert.passes.manager import CHECK_EACH, PassManager, PassOptions
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.target_names import TARGETS
@@ -30,6 +30,7 @@ class Step:
 
     def __init__(self, name: str, act: Any = None, after: tuple[str, ...] = ()) -> None:
         self.name, self.act, self.after = name, act, after
+        self.is_users = False
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
@@ -113,6 +114,23 @@ def test_a_broken_invariant_names_the_pass_its_predecessors_and_the_neighbours()
         "   = before it: first, second",
     ]
     assert error.exit_status == 3
+
+
+def test_without_the_check_of_each_pass_the_last_one_finds_the_mistake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def act(graph: InternalGraph) -> None:
+        graph.last.output.shape = (3, 2)
+
+    monkeypatch.delenv(CHECK_EACH)
+    error = broken_by(act)
+    assert str(error).splitlines()[0] == "error[TM3015]: declared f32[3,2], computed f32[2,3]"
+    assert ("before it", "first, second, culprit") in error.notes
+    assert ("help", f"{CHECK_EACH}=1 in the environment finds the pass that made the mistake") in error.notes
+    culprit = Step("culprit", act)
+    culprit.is_users = True
+    with pytest.raises(UsageError, match=r"TM6053.*the pass culprit left a graph that is not valid"):
+        manager(culprit, Step("last")).run(parse_graph(TEXT))
 
 
 def test_a_refused_edit_names_the_pass_too() -> None:
