@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -101,26 +102,52 @@ def image(
     return Flow(make, axes)
 
 
-def detector(kind: str, settings: str, size: int = 320) -> Flow:
-    """A detector whose decoder takes the places with the highest scores.
+def with_variance_1(flow: Flow) -> Flow:
+    """The flow with weights that give the results of convolutions the variance 1.
 
-    With the weights of an untrained model images fade away in the convolutions, all places have the same
-    score, and rounding decides which are taken: convolutions keep the variance, scores vary by more than the
-    rounding of their bias, and few places are taken.
+    With the weights of an untrained model images fade away, all places have the same score, and rounding
+    decides which are taken.
     """
-    plain = image(kind, settings, size, num_queries=20)
 
     def make() -> Example:
-        module, args, kwargs = plain.make()
-        for part in module.modules():
-            if isinstance(part, torch.nn.Conv2d):
-                torch.nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+        module, args, kwargs = flow.make()
+        hooks = [
+            part.register_forward_hook(_to_variance_1)
+            for part in module.modules()
+            if isinstance(part, torch.nn.Conv2d)
+        ]
+        with torch.no_grad():
+            module(*args, **kwargs)
+        for hook in hooks:
+            hook.remove()
+        return module, args, kwargs
+
+    return replace(flow, make=make)
+
+
+def detector(kind: str, settings: str, size: int = 320, **sizes: Any) -> Flow:
+    """A detector whose decoder takes the places with the highest scores.
+
+    The scores vary by more than the rounding of their bias, and few places are taken.
+    """
+    flow = with_variance_1(image(kind, settings, size, **{"num_queries": 20, **sizes}))
+
+    def make() -> Example:
+        module, args, kwargs = flow.make()
         for name, parameter in module.named_parameters():
             if name.endswith("enc_score_head.weight"):
                 parameter.data *= 100
         return module, args, kwargs
 
-    return Flow(make, plain.axes)
+    return replace(flow, make=make)
+
+
+def _to_variance_1(conv: torch.nn.Conv2d, _: Any, result: torch.Tensor) -> torch.Tensor:
+    """A hook that divides the weights by the deviation of the result."""
+    deviation = result.std()
+    for parameter in conv.parameters():
+        parameter.data /= deviation
+    return result / deviation
 
 
 def sound(kind: str, settings: str, length: int = 8000, *, open_samples: bool = False, **sizes: Any) -> Flow:

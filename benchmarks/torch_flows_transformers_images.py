@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import torch
 from torch_flow import Flow
-from torch_flow_transformers import IMAGE, OPEN_IMAGE, causal, config, detector, image, model, text
+from torch_flow_transformers import (
+    IMAGE,
+    OPEN_IMAGE,
+    causal,
+    config,
+    detector,
+    image,
+    model,
+    text,
+    with_variance_1,
+)
 
 MODELS: dict[str, Flow] = {
     # images
@@ -35,7 +45,19 @@ MODELS: dict[str, Flow] = {
     "vit-msn": image("ViTMSNModel", "ViTMSNConfig"),
     "aimv2-vision": image("Aimv2VisionModel", "Aimv2VisionConfig"),
     "depth-anything": image("DepthAnythingForDepthEstimation", "DepthAnythingConfig", axes=OPEN_IMAGE),
-    "zoedepth": image("ZoeDepthForDepthEstimation", "ZoeDepthConfig", size=384),
+    "zoedepth": image(
+        "ZoeDepthForDepthEstimation",
+        "ZoeDepthConfig",
+        size=384,
+        backbone_config={
+            "model_type": "beit",
+            "image_size": 384,
+            "num_hidden_layers": 4,
+            "out_indices": [1, 2, 3, 4],
+            "use_relative_position_bias": True,
+            "reshape_hidden_states": False,
+        },
+    ),
     "glpn": image("GLPNForDepthEstimation", "GLPNConfig", axes=OPEN_IMAGE, depths=[1, 1, 1, 1]),
     "upernet": image("UperNetForSemanticSegmentation", "UperNetConfig", axes=OPEN_IMAGE),
     "segformer": image(
@@ -53,6 +75,10 @@ MODELS: dict[str, Flow] = {
     "deformable-detr": image(
         "DeformableDetrForObjectDetection",
         "DeformableDetrConfig",
+        two_stage=True,
+        with_box_refine=True,
+        two_stage_num_proposals=20,
+        num_queries=20,
         use_timm_backbone=False,
         use_pretrained_backbone=False,
         backbone=None,
@@ -62,7 +88,18 @@ MODELS: dict[str, Flow] = {
             "depths": [1, 1, 1, 1],
         },
     ),
-    "rf-detr-like-lw": image("LwDetrForObjectDetection", "LwDetrConfig", size=256),
+    "rf-detr-like-lw": image(
+        "LwDetrForObjectDetection",
+        "LwDetrConfig",
+        size=256,
+        backbone_config={
+            "model_type": "lw_detr_vit",
+            "hidden_size": 192,
+            "num_hidden_layers": 4,
+            "out_indices": [2, 4],
+            "window_block_indices": [1],
+        },
+    ),
     "swin2sr": image(
         "Swin2SRForImageSuperResolution", "Swin2SRConfig", size=48, image_size=48, depths=[2], num_heads=[6]
     ),
@@ -74,8 +111,10 @@ MODELS: dict[str, Flow] = {
         num_hidden_layers=3,
         global_attn_indexes=[2],
     ),
-    "superpoint": image("SuperPointForKeypointDetection", "SuperPointConfig", size=64, axes={}),
-    "vitpose": image("VitPoseForPoseEstimation", "VitPoseConfig", size=256, axes={}),
+    "superpoint": with_variance_1(
+        image("SuperPointForKeypointDetection", "SuperPointConfig", size=64, axes={})
+    ),
+    "vitpose": image("VitPoseForPoseEstimation", "VitPoseConfig", size=(256, 192), axes={}),
     "timesformer": Flow(
         lambda: (
             model("TimesformerModel", config("TimesformerConfig", num_frames=4)),
@@ -125,7 +164,13 @@ MODELS: dict[str, Flow] = {
     ),
     "donut-swin": image("DonutSwinModel", "DonutSwinConfig", depths=[1, 1, 2, 1]),
     "pix2struct-text": causal(
-        "Pix2StructTextModel", "Pix2StructTextConfig", hidden_size=256, num_heads=8, d_kv=32, d_ff=512
+        "Pix2StructTextModel",
+        "Pix2StructTextConfig",
+        hidden_size=256,
+        num_heads=8,
+        d_kv=32,
+        d_ff=512,
+        initializer_range=0.02,
     ),
     "groupvit-vision": image("GroupViTVisionModel", "GroupViTVisionConfig", depths=[1, 1, 1]),
     "layoutlmv3": text("LayoutLMv3Model", "LayoutLMv3Config"),

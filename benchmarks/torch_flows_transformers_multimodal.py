@@ -313,6 +313,7 @@ MODELS: dict[str, Flow] = {
             "image_size": 256,
             "global_attn_indexes": [0],
             "mlp_dim": 64,
+            "initializer_range": 0.02,
         },
         text_config={"model_type": "qwen2", **TEXT},
         image_token_id=IMAGE_TOKEN,

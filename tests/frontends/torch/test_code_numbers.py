@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
 import operator
@@ -132,7 +133,7 @@ def test_types_of_sizes_that_change_nothing_leave_them_open(tmp_path: Path) -> N
 def test_a_comparison_that_is_not_reached_at_another_size_stays_a_guard(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="n != 7 only") as caught:
         tmconvert.to_onnx(
-            lambda x: x * 2 if max(x.shape[0], 2, 3) == 7 else x * 3,
+            lambda x: x * 2 if builtins.max(x.shape[0], 2, 3) == 7 else x * 3,
             tmp_path / "m.onnx",
             example_inputs=(torch.randn(3, 4),),
             dynamic_shapes={"x": {0: "n"}},

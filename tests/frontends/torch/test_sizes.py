@@ -475,6 +475,46 @@ def test_plain_numbers_of_sizes_that_data_tells_are_refused(function: Any) -> No
     assert "decided by the example inputs" in traced.notes[0]
 
 
+def longer_row(x: torch.Tensor) -> torch.Tensor:
+    first, second = x[0][x[0] > 0], x[1][x[1] > 0]
+    return first * 2 if first.shape[0] >= second.shape[0] else second * 3
+
+
+def nothing_found(x: torch.Tensor) -> torch.Tensor:
+    found = x[x > 0]
+    return x if found.numel() == 0 else found * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [(longer_row, torch.tensor([[1.0, 2, 3], [1, 2, -3]])), (nothing_found, torch.tensor([1.0, 2]))],
+)
+def test_branches_on_sizes_that_data_tells_are_refused(function: Any, x: torch.Tensor) -> None:
+    with pytest.raises(
+        UnsupportedError, match=r"where a data-dependent size is another: .*test_sizes.py:\d+"
+    ):
+        tmconvert.trace(function, x)
+    traced = tmconvert.trace(function, x, freeze_control_flow=True)
+    assert "decided by the example inputs" in traced.notes[0]
+
+
+def test_the_largest_of_sizes_that_data_tells(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        rows = [x[row][x[row] > 0] for row in range(3)]
+        longest = max(each.shape[0] for each in rows)
+        shortest = min(4, *[each.shape[0] for each in rows])
+        filled = torch.zeros(3, longest)
+        for row, each in enumerate(rows):
+            filled[row, : each.shape[0]] = each
+        return filled * shortest
+
+    x = torch.tensor([[1.0, 2, 3, 4], [1, 2, 3, -4], [1, -2, -3, -4]])
+    report = tmconvert.to_onnx(tmconvert.trace(function, x), tmp_path / "model.onnx")
+    assert report.notes == []
+    for other in (x, x.flip(0), x[[1, 2, 0]], x[[2, 2, 2]], torch.ones(3, 4)):
+        agrees(function, tmp_path, other)
+
+
 def test_a_branch_on_odd_sizes_keeps_multiples_open(tmp_path: Path) -> None:
     """A U-Net resizes to the size of its skip connection where halving does not give it back."""
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.torch.adapters.reductions import with_places
-from tmconvert.frontends.torch.adapters.sizes import AtMost
 from tmconvert.frontends.torch.adapters.values import axis_of, floating, is_tensor, rank, reshaped, static_int
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import as_minimum
+from tmconvert.ir.symbolic.dims import Dim, Size, same_size
 
 ATEN = Table()
 
@@ -36,10 +37,19 @@ def msort(g: Emitter, input: AdapterValue) -> Any:
 def topk(
     g: Emitter, input: AdapterValue, k: AdapterValue, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Any:
-    if isinstance(k, AtMost):  # all are sorted, and as many taken as there are
+    limit = _limit(k, g.type(input).shape[dim]) if isinstance(k, Dim) else None
+    if limit is not None:  # all are sorted, and as many taken as there are
         parts = g.call("aten::sort", input, dim, bool(largest))
-        return [g.call("aten::slice", part, dim, 0, k.limit) for part in parts]
+        return [g.call("aten::slice", part, dim, 0, limit) for part in parts]
     return with_places(g, "aten::topk", input, static_int(g, k), dim=dim, largest=largest, sorted=sorted)
+
+
+def _limit(k: Dim, extent: Size) -> int | None:
+    """Returns b if k is min(extent, b), and b a number."""
+    found = as_minimum(k)
+    if found is None or not same_size(found[0], extent) or not isinstance(found[1], int):
+        return None
+    return found[1]
 
 
 @ATEN.add("kthvalue")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -153,17 +153,9 @@ for _name in ("sqrt", "exp", "log", "log2", "log10"):
     _function(_name)
 
 
-class AtMost(NamedTuple):
-    """The smaller of a data-dependent size and ``limit``."""
-
-    extent: Any
-    limit: int
-
-
 @FUNCTIONS.add("builtins.min")
 def least(g: Emitter, left: Any, right: Any) -> Any:
-    found, limit = (left, right) if data_symbols(left) else (right, left)
-    return AtMost(found, limit) if data_symbols(found) else minimum(left, right)
+    return minimum(left, right)
 
 
 @FUNCTIONS.add("builtins.max")

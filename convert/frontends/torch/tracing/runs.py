@@ -82,6 +82,31 @@ class Runs:
         """Runs the module on other data."""
         return self.run({name: change(tensor) for name, tensor in self.inputs.items()}, self._replay)
 
+    def decided_by_data(self) -> str:
+        """Returns what Python decides by data, with the place; empty for nothing.
+
+        A comparison of data-dependent sizes may have another outcome on other data if the calls of the first
+        run compute the same there, or fail: it is recorded on the tape, and reported.
+        """
+        for change in agreement.OTHER_DATA:
+            try:
+                found = self.changed(change)
+            except (Exception, SystemExit):  # data that the module does not take says nothing
+                continue
+            other = agreement.difference(self.first.tape, found.tape, "on other data")
+            if other:
+                return f"the module converts data, or a data-dependent size, to a plain value: {other}"
+            place = agreement.other_decision(self.first.tape, found.tape)
+            if place and self._computes_otherwise(found, change):
+                return f"the module computes something else where a data-dependent size is another: {place}"
+        return ""
+
+    def _computes_otherwise(self, found: ModuleRun, change: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+        """Whether the branches of the first run give other outputs on other data than the module itself."""
+        others = {name: change(tensor) for name, tensor in self.inputs.items()}
+        like_first = self._tried(others, self.first.tape.outcomes)
+        return like_first is not None and not _have_same_outputs(like_first, found)
+
     def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
         """Returns what a run computes, and how it differs from the first one."""
         found = self.run(others)
@@ -139,10 +164,7 @@ class Runs:
         if path.tape.outcomes == expected.tape.outcomes:
             return None
         found = self._tried(others, path.tape.outcomes)
-        if found is None or len(found.outputs) != len(expected.outputs):
-            return None
-        pairs = zip(found.outputs, expected.outputs, strict=True)
-        return found if all(a.shape == b.shape and is_close(a, b) for a, b in pairs) else None
+        return found if found is not None and _have_same_outputs(found, expected) else None
 
     def _tried(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None) -> ModuleRun | None:
         try:
@@ -182,6 +204,13 @@ def lengths_like_sizes(
     return found
 
 
+def _have_same_outputs(one: ModuleRun, two: ModuleRun) -> bool:
+    pairs = list(zip(one.outputs, two.outputs, strict=False))
+    return len(one.outputs) == len(two.outputs) and all(
+        a.shape == b.shape and is_close(a, b) for a, b in pairs
+    )
+
+
 def _like_plain(run: Callable[[bool], ModuleRun], follow_sizes: bool) -> ModuleRun:
     """Returns a run with sizes that are followed; one with plain integers where it does not compute the same.
 
@@ -192,10 +221,7 @@ def _like_plain(run: Callable[[bool], ModuleRun], follow_sizes: bool) -> ModuleR
     if not follow_sizes or not found.tape.reads.tells_types:
         return found
     plain = run(False)
-    pairs = list(zip(found.outputs, plain.outputs, strict=False))
-    if len(found.outputs) == len(plain.outputs) and all(
-        a.shape == b.shape and is_close(a, b) for a, b in pairs
-    ):
+    if _have_same_outputs(found, plain):
         return found
     plain.tape.unlike_plain = (
         "the module tests the type or the identity of a size, and computes something else"

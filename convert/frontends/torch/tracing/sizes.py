@@ -14,7 +14,7 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -347,12 +347,18 @@ for _class in TRACED:
 def _choice(name: str) -> Callable[..., Any]:
     choose = getattr(builtins, name)
 
-    def chosen(*args: object, **options: object) -> Any:
-        items = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+    def of_two(one: TracedInt, two: int) -> TracedInt:
+        return TracedInt(choose(untraced(one), untraced(two)), (name, one, two), one.note)
+
+    def chosen(*args: Any, **options: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Iterable) and not isinstance(args[0], torch.Tensor):
+            args = (list(args[0]),)  # it may be an iterator, which is used up
+        items = args[0] if len(args) == 1 and isinstance(args[0], list) else args
         traced = [item for item in items if isinstance(item, TracedInt)]
-        if not traced or len(items) != 2 or options or not all(isinstance(item, int) for item in items):
+        if not traced or options or not all(isinstance(item, int) for item in items):
             return choose(*args, **options)
-        return TracedInt(choose(map(untraced, items)), (name, *items), traced[0].note)
+        numbers = [item for item in items if not isinstance(item, TracedInt)]
+        return functools.reduce(of_two, [*traced, choose(numbers)] if numbers else traced)
 
     return chosen
 

@@ -68,9 +68,7 @@ def trace_module(
     if first.recorder.origins.unknown:
         _check_unseen(first, runs.changed, freeze_control_flow)
     has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)
-    decided = (
-        agreement.decided_by_data(first.tape, lambda change: runs.changed(change).tape) if has_data else ""
-    )
+    decided = runs.decided_by_data() if has_data else ""
     checks = _size_checks(runs, symbols)
     for symbol in symbols:
         if symbol.is_part and not checks[symbol.name].reason:
@@ -227,13 +225,9 @@ def _check_gradients(traced: TracedModule, other: ModuleRun) -> None:
 
 
 def _check_decisions(traced: TracedModule, found: str, freeze_control_flow: bool) -> None:
-    """Rejects, or notes, a conversion of a data-dependent size to a plain Python number, found at a line."""
+    """Rejects, or notes, what Python decides by data."""
     if found and not freeze_control_flow:
-        raise UnsupportedError(
-            "TM2011",
-            f"the module converts data, or a data-dependent size, to a plain value: {found}",
-            notes=[("help", flow.INSTEAD)],
-        )
+        raise UnsupportedError("TM2011", found, notes=[("help", flow.INSTEAD)])
     if found:
         traced.notes.append(f"decided by the example inputs: {found}")
 

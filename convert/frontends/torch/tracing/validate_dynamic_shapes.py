@@ -259,23 +259,6 @@ def at_least(tape: Tape, tensor: Value, axis: int, least: int, source: Source) -
     ]
 
 
-def decided_by_data(tape: Tape, rerun: Callable[[Callable[[torch.Tensor], torch.Tensor]], Tape]) -> str:
-    """Returns where Python converts a data-dependent size to a number; empty if nowhere.
-
-    ``rerun`` runs the module on inputs of other data. A comparison with another outcome is not a failure: it
-    is recorded on the tape, and reported.
-    """
-    for other in (_negated, _halved, _raised, _lowered):
-        try:
-            second = rerun(other)
-        except (Exception, SystemExit):  # data that the module does not take says nothing
-            continue
-        found = difference(tape, second, "on other data")
-        if found:
-            return found
-    return ""
-
-
 def _negated(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dtype == torch.bool:
         return ~tensor
@@ -293,6 +276,13 @@ def _lowered(tensor: torch.Tensor) -> torch.Tensor:
 
 def _halved(tensor: torch.Tensor) -> torch.Tensor:
     return tensor / 2 if tensor.is_floating_point() else tensor
+
+
+def _reversed(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.flip(0) if tensor.dim() else tensor
+
+
+OTHER_DATA = (_negated, _halved, _raised, _lowered, _reversed)
 
 
 def moved(tensor: torch.Tensor) -> torch.Tensor:
@@ -389,6 +379,17 @@ class _Numbering:
     def known(self, value: Value) -> int | None:
         """Returns the number of the Value, if it has one."""
         return self._numbers.get(self._sources.get(value, value))
+
+
+def other_decision(first: Tape, second: Tape) -> str:
+    """Returns the place of the first comparison with another outcome on other data; empty for none."""
+    pairs = zip(_steps(first.top), _steps(second.top), strict=False)
+    taken = next((one for one, two in pairs if _is_assumption(one) and _outcome(one) != _outcome(two)), None)
+    return "" if taken is None else str(taken.source)
+
+
+def _outcome(step: Record | Scope) -> Any:
+    return (step.args[0], step.args[-1]) if isinstance(step, Record) and _is_assumption(step) else None
 
 
 def captured_tensors(tape: Tape) -> set[int]:
