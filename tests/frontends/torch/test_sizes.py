@@ -475,6 +475,25 @@ def test_plain_numbers_of_sizes_that_data_tells_are_refused(function: Any) -> No
     assert "decided by the example inputs" in traced.notes[0]
 
 
+def test_padding_to_a_large_multiple_leaves_all_sizes_open(tmp_path: Path) -> None:
+    """Reflected padding fails at most sizes that are tried, and the example itself is a multiple."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        height, width = x.shape[2:]
+        below, right = (64 - height % 64) % 64, (64 - width % 64) % 64
+        if below or right:
+            x = F.pad(x, (0, right, 0, below), "reflect")
+        tiles = x.reshape(1, 3, x.shape[2] // 64, 64, x.shape[3] // 64, 64)
+        return (tiles * tiles.amax((3, 5), keepdim=True)).reshape(x.shape)[:, :, :height, :width]
+
+    traced = tmconvert.trace(function, torch.randn(1, 3, 64, 64), dynamic_shapes={"x": {2: "h", 3: "w"}})
+    report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", accept_range=True)
+    assert report.inputs[0]["shape"] == [1, 3, "h", "w"]
+    assert not any("multiple" in note for note in report.notes)
+    for sizes in ((64, 64), (65, 128), (100, 70), (63, 190)):
+        agrees(function, tmp_path, torch.randn(1, 3, *sizes))
+
+
 def longer_row(x: torch.Tensor) -> torch.Tensor:
     first, second = x[0][x[0] > 0], x[1][x[1] > 0]
     return first * 2 if first.shape[0] >= second.shape[0] else second * 3

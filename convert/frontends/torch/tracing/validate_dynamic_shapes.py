@@ -141,6 +141,9 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
             break
     if not agreed:
         result.reason = f"the module fails at other sizes ({failure})"
+    if not result.reason and any(guard not in result.without_effect for guard, _ in _guards(tape)):
+        untried = [number for number in symbol.neighbours() if number not in agreeing]
+        result.reason = _at_other_sizes(symbol, tape, rerun, untried, result)
     if not result.reason and symbol.number < FAR and elements * FAR <= FAR_ELEMENTS * max(symbol.number, 1):
         far, _ = _attempt(lambda: rerun(symbol, FAR))
         result.reason = _unexplained(tape, far, result) if far is not None else ""
@@ -170,7 +173,15 @@ def _at_telling_sizes(
     sizes = telling_sizes(symbol.number, tape.reads, other, second.reads)
     largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
     count = max(TELLING, min(TELLING_STEPS // max(sum(1 for _ in _steps(tape.top)), 1), MOST_TELLING))
-    for size in [size for size in sizes if size not in tried and size <= largest][:count]:
+    chosen = [size for size in sizes if size not in tried and size <= largest][:count]
+    return _at_other_sizes(symbol, tape, rerun, chosen, result)
+
+
+def _at_other_sizes(
+    symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], sizes: Sequence[int], result: Agreement
+) -> str:
+    """Runs the module at these sizes; returns what is different there, and no comparison explains."""
+    for size in sizes:
         found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
         if found is None:
             continue
