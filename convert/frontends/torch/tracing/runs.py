@@ -13,6 +13,7 @@ from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreeme
 from tmconvert.frontends.torch.tracing.data_numbers import INTEGERS, IntTaken
 from tmconvert.frontends.torch.tracing.gradients import GradientTaken, is_close
 from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
+from tmconvert.frontends.torch.tracing.other_data import OTHER_DATA
 from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery, called
 from tmconvert.frontends.torch.tracing.rerun import Rerun
 from tmconvert.frontends.torch.tracing.tape import Outcomes, Tape
@@ -88,7 +89,7 @@ class Runs:
         A comparison of data-dependent sizes may have another outcome on other data if the calls of the first
         run compute the same there, or fail: it is recorded on the tape, and reported.
         """
-        for change in agreement.OTHER_DATA:
+        for change in OTHER_DATA:
             try:
                 found = self.changed(change)
             except (Exception, SystemExit):  # data that the module does not take says nothing

@@ -27,6 +27,7 @@ from tmconvert.frontends.torch.tracing.modules import (
     parameter_names,
 )
 from tmconvert.frontends.torch.tracing.objects import cloned_object, is_cache, opener
+from tmconvert.frontends.torch.tracing.other_data import moved
 from tmconvert.frontends.torch.tracing.runs import Runs
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import Scope, Value
@@ -78,7 +79,7 @@ def trace_module(
     if narrow:
         traced.notes.append(f"float32 inputs of the file that are bfloat16 in the model: {', '.join(narrow)}")
     if first.recorder.follows_gradients or first.tape.takes_gradients:
-        _check_gradients(traced, runs.changed(agreement.moved))
+        _check_gradients(traced, runs.changed(moved))
     _check_decisions(traced, decided, freeze_control_flow)
     _leave_open(traced, wanted, symbols, checks)
     if any((traced.dynamic_shapes or {}).values()):
@@ -106,7 +107,7 @@ def _check_unseen(
     if first.recorder.follows_gradients or freeze_control_flow:  # that is compared, or said, elsewhere
         return
     try:
-        second = changed(agreement.moved)
+        second = changed(moved)
     except (Exception, SystemExit):  # data that the module does not take says nothing
         return
     place = differing(
