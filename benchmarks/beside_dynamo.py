@@ -5,10 +5,10 @@
     python benchmarks/beside_dynamo.py --show rows.jsonl            the summary of saved rows, without a run
 
 Each export is in a process of its own, forked when everything is imported and each exporter has exported
-a small module. Which of the two is first is drawn by the name: the first pays for memory that the machine
-has not used. An export is right if ONNX Runtime gives PyTorch's outputs on two inputs. "CPU" is the processor
-time of the export, "memory" the peak of the resident set over that just before the export, "nodes" counts
-subgraphs, too, "latency" is the best of some runs in ONNX Runtime with one thread.
+a small module. Each of the two is first for about half of the models, since the first pays for memory that
+the machine has not used. An export is right if ONNX Runtime gives PyTorch's outputs on two inputs. "CPU" is
+the processor time of the export, "memory" the peak of the resident set over that just before the export,
+"nodes" counts subgraphs, too, "latency" is the best of some runs in ONNX Runtime with one thread.
 
 The last lines are what the comparison must show: models that only dynamo converts right, and the ratios
 over the models that both convert right. Exit status 1 if dynamo alone is right on more than three models,
@@ -141,7 +141,7 @@ def _compare(row: Json, run: FlowRun, path: Path) -> None:
 
 
 def in_turn(name: str) -> tuple[str, ...]:
-    """The exporters in an order that is drawn by the name."""
+    """Returns the exporters in an order by the name: each is first for half of the models."""
     return EXPORTERS[:: 1 if zlib.crc32(name.encode()) % 2 else -1]
 
 

@@ -86,8 +86,8 @@ class Runs:
     def decided_by_data(self) -> str:
         """Returns what Python decides by data, with the place; empty for nothing.
 
-        A comparison of data-dependent sizes may have another outcome on other data if the calls of the first
-        run compute the same there, or fail: it is recorded on the tape, and reported.
+        A comparison of data-dependent sizes may have another outcome on other data if the recorded calls
+        compute the same there, or fail. Such a comparison stays on the tape, and is reported.
         """
         for change in OTHER_DATA:
             try:
@@ -99,7 +99,7 @@ class Runs:
                 return f"the module converts data, or a data-dependent size, to a plain value: {other}"
             place = agreement.other_decision(self.first.tape, found.tape)
             if place and self._computes_otherwise(found, change):
-                return f"the module computes something else where a data-dependent size is another: {place}"
+                return f"the module computes something else if data-dependent sizes differ: {place}"
         return ""
 
     def _computes_otherwise(self, found: ModuleRun, change: Callable[[torch.Tensor], torch.Tensor]) -> bool:
