@@ -11,20 +11,26 @@ from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.request import ConversionRequest, InputQparams, Model
 from tmconvert.frontends.torch.request import DynamicShapes
-from tmconvert.garbage_collection import full_collections_wait
+from tmconvert.garbage_collection import full_collections_wait, no_collections
 from tmconvert.passes.manager import PassOptions
 from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.registry import target_named
+from tmconvert.verification import worker
 
 
 def _converted(
     target: str, model: Model, paths: Sequence[str | PathLike[str] | None], arguments: Mapping[str, Any]
 ) -> Report:
     """Starts the process of the runtime, which takes as long as small conversions, and converts."""
-    if arguments.get("verify", True):
-        target_named(target).start_runtime()
-    return convert(ConversionRequest.of(target, model, paths, arguments), catalogue())
+    with no_collections():  # while modules load
+        if arguments.get("verify", True):
+            if target in TARGETS:
+                worker.start_process()
+            target_named(target).start_runtime()
+        request = ConversionRequest.of(target, model, paths, arguments)
+    return convert(request, catalogue())
 
 
 @entry_point

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 NEVER = 2**31 - 1  # collections of the middle generation before a full one
 MOST = 0.04  # of the time of conversions, for full collections after them
-MANY = 20_000  # young objects: graphs are large, and make little garbage
+MANY = 50_000  # young objects: graphs are large, and make little garbage
 OFTEN = 100  # collections of young objects before one of the middle generation
 
 

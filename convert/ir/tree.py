@@ -75,12 +75,17 @@ def _gather_of(kind: type[Leaf], trees: Collection[Tree], found: list[Leaf]) -> 
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     """Returns a tree of the same structure, with each leaf replaced by ``function(leaf)``."""
-    parts = _parts[type(tree)]
+    kind = type(tree)
+    parts = _parts[kind]
     if parts is None:
         return function(tree)
     made = [
         function(part) if _parts[type(part)] is None else map_leaves(function, part) for part in parts(tree)
     ]
+    if kind is tuple:  # the kinds that are most frequent come first
+        return tuple(made)
+    if kind is list:
+        return made
     if isinstance(tree, tuple):
         return tuple.__new__(type(tree), made) if hasattr(tree, "_fields") else tuple(made)
     if isinstance(tree, list):

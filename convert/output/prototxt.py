@@ -44,6 +44,18 @@ class Entry(NamedTuple):
         """Returns the first string field ``name``, without quotes."""
         return next((entry.text[1:-1] for entry in self.called(name) if entry.text), "")
 
+    def strings(self, name: str) -> list[str]:
+        """Returns the values of the string fields ``name``."""
+        return [_unescaped(entry.text[1:-1]) for entry in self.called(name) if entry.text]
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    from google.protobuf.text_encoding import CUnescape
+
+    return CUnescape(text).decode("utf-8")
+
 
 def parse_prototxt(text: str) -> Entry:
     """Parses the text to the entries of one nameless Entry. Raises PrototxtError."""

@@ -18,7 +18,8 @@ from tmconvert.formats.caffe.dialects import DIALECTS
 from tmconvert.formats.caffe.schema import schema
 from tmconvert.targets.caffe.for_mnn import mnn_reads
 from tmconvert.targets.caffe.mnn import MnnRuntime
-from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, OpenCvRuntime
+from tmconvert.targets.caffe.opencv import OpenCvRuntime
+from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime
 from tmconvert.targets.registry import runtime_for
 from tmconvert.verification.runtime import FirstToTakeIt
 from tmconvert.verification.worker import environment

@@ -20,17 +20,6 @@ from tmconvert.formats.caffe.schema import schema
 TEST = 1  # the number of the phase in which nets are run
 
 
-def caffe_tops(prototxt: Path) -> dict[str, tuple[str, int]]:
-    """Returns for each blob the layer that last writes it, and which of its tops it is.
-
-    Parameters that are not in the schema, such as those of a vendor, are ignored. Raises:
-    text_format.ParseError when the file is not a net in text form.
-    """
-    net = schema().NetParameter()
-    text_format.Parse(prototxt.read_text("utf-8"), net, allow_unknown_field=True)
-    return {top: (layer.name, index) for layer in net.layer for index, top in enumerate(layer.top)}
-
-
 def caffe_input_sizes(prototxt: Path) -> dict[str, tuple[int, ...]]:
     """The sizes of the inputs of a net, by name."""
     net = schema().NetParameter()

@@ -51,6 +51,10 @@ class Machine:
         return self.data[begin : self.position]
 
     def take_integer(self, width: int) -> int:
+        begin = self.position
+        if width == 1 and begin < self.size:  # most are
+            self.position = begin + 1
+            return self.data[begin]
         return int.from_bytes(self.take(width), "little")
 
     def take_text(self, count: int) -> str:
@@ -103,9 +107,11 @@ class Machine:
             self.unfinished[value].append(index)
 
     def recall(self, index: int) -> None:
-        if index >= len(self.memo):
-            raise damaged(f"memo entry {index} is read before it is written")
-        self.push_finished(self.memo[index])
+        try:
+            value = self.memo[index]
+        except IndexError:
+            raise damaged(f"memo entry {index} is read before it is written") from None
+        self.push_finished(value)
 
     def push_finished(self, value: object) -> None:
         if type(value) in UNFINISHED:

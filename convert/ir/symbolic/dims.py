@@ -27,7 +27,7 @@ from typing import Any, Union
 import numpy as np
 
 from tmconvert.ir.symbolic.journal import current_journal
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import leaves_of, map_leaves
 
 LEAST = 2
 
@@ -258,7 +258,7 @@ def is_symbolic(tree: object) -> bool:
     """Whether a leaf is a Dim."""
     if type(tree) is tuple and _PLAIN.issuperset(map(type, tree)):  # most are shapes
         return False
-    return Dim in map(type, leaves(tree))
+    return bool(leaves_of(Dim, tree))
 
 
 _PLAIN = frozenset({int})
@@ -266,14 +266,7 @@ _PLAIN = frozenset({int})
 
 def symbols_of(tree: object) -> dict[str, Symbol]:
     """Returns the symbols of all leaves by name."""
-    if not is_symbolic(tree):
-        return {}
-    return {
-        name: symbol
-        for leaf in leaves(tree)
-        if isinstance(leaf, Dim)
-        for name, symbol in leaf.symbols.items()
-    }
+    return {name: symbol for leaf in leaves_of(Dim, tree) for name, symbol in leaf.symbols.items()}
 
 
 def substituted(tree: object, sizes: Mapping[str, Size]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import Operator, Value
-from tmconvert.targets.caffe.float32_integers import inexact_parameter, refusal
+from tmconvert.targets.caffe.inexact_integers import inexact_parameter, refusal
 
 if TYPE_CHECKING:
     from tmconvert.formats.caffe.dialects.dialect import Dialect

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def lint(path: Path, dialect: str) -> list[Violation]:
 
 def lint_text(text: str, dialect: str) -> list[Violation]:
     try:
-        tree = parse_prototxt(text)
+        tree = _parsed(text)
     except PrototxtError as error:
         return [_found("syntax", error.message, "", error.line)]
     found = list(_fields(tree, schema(dialect).NetParameter.DESCRIPTOR, ""))
@@ -60,6 +61,12 @@ def lint_text(text: str, dialect: str) -> list[Violation]:
     lines = [entry.line for entry in tree.called("layer")]
     found += violations(net_of(net, {}, dialect, lines), DIALECTS[dialect])
     return sorted(found, key=lambda each: each.line)
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> Entry:
+    """A written net is checked against its dialect, then against that of a runtime."""
+    return parse_prototxt(text)
 
 
 def _found(rule: str, message: str, layer: str, line: int) -> Violation:

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.formats.caffe.reader import caffe_input_sizes
-from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, OpenCvRuntime, caffe_runtime
+from tmconvert.targets.caffe.opencv import OpenCvRuntime
+from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, caffe_runtime
 from tmconvert.targets.caffe.written_model import written_caffe
 from tmconvert.verification.runtime import refusals
 

@@ -90,7 +90,7 @@ class CaffeTarget(Target):
         ]
 
     def lower(self, graph: InternalGraph, catalogue: Mapping[str, Op], options: TargetOptions) -> Lowering:
-        from tmconvert.targets.caffe.float32_integers import inexact_constants
+        from tmconvert.targets.caffe.inexact_integers import inexact_constants
 
         inexact = list(inexact_constants(graph))
         lowering = super().lower(graph, catalogue, options)
@@ -212,7 +212,7 @@ class CaffeTarget(Target):
         return self.runtime(path).run(self.model_files(path), inputs, names)
 
     def start_runtime(self) -> None:
-        from tmconvert.targets.caffe.runtimes import OpenCvRuntime
+        from tmconvert.targets.caffe.opencv import OpenCvRuntime
         from tmconvert.verification import worker
 
         if importlib.util.find_spec("cv2") is not None:

@@ -51,7 +51,8 @@ from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import Attribute
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.target_names import TARGETS
-from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, OpenCvRuntime
+from tmconvert.targets.caffe.opencv import OpenCvRuntime
+from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime
 from tmconvert.targets.caffe.writer import write_caffe
 from tmconvert.targets.onnx.runtime import OnnxRuntime
 from tmconvert.targets.onnx.writer import check_onnx, write_onnx
