@@ -7,11 +7,14 @@
 
 The argument is the interpreter in whose environment the other revision is installed; this one is the
 interpreter that runs the script. Each case is a new process, this and the other by turns, so that other
-work on the machine slows both. "Elapsed" is what a user waits for; "processor" is user and system time of
-the process and of all processes that it started and waited for, such as the worker of the runtimes, which
-run at the same time. For functions that take PyTorch models both exclude what is before the conversion: the
-imports of PyTorch, and the model; "elapsed" ends with the conversion, not with the process that has PyTorch
-in it. Byte code is stored, as an installation has it, in the first run of each, which is not counted.
+work on the machine slows both; each is first in half of the turns, since the files of one may still be on
+their way to the disk when the other begins. Byte code is stored, as an installation has it, in the first
+run of each, which is not counted.
+
+"Elapsed" is what a user waits for; "processor" is user and system time of the process and of all processes
+that it started and waited for, such as the worker of the runtimes, which run at the same time. For functions
+that take PyTorch models both exclude what is before the conversion: the imports of PyTorch, and the model;
+"elapsed" ends with the conversion, not with the process that has PyTorch in it.
 
 Prints medians in seconds, their ratio, and the median ratio of two neighbouring runs.
 """
@@ -153,6 +156,13 @@ def seconds(interpreter: str, case: Case) -> Times:
     return Times(end - start, usage.ru_utime + usage.ru_stime - before)
 
 
+def pair_of(other: str, case: Case, number: int) -> tuple[Times, Times]:
+    """Returns the times of the other revision and of this one; which is first changes with the number."""
+    order = (other, sys.executable) if number % 2 else (sys.executable, other)
+    times = {interpreter: seconds(interpreter, case) for interpreter in order}
+    return times[other], times[sys.executable]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("other", help="interpreter of the environment with the other revision")
@@ -165,7 +175,7 @@ def main() -> None:
     for case in cases():
         if not any(word in case.name for word in words):
             continue
-        pairs = [(seconds(other, case), seconds(sys.executable, case)) for _ in range(options.runs + 1)][1:]
+        pairs = [pair_of(other, case, number) for number in range(options.runs + 1)][1:]
         for kind in Times._fields:
             times = [(getattr(yours, kind), getattr(mine, kind)) for yours, mine in pairs]
             theirs, ours = (statistics.median(column) for column in zip(*times, strict=True))

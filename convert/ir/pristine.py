@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,10 +53,23 @@ def _checksum(tensor: Any) -> int:
     if not isinstance(tensor, np.ndarray) or not tensor.flags.writeable:
         return 0
     if not tensor.flags.c_contiguous:
-        return zlib.crc32(tensor.tobytes()) if tensor.nbytes <= 4 * _BLOCK else 0
-    data: Any = memoryview(tensor.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    if len(data) <= 4 * _BLOCK:
-        return zlib.crc32(data)
-    middle = len(data) // 2
-    parts = data[:_BLOCK], data[middle : middle + _BLOCK], data[-_BLOCK:]
-    return zlib.crc32(parts[2], zlib.crc32(parts[1], zlib.crc32(parts[0])))
+        return _sum(np.frombuffer(tensor.tobytes(), np.uint8)) if tensor.nbytes <= 4 * _BLOCK else 0
+    data = tensor.reshape(-1).view(np.uint8)
+    if data.size <= 4 * _BLOCK:
+        return _sum(data)
+    middle = data.size // 16 * 8
+    return hash(tuple(map(_sum, (data[:_BLOCK], data[middle : middle + _BLOCK], data[-_BLOCK:]))))
+
+
+def _sum(data: np.ndarray) -> int:
+    """Returns the sum of the words, each times an odd number, modulo 2**64: a change of one word changes it.
+
+    It takes half the time of a CRC.
+    """
+    words = data[: data.size // 8 * 8].view(np.uint64)
+    return int(np.dot(words, _weights()[: words.size])) ^ zlib.crc32(data[words.size * 8 :])
+
+
+@cache
+def _weights() -> np.ndarray:
+    return np.arange(1, _BLOCK, 2, dtype=np.uint64)

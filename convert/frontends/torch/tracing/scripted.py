@@ -15,7 +15,6 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
-from tmconvert.frontends.torch.tracing.script_graphs import decides_by_data, hides_sizes, run_script
 from tmconvert.frontends.torch.tracing.source_lines import STAND_INS
 from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported
 
@@ -98,6 +97,8 @@ def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Call
     def call(script: Any, *args: object, **kwargs: object) -> Any:
         if recorder.is_busy or threading.get_ident() != thread:
             return original(script, *args, **kwargs)
+        from tmconvert.frontends.torch.tracing.script_graphs import decides_by_data, hides_sizes, run_script
+
         lines: list[tuple[str, Source]] = []  # for _line_in_script
         name = Name(f"torch.jit.{script.name}", False)
         try:
