@@ -20,6 +20,7 @@ from tmconvert.frontends.torch.entry import (
 from tmconvert.frontends.torch.hub_cache import cache, cached_folder, is_hub_name
 from tmconvert.frontends.torch.pretrained import CONFIG, is_pretrained
 from tmconvert.frontends.torch.request import Tracing
+from tmconvert.garbage_collection import no_collections
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import number
 from tmconvert.progress import begin
@@ -92,7 +93,8 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         return _onnx_model(name)
     if is_tflite(head):
         return _tflite_model(name)
-    from tmconvert.frontends.megengine.loader import load_megengine
+    with no_collections():  # while seventy modules load
+        from tmconvert.frontends.megengine.loader import load_megengine
 
     return load_megengine(name)
 
