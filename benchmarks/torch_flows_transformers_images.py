@@ -99,6 +99,8 @@ MODELS: dict[str, Flow] = {
             "out_indices": [2, 4],
             "window_block_indices": [1],
         },
+        projector_scale_factors=[1.0],
+        num_queries=32,
     ),
     "swin2sr": image(
         "Swin2SRForImageSuperResolution", "Swin2SRConfig", size=48, image_size=48, depths=[2], num_heads=[6]

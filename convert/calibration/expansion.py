@@ -66,6 +66,7 @@ def _insert_select(
     whose result then has it.
     """
     if not whole.users and not graph.is_output(whole):
+        kinds.known[whole] = "float"  # the fused call has it, but no decomposition computes it
         return
     name, made_by = whole.name, whole.expr
     graph.rename(whole, graph.free_name(f"{name}_whole"))

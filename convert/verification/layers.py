@@ -134,8 +134,8 @@ def _operands(
     kind: str | None,
     tensors: Tensors,
 ) -> list[Any]:
-    """Returns the operands of a call as in the file: in the type ``kind`` of those with several; quantized
-    weights for integer kernels.
+    """Returns the operands of a call as in the file: those that its operator takes, else those of the type
+    ``kind``; quantized weights for integer kernels.
     """
 
     def operand(leaf: Any) -> Any:
@@ -143,7 +143,9 @@ def _operands(
             return None
         if _is_constant(leaf):
             return round_to(leaf, local[leaf], expr)
-        forms = [form for form in tensors.forms(leaf, OPERANDS) if kind is not None and form.kind == kind]
+        taken = tensors.taken.get((expr.outputs[0], leaf))
+        forms = [*([taken] if taken is not None else []), *tensors.forms(leaf, OPERANDS)]
+        forms = [form for form in forms if kind is not None and form.kind == kind]
         if forms and forms[0].array.size == local[leaf].size:
             return _in_order(forms[0].array, leaf).reshape(local[leaf].shape)
         return local[leaf]

@@ -13,19 +13,16 @@ from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, choice
 from tmconvert.symbolics.ops.erf import _erf
+from tmconvert.symbolics.ops.unary import sigmoid
 from tmconvert.symbolics.results import same_as
 from tmconvert.symbolics.traits import FixedRange, SelfGated, Trait
 
 Array = np.ndarray
 
 
-def _sigmoid(x: Array) -> Array:
-    return 0.5 * np.tanh(0.5 * x) + 0.5
-
-
 # name: (kernel, (since, operator of ONNX), operator of TFLite)
 TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
-    "silu": (lambda x: x * _sigmoid(x), (0, ""), ""),
+    "silu": (lambda x: x * sigmoid(x), (0, ""), ""),
     "mish": (lambda x: x * np.tanh(np.logaddexp(x, 0)), (18, "Mish"), ""),
     "hardswish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, (14, "HardSwish"), "HARD_SWISH"),
     "hardsigmoid": (lambda x: np.clip(x + 3, 0, 6) / 6, (0, ""), ""),
@@ -112,7 +109,7 @@ def gelu_ref(x: Array, approximate: str) -> Array:
     if approximate == "none":
         return (0.5 * x * (1 + _erf(x * math.sqrt(0.5)))).astype(x.dtype)
     wide = x.astype(np.float64)
-    return (x * _sigmoid(2 * math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3))).astype(x.dtype)
+    return (x * sigmoid(2 * math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3))).astype(x.dtype)
 
 
 @gelu.onnx(since=20)

@@ -8,6 +8,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY, SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Argument, Op, Tensor, integer, number
+from tmconvert.symbolics.ops.unary import sigmoid
 from tmconvert.symbolics.results import normalized_axis, same_as, same_with
 from tmconvert.symbolics.traits import Clamp
 
@@ -92,7 +93,7 @@ glu = Op("aten::glu", args=[Tensor("x", FLOATS), integer("dim", -1)], result=_gl
 def glu_ref(x: Array, dim: int) -> Array:
     """The first half along an axis times the sigmoid of the second half."""
     first, second = np.split(x, 2, dim)
-    return (first * (0.5 * np.tanh(0.5 * second) + 0.5)).astype(x.dtype)
+    return (first * sigmoid(second)).astype(x.dtype)
 
 
 @formula(glu)

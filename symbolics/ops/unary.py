@@ -19,10 +19,10 @@ OnnxForm = tuple[int, str]
 CaffeForm = tuple[str, dict[str, Any]] | None
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    # both branches in the stable direction: exp of a negative number never overflows
-    positive = 1 / (1 + np.exp(-np.abs(x)))
-    return np.where(x >= 0, positive, 1 - positive).astype(x.dtype)
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """Returns the logistic function to a few units in the last place, also of results next to 0."""
+    small = np.exp(-np.abs(x))  # exp of a negative number never overflows
+    return (np.where(x >= 0, 1, small) / (1 + small)).astype(x.dtype)
 
 
 # name: (kernel, dtypes, ONNX, TFLite, Caffe; None where a function below says it)
@@ -37,7 +37,7 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
     "rsqrt": (lambda x: 1 / np.sqrt(x), FLOATS, (0, ""), "", ("Power", {"power": -0.5})),
     "floor": (np.floor, FLOATS, (6, "Floor"), "FLOOR", None),
     "ceil": (np.ceil, FLOATS, (6, "Ceil"), "CEIL", None),
-    "sigmoid": (_sigmoid, FLOATS, (6, "Sigmoid"), "LOGISTIC", ("Sigmoid", {})),
+    "sigmoid": (sigmoid, FLOATS, (6, "Sigmoid"), "LOGISTIC", ("Sigmoid", {})),
     "tanh": (np.tanh, FLOATS, (6, "Tanh"), "TANH", ("TanH", {})),
     "relu": (lambda x: np.maximum(x, 0), NUMBERS, (6, ""), "", ("ReLU", {})),  # see relu_onnx6
 }

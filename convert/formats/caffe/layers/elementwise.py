@@ -13,7 +13,8 @@ from tmconvert.formats.caffe.net import NetLayer
 
 
 def sigmoid(x: np.ndarray) -> Any:
-    return 0.5 * np.tanh(0.5 * x) + 0.5
+    small = np.exp(-np.abs(x))  # results next to 0 keep their digits
+    return np.where(x >= 0, np.float32(1), small) / (1 + small)
 
 
 def _relu(parameters: Any, x: np.ndarray) -> Any:

@@ -33,6 +33,7 @@ from tmconvert.targets.tflite.integer.qparams import (
     steps_of,
     summand_qparams,
     weight_qparams,
+    with_room_for_bias,
 )
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.activations import TABLES
@@ -358,11 +359,12 @@ class _Integers(Parts):
         assert x is not None and weight is not None and weight.data is not None
         qparams = self._own_qparams(x, self._kind(operator, kernel))
         inputs[place.x] = self._quantized_with(x, qparams)
+        bias = inputs[place.bias] if place.bias < len(inputs) else None
         scales = weight_qparams(weight, place.axis)
+        scales = with_room_for_bias(scales, qparams, None if bias is None else bias.data)
         if is_derived(weight, scales) and weight.name not in self.made.derived:
             self.made.derived.append(weight.name)
         inputs[place.weight] = self._weight(weight, scales)
-        bias = inputs[place.bias] if place.bias < len(inputs) else None
         if bias is not None:
             inputs[place.bias] = self._bias(bias, qparams, scales)
         self._compute(operator, kernel, inputs, operator.outputs, None)

@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names
+from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Attribute, Operator, Quantization, TargetGraph, Value
 from tmconvert.targets.tflite.integer.parts import INT32
 from tmconvert.targets.tflite.operators import spec
@@ -128,6 +130,10 @@ class _Older:
         largest = max(127 - zero, 128 + zero)
         quantization = Quantization(np.array([scale * largest / 127], np.float32), 0, np.zeros(1, np.int64))
         made = Value(self.names.free(f"{y.name}_symmetric"), y.dtype, y.shape, None, quantization)
+        origin = self.graph.origins.get(y)
+        if origin is not None:
+            qparams = QParams("int8", (scale * largest / 127,), (0,), -128, 127)
+            self.graph.origins[made] = origin._replace(role=Role.REQUANTIZED, qparams=qparams)
         if y.data is not None:
             steps = (y.data.astype(np.float64) - zero) * (127 / largest)
             made.stored = np.rint(steps).astype(y.dtype)

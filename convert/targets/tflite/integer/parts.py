@@ -9,11 +9,10 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, Value
 from tmconvert.targets.tflite.integer.model import IntegerGraph
-from tmconvert.targets.tflite.integer.qparams import quantization, weight_steps
+from tmconvert.targets.tflite.integer.qparams import BIAS_LIMITS, quantization, weight_steps
 from tmconvert.targets.tflite.passes.narrow_weights import clipped_weights
 
 FLOAT, INT32 = np.dtype(np.float32), np.dtype(np.int32)
-_LIMITS = {"int8": (-(2**31), 2**31 - 1), "int16": (-(2**39), 2**39 - 1)}
 
 
 class Parts:
@@ -54,7 +53,7 @@ class Parts:
             "int32" if x.dtype == "int8" else "int64",
             tuple(map(float, scales.astype(np.float32))),
             (0,) * len(scales),
-            *_LIMITS[x.dtype],
+            *BIAS_LIMITS[x.dtype],
             None if len(scales) == 1 else 0,
         )
         key = id(value), qparams

@@ -17,6 +17,7 @@ from tmconvert.targets.tflite.integer.products import is_negation
 from tmconvert.targets.tflite.operators import spec
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+BIAS_LIMITS = {"int8": (-(2**31), 2**31 - 1), "int16": (-(2**39), 2**39 - 1)}  # by the type of ``x``
 _SHIFT = 128  # from uint8 to int8
 # steps of a sum that one of a summand is at most: from 2**14 on the kernel of int16 aborts
 _COARSEST = 4096.0
@@ -121,6 +122,25 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
         scale = np.where(is_whole | (np.rint(largest / own) <= 127), own, scale)
     scales = tuple(map(float, scale.astype(np.float32)))
     return QParams("int8", scales, (0,) * len(scales), lowest, 127, axis)
+
+
+def with_room_for_bias(weight: QParams, x: QParams, bias: np.ndarray | None) -> QParams:
+    """Returns the QParams of weights with scales so large that a bias fits into its integers.
+
+    The scale of a bias is that of ``x`` times that of the weights. Products of weights that need a smaller
+    scale are invisible next to that bias. The scale of a bias also has to be a normal float32.
+    """
+    products = float(x.scale[0])
+    least = np.float64(_TINY) / products
+    if bias is not None:
+        sizes = np.abs(bias.reshape(-1).astype(np.float64))
+        sizes = sizes if len(weight.scale) > 1 else sizes.max(initial=0)
+        least = np.maximum(least, sizes / (BIAS_LIMITS[x.dtype][1] * products))
+    given = np.array(weight.scale)
+    if np.all(given >= least):
+        return weight
+    wide = np.nextafter(np.maximum(given, least).astype(np.float32), np.float32(np.inf))
+    return replace(weight, scale=tuple(map(float, np.where(given >= least, given, wide))))
 
 
 def _is_symmetric(qparams: QParams) -> bool:

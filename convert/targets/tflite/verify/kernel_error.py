@@ -2,10 +2,8 @@
 
 Measured over all integers and many QParams, in LiteRT 2.3 (tests/targets/tflite/test_integer_kernels.py
 checks it): all but these are within 1.6 steps. SOFTMAX in int16 reads each exponential from a table of 513
-entries that
-all but these are within 1.6 steps. SOFTMAX in int16 reads each exponential from a table of 513 entries that
-is up to two steps off, and their sum likewise; TANH and LOGISTIC in int16 have another, coarser way for
-scales that are powers of two.
+entries that is up to two steps off, and their sum likewise; TANH and LOGISTIC in int16 have another, coarser
+way for scales that are powers of two.
 """
 
 from __future__ import annotations
