@@ -1,0 +1,91 @@
+"""Scales of integer files at the ends of what integers and float32 hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tmconvert
+
+torch = pytest.importorskip("torch")
+interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+
+X = np.random.default_rng(0).uniform(-1, 1, (4, 3, 8, 8)).astype(np.float32)
+
+
+def outputs(path: Path, x: np.ndarray) -> np.ndarray:
+    runtime = interpreter.Interpreter(str(path))
+    runtime.allocate_tensors()
+    runtime.set_tensor(runtime.get_input_details()[0]["index"], x)
+    runtime.invoke()
+    return np.asarray(runtime.get_tensor(runtime.get_output_details()[0]["index"]))
+
+
+def converted(module: torch.nn.Module, x: np.ndarray, path: Path, **options: object) -> None:
+    tmconvert.to_tflite(
+        module.eval(),
+        path,
+        quantized=True,
+        calibration=[x[i : i + 1] for i in range(len(x))],
+        example_inputs=(torch.from_numpy(x[:1]),),
+        io_type="float32",
+        io_layout="source",
+        **options,
+    )
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-9, 1e-20, 1e-37, 1e-42, 0.0])
+@pytest.mark.parametrize("per_channel", [True, False], ids=["channels", "tensor"])
+@pytest.mark.parametrize("kind", ["int8", "int16x8"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: torch.nn.Conv2d(3, 3, 3),
+        lambda: torch.nn.Conv2d(3, 3, 3, groups=3),
+        lambda: torch.nn.Linear(8, 3),
+    ],
+    ids=["conv", "depthwise", "linear"],
+)
+def test_biases_of_channels_with_hardly_any_weights(
+    layer: Callable[[], torch.nn.Module], kind: str, per_channel: bool, size: float, tmp_path: Path
+) -> None:
+    torch.manual_seed(1)
+    module = layer()
+    with torch.no_grad():
+        module.weight[1] *= size / module.weight[1].abs().max()
+        module.bias.copy_(torch.tensor([0.2, -0.7, 0.4]))
+    settings = {"per_channel": per_channel, "equalization": False}
+    converted(module, X, tmp_path / "net.tflite", rules={"*": kind}, calibration_settings=settings)
+    expected = module(torch.from_numpy(X[:1])).detach().numpy()
+    actual = outputs(tmp_path / "net.tflite", X[:1])
+    assert np.abs(actual - expected).max() < 0.03 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-42])
+def test_a_bias_fits_where_all_weights_are_tiny(size: float, tmp_path: Path) -> None:
+    module = torch.nn.Conv2d(3, 2, 1)
+    with torch.no_grad():
+        module.weight.fill_(size)
+        module.bias.copy_(torch.tensor([0.5, -0.25]))
+    settings = {"per_channel": False, "equalization": False}
+    converted(module, X, tmp_path / "net.tflite", calibration_settings=settings)
+    actual = outputs(tmp_path / "net.tflite", X[:1])
+    np.testing.assert_allclose(actual[0, :, 0, 0], [0.5, -0.25], atol=0.01)
+
+
+class Slices(torch.nn.Module):
+    """A product whose second matrix, a slice, uses a part of the range of the whole."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x * torch.tensor([3.0, -1.0, 14.0]).reshape(3, 1, 1) - 5
+        return torch.softmax(wide[:, 0] * 2, -1) @ wide[:, 1]
+
+
+def test_products_with_requantized_matrices_are_compared_with_what_they_take(tmp_path: Path) -> None:
+    """Runtimes before 2.22 take the zero point of the second matrix for 0."""
+    converted(Slices(), X, tmp_path / "old.tflite", runtime="2.18")
+    expected = Slices()(torch.from_numpy(X[:1])).numpy()
+    assert np.abs(outputs(tmp_path / "old.tflite", X[:1]) - expected).max() < 0.3
