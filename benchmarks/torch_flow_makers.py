@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -88,3 +89,34 @@ def two(
         return Two(make().eval(), call).eval(), (), {"x": x(), "y": y()}
 
     return Flow(example, {"x": axes[0], "y": axes[1]})
+
+
+def with_variance_1(flow: Flow) -> Flow:
+    """The flow with weights that give the results of convolutions the variance 1.
+
+    With the weights of an untrained model images fade away, all places have the same score, and rounding
+    decides which are taken.
+    """
+
+    def make() -> Example:
+        module, args, kwargs = flow.make()
+        hooks = [
+            part.register_forward_hook(_to_variance_1)
+            for part in module.modules()
+            if isinstance(part, torch.nn.Conv2d)
+        ]
+        with torch.no_grad():
+            module(*args, **kwargs)
+        for hook in hooks:
+            hook.remove()
+        return module, args, kwargs
+
+    return replace(flow, make=make)
+
+
+def _to_variance_1(conv: torch.nn.Conv2d, _: Any, result: torch.Tensor) -> torch.Tensor:
+    """A hook that divides the weights by the deviation of the result."""
+    deviation = result.std()
+    for parameter in conv.parameters():
+        parameter.data /= deviation
+    return result / deviation

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch_flow import Example, Flow
+from torch_flow_makers import with_variance_1
 from torchvision_ops import declare
 
 VOCABULARY = 1000
@@ -102,29 +103,6 @@ def image(
     return Flow(make, axes)
 
 
-def with_variance_1(flow: Flow) -> Flow:
-    """The flow with weights that give the results of convolutions the variance 1.
-
-    With the weights of an untrained model images fade away, all places have the same score, and rounding
-    decides which are taken.
-    """
-
-    def make() -> Example:
-        module, args, kwargs = flow.make()
-        hooks = [
-            part.register_forward_hook(_to_variance_1)
-            for part in module.modules()
-            if isinstance(part, torch.nn.Conv2d)
-        ]
-        with torch.no_grad():
-            module(*args, **kwargs)
-        for hook in hooks:
-            hook.remove()
-        return module, args, kwargs
-
-    return replace(flow, make=make)
-
-
 def detector(kind: str, settings: str, size: int = 320, **sizes: Any) -> Flow:
     """A detector whose decoder takes the places with the highest scores.
 
@@ -140,14 +118,6 @@ def detector(kind: str, settings: str, size: int = 320, **sizes: Any) -> Flow:
         return module, args, kwargs
 
     return replace(flow, make=make)
-
-
-def _to_variance_1(conv: torch.nn.Conv2d, _: Any, result: torch.Tensor) -> torch.Tensor:
-    """A hook that divides the weights by the deviation of the result."""
-    deviation = result.std()
-    for parameter in conv.parameters():
-        parameter.data /= deviation
-    return result / deviation
 
 
 def sound(kind: str, settings: str, length: int = 8000, *, open_samples: bool = False, **sizes: Any) -> Flow:

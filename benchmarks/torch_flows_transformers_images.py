@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch_flow import Flow
+from torch_flow_makers import with_variance_1
 from torch_flow_transformers import (
     IMAGE,
     OPEN_IMAGE,
@@ -13,7 +14,6 @@ from torch_flow_transformers import (
     image,
     model,
     text,
-    with_variance_1,
 )
 
 MODELS: dict[str, Flow] = {

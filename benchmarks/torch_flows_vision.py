@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch_flow import Example, Flow
 from torch_flow_images import OPEN, SIZES, Net, image, pair
-from torch_flow_makers import BATCH, found, made
+from torch_flow_makers import BATCH, found, made, with_variance_1
 from torch_models_torchvision import FEW, with_spread_heads, with_statistics
 from torchvision_ops import declare
 
@@ -135,13 +136,23 @@ def hard_boxes(outputs: Any) -> Any:
 
 
 def detector_with_nms() -> Flow:
+    """A detector whose scores are neither equal nor so small that runtimes round them to 0."""
     inner = yolo("yolov8n.yaml")
 
     def make() -> Example:
         module, args, kwargs = inner()
-        return Net(module, hard_boxes).eval(), args, {"image": kwargs["image"][:1]}
+        return module, args, {"image": kwargs["image"][:1]}
 
-    return Flow(make, {"image": {2: "height", 3: "width"}})
+    spread = with_variance_1(Flow(make))
+
+    def made_of_spread() -> Example:
+        module, args, kwargs = spread()
+        for part in module.modules():
+            if isinstance(part, nn.Conv2d) and part.bias is not None:
+                nn.init.zeros_(part.bias)
+        return Net(module, hard_boxes).eval(), args, kwargs
+
+    return Flow(made_of_spread, {"image": {2: "height", 3: "width"}})
 
 
 class Photo(nn.Module):
@@ -225,7 +236,9 @@ MODELS: dict[str, Flow] = {
     "smp-linknet-mobilenet": smp("Linknet", "mobilenet_v2"),
     "smp-fpn-efficientnet": smp("FPN", "efficientnet-b0"),
     "smp-pspnet": smp("PSPNet"),
-    "smp-pan": smp("PAN", size=128),
+    "smp-pan": replace(
+        smp("PAN", size=128), sizes={**SIZES, "height": (160, 128, 256), "width": (128, 192, 320)}
+    ),
     "smp-deeplabv3": smp("DeepLabV3", size=128),
     "smp-deeplabv3plus-timm": smp("DeepLabV3Plus", "tu-mobilenetv3_small_100", size=128),
     "smp-upernet": smp("UPerNet"),
