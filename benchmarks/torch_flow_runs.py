@@ -9,7 +9,7 @@ import resource
 import tempfile
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,14 +25,18 @@ from torch_models import other as shuffled
 import tmconvert
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.structure import plain_structure
-from tmconvert.verification.compare import compare, refuse_wrong
+from tmconvert.verification.compare import Comparison, compare, refuse_wrong
 
 MEASUREMENTS = ("onnx", "open", "tflite", "open-tflite")
 
 
 @dataclass
 class Row:
-    """The outcome of a flow: by measurement a state (right, wrong, frozen, error, crash, time) and a note."""
+    """The outcome of a flow: by measurement a state and a note.
+
+    States are right, wrong, frozen, error, crash and time, and undecided where PyTorch itself gives other
+    results in float64, or with weights moved by rounding: the choice among places of nearly equal scores.
+    """
 
     name: str
     states: dict[str, str] = field(default_factory=dict)
@@ -79,6 +83,8 @@ def _measure(pipe: Connection, name: str, flow: Flow, options: Any) -> None:
             row.states[measure] = "frozen" if note else "right"
         except ImportError as error:
             row.absent, note = True, f"{type(error).__name__}: {error}"
+        except Undecided as error:
+            row.states[measure], note = "undecided", str(error)
         except Exception as error:  # a benchmark of what may go wrong
             if options.verbose:
                 traceback.print_exc()
@@ -93,6 +99,10 @@ def _measure(pipe: Connection, name: str, flow: Flow, options: Any) -> None:
         if row.absent:
             break
     pipe.close()
+
+
+class Undecided(Exception):
+    """Rounding decides what the model computes for some inputs."""
 
 
 class FlowRun:
@@ -189,9 +199,55 @@ class FlowRun:
                 expected = tensors(module(*given, **named))
             actual, nodes = run(path, tensors((args, kwargs)))
             names = [f"{number}" for number in range(len(expected))]
-            found = compare(actual, [plain(each) for each in expected], names)
-            refuse_wrong([each._replace(tolerance=each.tolerance and self.flow.tolerance) for each in found])
+            try:
+                self._refuse_wrong(compare(actual, [plain(each) for each in expected], names))
+            except TmconvertError as error:
+                if self._is_undecided(args, kwargs, expected):
+                    raise Undecided(f"rounding moves PyTorch's own results as far; {error}") from error
+                raise
         return nodes
+
+    def _refuse_wrong(self, found: Sequence[Comparison]) -> None:
+        refuse_wrong([each._replace(tolerance=each.tolerance and self.flow.tolerance) for each in found])
+
+    def _is_undecided(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], expected: Sequence[np.ndarray]
+    ) -> bool:
+        """Whether the module in float64, or with weights moved by rounding, gives other results."""
+        names = [f"{number}" for number in range(len(expected))]
+        for module, in_float64 in self._neighbours():
+            given, named = copy.deepcopy((args, kwargs))
+            if in_float64:
+                given, named = tree_map(_in_float64, (given, named))
+            try:
+                with torch.no_grad():
+                    found = tensors(module(*given, **named))
+            except Exception:  # it has types of its own
+                continue
+            if [each.shape for each in found] != [each.shape for each in expected]:
+                return True
+            same = [plain(each.astype(other.dtype)) for each, other in zip(found, expected, strict=True)]
+            try:
+                self._refuse_wrong(compare(same, [plain(each) for each in expected], names))
+            except TmconvertError:
+                return True
+        return False
+
+    def _neighbours(self) -> Iterator[tuple[torch.nn.Module, bool]]:
+        """Yields the module in float64, and with each weight one or two units in the last place off."""
+        yield copy.deepcopy(self.example[0]).double(), True
+        random = torch.Generator().manual_seed(0)
+        for _ in range(3):
+            module = copy.deepcopy(self.example[0])
+            for weight in module.parameters():
+                if weight.dtype == torch.float32:
+                    signs = torch.randint(0, 2, weight.shape, generator=random) * 2 - 1
+                    weight.data *= 1 + signs * 2.0**-23
+            yield module, False
+
+
+def _in_float64(leaf: Any) -> Any:
+    return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float32 else leaf
 
 
 def plain(array: np.ndarray) -> np.ndarray:

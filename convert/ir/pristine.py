@@ -67,7 +67,7 @@ def _sum(data: np.ndarray) -> int:
     It takes half the time of a CRC.
     """
     words = data[: data.size // 8 * 8].view(np.uint64)
-    return int(np.dot(words, _weights()[: words.size])) ^ zlib.crc32(data[words.size * 8 :])
+    return int(np.dot(words, _weights()[: words.size])) ^ zlib.crc32(data[words.size * 8 :].tobytes())
 
 
 @cache

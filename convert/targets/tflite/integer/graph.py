@@ -33,7 +33,7 @@ from tmconvert.targets.tflite.integer.qparams import (
     steps_of,
     summand_qparams,
     weight_qparams,
-    with_room_for_bias,
+    widened_for_bias,
 )
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.activations import TABLES
@@ -361,7 +361,7 @@ class _Integers(Parts):
         inputs[place.x] = self._quantized_with(x, qparams)
         bias = inputs[place.bias] if place.bias < len(inputs) else None
         scales = weight_qparams(weight, place.axis)
-        scales = with_room_for_bias(scales, qparams, None if bias is None else bias.data)
+        scales = widened_for_bias(scales, qparams, None if bias is None else bias.data)
         if is_derived(weight, scales) and weight.name not in self.made.derived:
             self.made.derived.append(weight.name)
         inputs[place.weight] = self._weight(weight, scales)

@@ -124,7 +124,7 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
     return QParams("int8", scales, (0,) * len(scales), lowest, 127, axis)
 
 
-def with_room_for_bias(weight: QParams, x: QParams, bias: np.ndarray | None) -> QParams:
+def widened_for_bias(weight: QParams, x: QParams, bias: np.ndarray | None) -> QParams:
     """Returns the QParams of weights with scales so large that a bias fits into its integers.
 
     The scale of a bias is that of ``x`` times that of the weights. Products of weights that need a smaller
