@@ -161,7 +161,7 @@ MODELS: dict[str, Flow] = {
         num_attention_heads=4,
         joint_attention_dim=64,
         caption_projection_dim=128,
-        pos_embed_max_size=64,
+        pos_embed_max_size=1024,
     ),
     "sana": flow(
         "SanaTransformer2DModel",
