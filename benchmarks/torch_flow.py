@@ -24,6 +24,7 @@ OTHER_SIZES: dict[str, tuple[int, int, int]] = {
     "nodes": (7, 20, 33),
     "edges": (12, 40, 64),
     "points": (64, 200, 300),
+    "time": (1, 5, 2),
 }
 
 

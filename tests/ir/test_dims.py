@@ -287,3 +287,12 @@ def test_signs_of_nested_clamps_do_not_compare_them_by_their_signs(monkeypatch: 
     monkeypatch.setattr(signs_module, "_signs_by_case", lambda value: calls.append(value) or by_case(value))
     assert signs_module.signs(nested(3) - nested(4)) == {-1, 0, 1}
     assert len(calls) < 600, len(calls)
+
+
+def test_a_quotient_by_a_size_that_may_be_0_is_clamped() -> None:
+    """A batch of 1 would divide by 0 here; the model itself fails for it."""
+    size = dim("n", 8)
+    clamped = minimum(10 * size // (size // 2), 19)
+    assert isinstance(clamped, Dim) and str(clamped) == "min(floor((10*n)/(floor(n/2))),19)"
+    assert [substituted(clamped, {"n": number}) for number in (2, 3, 8)] == [19, 19, 19]
+    assert substituted(maximum(10 * size // (size // 2) - 22, 0), {"n": 3}) == 8

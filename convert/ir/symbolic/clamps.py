@@ -16,10 +16,10 @@ def positive(size: Size) -> Size:
     possible = signs(size)
     if not isinstance(size, Dim):
         return max(size, 0)
-    at_one = size.at(lambda symbol: min(symbol.least, 1) if symbol.lowest == LEAST else symbol.lowest)
-    if possible <= {0, 1} and at_one >= 0:
+    at_one = _at_one(size)
+    if possible <= {0, 1} and at_one is not None and at_one >= 0:
         return size
-    if possible <= {-1, 0} and at_one <= 0:
+    if possible <= {-1, 0} and at_one is not None and at_one <= 0:
         return 0
     shared = math.gcd(*(factor for _, factor in size.terms))
     if shared > 1:
@@ -30,6 +30,14 @@ def positive(size: Size) -> Size:
         difference: int | Dim = positive(-size) + size
         return difference
     return Dim((((Positive(size),), 1),))
+
+
+def _at_one(size: Dim) -> int | None:
+    """Returns a size where the symbols are 1, or as small as they can be; None if it divides by 0 there."""
+    try:
+        return size.at(lambda symbol: min(symbol.least, 1) if symbol.lowest == LEAST else symbol.lowest)
+    except ZeroDivisionError:
+        return None
 
 
 def may_be_empty(size: Size) -> bool:
