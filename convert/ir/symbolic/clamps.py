@@ -35,9 +35,10 @@ def positive(size: Size) -> Size:
 def _at_one(size: Dim) -> int | None:
     """Returns a size where the symbols are 1, or as small as they can be; None if it divides by 0 there."""
     try:
-        return size.at(lambda symbol: min(symbol.least, 1) if symbol.lowest == LEAST else symbol.lowest)
+        found: int = size.at(lambda symbol: min(symbol.least, 1) if symbol.lowest == LEAST else symbol.lowest)
     except ZeroDivisionError:
         return None
+    return found
 
 
 def may_be_empty(size: Size) -> bool:
