@@ -50,7 +50,7 @@ def report(name: str, flow: Flow) -> None:
     run = FlowRun(flow)
     module, args, kwargs = run.example
     whole, tensors = OfTensors(module, (args, kwargs)), tensors_in((args, kwargs))
-    axes = {id(tensor): flow.axes[path] for path, tensor in run._named().items() if path in flow.axes}
+    axes = {id(tensor): flow.axes[path] for path, tensor in run.named_tensors().items() if path in flow.axes}
     opened = [axes.get(id(tensor), {}) for tensor in tensors]
     shapes = tuple(dict.fromkeys(each, torch.export.Dim.AUTO) for each in opened)
     try:

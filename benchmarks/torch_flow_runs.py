@@ -144,7 +144,7 @@ class FlowRun:
 
     def inputs_of_other_sizes(self, closed: set[str]) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         """Returns arguments at three sets of sizes; sizes that are closed remain those of the example."""
-        found, named = [], self._named()
+        found, named = [], self.named_tensors()
         for sizes in self.flow.other_sizes():
             places = {
                 id(named[path]): [
@@ -165,7 +165,7 @@ class FlowRun:
     def _others(self, arguments: Any) -> Any:
         return tree_map(self.flow.other or shuffled, arguments)
 
-    def _named(self) -> dict[str, torch.Tensor]:
+    def named_tensors(self) -> dict[str, torch.Tensor]:
         """Returns the tensors of the example by their paths."""
         module, args, kwargs = self.example
         arguments = dict(zip(inspect.signature(module.forward).parameters, args, strict=False)) | kwargs

@@ -26,7 +26,7 @@ def _converted(
     """Starts the process of the runtime, which takes as long as small conversions, and converts."""
     with no_collections():  # while modules load
         if arguments.get("verify", True):
-            if target in TARGETS:
+            if target in TARGETS:  # Python starts there while the target's modules load here
                 worker.start_process()
             target_named(target).start_runtime()
         request = ConversionRequest.of(target, model, paths, arguments)

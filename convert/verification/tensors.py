@@ -55,7 +55,7 @@ def tensors_of(graph: TargetGraph, observed: Mapping[str, Observed]) -> Tensors:
         if origin is not None and not origin.is_inner and value.name in observed:
             made.add(origin.node, origin.role, observed[value.name])
             nodes[value] = origin.node
-    for operator in graph.operators:
+    for operator in graph.all_operators():
         for result in operator.outputs:
             for operand in operator.inputs:
                 if operand in nodes and result in nodes:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.frontends.caffe import nets
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
@@ -170,3 +171,14 @@ def test_runtimes_keep_quiet_and_give_stderr_back(target: str, tmp_path: Path) -
     done = run_python(code, target, tmp_path / "inputs.npz", *written(tmp_path, target))
     assert done.stdout == ""
     assert done.stderr == "after\n"
+
+
+def test_opencv_finds_blobs_whose_names_have_escapes(tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    names = {r"\303\251": "é", r"a\"b": 'a"b', r"c\\d": r"c\d"}
+    text = nets.declared({"x": (1, 3, 2, 2)})
+    for number, name in enumerate(names):
+        text += f'layer {{ name: "relu{number}" type: "ReLU" bottom: "x" top: "{name}" }}\n'
+    x = np.random.default_rng(0).standard_normal((1, 3, 2, 2)).astype(np.float32)
+    for array in nets.in_opencv(nets.written(tmp_path, text, {}), {"x": x}, list(names.values())):
+        np.testing.assert_array_equal(array, np.maximum(x, 0))

@@ -72,6 +72,16 @@ def test_large_values(name: str, target: str) -> None:
     assert_op_matches(f"aten::{name}", [x], targets=[target])
 
 
+@pytest.mark.parametrize(("name", "of"), [("sigmoid", lambda x: 1), ("silu", lambda x: x)])
+def test_results_next_to_0_keep_their_digits(name: str, of: Callable[[float], float]) -> None:
+    x = np.array([-1, -10, -17, -30, -80, np.inf, -np.inf, np.nan], np.float32)
+    (actual,) = reference(f"aten::{name}", [x], {})
+    expected = [of(value) / (1 + math.exp(-value)) for value in x[:5].tolist()]
+    np.testing.assert_allclose(actual[:5], expected, rtol=2e-6, atol=0)
+    if name == "sigmoid":
+        np.testing.assert_array_equal(actual[5:], [1, 0, np.nan])
+
+
 @pytest.mark.parametrize("name", ["floor", "ceil"])
 def test_rounding_in_caffe(name: str) -> None:
     """By a sum that has no place for a fraction."""

@@ -89,3 +89,20 @@ def test_products_with_requantized_matrices_are_compared_with_what_they_take(tmp
     converted(Slices(), X, tmp_path / "old.tflite", runtime="2.18")
     expected = Slices()(torch.from_numpy(X[:1])).numpy()
     assert np.abs(outputs(tmp_path / "old.tflite", X[:1]) - expected).max() < 0.3
+
+
+def test_a_report_names_the_weights_whose_scales_are_larger(tmp_path: Path) -> None:
+    module = torch.nn.Conv2d(3, 2, 1)
+    with torch.no_grad():
+        module.weight[0] = 1e-20
+    settings = {"equalization": False}
+    report = tmconvert.to_tflite(
+        module.eval(),
+        tmp_path / "net.tflite",
+        quantized=True,
+        calibration=[X[:1]],
+        calibration_settings=settings,
+        example_inputs=(torch.from_numpy(X[:1]),),
+    )
+    (note,) = (each for each in report.notes if each.startswith("weight scales"))
+    assert note.startswith("weight scales of single channels are larger, so that biases fit: weight")

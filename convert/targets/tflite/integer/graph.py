@@ -360,10 +360,12 @@ class _Integers(Parts):
         qparams = self._own_qparams(x, self._kind(operator, kernel))
         inputs[place.x] = self._quantized_with(x, qparams)
         bias = inputs[place.bias] if place.bias < len(inputs) else None
-        scales = weight_qparams(weight, place.axis)
-        scales = widened_for_bias(scales, qparams, None if bias is None else bias.data)
-        if is_derived(weight, scales) and weight.name not in self.made.derived:
+        own = weight_qparams(weight, place.axis)
+        if is_derived(weight, own) and weight.name not in self.made.derived:
             self.made.derived.append(weight.name)
+        scales = widened_for_bias(own, qparams, None if bias is None else bias.data)
+        if scales != own and weight.name not in self.made.widened:
+            self.made.widened.append(weight.name)
         inputs[place.weight] = self._weight(weight, scales)
         if bias is not None:
             inputs[place.bias] = self._bias(bias, qparams, scales)

@@ -27,9 +27,10 @@ class IntegerGraph:
     """``graph`` in integers, and the data of its notes.
 
     ``requantized`` counts the tensors that are requantized with other QParams, ``derived`` are weights whose
-    scales were computed, ``integers`` counts the operators on integers by their type. ``stored`` has each
-    constant in integers, next to the float one, and its QParams; ``all_qparams`` those of tensors that the
-    float graph has, too. ``not_numbers`` are the names of constants with NaN.
+    scales were computed, ``widened`` those with larger scales for their biases. ``integers`` counts the
+    operators on integers by their type. ``stored`` has each constant in integers, next to the float one, and
+    its QParams; ``all_qparams`` those of tensors that the float graph has, too. ``not_numbers`` are the names
+    of constants with NaN.
     """
 
     graph: TargetGraph
@@ -40,6 +41,7 @@ class IntegerGraph:
     fallbacks: list[FloatFallback] = field(default_factory=list)
     requantized: int = 0
     derived: list[str] = field(default_factory=list)
+    widened: list[str] = field(default_factory=list)
     clipped: int = 0
     not_numbers: list[str] = field(default_factory=list)
 
@@ -62,6 +64,10 @@ class IntegerGraph:
             )
         if self.derived:
             lines.append(f"weight scales measured on the weights themselves: {_listed(self.derived)}")
+        if self.widened:
+            lines.append(
+                f"weight scales of single channels are larger, so that biases fit: {_listed(self.widened)}"
+            )
         for is_lacking, why in (
             (True, "without scales in the model"),
             (False, f"without a kernel for {self.activations}"),

@@ -125,17 +125,17 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
 
 
 def widened_for_bias(weight: QParams, x: QParams, bias: np.ndarray | None) -> QParams:
-    """Returns the QParams of weights with scales so large that a bias fits into its integers.
+    """Returns the QParams of weights with scales so large that the integers of the bias hold it.
 
-    The scale of a bias is that of ``x`` times that of the weights. Products of weights that need a smaller
-    scale are invisible next to that bias. The scale of a bias also has to be a normal float32.
+    The scale of a bias is that of ``x`` times that of the weights, and has to be a normal float32. Weights
+    that need a smaller scale are too small to change a result that has this bias.
     """
-    products = float(x.scale[0])
-    least = np.float64(_TINY) / products
+    step = float(x.scale[0])
+    least = np.float64(_TINY) / step
     if bias is not None:
-        sizes = np.abs(bias.reshape(-1).astype(np.float64))
-        sizes = sizes if len(weight.scale) > 1 else sizes.max(initial=0)
-        least = np.maximum(least, sizes / (BIAS_LIMITS[x.dtype][1] * products))
+        largest = np.abs(bias.reshape(-1).astype(np.float64))
+        largest = largest if len(weight.scale) > 1 else largest.max(initial=0)
+        least = np.maximum(least, largest / (BIAS_LIMITS[x.dtype][1] * step))
     given = np.array(weight.scale)
     if np.all(given >= least):
         return weight
