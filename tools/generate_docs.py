@@ -230,9 +230,11 @@ def is_current(name: str) -> bool:
 def main() -> int:
     stale = [name for name in PAGES if not is_current(name)]
     for name in stale:
-        print(f"{name} is not current")
-        if "--check" not in sys.argv:
-            (ROOT / name).write_text(PAGES[name](), encoding="utf-8")
+        if "--check" in sys.argv:
+            print(f"{name} is not current")
+            continue
+        (ROOT / name).write_text(PAGES[name](), encoding="utf-8")
+        print(f"wrote {name}")
     return 1 if stale and "--check" in sys.argv else 0
 
 

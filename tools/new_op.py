@@ -44,7 +44,7 @@ def {name}_ref({typed}) -> np.ndarray:
 
 @{name}.onnx(since=7)
 def {name}_onnx7(g, {args}):
-    g.refuse("TODO: return g.op('OperatorOfOnnx', {args}), or delete this function")
+    g.refuse("TODO: return g.op('OperatorOfOnnx', {onnx_args}), or delete this function")
 
 
 {decomposition}'''
@@ -110,6 +110,7 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
         "full": full,
         "name": name,
         "args": ", ".join([*tensors, *attributes]),
+        "onnx_args": ", ".join([*tensors, *(f"{each}={each}" for each in attributes)]),
         "rule": "broadcast" if several else "same_as",
         "tensors": ", ".join(
             [f'Tensor("{each}", FLOATS)' for each in tensors]

@@ -36,7 +36,7 @@ class Pool:
         for extent, kernel, stride, pad in zip(extents, self.kernel, self.stride, self.pad, strict=True):
             space = extent + 2 * pad - kernel
             if space < 0:
-                raise ValueError(f"a kernel of {kernel} on {extent} elements with a padding of {pad}")
+                raise ValueError(f"a kernel of {kernel} exceeds {extent} elements with a padding of {pad}")
             count = (-(-space // stride) if self.rounds_up else space // stride) + 1
             if any(self.pad) and (count - 1) * stride >= extent + pad:
                 count -= 1

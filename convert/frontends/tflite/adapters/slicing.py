@@ -85,7 +85,7 @@ def split(g: Emitter, axis: AdapterValue, x: AdapterValue, *, num_splits: int) -
     place = axis_of(g, x, axis)
     extent = g.type(x).shape[place]
     if num_splits < 1 or extent % num_splits:
-        raise Refusal(f"an axis of {extent} elements is split into {num_splits} parts")
+        raise Refusal(f"an axis of {extent} elements cannot be split into {num_splits} equal parts")
     return _parts(g, x, [extent // num_splits] * num_splits, place)
 
 
