@@ -25,7 +25,7 @@ from tmconvert.ir.symbolic.dims import (
     symbols_of,
 )
 from tmconvert.ir.symbolic.journal import SizeJournal, retried
-from tmconvert.ir.symbolic.signs import box_of_zero, limit_of_zero, signs
+from tmconvert.ir.symbolic.signs import box_of_zero, interval_of_zero, limit_of_zero, signs, thresholds
 from tmconvert.ir.symbolic.text import is_size_name, parse_size
 
 batch, height, width = dim("batch", 2), dim("height", 224), dim("width", 224)
@@ -248,6 +248,17 @@ def test_the_range_in_which_clamps_of_two_sizes_are_as_in_the_example() -> None:
         assert substituted([value], sizes) == [0]
     assert substituted([value], {"h": 13, "w": 3}) != [0]
     assert box_of_zero(value + 1) is None and box_of_zero(height - width) is None
+
+
+@pytest.mark.parametrize("columns", [1, 10, 22])
+@pytest.mark.parametrize("part", [1, 2, 6])
+def test_a_table_cut_to_a_part_of_a_size_has_even_rows_up_to_its_length(part: int, columns: int) -> None:
+    width = dim("width", 12)
+    uneven = (columns * minimum(width // part, 64)) % (width // part)
+    assert isinstance(uneven, Dim)
+    found = interval_of_zero(uneven)
+    assert found is not None and found[1:] == (part if part > 1 else 2, 65 * part - 1)
+    assert thresholds([uneven])["width"] == 64 * part
 
 
 @pytest.mark.parametrize("length", [40, 4096, 4097, 16_000])

@@ -103,7 +103,7 @@ def _without_halves(value: Dim) -> Size:
 
 def may_be_zero(size: Size) -> bool:
     """Whether ``size`` is zero at some sizes, also where a symbol is 1, which is below its ``least``."""
-    return 0 in signs(size) or (isinstance(size, Dim) and _at(size, 1) == 0)
+    return 0 in signs(size) or (isinstance(size, Dim) and _at_or_none(size, 1) == 0)
 
 
 def _signs_within(value: Dim) -> set[int] | None:
@@ -111,8 +111,8 @@ def _signs_within(value: Dim) -> set[int] | None:
     (symbol, *others) = value.symbols.values()
     if others or symbol.most is None or symbol.most - symbol.least > MAX_PERIOD:
         return None
-    values = (_at(value, size) for size in range(symbol.least, symbol.most + 1))
-    return {(each > 0) - (each < 0) for each in values} or None
+    values = (_at_or_none(value, size) for size in range(symbol.least, symbol.most + 1))
+    return {(each > 0) - (each < 0) for each in values if each is not None} or None
 
 
 def _signs_by_case(value: Dim) -> set[int] | None:
@@ -247,6 +247,8 @@ def _denominators(value: Size, symbol: Symbol) -> int:
     found = 1
     for monomial, _ in value.terms if isinstance(value, Dim) else ():
         for atom in monomial:
+            if isinstance(atom, Positive):
+                found = math.lcm(found, _denominators(atom.size, symbol))
             if isinstance(atom, Floor) and isinstance(atom.denominator, int):
                 inner = atom.numerator
                 if isinstance(inner, Dim) and symbol.name in inner.symbols:
@@ -257,6 +259,14 @@ def _denominators(value: Size, symbol: Symbol) -> int:
 def _at(value: Dim, size: int) -> int:
     """Evaluates the expression with all symbols equal to ``size``."""
     return int(value.at(lambda _: size))
+
+
+def _at_or_none(value: Dim, size: int) -> int | None:
+    """Evaluates the expression like ``_at``; None where it divides by zero, as no model has that size."""
+    try:
+        return _at(value, size)
+    except ZeroDivisionError:
+        return None
 
 
 def _period(value: Size) -> int | None:
@@ -280,29 +290,31 @@ def _period(value: Size) -> int | None:
 
 
 def thresholds(tree: Any) -> dict[str, int]:
-    """Returns by symbol the largest number that sizes in the tree are compared with; approximate if
-    non-linear.
+    """Returns by symbol the size up to which numbers in the tree can matter; approximate if non-linear.
+
+    That of max(floor(height / 2) - 64, 0) is 128.
     """
     found: dict[str, int] = {}
     for size in leaves(tree):
         for symbol in size.symbols.values() if isinstance(size, Dim) else ():
-            constants = [abs(number) for number in _constants(size)]
-            found[symbol.name] = max(found.get(symbol.name, 0), *constants, 0)
+            found[symbol.name] = max(found.get(symbol.name, 0), *_compared_with(size, symbol), 0)
     return found
 
 
-def _constants(size: Size) -> Iterator[int]:
+def _compared_with(size: Size, symbol: Symbol) -> Iterator[int]:
+    """Yields the sizes of a symbol at which quotients of it are as large as the numbers that they meet."""
     if isinstance(size, int):
-        yield size
+        yield abs(size)
         return
+    scale = _denominators(size, symbol)
     for monomial, factor in size.terms:
         if not monomial:
-            yield factor
+            yield abs(factor) * scale
         for atom in monomial:
             if isinstance(atom, Floor):
-                yield from _constants(atom.numerator)
+                yield from _compared_with(atom.numerator, symbol)
             if isinstance(atom, Positive):
-                yield from _constants(atom.size)
+                yield from _compared_with(atom.size, symbol)
 
 
 def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
@@ -325,7 +337,7 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
             end += _denominators(value, symbol)
     if end > MAX_PERIOD:
         return None
-    zeros = [size for size in range(symbol.least, end + 1) if _at(value, size) == 0]
+    zeros = [size for size in range(symbol.least, end + 1) if _at_or_none(value, size) == 0]
     is_interval = len(zeros) > 1 and zeros[-1] - zeros[0] == len(zeros) - 1
     if not is_interval or max(symbol.example, symbol.least) not in zeros:
         return None
@@ -361,7 +373,8 @@ def _box(symbol: Symbol, conditions: list[Dim]) -> tuple[Symbol, int, int | None
     own = [each for each in conditions if symbol.name in each.symbols]
 
     def holds(size: int) -> bool:
-        return all(_at(each, size) >= 0 for each in own)
+        found = [_at_or_none(each, size) for each in own]
+        return all(each is not None and each >= 0 for each in found)
 
     lowest = highest = max(symbol.example, symbol.least)
     while lowest > symbol.least and holds(lowest - 1):

@@ -577,3 +577,24 @@ def test_a_window_in_the_middle_of_a_table_keeps_both_sizes_open(tmp_path: Path)
     assert any("h <= 25, w <= 25" in note for note in report.notes)
     for size in ((24, 6), (4, 24), (14, 18)):
         agrees(positioned, tmp_path, torch.randn(2, 3, *size))
+
+
+@pytest.mark.parametrize("patch", [1, 2, 6])
+def test_rows_of_tables_per_patch_keep_both_sizes_open(patch: int, tmp_path: Path) -> None:
+    """Rotary positions of Wan: PyTorch, too, has no more positions than rows in the table."""
+    tables = torch.randn(8, 7).split([4, 3], dim=1)
+
+    def positioned(x: torch.Tensor) -> torch.Tensor:
+        height, width = x.shape[2] // patch, x.shape[3] // patch
+        rows = tables[0][:height].view(height, 1, -1).expand(height, width, -1)
+        columns = tables[1][:width].view(1, width, -1).expand(height, width, -1)
+        positions = torch.cat([rows, columns], dim=-1).reshape(1, height * width, -1)
+        return F.avg_pool2d(x, patch).flatten(2).transpose(1, 2) * positions
+
+    example = torch.randn(2, 7, 3 * patch, 4 * patch)
+    report = exported(positioned, (example,), {"x": {2: "height", 3: "width"}}, tmp_path)
+    assert report.inputs[0]["shape"] == [2, 7, "height", "width"], report.notes
+    most = 9 * patch - 1
+    assert any(f"height <= {most}" in each and f"width <= {most}" in each for each in report.notes)
+    for size in ((8, 2), (2, 8), (5, 3)):
+        agrees(positioned, tmp_path, torch.randn(2, 7, *(patch * each for each in size)))
