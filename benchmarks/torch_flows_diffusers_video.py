@@ -14,7 +14,7 @@ def allegro_places() -> Any:
 
     times, rows, columns, *grids = get_3d_rotary_pos_embed_allegro(24, ((0, 0), (4, 4)), (4, 4), 3)
     places = torch.cartesian_prod(*(grid.to(torch.int64) for grid in grids))
-    return (times, rows, columns), places.T.reshape(3, 1, -1)
+    return (times, rows, columns), tuple(places.T.reshape(3, 1, -1))
 
 
 MODELS: dict[str, Flow] = {

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.symbolic.clamps import minimum, positive
+from tmconvert.ir.symbolic.dims import Size, is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms import caffe, tflite
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
@@ -22,7 +23,7 @@ NUMPY_MODES: dict[str, Any] = {"constant": "constant", "reflect": "reflect", "re
 MOST_CAFFE_PIECES = 16
 
 
-def _pairs(pad: list[int]) -> list[tuple[int, int]]:
+def _pairs(pad: list[Any]) -> list[tuple[Any, Any]]:
     return list(zip(pad[::2], pad[1::2], strict=True))
 
 
@@ -30,23 +31,29 @@ def _result(x: TensorType, pad: list[int], mode: str, value: Number) -> TensorTy
     if len(pad) != 2 * x.rank:
         raise ValueError(f"pad {pad} must have two entries for each axis of {x}")
     shape = []
-    for extent, ends in zip(x.shape, _pairs(pad), strict=True):
-        before, after = ends
-        # each amount by itself: which of two symbolic ones is larger may not be certain
-        is_cut = any(amount < 0 for amount in ends)
-        is_too_much = (mode == "reflect" and any(amount > extent - 1 for amount in ends)) or (
-            mode == "replicate" and not extent and any(amount > 0 for amount in ends)
-        )
-        if is_too_much or (mode != "constant" and is_cut):
+    for extent, (before, after) in zip(x.shape, _pairs(pad), strict=True):
+        if mode == "constant":
+            # symbolic amounts may be negative at some sizes only
+            if minimum(before, 0) + minimum(after, 0) + extent < 0:
+                raise ValueError(f"cannot crop {-before} and {-after} elements from an axis of {extent}")
+        elif not _can_be_repeated(extent, (before, after), mode):
             raise ValueError(
                 f"cannot pad an axis of {extent} elements by {before} and {after} in mode {mode}"
             )
-        if is_cut and min(before, 0) + min(after, 0) + extent < 0:
-            raise ValueError(f"cannot crop {-before} and {-after} elements from an axis of {extent}")
         shape.append(before + extent + after)
     if not fits(value, x.dtype):
         raise ValueError(f"the value {value} does not have the type of {x}")
     return TensorType(x.dtype, tuple(shape))
+
+
+def _can_be_repeated(extent: Size, amounts: tuple[Size, Size], mode: str) -> bool:
+    """Whether an axis has the elements that the mode repeats; which of two symbolic amounts is larger may
+    not be certain.
+    """
+    is_too_much = (mode == "reflect" and any(amount > extent - 1 for amount in amounts)) or (
+        mode == "replicate" and not extent and any(amount > 0 for amount in amounts)
+    )
+    return not is_too_much and not any(amount < 0 for amount in amounts)
 
 
 def _layout(x: TensorType, pad: list[int], mode: str, value: Number) -> LayoutRule:
@@ -127,11 +134,8 @@ def pad_tflite(g, x, pad, mode, value):
     shape = g.result_types[0].shape
     if mode == "replicate":
         return _replicated_tflite(g, x, pad)
-    if any(amount < 0 for amount in pad):
-        begin = [max(-before, 0) for before in pad[::2]]
-        size = [extent - max(-a, 0) - max(-b, 0) for extent, (a, b) in zip(x.shape, _pairs(pad), strict=True)]
-        x = g.op("SLICE", x, g.ints(begin), g.ints(size), shape=size)
-        pad = [max(amount, 0) for amount in pad]
+    if mode == "constant":
+        x, pad = _cropped_tflite(g, x, pad)
     if not is_symbolic(pad) and not any(pad):
         return x
     widths = _widths_tflite(g, pad)
@@ -145,6 +149,15 @@ def pad_tflite(g, x, pad, mode, value):
     if value == 0:
         return g.op("PAD", x, widths, shape=shape)
     return g.op("PADV2", x, widths, g.const(value), shape=shape)
+
+
+def _cropped_tflite(g: Any, x: Any, pad: list[int]) -> tuple[Any, list[Size]]:
+    """Slices off what negative amounts crop; PAD takes none. Returns the other amounts, too."""
+    cropped = [positive(-amount) for amount in pad]
+    if is_symbolic(cropped) or any(cropped):
+        size = [extent - a - b for extent, (a, b) in zip(x.shape, _pairs(cropped), strict=True)]
+        x = g.op("SLICE", x, g.ints(cropped[::2]), g.ints(size), shape=size)
+    return x, [positive(amount) for amount in pad]
 
 
 def _widths_tflite(g: Any, pad: list[int]) -> Any:

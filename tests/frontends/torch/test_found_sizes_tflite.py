@@ -68,6 +68,8 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "unique truth": lambda x: torch.unique(values(x) > 1, return_counts=True),
     "runs": lambda x: torch.unique_consecutive(values(x).round(), return_inverse=True, return_counts=True),
     "chosen again": of_some,
+    "padded to all": lambda x: F.pad(kept(x), (1, 0, 0, len(x) - len(kept(x))), value=0.5),
+    "padded or cut to three": lambda x: F.pad(kept(x), (0, 0, 3 - len(kept(x)), 0)) + 1,
     "put": lambda x: (
         x.index_copy(0, torch.where(x[:, 0] > 0)[0], kept(x) * 2),
         x.mT.contiguous().index_copy(1, torch.where(x[:, 0] > 0)[0], kept(x).mT * 2),

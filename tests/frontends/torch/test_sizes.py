@@ -46,6 +46,7 @@ OPEN = [
     (lambda x: x[:, : x.shape[1] // 2], (2, 6), {0: "b", 1: "t"}),
     (lambda x: F.pad(x, (0, x.shape[1] - 1)), (2, 6), {1: "t"}),
     (lambda x: F.pad(x, (1, -(-x.shape[1] // 4) * 4 - x.shape[1]), mode="replicate"), (2, 8), {1: "t"}),
+    (lambda x: F.pad(x, (7 - x.shape[1], -1), value=0.5), (2, 6), {1: "t"}),
     (lambda x: F.interpolate(x, scale_factor=2), (1, 2, 4, 6), {0: "b", 2: "h", 3: "w"}),
     (lambda x: x * F.adaptive_max_pool2d(x, 1), (1, 2, 4, 6), {2: "h", 3: "w"}),
     (lambda x: x * F.adaptive_avg_pool2d(x, (None, 1)), (1, 2, 4, 6), {0: "b", 2: "h", 3: "w"}),

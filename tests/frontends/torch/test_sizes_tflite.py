@@ -29,6 +29,8 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "last row repeated": lambda x: (
         nn.functional.pad(x.mT, (0, x.shape[1] // 2), mode="replicate") / x.shape[1] ** 0.5
     ),
+    "padded or cut to seven": lambda x: nn.functional.pad(x, (0, 0, 0, 7 - x.shape[1]), value=0.5),
+    "padded or cut at both ends": lambda x: nn.functional.pad(x, (1, 0, 9 - x.shape[1], -2)),
     "gathered": lambda x: x.gather(1, (x > 0).long()),
     "branches": lambda x: torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x + 1, (x,)),
     "steps": lambda x: LSTM(x)[0],
