@@ -18,7 +18,19 @@ Decorated = Callable[..., Any]
 FLAG_WIDTH = 27  # columns of flags in a help text: 47 of 80 are left for the texts
 OTHERS = "Other"  # heading of what is in no group
 
-model_argument = click.argument("model", metavar="MODEL", type=click.Path())
+
+class ModelPath(click.Path):
+    """The path of a model."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).lower().endswith(".onnx"):
+            from tmconvert.formats.onnx.messages import load_alone
+
+            load_alone()
+        return super().convert(value, param, ctx)
+
+
+model_argument = click.argument("model", metavar="MODEL", type=ModelPath())
 
 
 class TargetChoice(click.Choice):  # type: ignore[type-arg]

@@ -25,6 +25,6 @@ ONNX = {
         "Strings, complex numbers, sparse tensors, inputs without a rank and opsets that the installed onnx "
         "does not know are not read.",
         "a model with an input of strings",
-        "Follow the help of the message: export the model without this part, or install a newer onnx.",
+        "Follow the help of the message: export the model without this part, or for an earlier opset.",
     ),
 }

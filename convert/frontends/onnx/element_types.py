@@ -7,29 +7,39 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 
 class ElementType(NamedTuple):
-    """``stored`` is the type in a file, ``dtype`` the one in a graph; ``bits`` are those of an element."""
+    """``stored_name`` is that of the type in a file, of NumPy or of ml_dtypes; ``dtype`` is the type in a
+    graph; ``bits`` are those of an element.
+    """
 
     name: str
-    stored: np.dtype
+    stored_name: str
     dtype: np.dtype
     bits: int
+
+    @property
+    def stored(self) -> np.dtype:
+        """The type in a file."""
+        if not self.is_widened:
+            return np.dtype(self.stored_name)
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, self.stored_name, self.stored_name))
 
     @property
     def is_widened(self) -> bool:
         return self.dtype.itemsize * 8 != self.bits and self.dtype.kind == "f"
 
 
-def _same(name: str, dtype: type | str) -> ElementType:
-    return ElementType(name, np.dtype(dtype), np.dtype(dtype), np.dtype(dtype).itemsize * 8)
+def _same(name: str, dtype: str) -> ElementType:
+    return ElementType(name, dtype, np.dtype(dtype), np.dtype(dtype).itemsize * 8)
 
 
-def _wide(name: str, stored: type) -> ElementType:
-    return ElementType(name, np.dtype(stored), np.dtype(np.float32), np.dtype(stored).itemsize * 8)
+def _wide(name: str, stored: str, bits: int = 8) -> ElementType:
+    return ElementType(name, stored, np.dtype(np.float32), bits)
 
 
 # by the numbers of TensorProto.DataType in onnx.proto
@@ -46,17 +56,17 @@ ELEMENT_TYPES: dict[int, ElementType] = {
     11: _same("double", "float64"),
     12: _same("uint32", "uint32"),
     13: _same("uint64", "uint64"),
-    16: _wide("bfloat16", ml_dtypes.bfloat16),
-    17: _wide("float8e4m3fn", ml_dtypes.float8_e4m3fn),
-    18: _wide("float8e4m3fnuz", ml_dtypes.float8_e4m3fnuz),
-    19: _wide("float8e5m2", ml_dtypes.float8_e5m2),
-    20: _wide("float8e5m2fnuz", ml_dtypes.float8_e5m2fnuz),
-    21: ElementType("uint4", np.dtype("uint8"), np.dtype("uint8"), 4),
-    22: ElementType("int4", np.dtype("uint8"), np.dtype("int8"), 4),
-    23: ElementType("float4e2m1", np.dtype("uint8"), np.dtype("float32"), 4),
-    24: _wide("float8e8m0", ml_dtypes.float8_e8m0fnu),
-    25: ElementType("uint2", np.dtype("uint8"), np.dtype("uint8"), 2),
-    26: ElementType("int2", np.dtype("uint8"), np.dtype("int8"), 2),
+    16: _wide("bfloat16", "bfloat16", 16),
+    17: _wide("float8e4m3fn", "float8_e4m3fn"),
+    18: _wide("float8e4m3fnuz", "float8_e4m3fnuz"),
+    19: _wide("float8e5m2", "float8_e5m2"),
+    20: _wide("float8e5m2fnuz", "float8_e5m2fnuz"),
+    21: ElementType("uint4", "uint8", np.dtype("uint8"), 4),
+    22: ElementType("int4", "uint8", np.dtype("int8"), 4),
+    23: ElementType("float4e2m1", "uint8", np.dtype("float32"), 4),
+    24: _wide("float8e8m0", "float8_e8m0fnu"),
+    25: ElementType("uint2", "uint8", np.dtype("uint8"), 2),
+    26: ElementType("int2", "uint8", np.dtype("int8"), 2),
 }
 # why the others are not read
 REFUSED_TYPES = {

@@ -15,6 +15,7 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.onnx.messages import messages
 from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES
 from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.input_sizes import InputSizes
@@ -27,7 +28,7 @@ from tmconvert.ir.expr import short_label
 STANDARD = ("", "ai.onnx")
 PREVIEW = "ai.onnx.preview"
 MAX_DEPTH = 50  # of functions that call functions, and of graphs in graphs
-OLDEST = 1
+OLDEST, NEWEST = 1, 28  # opsets
 # operators that give integers of other parameters than those of their operands
 QUANTIZING = {
     *("QuantizeLinear", "QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul", "QLinearSigmoid"),
@@ -89,18 +90,15 @@ class GraphReader:
         return [f"the model quantizes {of}: --quantized (quantized=True) keeps that, else they are float"]
 
     def _opset(self, imports: Iterable[Any]) -> int:
-        import onnx
-
         versions = {each.domain: each.version for each in imports}
         version = next((versions[name] for name in STANDARD if name in versions), None)
         if version is None:
             return OLDEST
-        newest = onnx.defs.onnx_opset_version()
-        if not OLDEST <= version <= newest:
+        if not OLDEST <= version <= NEWEST:
             raise unknown_part(
                 self.path,
-                f"the model has opset {version}; the installed onnx knows {OLDEST} to {newest}",
-                "install a newer onnx, or export the model for an earlier opset",
+                f"the model has opset {version}; tmconvert reads {OLDEST} to {NEWEST}",
+                "export the model for an earlier opset, or use onnx.version_converter",
             )
         return int(version)
 
@@ -394,9 +392,7 @@ class GraphBuilder:
         return node
 
     def _plain(self, attribute: Any, scope: Scope, place: str) -> Any:
-        import onnx
-
-        kinds = onnx.AttributeProto
+        kinds = messages().AttributeProto
         if attribute.type == kinds.TENSOR:
             return self._tensor_attribute(attribute, place)
         if attribute.type in (kinds.INT, kinds.FLOAT):

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source, printable
+from tmconvert.formats.onnx.messages import messages
 from tmconvert.formats.onnx.recognize import IR_VERSIONS
 from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.graphs import GraphReader
+from tmconvert.frontends.onnx.mapped_weights import without_weights
 from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import number
@@ -54,16 +56,18 @@ def load_onnx(path: str) -> LoadedModel:
 
 
 def read_onnx(path: str) -> Any:
-    """Returns the ModelProto of a file, without external data. Raises LoadError TM1001, TM1031, TM1033."""
-    import onnx
+    """Returns the ModelProto of a file; large weights are external data, of other files or of its own.
+
+    Raises LoadError TM1001, TM1031, TM1033.
+    """
     from google.protobuf.message import DecodeError
 
     data = map_file(path)
     if len(data) > LARGEST:
         raise damaged(path, f"it has {len(data)} bytes; a model of more than 2 GB needs external data")
-    model = onnx.ModelProto()
+    model = messages().ModelProto()
     try:
-        model.ParseFromString(bytes(data))
+        model.ParseFromString(without_weights(data))
     except DecodeError as error:
         raise damaged(path, str(error)) from error
     if not model.HasField("graph"):

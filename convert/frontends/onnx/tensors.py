@@ -15,6 +15,7 @@ import numpy as np
 from tmconvert.errors import LoadError
 from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
 from tmconvert.frontends.onnx.faults import damaged, outside, unknown_part
+from tmconvert.frontends.onnx.mapped_weights import OWN_FILE
 from tmconvert.frontends.shared.mapped_file import map_file
 
 EXTERNAL = 1  # TensorProto.DataLocation
@@ -127,6 +128,8 @@ class TensorReader:
         return data[offset : offset + length]
 
     def _file(self, location: str, place: str) -> memoryview:
+        if location == OWN_FILE and location not in self._files:
+            self._files[location] = map_file(self.path)
         if location not in self._files:
             target = Path(location)
             if not location or "\0" in location or target.is_absolute() or ".." in target.parts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import pickletools
 import zlib
 from enum import Enum
 from pathlib import Path
@@ -76,6 +75,8 @@ def _checkpoint(pickled: bytes) -> Kind:
 
 def _first_home(pickled: bytes) -> str:
     """Returns the Python module of the first class in a pickle; empty where there is none."""
+    import pickletools
+
     stream, texts = io.BytesIO(pickled), [""]
     try:
         while stream.tell() < len(pickled):
