@@ -22,7 +22,7 @@ ONNX = {
     ),
     "TM1033": Explanation(
         "an ONNX model has a part that tmconvert does not read",
-        "Strings, complex numbers, sparse tensors, inputs without a rank and opsets that the installed onnx "
+        "Strings, complex numbers, sparse tensors, inputs without a rank and opsets that it "
         "does not know are not read.",
         "a model with an input of strings",
         "Follow the help of the message: export the model without this part, or for an earlier opset.",
