@@ -15,7 +15,6 @@ from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
 from tmconvert.conversion.options import VERSIONS
 from tmconvert.symbolics.target_names import TARGETS
-from tmconvert.verification import worker
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
@@ -65,6 +64,8 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
     verify = keywords.setdefault("verify", True)
     check_report(given, verify=verify)
     if verify and target in TARGETS:
+        from tmconvert.verification import worker
+
         worker.start_process()
     with (
         logging_to_stderr(given["verbose"] > 0),

@@ -17,7 +17,7 @@ def _fill_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # gives the lowest number that is free
 
 
-def _let_idle_threads_sleep() -> None:
+def _let_threads_sleep() -> None:
     """Lets OpenBLAS's threads wait for 2**16 cycles before they sleep, not for 2**26.
 
     NumPy's import starts one for each core, and each would take 20 ms of processor time to do nothing.
@@ -28,7 +28,7 @@ def _let_idle_threads_sleep() -> None:
 def main() -> None:
     """Runs the command line; signal handlers are installed before the other imports."""
     _fill_standard_streams()
-    _let_idle_threads_sleep()
+    _let_threads_sleep()
     with ending_by_signals():
         from tmconvert.cli import main as command
 

@@ -64,7 +64,7 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
     from tmconvert.formats.caffe.recognize import is_prototxt
     from tmconvert.formats.onnx.recognize import is_onnx
     from tmconvert.formats.tflite.recognize import is_tflite
-    from tmconvert.frontends.megengine.unpickler import is_pickle
+    from tmconvert.frontends.megengine.recognize import is_pickle
     from tmconvert.frontends.shared.registration import read_by, registered_reader
 
     is_ours, is_caffe = is_container(head), is_prototxt(head)

@@ -37,9 +37,7 @@ def _result(x: TensorType, pad: list[int], mode: str, value: Number) -> TensorTy
             if minimum(before, 0) + minimum(after, 0) + extent < 0:
                 raise ValueError(f"cannot crop {-before} and {-after} elements from an axis of {extent}")
         elif not _can_be_repeated(extent, (before, after), mode):
-            raise ValueError(
-                f"cannot pad an axis of {extent} elements by {before} and {after} in mode {mode}"
-            )
+            raise ValueError(f"cannot pad {extent} elements by {before} and {after} in mode {mode}")
         shape.append(before + extent + after)
     if not fits(value, x.dtype):
         raise ValueError(f"the value {value} does not have the type of {x}")
@@ -47,13 +45,10 @@ def _result(x: TensorType, pad: list[int], mode: str, value: Number) -> TensorTy
 
 
 def _can_be_repeated(extent: Size, amounts: tuple[Size, Size], mode: str) -> bool:
-    """Whether an axis has the elements that the mode repeats; which of two symbolic amounts is larger may
-    not be certain.
-    """
-    is_too_much = (mode == "reflect" and any(amount > extent - 1 for amount in amounts)) or (
-        mode == "replicate" and not extent and any(amount > 0 for amount in amounts)
-    )
-    return not is_too_much and not any(amount < 0 for amount in amounts)
+    """Whether an axis has the elements that the mode repeats."""
+    most = extent - 1 if mode == "reflect" else 0 if not extent else None
+    # each amount by itself: which of two symbolic ones is larger may not be certain
+    return not any(amount < 0 or (most is not None and amount > most) for amount in amounts)
 
 
 def _layout(x: TensorType, pad: list[int], mode: str, value: Number) -> LayoutRule:

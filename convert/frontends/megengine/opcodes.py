@@ -23,12 +23,12 @@ from tmconvert.frontends.megengine.builders import (
 )
 from tmconvert.frontends.megengine.machine import Machine
 from tmconvert.frontends.megengine.pickle_fault import PickleFault, damaged, over_limit, refused
+from tmconvert.frontends.megengine.recognize import PROTOCOLS
 from tmconvert.frontends.megengine.stand_ins import Instance
 
 Handler = Callable[[Machine], None]
 Kind = TypeVar("Kind")
 
-PROTOCOLS = range(2, 6)
 INTEGER_BYTES_LIMIT = 1024
 # An eighth of what an object takes in memory at least, in bytes.
 CONTAINER_COST = 8  # a list, a dict or a tuple

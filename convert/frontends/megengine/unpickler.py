@@ -20,8 +20,9 @@ import numpy as np
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.megengine.machine import Machine
-from tmconvert.frontends.megengine.opcodes import PROTOCOLS, run
+from tmconvert.frontends.megengine.opcodes import run
 from tmconvert.frontends.megengine.pickle_fault import NOT_A_MODULE, PickleFault
+from tmconvert.frontends.megengine.recognize import is_pickle
 from tmconvert.frontends.megengine.stand_ins import Instance, Tensor
 from tmconvert.frontends.shared.mapped_file import map_file
 
@@ -29,11 +30,6 @@ NOT_A_PICKLE = "TM1002"
 
 TRACED_MODULE = "megengine.traced_module.traced_module.TracedModule"
 SHOWN_KEYS = 5
-
-
-def is_pickle(head: bytes) -> bool:
-    """Whether the first bytes (two suffice) are those of a pickle of protocol 2 to 5."""
-    return len(head) >= 2 and head[0] == 0x80 and head[1] in PROTOCOLS
 
 
 def read_file(path: str) -> Instance:

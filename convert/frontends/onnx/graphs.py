@@ -28,6 +28,7 @@ from tmconvert.ir.expr import short_label
 STANDARD = ("", "ai.onnx")
 PREVIEW = "ai.onnx.preview"
 MAX_DEPTH = 50  # of functions that call functions, and of graphs in graphs
+CONSTANT = "onnx.Constant"  # becomes a Constant of the graph, not a call
 OLDEST, NEWEST = 1, 28  # opsets
 # operators that give integers of other parameters than those of their operands
 QUANTIZING = {
@@ -111,7 +112,7 @@ class GraphReader:
         if known is not None or node.domain not in (*STANDARD, PREVIEW):
             return known
         name = f"{node.domain if node.domain == PREVIEW else 'onnx'}.{node.op_type}"
-        is_known = vocabulary_of(opset).knows(name, is_method=False)
+        is_known = name == CONSTANT or vocabulary_of(opset).knows(name, is_method=False)
         return None if is_known else self.standard.of(node, opset)
 
     def function_opset(self, function: Any, caller: int) -> int:
@@ -256,7 +257,7 @@ class GraphBuilder:
         if function is not None:
             self._inline(proto, function, scope, place)
             return
-        if not domain and proto.op_type == "Constant":
+        if f"{domain or 'onnx'}.{proto.op_type}" == CONSTANT:
             self._constant(proto, scope, place)
             return
         args = tuple(self.value(name, scope, place) if name else None for name in proto.input)

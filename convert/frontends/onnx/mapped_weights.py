@@ -81,7 +81,7 @@ def _in_own_file(data: memoryview, tensor: _Field) -> bytes | None:
 
 
 def _fields(data: memoryview, start: int, end: int) -> Iterator[_Field]:
-    """Yields the fields of a message. Raises IndexError or ValueError where it is none."""
+    """Yields the fields of a message. Raises IndexError or ValueError for other bytes."""
     while start < end:
         tag, content = _varint(data, start)
         kind = tag & 7

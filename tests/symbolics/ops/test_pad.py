@@ -146,8 +146,8 @@ def test_caffe_pads_height_and_width_with_one_convolution() -> None:
     ("amounts", "mode", "value", "message"),
     [
         ([1, 1], "constant", 0, "two entries for each axis"),
-        ([0, 0, 3, 0], "reflect", 0, "cannot pad an axis of 3 elements by 3 and 0 in mode reflect"),
-        ([0, 0, -1, 0], "replicate", 0, "cannot pad an axis of 3 elements by -1 and 0"),
+        ([0, 0, 3, 0], "reflect", 0, "cannot pad 3 elements by 3 and 0 in mode reflect"),
+        ([0, 0, -1, 0], "replicate", 0, "cannot pad 3 elements by -1 and 0"),
         ([0, 0, -2, -2], "constant", 0, "cannot crop 2 and 2 elements from an axis of 3"),
         ([0, 0, 1, 1], "constant", 0.5, "does not have the type"),
     ],
