@@ -44,8 +44,11 @@ NAMED = {
     },
     "convert/passes/fuse_conv_bn.py": {"aten::batch_norm": "the pattern that the pass folds"},
     "convert/passes/fuse_gelu.py": {
-        f"aten::{name}": "a step of the pattern that the pass fuses"
-        for name in ("erf", "tanh", "pow", "square")
+        f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("erf", "tanh")
+    },
+    "convert/passes/fuse_hardswish.py": {"aten::hardsigmoid": "a step of the pattern that the pass fuses"},
+    "convert/passes/polynomials.py": {
+        f"aten::{name}": "a step of the pattern that passes fuse" for name in ("pow", "square")
     },
     "convert/passes/fuse_rsqrt.py": {
         f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("sqrt", "reciprocal")

@@ -24,9 +24,9 @@ from tmconvert.calibration.placement import (
     computed_kind,
     kinds,
     observed_nodes,
+    result_bounds,
     shared,
     unused,
-    upper_bounds,
     weights,
     without_effect,
 )
@@ -35,11 +35,13 @@ from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TensorType, TracedModule
+from tmconvert.ir.fake_quant import finest_scales
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
+from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.initial import fused_idioms
 from tmconvert.passes.manager import Pass, PassManager
@@ -166,7 +168,8 @@ def _near(pattern: str, graph: InternalGraph) -> str:
 
 def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
     passes: list[Pass] = [EliminateDeadCode(), FoldConstants(catalogue), FuseConvBn()]
-    PassManager([*passes, *fused_idioms(catalogue)], catalogue).run(graph)
+    folded = FoldScaleBias(catalogue, roots=False)
+    PassManager([*passes, *fused_idioms(catalogue), folded], catalogue).run(graph)
 
 
 def _histograms(work: _Calibration) -> Statistics:
@@ -229,14 +232,15 @@ def _narrow(
 def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Method) -> tuple[float, float]:
     """int16 has enough steps for a wider range than measured; masks hide values below it.
 
-    It ends with the least bound of a minimum, which integers then have no use for.
+    It ends with the bounds of a clamp, for which integers then have no use.
     """
     assert expr is not None
     margin = _MARGIN.get(work.kind_of(expr))
     low, high = method(seen) if margin is None else (margin * end for end in min_max(seen))
     low = below(low, high) if seen.hides else low
-    bounds = upper_bounds(expr)
-    return low, high if bounds is None else min(high, float(bounds.min()))
+    least, most = result_bounds(expr)
+    high = min(high, most)
+    return min(max(low, least), high), high
 
 
 def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:
@@ -286,6 +290,5 @@ def weight_qparams(weight: np.ndarray, axis: int | None) -> QParams:
     """Returns symmetric QParams in [-127, 127], with a scale per index of ``axis``, or a single one."""
     others = tuple(each for each in range(weight.ndim) if each != axis) if axis is not None else None
     largest = np.max(np.abs(weight), axis=others, initial=0).reshape(-1)
-    scales = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
-    scale = tuple(map(float, scales.astype(np.float32)))
+    scale = tuple(map(float, finest_scales(largest)))
     return QParams("int8_narrow", scale, (0,) * len(scale), -127, 127, axis, symmetric=True, source="weights")

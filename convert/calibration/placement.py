@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -10,7 +11,7 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.passes.matching import integer_weights
-from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, BoundedByOther, Clamp, Concatenates, KeepsQparams
 
 # what a tensor is to be in: the user's rules name the first three; "places" are int16 with as many steps as a
@@ -134,6 +135,17 @@ def upper_bounds(expr: Expr) -> np.ndarray | None:
         return None
     other = expr.args[1].expr
     return np.asarray(other.value) if isinstance(other, Constant) else None
+
+
+def result_bounds(expr: Expr) -> tuple[float, float]:
+    """Returns the ends of what a clamp or a minimum with constants can give; infinite ones of others."""
+    minimum, clamp = upper_bounds(expr), trait_of(expr, Clamp)
+    if minimum is not None:
+        return -math.inf, float(minimum.min())
+    if clamp is None or not isinstance(expr, CallFunction):
+        return -math.inf, math.inf
+    low, high = clamp.bounds(expr.kwargs)
+    return -math.inf if low is None else float(low), math.inf if high is None else float(high)
 
 
 def _is_float(node: TensorNode) -> bool:

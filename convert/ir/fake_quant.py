@@ -51,6 +51,16 @@ def quantize(array: np.ndarray, qparams: QParams) -> np.ndarray:
         return np.asarray(np.clip(steps, np.float32(qparams.quant_min), np.float32(qparams.quant_max)))
 
 
+def finest_scales(largest: np.ndarray) -> np.ndarray:
+    """Returns float32 scales for integers in [-127, 127] by the largest weights of channels, which are >= 0.
+
+    A channel of zeros has the smallest scale of the others, as a bias has the scale of its weights.
+    """
+    some = largest[largest > 0]
+    scales = np.where(largest > 0, largest, some.min() if some.size else 127) / np.float32(127)
+    return np.asarray(np.maximum(scales, np.finfo(np.float32).tiny), np.float32)
+
+
 def fake_quantize_to_even(array: np.ndarray, qparams: QParams) -> np.ndarray:
     """scale * (clip(round(x * (1 / scale)) + zero_point) - zero_point) in float32, halves to even.
 

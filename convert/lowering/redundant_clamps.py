@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from tmconvert.ir import QParams
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 
+Bounds = tuple[Any, Any]  # numbers or constant values; None for no bound
 
-def without_redundant_clamps(graph: TargetGraph, minimum: str) -> TargetGraph:
-    """Returns a copy of ``graph`` without such operators ``minimum``; ``graph`` itself if it has none.
 
-    Quantization clamps to the range of the QParams. A minimum with a bound that is quantized to the upper end
-    of that range has no effect.
+def without_redundant_clamps(
+    graph: TargetGraph,
+    bounds_of: Callable[[Operator], Bounds | None],
+    in_file: Callable[[QParams], QParams | None] = lambda qparams: qparams,
+) -> TargetGraph:
+    """Returns a copy of ``graph`` without such clamps; ``graph`` itself if it has none.
+
+    Quantization clamps to the range of the QParams. A bound that is quantized to the end of that range has no
+    effect. ``bounds_of`` returns the lower and the upper bound of an operator, None for other operators;
+    ``in_file`` the QParams in the file for those of the source.
     """
     uses = _uses(graph)
-    moved: dict[int, Value] = {}  # what an operator in front of a minimum gives in its place
+    moved: dict[int, Value] = {}  # what an operator in front of a clamp gives in its place
     gone: set[int] = set()
     makers = {id(value) for operator in graph.operators for value in operator.outputs}
     for operator in graph.operators:
-        if operator.type != minimum or len(operator.inputs) != 2 or not _is_redundant(operator):
+        bounds = bounds_of(operator)
+        qparams = operator.outputs[0].qparams
+        if bounds is None or qparams is None or qparams.inferred:
+            continue
+        stored = in_file(qparams)
+        if stored is None or not _is_redundant(stored, *bounds):
             continue
         x = operator.inputs[0]
         if x is not None and id(x) in makers and uses[id(x)] == 1 and x.shape == operator.outputs[0].shape:
@@ -34,20 +49,25 @@ def without_redundant_clamps(graph: TargetGraph, minimum: str) -> TargetGraph:
         for operator in graph.operators
         if id(operator) not in gone
     ]
-    return replace(graph, operators=operators)
+    return without_redundant_clamps(replace(graph, operators=operators), bounds_of, in_file)
 
 
-def _is_redundant(operator: Operator) -> bool:
-    qparams, bounds = operator.outputs[0].qparams, operator.inputs[1]
-    if (
-        qparams is None
-        or qparams.inferred
-        or len(qparams.scale) != 1
-        or bounds is None
-        or bounds.data is None
-    ):
+def bound_by_operand(operator: Operator, minimum: str, maximum: str = "") -> Bounds | None:
+    """Returns the bounds of a minimum or maximum with a constant, by the names of these operators."""
+    if operator.type not in (minimum, maximum) or len(operator.inputs) != 2:
+        return None
+    bound = operator.inputs[1]
+    if bound is None or bound.data is None:
+        return None
+    return (None, bound.data) if operator.type == minimum else (bound.data, None)
+
+
+def _is_redundant(qparams: QParams, low: Any, high: Any) -> bool:
+    if len(qparams.scale) != 1:
         return False
-    return bool(np.all(quantize(bounds.data, qparams) >= qparams.quant_max))
+    lowest, highest = (None if end is None else quantize(np.asarray(end), qparams) for end in (low, high))
+    is_low = lowest is None or bool(np.all(lowest <= qparams.quant_min))
+    return is_low and (highest is None or bool(np.all(highest >= qparams.quant_max)))
 
 
 def _uses(graph: TargetGraph) -> dict[int, int]:

@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.ir.lazy_constants import Array, scaled
-from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
+from tmconvert.passes.affine import (
+    Affine,
+    along_axis,
+    changed_constant,
+    has_constants,
+    scaled_constant,
+    small_constant,
+)
 from tmconvert.passes.fuse_rsqrt import is_above_zero
 from tmconvert.passes.matching import (
     array_of,
@@ -34,17 +40,17 @@ from tmconvert.symbolics.traits import Arithmetic, Concatenates, Homogeneous, Ma
 
 Plan = Callable[[GraphEmitter], TensorNode]  # emits what takes the place of a node
 
-_FRACTION_BITS = {"float16": 10, "float32": 23, "float64": 52}
-
 
 class FoldScaleBias:
     """Fold scales and biases into the weights of layers and matrix products; merge chains of them.
 
-    Five rules, each exact up to rounding:
+    Six rules, each exact up to rounding:
 
     - What is scaled or shifted by constants, one for each feature, on its way to linear layers alone, as by
       the weights of a layer norm, is so in their weights. Rows may be moved in between.
     - The result of a linear layer or a convolution that is scaled or shifted so, has it in its weights.
+    - What else is scaled so on its way to convolutions alone, or shifted where they do not pad it with zeros,
+      is so in their weights.
     - A product of matrices that is scaled by one number has it in a constant that is a factor of it.
     - Factors and summands in a row are one factor and one summand.
     - Division by a root is multiplication by its reciprocal, where the roots are fewer (with ``roots``, for
@@ -66,6 +72,7 @@ class FoldScaleBias:
         apply_rules(record, graph, (_IntoLayersAfter(self),), backwards=True)
         apply_rules(record, graph, (IntoLayerBefore(self),))
         apply_rules(record, graph, (MergeConstants(self),))
+        apply_rules(record, graph, (_IntoConvolutionsAfter(self),), backwards=True)
         return record
 
     def emitter(self, call: CallFunction) -> GraphEmitter:
@@ -95,7 +102,7 @@ class _ScaleRule(Rule[M | str]):
 class _Layers(NamedTuple):
     """Linear layers whose input is scaled or shifted by ``vector``."""
 
-    affine: _Affine
+    affine: Affine
     vector: np.ndarray
     layers: list[Any]
 
@@ -104,7 +111,7 @@ class _IntoLayersAfter(_ScaleRule[_Layers]):
     """Folds a factor or summand for each feature into all linear layers that take it."""
 
     def find(self, graph: InternalGraph, call: CallFunction) -> _Layers | str | None:
-        affine = _Affine.of(call)
+        affine = Affine.of(call)
         vector = None if affine is None else affine.along(affine.x.type.rank - 1)
         if affine is None or vector is None:
             return None
@@ -118,28 +125,81 @@ class _IntoLayersAfter(_ScaleRule[_Layers]):
             x, weight, bias = layer.args
             g = self.owner.emitter(layer)
             if match.affine.is_factor:
-                weight = _scaled(g, weight, match.vector)
+                weight = scaled_constant(g, weight, match.vector)
             else:
                 shift = np.einsum("oi,i->o", np.asarray(weight.expr.value), match.vector)
                 shift = shift if bias is None else array_of(bias) + shift
-                bias = _changed(g, shift, weight if bias is None else bias)
+                bias = changed_constant(g, shift, weight if bias is None else bias)
             graph.set_arguments(layer, (x, weight, bias), layer.kwargs)
         graph.replace_uses(call.output, match.affine.x)
         graph.remove(call)
         return f"was folded into {_listed([layer.output.name for layer in match.layers])}"
 
 
+class _IntoConvolutionsAfter(_ScaleRule[_Layers]):
+    """Folds a factor or summand for each channel into all convolutions that take it."""
+
+    def find(self, graph: InternalGraph, call: CallFunction) -> _Layers | str | None:
+        affine = Affine.of(call)
+        vector = None if affine is None or affine.x.type.rank < 3 else affine.along(1)
+        users = list(dict.fromkeys(call.output.users))
+        layers = [user for user in users if _is_convolution_of(user, call.output)]
+        if affine is None or vector is None or not layers:
+            return None
+        reason = _why_not_into(graph, call.output, users, layers, affine.is_factor)
+        return reason or _Layers(affine, vector, layers)
+
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
+        for layer in match.layers:
+            x, weight, bias = layer.args
+            g, groups = self.owner.emitter(layer), layer.kwargs["groups"]
+            outputs, channels, *window = weight.type.shape
+            vector = np.repeat(match.vector.reshape(groups, channels), outputs // groups, axis=0)
+            if match.affine.is_factor:
+                weight = scaled_constant(g, weight, vector.reshape(outputs, channels, *[1] * len(window)))
+            else:
+                sums = np.asarray(weight.expr.value, np.float64).reshape(outputs, channels, -1).sum(2)
+                shift = (sums * vector).sum(1) + (0 if bias is None else array_of(bias))
+                bias = changed_constant(g, shift, weight if bias is None else bias)
+            graph.set_arguments(layer, (x, weight, bias), layer.kwargs)
+        graph.replace_uses(call.output, match.affine.x)
+        graph.remove(call)
+        return f"was folded into {_listed([layer.output.name for layer in match.layers])}"
+
+
+def _is_convolution_of(user: Any, x: TensorNode) -> bool:
+    weights = trait_of(user, Weights)
+    is_plain = weights is not None and weights.spatial > 0 and not weights.is_transposed
+    return is_plain and user.args[0] is x and has_constants(user)
+
+
+def _why_not_into(
+    graph: InternalGraph, node: TensorNode, users: list[Any], layers: list[Any], is_factor: bool
+) -> str | None:
+    """Returns why the convolutions ``layers`` cannot scale or shift ``node`` in their weights."""
+    if graph.is_output(node):
+        return "it is an output of the model"
+    others = [user for user in users if user not in layers]
+    if others:
+        return f"`{others[0].outputs[0].name}` takes it, too, besides convolutions"
+    padding = [layer.output.name for layer in layers if not is_factor and any(layer.kwargs["padding"])]
+    if padding:
+        return f"`{padding[0]}` pads it with zeros"
+    shared = [layer.output.name for layer in layers if graph.use_count(layer.args[1]) != 1]
+    return f"the weight of `{shared[0]}` has other users" if shared else None
+
+
 class IntoLayerBefore(_ScaleRule[Any]):
     """Folds a factor or summand into the layer or product that it is applied to. The match is a plan."""
 
     def find(self, graph: InternalGraph, call: CallFunction) -> Any:
-        affine = _Affine.of(call)
+        affine = Affine.of(call)
         if affine is None:
             return None
         return _Folding(graph, self.owner.catalogue, affine.is_factor).planned(affine.x, affine.constant)
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Any) -> str:
-        affine = _Affine.of(call)
+        affine = Affine.of(call)
         assert affine is not None
         was = affine.x
         graph.substitute(call.output, match(self.owner.emitter(call)))
@@ -147,11 +207,11 @@ class IntoLayerBefore(_ScaleRule[Any]):
         return f"was folded into the weights before it, with `{was.name}`"
 
 
-class MergeConstants(_ScaleRule[tuple["_Affine", "_Affine"]]):
+class MergeConstants(_ScaleRule[tuple["Affine", "Affine"]]):
     """a (x b) is x (a b), a + (x + b) is x + (a + b), and a (x b + c) is x (a b) + a c."""
 
     def find(self, graph: InternalGraph, call: CallFunction) -> Any:
-        outer = _Affine.of(call)
+        outer = Affine.of(call)
         inner = None if outer is None else _inner(graph, outer)
         if outer is None or inner is None:
             return None
@@ -169,7 +229,7 @@ class MergeConstants(_ScaleRule[tuple["_Affine", "_Affine"]]):
             made = inner.combined(g, outer)
         else:
             made = first.combined(g, outer)
-            made = g.call("aten::add", made, _small(g, inner.constant * outer.constant, outer))
+            made = g.call("aten::add", made, small_constant(g, inner.constant * outer.constant, outer))
         graph.substitute(call.output, made)
         _remove_unused(graph, outer.x.expr)
         return f"was merged with `{outer.x.name}`"
@@ -206,55 +266,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-class _Affine(NamedTuple):
-    """``x`` times or plus a constant, which has the rank of ``x``."""
-
-    x: TensorNode
-    constant: np.ndarray  # float64
-    is_factor: bool
-
-    @staticmethod
-    def of(expr: CallFunction) -> _Affine | None:
-        arithmetic = trait_of(expr, Arithmetic)
-        if arithmetic is None:
-            return None
-        x, other = expr.args
-        if not arithmetic.is_inverse and array_of(x) is not None:
-            x, other = other, x
-        constant = array_of(other)
-        if constant is None or array_of(x) is not None or x.type.shape != expr.output.type.shape:
-            return None
-        if x.type.dtype.kind != "f" or constant.ndim > x.type.rank or x.qparams or expr.output.qparams:
-            return None
-        constant = constant.reshape([1] * (x.type.rank - constant.ndim) + list(constant.shape))
-        constant = constant.astype(np.float64)
-        with np.errstate(all="ignore"):
-            if arithmetic.is_inverse:
-                constant = 1 / constant if arithmetic.is_product else -constant
-        if not np.isfinite(constant).all() or (not arithmetic.is_product and _rounds(constant, x.type.dtype)):
-            return None
-        return _Affine(x, constant, arithmetic.is_product)
-
-    def combined(self, g: GraphEmitter, outer: _Affine) -> TensorNode:
-        """Emits one op for this one and ``outer``, an op of the same kind, with their constants combined."""
-        both = self.constant * outer.constant if self.is_factor else self.constant + outer.constant
-        made: TensorNode = g.call(
-            "aten::mul" if self.is_factor else "aten::add", self.x, _small(g, both, self)
-        )
-        return made
-
-    def along(self, axis: int) -> np.ndarray | None:
-        return _along(self.constant, self.x.type.shape, axis)
-
-
-def _rounds(summand: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether a sum with ``summand`` rounds to halves or more: added and subtracted again, it rounds on
-    purpose.
-    """
-    bits = _FRACTION_BITS.get(dtype.name)
-    return bits is not None and bool((np.abs(summand) >= 2.0 ** (bits - 1)).any())
-
-
 class _Folding(NamedTuple):
     """Plans how a node times, or plus, a constant is computed by the layers that make the node."""
 
@@ -277,7 +288,7 @@ class _Folding(NamedTuple):
         weights = _output_weights(expr)
         if weights is not None:
             axis = weights.channel_axis(node.type.rank)
-            return self._layer(expr, _along(constant, node.type.shape, axis))
+            return self._layer(expr, along_axis(constant, node.type.shape, axis))
         if self.is_factor and self._is_rectifier(expr):
             return self._rectified(expr, constant)
         if is_view(expr):
@@ -318,17 +329,17 @@ class _Folding(NamedTuple):
     def _layer(self, expr: CallFunction, vector: np.ndarray | None) -> Plan | str:
         if vector is None:
             return f"it has no single number for each channel of `{expr.output.name}`"
-        if not _has_constants(expr):
+        if not has_constants(expr):
             return f"the parameters of `{expr.output.name}` are computed or quantized"
 
         def made(g: GraphEmitter) -> TensorNode:
             x, weight, bias = expr.args
             if self.is_factor:
-                weight = _scaled(g, weight, vector.reshape(-1, *[1] * (weight.type.rank - 1)))
-                bias = None if bias is None else _scaled(g, bias, vector)
+                weight = scaled_constant(g, weight, vector.reshape(-1, *[1] * (weight.type.rank - 1)))
+                bias = None if bias is None else scaled_constant(g, bias, vector)
             else:
                 shift = vector if bias is None else array_of(bias) + vector
-                bias = _changed(g, shift, weight if bias is None else bias)
+                bias = changed_constant(g, shift, weight if bias is None else bias)
             return g.call(expr.function, x, weight, bias, **expr.kwargs)
 
         return made
@@ -340,7 +351,7 @@ class _Folding(NamedTuple):
             product = self.planned(x, number) if is_float_constant(other) else None
             if product is None or isinstance(product, str):
                 return product
-            return lambda g: g.call("aten::add", product(g), _scaled(g, other, number.item()))
+            return lambda g: g.call("aten::add", product(g), scaled_constant(g, other, number.item()))
         reason = None
         for place, node in enumerate(expr.args if _is_matrix_product(expr) else ()):
             plan = self._factor(node, number)
@@ -351,7 +362,7 @@ class _Folding(NamedTuple):
 
     def _factor(self, node: TensorNode, number: np.ndarray) -> Plan | str | None:
         if is_float_constant(node):
-            return lambda g: _scaled(g, node, number.item())
+            return lambda g: scaled_constant(g, node, number.item())
         return self.planned(node, number.reshape([1] * node.type.rank))
 
 
@@ -374,10 +385,10 @@ def _product_with(expr: CallFunction, place: int, factor: Plan) -> Plan:
     return made
 
 
-def _inner(graph: InternalGraph, outer: _Affine) -> _Affine | str | None:
+def _inner(graph: InternalGraph, outer: Affine) -> Affine | str | None:
     """Returns how the operand is itself scaled or shifted, or why the two cannot be merged."""
     expr = outer.x.expr
-    inner = _Affine.of(expr) if isinstance(expr, CallFunction) else None
+    inner = Affine.of(expr) if isinstance(expr, CallFunction) else None
     if inner is None:
         return None
     if graph.use_count(outer.x) != 1:
@@ -386,11 +397,6 @@ def _inner(graph: InternalGraph, outer: _Affine) -> _Affine | str | None:
     if np.broadcast_shapes(*shapes) not in shapes:
         return f"one constant would be larger than its own and that of `{outer.x.name}`"
     return inner
-
-
-def _small(g: GraphEmitter, value: np.ndarray, like: _Affine) -> TensorNode:
-    made: TensorNode = g.constant(value.astype(like.x.type.dtype))
-    return made
 
 
 def _before_view(view: CallFunction, constant: np.ndarray) -> np.ndarray | None:
@@ -428,7 +434,7 @@ def _linear_layers_after(graph: InternalGraph, node: TensorNode) -> tuple[list[A
             subject = "it" if rows is node else f"`{rows.name}`, which linear layers take,"
             reasons.append(f"{subject} is {what}")
         for user in rows.users:
-            if is_linear(user) and user.args[0] is rows and _has_constants(user):
+            if is_linear(user) and user.args[0] is rows and has_constants(user):
                 layers.append(user)
             elif _moves_rows(user, rows):
                 joints.append(user)
@@ -454,37 +460,6 @@ def _moves_rows(expr: object, node: TensorNode) -> bool:
     if has_trait(expr, Slices, Concatenates):
         return expr.kwargs["dim"] % node.type.rank != node.type.rank - 1
     return is_view(expr) and keeps_features(expr.kwargs, node.type.shape[-1])
-
-
-def _along(constant: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
-    """``constant`` as one number for each index of ``axis``; None where it is more than that, or where the
-    number of indices is symbolic.
-    """
-    if not shape or constant.size not in (1, constant.shape[axis]) or is_symbolic(shape[axis]):
-        return None
-    return np.broadcast_to(constant.reshape(-1), shape[axis])
-
-
-def _changed(g: GraphEmitter, value: np.ndarray, like: TensorNode) -> TensorNode:
-    """A constant called as ``like`` is, of its type."""
-    return _called(g, value.astype(like.type.dtype, copy=False), like)
-
-
-def _scaled(g: GraphEmitter, constant: TensorNode, factor: object) -> TensorNode:
-    """The constant times a factor, as if in float64."""
-    assert isinstance(constant.expr, Constant)
-    return _called(g, scaled(constant.expr.stored, factor), constant)
-
-
-def _called(g: GraphEmitter, value: Array, like: TensorNode) -> TensorNode:
-    assert isinstance(like.expr, Constant)
-    return g.parameter(value, like.expr.name or like.name)
-
-
-def _has_constants(layer: Any) -> bool:
-    return layer.output.qparams is None and all(
-        is_float_constant(node) for node in layer.args[1:] if node is not None
-    )
 
 
 def _remove_unused(graph: InternalGraph, expr: Expr | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import array_of, is_call, is_product, is_quotient, is_sum
+from tmconvert.passes.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 
@@ -73,11 +73,7 @@ class FuseAttention(RewritePass[Steps]):
         operands = [match.query, match.columns, match.value]
         if any(node.type.rank != call.output.type.rank or node.type.dtype.kind != "f" for node in operands):
             return "its operands are not float tensors of one rank"
-        if any(node.qparams is not None for node in match.between):
-            return "its steps have quantization parameters of their own"
-        inner = {call, *(node.expr for node in match.between)}
-        shared = [node for node in match.between if graph.is_output(node) or not inner.issuperset(node.users)]
-        return f"`{shared[0].name}` has other users" if shared else None
+        return kept_step(graph, call, match.between)
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Steps) -> str:
         emitter, rank = emitter_before(call, self.catalogue, self.name), call.output.type.rank

@@ -10,6 +10,7 @@ from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fuse_attention import FuseAttention
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_gelu import FuseGelu
+from tmconvert.passes.fuse_hardswish import FuseHardswish
 from tmconvert.passes.fuse_rsqrt import FuseRsqrt
 from tmconvert.passes.fuse_select import FuseSelect
 from tmconvert.passes.manager import Pass
@@ -45,7 +46,9 @@ def fused_idioms(catalogue: Mapping[str, Op]) -> list[Pass]:
 
     They leave the steps, which nothing uses any more, to dead-code elimination.
     """
-    fused: list[Pass] = [fuse(catalogue) for fuse in (FuseGelu, FuseRsqrt, FuseAttention, FuseSelect)]
+    fused: list[Pass] = [
+        fuse(catalogue) for fuse in (FuseGelu, FuseHardswish, FuseRsqrt, FuseAttention, FuseSelect)
+    ]
     return [*fused, EliminateDeadCode()]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, Expr, TensorNode
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import map_leaves
 from tmconvert.symbolics.layouts import LayoutRule
@@ -90,3 +90,13 @@ def is_float_constant(node: object) -> bool:
 def array_of(node: Any) -> np.ndarray | None:
     """Returns the array of a constant without quantization parameters; None for another node and for None."""
     return np.asarray(node.expr.value) if is_float_constant(node) else None
+
+
+def kept_step(graph: InternalGraph, call: CallFunction, steps: Iterable[TensorNode]) -> str | None:
+    """Returns why the tensors between the operands of an idiom and its result ``call`` have to stay."""
+    inner = [node for node in dict.fromkeys(steps) if node is not call.output]
+    if any(node.qparams is not None for node in inner):
+        return "its steps have quantization parameters of their own"
+    users = {call, *(node.expr for node in inner)}
+    shared = [node for node in inner if graph.is_output(node) or not users.issuperset(node.users)]
+    return f"`{shared[0].name}` has other users" if shared else None

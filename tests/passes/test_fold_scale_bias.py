@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.passes.graphs import Net, apply
+from tests.passes.graphs import Net, apply, refusals
 from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
@@ -134,3 +134,65 @@ def test_sums_that_round_stay(number: float, stays: bool) -> None:
     rounded = net("aten::sub", net("aten::add", x, large), large)
     given = folded(net.give(net("aten::mul", rounded, net.emitter.constant(np.float32(3)))))
     assert ("aten::sub" in given) == stays
+
+
+def convolution(
+    net: Net, x: Any, channels: int, axes: int, *, groups: int = 1, kernel: int = 1, padding: int = 0
+) -> Any:
+    weight = net.constant(channels, x.type.shape[1] // groups, *[kernel] * axes)
+    window = ([1] * axes, [padding] * axes, [1] * axes)
+    bias = net.constant(channels) if channels % 2 else None
+    return net(f"aten::conv{axes}d", x, weight, bias, *window, groups)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_what_is_in_front_of_convolutions_is_in_their_weights(axes: int, groups: int) -> None:
+    net, ones = Net(), [1] * axes
+    x = net("aten::sigmoid", net.input(2, 4, *[5] * axes))
+    x = scaled(net, x, 4, *ones)
+    layers = [
+        convolution(net, x, channels * groups, axes, groups=groups, kernel=kernel)
+        for channels, kernel in ((3, 1), (2, 3))
+    ]
+    kept = folded(net.give(*layers))
+    assert kept == ["aten::sigmoid", f"aten::conv{axes}d", f"aten::conv{axes}d"]
+
+
+def test_one_number_in_front_of_a_convolution() -> None:
+    net = Net()
+    x = net("aten::mul", net("aten::sigmoid", net.input(1, 3, 4, 5)), net.constant())
+    assert folded(net.give(convolution(net, x, 5, 2, kernel=3, padding=1))) == [
+        "aten::sigmoid",
+        "aten::conv2d",
+    ]
+
+
+def refused_in_front(padding: int = 0, *, is_shared: bool = False, is_output: bool = False) -> list[str]:
+    """Why a summand in front of a convolution stays."""
+    net = Net()
+    x = net("aten::add", net("aten::sigmoid", net.input(1, 3, 4, 5)), net.constant(3, 1, 1))
+    results = [convolution(net, x, 2, 2, kernel=3, padding=padding)]
+    if is_shared:
+        results.append(net("aten::relu", x))
+    results += [x] * is_output
+    return refusals(FoldScaleBias(catalogue()), net.give(*results))
+
+
+def test_what_stays_in_front_of_a_convolution() -> None:
+    assert refused_in_front(1) == ["`n_conv2d` pads it with zeros"]
+    assert refused_in_front(is_shared=True) == ["`n_relu` takes it, too, besides convolutions"]
+    assert refused_in_front(is_output=True) == ["it is an output of the model"]
+    net = Net()
+    weight = net.constant(3, 3, 1, 1)
+    x = net("aten::mul", net("aten::sigmoid", net.input(1, 3, 4, 5)), net.constant(3, 1, 1))
+    layers = [
+        net("aten::conv2d", each, weight, None, [1, 1], [0, 0], [1, 1], 1)
+        for each in (x, net.input(1, 3, 4, 5))
+    ]
+    assert refusals(FoldScaleBias(catalogue()), net.give(*layers)) == [
+        "the weight of `n_conv2d` has other users"
+    ]
+    net = Net()  # along the width, not the channels
+    x = net("aten::mul", net("aten::sigmoid", net.input(1, 3, 4, 5)), net.constant(5))
+    assert len(folded(net.give(convolution(net, x, 2, 2)))) == 3

@@ -18,7 +18,7 @@ from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names, name_of_form
 from tmconvert.lowering.origins import Origin, Role
-from tmconvert.lowering.redundant_clamps import without_redundant_clamps
+from tmconvert.lowering.redundant_clamps import bound_by_operand, without_redundant_clamps
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.onnx.integer_types import (
     SINCE,
@@ -76,7 +76,11 @@ def with_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = 
     assert isinstance(graph.version, int)
     if graph.version < SINCE:
         raise Refusal(f"ONNX supports quantization from opset {SINCE} on", f"use --opset {SINCE} or later")
-    return _Pairs(without_redundant_clamps(graph, "Min"), activations, weight_type).run()
+    return _Pairs(
+        without_redundant_clamps(graph, lambda each: bound_by_operand(each, "Min")),
+        activations,
+        weight_type,
+    ).run()
 
 
 class _Pairs:

@@ -64,6 +64,61 @@ def test_biases_of_channels_with_hardly_any_weights(
     assert np.abs(actual - expected).max() < 0.03 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("kind", ["int8", "int16x8"])
+def test_products_of_a_channel_with_a_large_bias_do_not_overflow(
+    kind: str, sign: int, tmp_path: Path
+) -> None:
+    """With such weights the integer of the bias would be the largest one, to which kernels add products."""
+    torch.manual_seed(2)
+    module = torch.nn.Conv2d(64, 3, 1)
+    x = np.random.default_rng(3).uniform(0, 1, (4, 64, 4, 4)).astype(np.float32)
+    with torch.no_grad():
+        module.weight[1] = module.weight[1].abs() * sign * 1e-9
+        module.bias.copy_(torch.tensor([0.2, 0.7 * sign, 0.4]))
+    converted(
+        module,
+        x,
+        tmp_path / "net.tflite",
+        rules={"*": kind},
+        calibration_settings={"equalization": False},
+    )
+    expected = module(torch.from_numpy(x[:1])).detach().numpy()
+    actual = outputs(tmp_path / "net.tflite", x[:1])
+    assert np.abs(actual - expected).max() < 0.03 * np.abs(expected).max()
+
+
+def test_the_bias_of_a_channel_of_zeros_is_as_fine_as_the_others(tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    module = torch.nn.Conv2d(3, 3, 1)
+    with torch.no_grad():
+        module.weight *= 0.01
+        module.weight[1] = 0
+        module.bias.copy_(torch.tensor([0.0, 0.0123, 0.0]))
+    converted(module, X, tmp_path / "net.tflite", calibration_settings={"equalization": False})
+    actual = outputs(tmp_path / "net.tflite", X[:1])
+    np.testing.assert_allclose(actual[0, 1], 0.0123, atol=2e-4)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-9, 1e-12, 0.0])
+@pytest.mark.parametrize("bias", [1e-4, 1e-3, 0.1])
+def test_small_biases_of_channels_with_hardly_any_weights_in_int16(
+    size: float, bias: float, tmp_path: Path
+) -> None:
+    """Kernels give 0 where a step of the bias is too small a part of a step of the result."""
+    torch.manual_seed(5)
+    module = torch.nn.Conv2d(3, 4, 1)
+    with torch.no_grad():
+        module.weight[1] *= size
+        module.weight[2] *= 1e-14
+        module.bias.copy_(torch.tensor([0.2, bias, -bias, 0.4]))
+    settings = {"equalization": False}
+    converted(module, X, tmp_path / "net.tflite", rules={"*": "int16x8"}, calibration_settings=settings)
+    actual = outputs(tmp_path / "net.tflite", X[:1])
+    expected = module(torch.from_numpy(X[:1])).detach().numpy()
+    np.testing.assert_allclose(actual[0, 1:3], expected[0, 1:3], atol=1e-4)
+
+
 @pytest.mark.parametrize("size", [1e-9, 1e-42])
 def test_a_bias_fits_where_all_weights_are_tiny(size: float, tmp_path: Path) -> None:
     module = torch.nn.Conv2d(3, 2, 1)

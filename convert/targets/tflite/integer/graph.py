@@ -363,7 +363,9 @@ class _Integers(Parts):
         own = weight_qparams(weight, place.axis)
         if is_derived(weight, own) and weight.name not in self.made.derived:
             self.made.derived.append(weight.name)
-        scales = widened_for_bias(own, qparams, None if bias is None else bias.data)
+        terms = weight.data.size // weight.data.shape[place.axis]
+        result = self.all_qparams.get(id(operator.outputs[0]))
+        scales = widened_for_bias(own, qparams, None if bias is None else bias.data, terms, result)
         if scales != own and weight.name not in self.made.widened:
             self.made.widened.append(weight.name)
         inputs[place.weight] = self._weight(weight, scales)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmconvert.ir.fake_quant import fake_quantize, quantize
+from tmconvert.ir.fake_quant import fake_quantize, finest_scales, quantize
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
@@ -17,6 +17,9 @@ from tmconvert.targets.tflite.integer.products import is_negation
 from tmconvert.targets.tflite.operators import spec
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+_LARGEST_PRODUCT = {"int8": 255 * 127, "int16": 32768 * 127}
+_SMALLEST_FACTOR = 2.0**-31  # of kernels, from steps of a bias to those of a result
+_LEAST_LIMIT = 2**24  # of a bias, for layers with very many terms
 BIAS_LIMITS = {"int8": (-(2**31), 2**31 - 1), "int16": (-(2**39), 2**39 - 1)}  # by the type of ``x``
 _SHIFT = 128  # from uint8 to int8
 # steps of a sum that one of a summand is at most: from 2**14 on the kernel of int16 aborts
@@ -113,7 +116,7 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
     data = _known(value)
     others = tuple(each for each in range(data.ndim) if each != axis)
     largest = np.max(np.abs(data), axis=others if axis is not None else None, initial=0).reshape(-1)
-    scale = np.maximum(np.where(largest > 0, largest / np.float32(127), np.float32(1)), _TINY)
+    scale = finest_scales(largest)
     lowest = -127
     if given is not None and given.channel_axis in (None, axis):
         lowest = max(given.quant_min, -128) if given.is_signed else lowest
@@ -124,18 +127,23 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
     return QParams("int8", scales, (0,) * len(scales), lowest, 127, axis)
 
 
-def widened_for_bias(weight: QParams, x: QParams, bias: np.ndarray | None) -> QParams:
+def widened_for_bias(
+    weight: QParams, x: QParams, bias: np.ndarray | None, terms: int, result: QParams | None = None
+) -> QParams:
     """Returns the QParams of weights with scales so large that the integers of the bias hold it.
 
     The scale of a bias is that of ``x`` times that of the weights, and has to be a normal float32. Weights
-    that need a smaller scale are too small to change a result that has this bias.
+    that need a smaller scale are too small to change a result that has this bias. Kernels add ``terms``
+    products to the bias in its type, so that its integers keep a distance from the end; and they give 0
+    where a step of the bias is less than 2**-31 steps of the ``result``.
     """
     step = float(x.scale[0])
-    least = np.float64(_TINY) / step
+    most = max(BIAS_LIMITS[x.dtype][1] - terms * _LARGEST_PRODUCT[x.dtype], _LEAST_LIMIT)
+    least = np.float64(max(_TINY, 0.0 if result is None else result.scale[0] * _SMALLEST_FACTOR)) / step
     if bias is not None:
         largest = np.abs(bias.reshape(-1).astype(np.float64))
         largest = largest if len(weight.scale) > 1 else largest.max(initial=0)
-        least = np.maximum(least, largest / (BIAS_LIMITS[x.dtype][1] * step))
+        least = np.maximum(least, largest / (most * step))
     given = np.array(weight.scale)
     if np.all(given >= least):
         return weight
