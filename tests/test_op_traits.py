@@ -50,6 +50,10 @@ NAMED = {
     "convert/passes/polynomials.py": {
         f"aten::{name}": "a step of the pattern that passes fuse" for name in ("pow", "square")
     },
+    "convert/passes/fuse_layer_norm.py": {
+        f"aten::{name}": "a step of the pattern that the pass fuses"
+        for name in ("mean", "square", "pow", "sqrt", "rsqrt")
+    },
     "convert/passes/fuse_rsqrt.py": {
         f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("sqrt", "reciprocal")
     },

@@ -11,6 +11,7 @@ from tmconvert.passes.fuse_attention import FuseAttention
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_gelu import FuseGelu
 from tmconvert.passes.fuse_hardswish import FuseHardswish
+from tmconvert.passes.fuse_layer_norm import FuseLayerNorm
 from tmconvert.passes.fuse_rsqrt import FuseRsqrt
 from tmconvert.passes.fuse_select import FuseSelect
 from tmconvert.passes.manager import Pass
@@ -47,7 +48,8 @@ def fused_idioms(catalogue: Mapping[str, Op]) -> list[Pass]:
     They leave the steps, which nothing uses any more, to dead-code elimination.
     """
     fused: list[Pass] = [
-        fuse(catalogue) for fuse in (FuseGelu, FuseHardswish, FuseRsqrt, FuseAttention, FuseSelect)
+        fuse(catalogue)
+        for fuse in (FuseGelu, FuseHardswish, FuseRsqrt, FuseLayerNorm, FuseAttention, FuseSelect)
     ]
     return [*fused, EliminateDeadCode()]
 

@@ -40,6 +40,12 @@ def is_sum(expr: object) -> TypeGuard[CallFunction]:
     return arithmetic is not None and not arithmetic.is_product and not arithmetic.is_inverse
 
 
+def is_difference(expr: object) -> TypeGuard[CallFunction]:
+    """Whether it subtracts one tensor from another."""
+    arithmetic = trait_of(expr, Arithmetic)
+    return arithmetic is not None and not arithmetic.is_product and arithmetic.is_inverse
+
+
 def is_product(expr: object) -> TypeGuard[CallFunction]:
     """Whether it multiplies two tensors element by element."""
     arithmetic = trait_of(expr, Arithmetic)

@@ -24,6 +24,7 @@ from tmconvert.passes.fuse_attention import FuseAttention
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.fuse_gelu import FuseGelu
 from tmconvert.passes.fuse_hardswish import FuseHardswish
+from tmconvert.passes.fuse_layer_norm import FuseLayerNorm
 from tmconvert.passes.fuse_rsqrt import FuseRsqrt
 from tmconvert.passes.fuse_select import FuseSelect
 from tmconvert.passes.fuse_views import FuseViews
@@ -69,6 +70,7 @@ PASSES: dict[str, Any] = {
     "fuse_attention": lambda: FuseAttention(catalogue()),
     "fuse_gelu": lambda: FuseGelu(catalogue()),
     "fuse_hardswish": lambda: FuseHardswish(catalogue()),
+    "fuse_layer_norm": lambda: FuseLayerNorm(catalogue()),
     "fuse_rms_norm": lambda: FuseRmsNorm(catalogue()),
     "fuse_rsqrt": lambda: FuseRsqrt(catalogue()),
     "fuse_select": lambda: FuseSelect(catalogue()),
