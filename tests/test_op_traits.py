@@ -36,6 +36,9 @@ NAMED = {
         "aten::to": "the intermediate representation does not import the ops",
     },
     "convert/ir/symbolic/data_dependent.py": {"aten::slice": "its bounds are clamped to a size known by now"},
+    "convert/calibration/int16_tensors.py": {
+        f"aten::{name}": "what needs fine integers" for name in ("sqrt", "square", "pow")
+    },
     "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
     "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
     "convert/passes/fuse_attention.py": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tmconvert.calibration.placement import Kind
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.passes.matching import array_of, is_call, is_product
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import (
     Arithmetic,
@@ -15,6 +16,8 @@ from tmconvert.symbolics.traits import (
     NormalizesRows,
 )
 
+ROOT = "aten::sqrt"
+
 
 def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
     """Returns the integer types of the results that need int16.
@@ -22,6 +25,7 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
     - Scores of an attention, from the product of query and key to the softmax: an error of them is one of
       exponents. The weights that come out of it have a range of their own in int8.
     - Sums that are normalized: some rows of them are much smaller than others, which a norm undoes.
+    - Squares and their sums under a root: those of small numbers are much smaller than of large ones.
     """
     found: dict[CallFunction, Kind] = {}
     for expr in graph:
@@ -32,7 +36,28 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
             found[expr] = "narrow"
         elif _is_sum(expr) and _is_normalized(expr.output):
             found[expr] = "int16"
+        elif expr.function == ROOT:
+            found.update(dict.fromkeys(_squares(expr.args[0]), "int16"))
     return found
+
+
+def _squares(node: object) -> list[CallFunction]:
+    """Returns the calls of squares and of their sums that compute a tensor."""
+    expr = node.expr if isinstance(node, TensorNode) else None
+    if not isinstance(expr, CallFunction):
+        return []
+    if _is_square(expr):
+        return [expr]
+    parts = [_squares(operand) for operand in expr.inputs] if _is_sum(expr) else []
+    found = [each for part in parts for each in part]
+    return [*found, expr] if found else []
+
+
+def _is_square(expr: CallFunction) -> bool:
+    if is_call(expr, "aten::square") or (is_product(expr) and expr.args[0] is expr.args[1]):
+        return True
+    power = array_of(expr.args[1]) if is_call(expr, "aten::pow") else None
+    return power is not None and power.size == 1 and power.item() == 2
 
 
 def _scores(node: object) -> list[CallFunction] | None:

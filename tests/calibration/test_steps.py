@@ -47,3 +47,53 @@ def test_recurrent_layers_without_their_sequence(kind: str, steps: int, tmp_path
     with torch.no_grad():
         expected = module(torch.from_numpy(samples[0])).numpy()
     assert np.abs(actual - expected).max() < 0.08 * np.abs(expected).max()
+
+
+SQUARES = {
+    "product": lambda x: x * x,
+    "power": lambda x: x**2,
+    "square": torch.square,
+}
+
+
+class Magnitude(torch.nn.Module):
+    """The magnitudes of a spectrum, whose real and imaginary parts a convolution computes."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+        phase = 2 * np.pi * np.outer(np.arange(9), np.arange(16)) / 16
+        basis = np.concatenate([np.cos(phase), np.sin(phase)]).astype(np.float32)
+        self.basis = torch.nn.Parameter(torch.from_numpy(basis)[:, None])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = torch.nn.functional.conv1d(x, self.basis, stride=4)
+        real, imaginary = (SQUARES[self.form](each) for each in parts.chunk(2, 1))
+        return torch.sqrt(real + imaginary)
+
+
+@pytest.mark.parametrize("form", SQUARES)
+def test_squares_under_a_root_are_fine(form: str, tmp_path: Path) -> None:
+    """In int8 the squares of all that is below a sixteenth of the loudest would be 0."""
+    rng = np.random.default_rng(0)
+    samples = [rng.standard_normal((1, 1, 64)).astype(np.float32) * 0.5**i for i in range(4)]
+    module, path = Magnitude(form).eval(), tmp_path / "magnitude.tflite"
+    report = tmconvert.to_tflite(
+        module,
+        path,
+        quantized=True,
+        io_type="float32",
+        io_layout="source",
+        calibration=samples,
+        example_inputs=(torch.from_numpy(samples[0]),),
+    )
+    assert report.verified and not [note for note in report.notes if "in float" in note]
+    runtime = interpreter.Interpreter(str(path))
+    runtime.allocate_tensors()
+    runtime.set_tensor(runtime.get_input_details()[0]["index"], samples[2])
+    runtime.invoke()
+    actual = runtime.get_tensor(runtime.get_output_details()[0]["index"])
+    with torch.no_grad():
+        expected = module(torch.from_numpy(samples[2])).numpy()
+    noise = 10 * np.log10((expected**2).sum() / ((expected - actual) ** 2).sum())
+    assert noise > 27
