@@ -133,9 +133,13 @@ def written_again(loaded: TracedModule, name: str, kind: str, path: Path, dialec
         "caffe": {"dialect": dialect},
     }
     getattr(tmconvert, f"to_{target}")(loaded, again, **options.get(kind, {}))
-    expected, found = (run(tmconvert.load(each), name, kind, path) for each in (path, again))
+    first, second = (tmconvert.load(each) for each in (path, again))
+    expected, found = (run(each, name, kind, path) for each in (first, second))
     if expected is None or found is None:
         return "not run", False
+    names, others = ([node.name for node in tensors(each.graph.outputs)] for each in (first, second))
+    if sorted(names) == sorted(others):  # Caffe's outputs have names, and the order of the layers
+        found = [found[others.index(output)] for output in names]
     pairs = list(zip(expected, found, strict=True))
     if any((one.shape, one.dtype) != (other.shape, other.dtype) for one, other in pairs):
         return f"outputs are {[(each.shape, each.dtype.name) for each in found]}", False
