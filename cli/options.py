@@ -20,13 +20,13 @@ OTHERS = "Other"  # heading of what is in no group
 
 
 class ModelPath(click.Path):
-    """The path of a model."""
+    """The path of a model; for that of an ONNX file, only the message classes of onnx are imported."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if str(value).lower().endswith(".onnx"):
-            from tmconvert.formats.onnx.messages import load_alone
+            from tmconvert.formats.onnx.messages import load_messages_alone
 
-            load_alone()
+            load_messages_alone()
         return super().convert(value, param, ctx)
 
 

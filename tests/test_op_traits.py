@@ -36,9 +36,7 @@ NAMED = {
         "aten::to": "the intermediate representation does not import the ops",
     },
     "convert/ir/symbolic/data_dependent.py": {"aten::slice": "its bounds are clamped to a size known by now"},
-    "convert/calibration/int16_tensors.py": {
-        f"aten::{name}": "what needs fine integers" for name in ("sqrt", "square", "pow")
-    },
+    "convert/calibration/int16_tensors.py": {"aten::sqrt": "squares under it need fine integers"},
     "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
     "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
     "convert/passes/fuse_attention.py": {
@@ -50,12 +48,14 @@ NAMED = {
         f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("erf", "tanh")
     },
     "convert/passes/fuse_hardswish.py": {"aten::hardsigmoid": "a step of the pattern that the pass fuses"},
+    "convert/passes/normalizations.py": {
+        f"aten::{name}": "a step of the pattern that passes fuse" for name in ("pow", "square")
+    },
     "convert/passes/polynomials.py": {
         f"aten::{name}": "a step of the pattern that passes fuse" for name in ("pow", "square")
     },
     "convert/passes/fuse_layer_norm.py": {
-        f"aten::{name}": "a step of the pattern that the pass fuses"
-        for name in ("mean", "square", "pow", "sqrt", "rsqrt")
+        f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("mean", "sqrt", "rsqrt")
     },
     "convert/passes/fuse_rsqrt.py": {
         f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("sqrt", "reciprocal")
@@ -73,8 +73,7 @@ NAMED = {
         "aten::reciprocal": "x * (1 / sqrt(y)) becomes x / sqrt(y)",
     },
     "convert/targets/onnx/fuse_rms_norm.py": {
-        f"aten::{name}": "a step of the pattern that the pass fuses"
-        for name in ("mean", "pow", "sqrt", "square")
+        f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("mean", "sqrt")
     },
     "convert/targets/tflite/passes/assign_layout.py": {"tm::relayout": "what the pass itself has inserted"},
     "convert/targets/tflite/passes/fold_transposes.py": {"aten::matmul": "becomes tm::matmul_nt"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tmconvert.calibration.placement import Kind
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import array_of, is_call, is_product
+from tmconvert.passes.normalizations import squared
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import (
     Arithmetic,
@@ -41,23 +41,21 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
     return found
 
 
-def _squares(node: object) -> list[CallFunction]:
-    """Returns the calls of squares and of their sums that compute a tensor."""
-    expr = node.expr if isinstance(node, TensorNode) else None
-    if not isinstance(expr, CallFunction):
-        return []
-    if _is_square(expr):
-        return [expr]
-    parts = [_squares(operand) for operand in expr.inputs] if _is_sum(expr) else []
-    found = [each for part in parts for each in part]
-    return [*found, expr] if found else []
-
-
-def _is_square(expr: CallFunction) -> bool:
-    if is_call(expr, "aten::square") or (is_product(expr) and expr.args[0] is expr.args[1]):
-        return True
-    power = array_of(expr.args[1]) if is_call(expr, "aten::pow") else None
-    return power is not None and power.size == 1 and power.item() == 2
+def _squares(node: TensorNode) -> list[CallFunction]:
+    """Returns the calls of squares and of their sums that compute a tensor; none if there is no square."""
+    found: dict[CallFunction, bool] = {}  # by call, whether it is a square
+    open_ = [node]
+    while open_:
+        each = open_.pop()
+        expr = each.expr
+        if not isinstance(expr, CallFunction) or expr in found:
+            continue
+        if squared(each) is not None:
+            found[expr] = True
+        elif _is_sum(expr):
+            found[expr] = False
+            open_ += [operand for operand in expr.inputs if isinstance(operand, TensorNode)]
+    return list(found) if any(found.values()) else []
 
 
 def _scores(node: object) -> list[CallFunction] | None:

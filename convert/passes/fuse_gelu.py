@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
-from tmconvert.passes.polynomials import Product, is_near, polynomial_of, product_of
+from tmconvert.passes.polynomials import Product, gated, is_near, polynomial_of, product_of
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import op_has
@@ -42,12 +42,7 @@ class FuseGelu(RewritePass[Steps]):
         return op_has(function, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> Steps | None:
-        if not (is_product(call) or is_quotient(call)):
-            return None
-        product = product_of(call)
-        if product is None or len(product.factors) != 2:
-            return None
-        for x, gate in (product.factors, product.factors[::-1]):
+        for product, x, gate in gated(call):
             curve, number = _gate(gate)
             if curve is None or not is_near(product.number * number, 0.5, x):
                 continue

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import is_call, is_product, is_quotient, kept_step
-from tmconvert.passes.polynomials import is_near, polynomial_of, product_of
+from tmconvert.passes.matching import is_call, kept_step
+from tmconvert.passes.polynomials import gated, is_near, polynomial_of
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import op_has, trait_of
@@ -39,12 +39,7 @@ class FuseHardswish(RewritePass[Steps]):
         return op_has(function, Arithmetic)
 
     def match(self, graph: InternalGraph, call: CallFunction) -> Steps | None:
-        if not (is_product(call) or is_quotient(call)):
-            return None
-        product = product_of(call)
-        if product is None or len(product.factors) != 2:
-            return None
-        for x, gate in (product.factors, product.factors[::-1]):
+        for product, x, gate in gated(call):
             between = [*product.between, gate]
             if _is_gate(gate.expr, product.number, x, between):
                 return Steps(x, between)

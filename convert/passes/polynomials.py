@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,15 @@ class Product(NamedTuple):
     number: float
     factors: list[TensorNode]
     between: list[TensorNode]
+
+
+def gated(call: CallFunction) -> Iterator[tuple[Product, TensorNode, TensorNode]]:
+    """Yields (product, x, gate) for both orders of x * gate, times a number."""
+    product = product_of(call) if is_product(call) or is_quotient(call) else None
+    if product is not None and len(product.factors) == 2:
+        first, second = product.factors
+        yield product, first, second
+        yield product, second, first
 
 
 def is_near(found: Any, wanted: Any, x: TensorNode) -> bool:

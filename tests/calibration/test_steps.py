@@ -97,3 +97,16 @@ def test_squares_under_a_root_are_fine(form: str, tmp_path: Path) -> None:
         expected = module(torch.from_numpy(samples[2])).numpy()
     noise = 10 * np.log10((expected**2).sum() / ((expected - actual) ** 2).sum())
     assert noise > 27
+
+
+def test_a_sum_with_many_paths_under_a_root() -> None:
+    """Each sum uses the one before twice: 2 ** 40 paths lead to the square."""
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        y = x * x
+        for _ in range(40):
+            y = y + y
+        return torch.sqrt(y)
+
+    calibrated = tmconvert.calibrate(tmconvert.trace(doubled, torch.ones(2)), [np.ones(2, np.float32)])
+    np.testing.assert_allclose(calibrated(np.ones(2, np.float32)), 2.0**20, rtol=0.02)

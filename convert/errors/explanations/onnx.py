@@ -22,8 +22,8 @@ ONNX = {
     ),
     "TM1033": Explanation(
         "an ONNX model has a part that tmconvert does not read",
-        "Strings, complex numbers, sparse tensors, inputs without a rank and opsets that it "
-        "does not know are not read.",
+        "Strings, complex numbers, inputs without a rank, newer opsets and very large sparse tensors are not "
+        "read.",
         "a model with an input of strings",
         "Follow the help of the message: export the model without this part, or for an earlier opset.",
     ),

@@ -16,7 +16,7 @@ def messages() -> ModuleType:
     return sys.modules.get(MODULE) or import_module(MODULE)
 
 
-def load_alone() -> None:
+def load_messages_alone() -> None:
     """Imports the classes without the other modules of onnx, which takes less than half of the time.
 
     A later ``import onnx`` takes the same classes, but the package then lacks the attribute ``onnx_ml_pb2``.

@@ -23,11 +23,9 @@ class ElementType(NamedTuple):
     @property
     def stored(self) -> np.dtype:
         """The type in a file."""
-        if not self.is_widened:
-            return np.dtype(self.stored_name)
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, self.stored_name, self.stored_name))
+        if self.is_widened:
+            import ml_dtypes  # noqa: F401  (the package that teaches NumPy the names)
+        return np.dtype(self.stored_name)
 
     @property
     def is_widened(self) -> bool:

@@ -8,8 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.passes.matching import array_of, is_call, is_product, is_quotient, is_sum
+from tmconvert.passes.normalizations import (
+    axes_of_mean,
+    in_shape,
+    parameter_after,
+    squared,
+    why_not_normalized,
+)
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import op_has
@@ -46,22 +52,17 @@ class FuseRmsNorm(RewritePass[Steps]):
             return None
         for place in (1, 0):
             eps, mean = array_of(total.args[place]), _call(total.args[1 - place], "aten::mean")
-            square = None if mean is None else _square(mean.args[0], call.args[0])
-            if eps is not None and mean is not None and square is not None:
-                return Steps(square, mean, total, root, eps)
+            if eps is not None and mean is not None and squared(mean.args[0]) is call.args[0]:
+                return Steps(mean.args[0].expr, mean, total, root, eps)
         return None
 
     def check(self, graph: InternalGraph, call: CallFunction, match: Steps) -> str | None:
         x = call.args[0]
-        axes = _axes(match.mean, x.type.rank)
         if not match.mean.kwargs["keepdim"]:
             return "the mean does not keep the axes"
-        if axes != list(range(x.type.rank - len(axes), x.type.rank)):
-            return "the normalized axes are not the last ones"
-        if is_symbolic(x.type.shape[-len(axes) :]):
-            return "the normalized axes are dynamic"
-        if match.eps.size != 1:
-            return "the term that is added to the mean is not one number"
+        reason = why_not_normalized(x, axes_of_mean(match.mean), match.eps)
+        if reason:
+            return reason
         steps = [match.square.output, match.mean.output, match.sum.output, match.root.output]
         shared = [step.name for step in steps if graph.use_count(step) != 1]
         if shared:
@@ -71,12 +72,10 @@ class FuseRmsNorm(RewritePass[Steps]):
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Steps) -> str:
         x = call.args[0]
-        shape = list(x.type.shape[-len(_axes(match.mean, x.type.rank)) :])
-        product, weight = _weight(graph, call, shape)
-        last = product or call
+        shape = list(x.type.shape[-len(axes_of_mean(match.mean)) :])
+        weight, last = parameter_after(graph, call, shape, is_product)
         emitter = emitter_before(last, self.catalogue, self.name)
-        if weight is not None and list(weight.type.shape) != shape:
-            weight = emitter.call("aten::reshape", weight, shape)
+        weight = in_shape(emitter, weight, shape)
         made = emitter.call("aten::rms_norm", x, shape, weight, float(match.eps.item()))
         old = last.output
         made.qparams = old.qparams
@@ -90,36 +89,3 @@ class FuseRmsNorm(RewritePass[Steps]):
 def _call(node: Any, function: str) -> CallFunction | None:
     expr = node.expr if isinstance(node, TensorNode) else None
     return expr if is_call(expr, function) else None
-
-
-def _square(node: Any, x: Any) -> CallFunction | None:
-    """Returns the call that squares ``x``; None if ``node`` is something else."""
-    expr = node.expr if isinstance(node, TensorNode) else None
-    if is_call(expr, "aten::square") or is_product(expr):
-        return expr if all(operand is x for operand in expr.args) else None
-    if is_call(expr, "aten::pow") and expr.args[0] is x:
-        power = array_of(expr.args[1])
-        return expr if power is not None and power.size == 1 and power.item() == 2 else None
-    return None
-
-
-def _axes(mean: CallFunction, rank: int) -> list[int]:
-    return sorted(axis % rank for axis in mean.kwargs["dim"] or range(rank))
-
-
-def _weight(
-    graph: InternalGraph, call: CallFunction, shape: list[int]
-) -> tuple[CallFunction | None, TensorNode | None]:
-    """Returns the product with constant weights of the normalized axes that alone uses ``call``, and the
-    weights.
-    """
-    users = list(call.output.users) if graph.use_count(call.output) == 1 else []
-    if len(users) != 1 or not is_product(users[0]):
-        return None, None
-    product = users[0]
-    other = product.args[1] if product.args[0] is call.output else product.args[0]
-    known = array_of(other)
-    if known is None or product.output.type != call.output.type or known.dtype != call.output.type.dtype:
-        return None, None
-    is_weight = known.size == np.prod(shape) and list(known.shape[-len(shape) :]) == shape
-    return (product, other) if is_weight else (None, None)

@@ -122,6 +122,14 @@ def run_onnx(
     return next(run_onnx_on_each(path, [inputs], entries))
 
 
+def agrees(function: Any, path: Path, *inputs: torch.Tensor) -> None:
+    """Compares ``model.onnx`` in the folder ``path`` with what the function computes of the inputs."""
+    with torch.no_grad():
+        wanted = arrays(function(*inputs))
+    found = run_onnx(path / "model.onnx", [tensor.numpy() for tensor in inputs])
+    check_close(found, wanted, [str(number) for number in range(len(wanted))])
+
+
 def run_onnx_on_each(
     path: Path, cases: Iterable[Sequence[np.ndarray]], entries: Mapping[str, str] | None = None
 ) -> Iterator[list[np.ndarray]]:

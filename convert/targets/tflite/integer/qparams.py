@@ -128,7 +128,7 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
 
 
 def widened_for_bias(
-    weight: QParams, x: QParams, bias: np.ndarray | None, terms: int, result: QParams | None = None
+    weight: QParams, x: QParams, bias: np.ndarray | None, terms: int, result: QParams | None
 ) -> QParams:
     """Returns the QParams of weights with scales so large that the integers of the bias hold it.
 
