@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import time
 from collections.abc import Iterator
 
@@ -16,12 +17,13 @@ OFTEN = 100  # collections of young objects before one of the middle generation
 @contextlib.contextmanager
 def no_collections() -> Iterator[None]:
     """Disables the collector while modules load, and counts their objects as old from then on."""
-    was_enabled = gc.isenabled()
+    was_enabled, loaded = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # frozen ones of somebody else would become old, too
+        # frozen objects of somebody else would become old, too; they are counted one by one
+        if len(sys.modules) > loaded and not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()
         if was_enabled:

@@ -189,3 +189,14 @@ def test_public_names_cost_nothing_after_the_first_use(monkeypatch: pytest.Monke
     assert callable(tmconvert.load)
     monkeypatch.setattr(collector, "no_collections", None)
     assert callable(tmconvert.load) and callable(tmconvert.trace)
+
+
+def test_a_second_conversion_does_not_count_frozen_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count() -> int:
+        raise AssertionError("a walk over all frozen objects")
+
+    tmconvert.to_onnx(DATA / "shufflenet_v2.tm", tmp_path / "m.onnx", verify=False)
+    monkeypatch.setattr(gc, "get_freeze_count", count)
+    tmconvert.to_onnx(DATA / "shufflenet_v2.tm", tmp_path / "m.onnx", verify=False)
