@@ -404,10 +404,11 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
 
     def _check_names(self, nodes: Sequence[Node]) -> None:
         """Raises GraphError, before any change, where a name is in use."""
-        names = [node.name for node in nodes if node.name]
-        for place, name in enumerate(names):
-            if self._names.get(name) is not None or name in names[:place]:
+        seen: set[str] = set()
+        for name in [node.name for node in nodes if node.name]:
+            if self._names.get(name) is not None or name in seen:
                 raise GraphError("TM3003", f"two nodes of graph {self.name!r} are called {name!r}")
+            seen.add(name)
 
     def _check_member(self, expr: Expr) -> None:
         if expr.graph is not self or isinstance(expr, Input):

@@ -19,17 +19,13 @@ class _Branches(dict[type, Callable[[Any], Collection[Any]] | None]):
         elif issubclass(kind, slice):
             parts = attrgetter("start", "stop", "step")
         else:
-            parts = _itself if issubclass(kind, (tuple, list)) else None
+            parts = tuple if issubclass(kind, (tuple, list)) else None
         self[kind] = parts
         return parts
 
 
-def _itself(tree: Any) -> Any:
-    return tree
-
-
 _parts = _Branches()
-_PLAIN = frozenset({int, float, bool, str, type(None)})  # most parts are lists of numbers
+_PLAIN = frozenset({int, float, bool, str, type(None)})  # most leaves are of these types
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -40,21 +36,18 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def _gather(trees: Collection[Tree], found: list[Any]) -> None:
-    if _PLAIN.issuperset(map(type, trees)):
-        found.extend(trees)
-        return
     for tree in trees:
         parts = _parts[type(tree)]
         if parts is None:
             found.append(tree)
-        else:
+        elif tree:
             _gather(parts(tree), found)
 
 
 def leaves_of(kind: type[Leaf], tree: Tree) -> list[Leaf]:
     """Returns the leaves that are instances of ``kind``, in order; faster than to filter all leaves.
 
-    ``kind`` is no class of plain values: lists of numbers are skipped as a whole.
+    ``kind`` is no class of plain values, which are skipped without a look at their classes.
     """
     assert kind not in _PLAIN
     found: list[Leaf] = []
@@ -63,14 +56,16 @@ def leaves_of(kind: type[Leaf], tree: Tree) -> list[Leaf]:
 
 
 def _gather_of(kind: type[Leaf], trees: Collection[Tree], found: list[Leaf]) -> None:
-    if _PLAIN.issuperset(map(type, trees)):
-        return
     for tree in trees:
-        parts = _parts[type(tree)]
-        if parts is not None:
+        type_ = type(tree)
+        if type_ in _PLAIN:
+            continue
+        parts = _parts[type_]
+        if parts is None:
+            if isinstance(tree, kind):
+                found.append(tree)
+        elif tree:
             _gather_of(kind, parts(tree), found)
-        elif isinstance(tree, kind):
-            found.append(tree)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:

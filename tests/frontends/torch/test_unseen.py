@@ -90,3 +90,19 @@ def test_an_example_without_elements_and_a_returned_array(tmp_path: Path) -> Non
     assert report.outputs[0]["shape"] == [0, 4]
     with pytest.raises(UnsupportedError, match="returns no tensor"):
         tmconvert.to_onnx(lambda x: np.ones(3), tmp_path / "m.onnx", example_inputs=(torch.zeros(2),))
+
+
+def test_a_tensor_that_the_module_holds_in_a_container_takes_no_second_run() -> None:
+    runs = []
+
+    class Cached(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = {"offsets": [torch.ones(4)]}  # as a cache that an earlier call has filled
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            runs.append(1)
+            return x + self.kept["offsets"][0]
+
+    tmconvert.trace(Cached(), torch.randn(3, 4))
+    assert len(runs) == 1

@@ -131,8 +131,7 @@ class ModuleRun:
         ):
             self._bind_inputs(args, kwargs)
             if self.is_module:
-                recorder.guard.add_module(self.module)
-                recorder.origins.add_module(self.module)
+                recorder.origins.add(recorder.guard.add_module(self.module))
             try:
                 with self._watched():
                     map_leaves(lambda leaf: count_by_sizes(leaf, is_cache), [*args, *kwargs.values()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -156,7 +157,7 @@ def parameter_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
         named = [each.name for each in schema.arguments if each.name != "self"]
         return tuple(named[: len(args)])
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = _parameters(function)
     except (TypeError, ValueError):
         return tuple(f"input_{i}" for i in range(len(args)))
     names = []
@@ -173,3 +174,17 @@ def parameter_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
         else:
             names.append(parameter.name)
     return tuple(names)
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    """Returns the parameters of a function or bound method; those of a method are kept with its function."""
+    if not inspect.ismethod(function):
+        return list(inspect.signature(function).parameters.values())
+    found = _PARAMETERS.get(function.__func__)
+    if found is None:
+        found = list(inspect.signature(function).parameters.values())
+        _PARAMETERS[function.__func__] = found
+    return found
+
+
+_PARAMETERS: weakref.WeakKeyDictionary[Any, list[inspect.Parameter]] = weakref.WeakKeyDictionary()

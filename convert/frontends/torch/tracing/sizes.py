@@ -14,7 +14,7 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -400,24 +400,21 @@ REPLACED: dict[str, Any] = {
 }
 
 
+File = dict[str, Any]  # the global variables of a module of Python
+
+
 @contextmanager
 def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
     """Replaces functions that lose traced sizes: ``len``, ``min``, ``max`` and ``range`` in the packages of
-    the module's classes and torchvision, and some of ``math`` and NumPy.
+    the module's classes and torchvision, and some of ``math`` and NumPy. The latter are also found under
+    another name in the files of the classes, but only under their own in the rest of the packages.
 
     ``replaced`` are further names to replace, by module.
 
     Modules that torch imports during the run keep Python's own functions.
     """
-    parts = module.modules() if isinstance(module, torch.nn.Module) else ()
-    names = {type(part).__module__ for part in parts} | {getattr(module, "__module__", "")}
-    packages = {name.partition(".")[0] for name in names if "." in name} - {"torch"} | {"torchvision"}
-    files = [
-        vars(sys.modules[name])
-        for name in sorted({*names, *(name for name in sys.modules if name.partition(".")[0] in packages)})
-        if name in sys.modules and not name.startswith("torch.")
-    ]
-    given = [(file, name) for file in files for name in REPLACED if name not in file]
+    own, others = _files(module)
+    given = [(file, name) for file in (*own, *others) for name in REPLACED if name not in file]
     for file, name in given:
         file[name] = REPLACED[name]
     for owner, values in replaced.items():
@@ -430,11 +427,14 @@ def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]])
         for name, value in values.items()
     ]
     known = {id(value): new for _, _, value, new in kept}
+    usual = {name for _, name, _, _ in kept}
+    # to look at each value of a large package takes longer than to trace a small model
+    places = [*((file, file.keys()) for file in own), *((file, usual & file.keys()) for file in others)]
     kept += [
-        (file, name, value, known[id(value)])
-        for file in files
-        for name, value in file.items()
-        if id(value) in known
+        (file, name, file[name], known[id(file[name])])
+        for file, names in places
+        for name in names
+        if id(file[name]) in known
     ]
     for file, name, _, value in kept:
         file[name] = value
@@ -445,3 +445,18 @@ def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]])
             file.pop(name, None)
         for file, name, value, _ in kept:
             file[name] = value
+
+
+def _files(module: object) -> tuple[list[File], list[File]]:
+    """Returns the files of the module's classes, and the others of their packages and of torchvision."""
+    parts = module.modules() if isinstance(module, torch.nn.Module) else ()
+    own = {type(part).__module__ for part in parts} | {getattr(module, "__module__", "")}
+    packages = {name.partition(".")[0] for name in own if "." in name} - {"torch"} | {"torchvision"}
+    inside = tuple(f"{package}." for package in packages)
+    others = {name for name in tuple(sys.modules) if name in packages or name.startswith(inside)} - own
+
+    def files(names: Collection[str]) -> list[File]:
+        found = [name for name in names if name in sys.modules and not name.startswith("torch.")]
+        return [vars(sys.modules[name]) for name in found]
+
+    return files(own), files(others)

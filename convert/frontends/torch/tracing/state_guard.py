@@ -17,6 +17,7 @@ import torch
 
 # What an empty container of each kind held; most containers of a module are empty.
 _EMPTY: dict[Any, Any] = {dict: {}, list: [], set: set(), deque: deque()}
+_PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 class StateGuard:
@@ -33,16 +34,23 @@ class StateGuard:
         self._gradients: list[tuple[Any, Any]] | None = None
         self.changed: dict[int, torch.Tensor] = {}
 
-    def add_module(self, module: Any) -> None:
+    def add_module(self, module: Any) -> list[torch.Tensor]:
         """Saves the attributes of a module and its submodules, and the contents of their containers.
 
-        Lists, dicts, sets and objects of the user's classes, such as caches, are saved recursively.
+        Lists, dicts, sets and objects of the user's classes, such as caches, are saved recursively. Returns
+        the tensors among them: parameters, buffers, those in attributes and in such a cache.
         """
+        tensors: list[torch.Tensor] = []
         waiting: list[Any] = [each.__dict__ for each in module.modules()]
         self._parameters = list(module.parameters())
         kinds: Any = tuple(_EMPTY)
         while waiting:
             value = waiting.pop()
+            if type(value) in _PLAIN:
+                continue
+            if isinstance(value, torch.Tensor):
+                tensors.append(value)
+                continue
             if isinstance(value, kinds):
                 if id(value) in self._containers:
                     continue
@@ -55,6 +63,7 @@ class StateGuard:
                 waiting += value
             if _is_users_object(value):
                 waiting.append(value.__dict__)
+        return tensors
 
     def about_to_write(self, tensor: torch.Tensor) -> bool:
         """Saves the data of a tensor; returns whether this is the first time."""
@@ -88,7 +97,7 @@ class StateGuard:
 
 def _is_users_object(value: object) -> bool:
     """Whether the object has attributes and belongs to a class of the user, not of a framework."""
-    if isinstance(value, (type, ModuleType, FunctionType, torch.Tensor, torch.nn.Module)):
+    if isinstance(value, (type, ModuleType, FunctionType, torch.nn.Module)):
         return False
     home = type(value).__module__.partition(".")[0]
     return home not in _NOT_FOLLOWED and isinstance(getattr(value, "__dict__", None), dict)
@@ -101,6 +110,8 @@ def _restore_items(value: Any, before: Any) -> None:
     """Restores the contents of a list, dict, set or deque; unchanged elements stay visible to other
     threads.
     """
+    if not value and not before:
+        return
     if isinstance(value, list):
         value[:] = before
     elif isinstance(value, dict):

@@ -37,14 +37,6 @@ class Origins:
         """Makes the origin of a tensor unknown that was given another storage."""
         self._known.pop(id(tensor), None)
 
-    def add_module(self, module: Any) -> None:
-        """Makes parameters, buffers and attributes of all submodules known."""
-        for part in module.modules():
-            for store in (part._parameters, part._buffers, vars(part)):
-                for value in store.values():
-                    if isinstance(value, torch.Tensor):
-                        self._known[id(value)] = weakref.ref(value)
-
     def used(self, tensors: Collection[int]) -> list[Used]:
         """Returns the tensors of unknown origin among those with these ids.
 
