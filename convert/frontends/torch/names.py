@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 from tmconvert.ir.function_names import register_namer
@@ -77,6 +78,7 @@ def _name_of_torch_function(function: object) -> str | None:
 register_namer(_name_of_torch_function)
 
 
+@cache
 def aten_name(name: str, is_method: bool) -> str:
     """Returns the name of the ATen op of a torch function: ``linalg_norm`` for ``torch.linalg.norm``."""
     if is_method:

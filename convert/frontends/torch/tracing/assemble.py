@@ -168,8 +168,10 @@ class _Graph:
         else:
             label = ".".join(record.name.split(".")[-2:])
             expr = CallFunction(record.name, args, kwargs, label=label, **common)
-        step = (record.name, record.args, used, record.result)
-        self._insert(expr, map_leaves(lambda leaf: paths[leaf][1] if isinstance(leaf, Scope) else leaf, step))
+        step: Any = (record.name, record.args, used, record.result)
+        if paths:
+            step = map_leaves(lambda leaf: paths[leaf][1] if isinstance(leaf, Scope) else leaf, step)
+        self._insert(expr, step)
 
     def _call(self, scope: Scope) -> None:
         """Emits the call of a submodule."""

@@ -111,6 +111,7 @@ class ModuleRun:
             replay=replay,
         )
         modules = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
+        self.modules = [each for _, each in modules]
         self.paths = module_paths(modules)
         self.leaves = leaf_modules(modules, is_leaf)
         self.held = traced_modules(modules)
@@ -130,8 +131,7 @@ class ModuleRun:
             wide_state(self.module),
         ):
             self._bind_inputs(args, kwargs)
-            if self.is_module:
-                recorder.origins.add(recorder.guard.add_module(self.module))
+            recorder.origins.add(recorder.guard.add_modules(self.modules))
             try:
                 with self._watched():
                     map_leaves(lambda leaf: count_by_sizes(leaf, is_cache), [*args, *kwargs.values()])
@@ -173,8 +173,8 @@ class ModuleRun:
             stack.enter_context(calls_of_leaves(recorder, self.held))
             for watch in WATCHES:
                 stack.enter_context(watch(recorder))
-            stack.enter_context(sizes_of_builtins(self.module, self._replaced()))
-            stack.enter_context(observers_at_rest(self.module))
+            stack.enter_context(sizes_of_builtins(self.modules or [self.module], self._replaced()))
+            stack.enter_context(observers_at_rest(self.modules))
             stack.enter_context(recorder)
             yield
 
@@ -229,8 +229,7 @@ class ModuleRun:
             notes.append("the module fails on its code path for torch.export, so its other path was traced")
         notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
         notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
-        modules = self.module.modules() if isinstance(self.module, torch.nn.Module) else ()
-        notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in modules})
+        notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in self.modules})
         if written:
             notes.append(
                 f"the module writes to {', '.join(written)}; each run of the file starts from the "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from tmconvert.frontends.torch.names import Name, aten_name, functional
 from tmconvert.frontends.torch.tracing.tape import Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
-from tmconvert.ir.tree import leaves, leaves_of
+from tmconvert.ir.tree import leaves
 
 
 def knows(name: Name) -> bool:
@@ -58,9 +59,8 @@ SIZED = frozenset(_SIZED.split())
 INTEGERS = ("int64", "int32", "int16", "int8")
 
 
-def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
-    """Whether the result shapes are data-dependent."""
-    values = leaves_of(Value, (args, kwargs))
+def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object], values: Sequence[Value]) -> bool:
+    """Whether the result shapes are data-dependent; ``values`` are those among the arguments."""
     own = aten_name(name.text, name.is_method)
     if own in OPEN:
         return any(value.depends for value in values)

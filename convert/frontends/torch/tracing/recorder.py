@@ -165,8 +165,10 @@ class Recorder(TorchFunctionMode):
         else:
             args = self.size_tensors.in_call(name, args)
         arguments = (args, kwargs)
-        tensors = [leaf for leaf in leaves(arguments) if isinstance(leaf, torch.Tensor)]
-        plain = map_leaves(untraced, arguments)
+        given = leaves(arguments)
+        tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
+        has_traced = any(isinstance(leaf, TRACED) for leaf in given)
+        plain = map_leaves(untraced, arguments) if has_traced else arguments
         recorded = map_leaves(self.value_of, arguments)
         if knowledge.may_write(name, function, args, kwargs):
             self._keep_data(tensors)
@@ -183,8 +185,7 @@ class Recorder(TorchFunctionMode):
         results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
         if not results and not written:
             return result
-        is_fixed = not any(isinstance(leaf, Value) for leaf in leaves(recorded))
-        if is_fixed and knowledge.is_constant(name, plain):
+        if not leaves_of(Value, recorded) and knowledge.is_constant(name, plain):
             return self.origins.add(result)  # captured when it is used
         # of a statement such as x[0] = y the result is the new x
         bound = result if results else said if len(said) > 1 else written[0]
@@ -218,7 +219,7 @@ class Recorder(TorchFunctionMode):
         args, kwargs = recorded
         made = leaves_of(Value, (args, kwargs))
         depends = any(value.depends for value in made) and not knowledge.forgets_data(name)
-        is_open = knowledge.is_open(name, args, kwargs) or any(value.is_open for value in made)
+        is_open = knowledge.is_open(name, args, kwargs, made) or any(value.is_open for value in made)
         self.has_open_sizes |= is_open
         outputs: dict[int, Value] = {}
         qparams = self.run(fake_quant_qparams_of, name.text, args) if "fake_quantize" in name.text else None

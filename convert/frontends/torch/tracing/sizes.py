@@ -404,16 +404,19 @@ File = dict[str, Any]  # the global variables of a module of Python
 
 
 @contextmanager
-def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
+def sizes_of_builtins(
+    called: Collection[object], replaced: Mapping[str, Mapping[str, Any]]
+) -> Iterator[None]:
     """Replaces functions that lose traced sizes: ``len``, ``min``, ``max`` and ``range`` in the packages of
-    the module's classes and torchvision, and some of ``math`` and NumPy. The latter are also found under
-    another name in the files of the classes, but only under their own in the rest of the packages.
+    the classes of modules, or of a function, that are called, and torchvision, and some of ``math`` and
+    NumPy. The latter are also found under another name in the files of the classes, but only under their own
+    in the rest of the packages.
 
     ``replaced`` are further names to replace, by module.
 
     Modules that torch imports during the run keep Python's own functions.
     """
-    own, others = _files(module)
+    own, others = _files(called)
     given = [(file, name) for file in (*own, *others) for name in REPLACED if name not in file]
     for file, name in given:
         file[name] = REPLACED[name]
@@ -447,10 +450,11 @@ def sizes_of_builtins(module: object, replaced: Mapping[str, Mapping[str, Any]])
             file[name] = value
 
 
-def _files(module: object) -> tuple[list[File], list[File]]:
-    """Returns the files of the module's classes, and the others of their packages and of torchvision."""
-    parts = module.modules() if isinstance(module, torch.nn.Module) else ()
-    own = {type(part).__module__ for part in parts} | {getattr(module, "__module__", "")}
+def _files(called: Collection[object]) -> tuple[list[File], list[File]]:
+    """Returns the files of functions and of the classes of modules, and the others of their packages and of
+    torchvision.
+    """
+    own = {getattr(each, "__module__", "") for each in called}
     packages = {name.partition(".")[0] for name in own if "." in name} - {"torch"} | {"torchvision"}
     inside = tuple(f"{package}." for package in packages)
     others = {name for name in tuple(sys.modules) if name in packages or name.startswith(inside)} - own

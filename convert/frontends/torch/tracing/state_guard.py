@@ -7,7 +7,7 @@ import os
 import random
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
@@ -30,19 +30,18 @@ class StateGuard:
         self._containers: dict[int, Any] = {}  # by id; what they held is in _held
         self._held: dict[int, Any] = {}
         self._tensors: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
-        self._parameters: list[Any] = []
+        self._found: list[torch.Tensor] = []
         self._gradients: list[tuple[Any, Any]] | None = None
         self.changed: dict[int, torch.Tensor] = {}
 
-    def add_module(self, module: Any) -> list[torch.Tensor]:
-        """Saves the attributes of a module and its submodules, and the contents of their containers.
+    def add_modules(self, modules: Iterable[torch.nn.Module]) -> list[torch.Tensor]:
+        """Saves the attributes of modules, and the contents of their containers.
 
         Lists, dicts, sets and objects of the user's classes, such as caches, are saved recursively. Returns
         the tensors among them: parameters, buffers, those in attributes and in such a cache.
         """
         tensors: list[torch.Tensor] = []
-        waiting: list[Any] = [each.__dict__ for each in module.modules()]
-        self._parameters = list(module.parameters())
+        waiting: list[Any] = [each.__dict__ for each in modules]
         kinds: Any = tuple(_EMPTY)
         while waiting:
             value = waiting.pop()
@@ -63,6 +62,7 @@ class StateGuard:
                 waiting += value
             if _is_users_object(value):
                 waiting.append(value.__dict__)
+        self._found = tensors
         return tensors
 
     def about_to_write(self, tensor: torch.Tensor) -> bool:
@@ -76,7 +76,8 @@ class StateGuard:
     def about_to_differentiate(self) -> None:
         """Saves the gradients of parameters, to which a backward pass may add."""
         if self._gradients is None:
-            self._gradients = [(each, each.grad) for each in self._parameters]
+            parameters = [each for each in self._found if isinstance(each, torch.nn.Parameter)]
+            self._gradients = [(each, each.grad) for each in parameters]
             for _, gradient in self._gradients:
                 if gradient is not None:
                     self.about_to_write(gradient)
