@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 from tmconvert.errors import Refusal
+from tmconvert.frontends.caffe.adapters import LAYERS
 from tmconvert.frontends.caffe.layer_calls import PREFIX
 from tmconvert.frontends.caffe.refused import reason_of
-from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, Expr
 
@@ -23,10 +20,10 @@ class CaffeVocabulary(AdapterVocabulary):
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         name = self.name(expr)
-        return name, _table().get(name) if isinstance(expr, CallFunction) else None
+        return name, LAYERS.get(name) if isinstance(expr, CallFunction) else None
 
     def knows(self, name: str, is_method: bool) -> bool:
-        return not is_method and name in _table()
+        return not is_method and name in LAYERS
 
     def help(self, name: str) -> str:
         return "register a conversion with register_symbolic, or convert the net without this layer"
@@ -37,11 +34,3 @@ class CaffeVocabulary(AdapterVocabulary):
 
 
 VOCABULARY = CaffeVocabulary()
-
-
-@cache
-def _table() -> Table:
-    from tmconvert.frontends.caffe.adapters import LAYERS
-
-    made: Any = LAYERS
-    return made

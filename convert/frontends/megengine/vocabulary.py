@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
+from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
 from tmconvert.frontends.megengine.older import NEWEST, Release, as_of
 from tmconvert.frontends.megengine.refused import refusal_of
 from tmconvert.frontends.shared.recorded_qparams import with_recorded_qparams
@@ -29,8 +30,6 @@ class MegEngineVocabulary(AdapterVocabulary):
         self.identifier = f"{IDENTIFIER}{'.'.join(map(str, release))}"
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
-        from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
-
         name = self.name(expr)
         if isinstance(expr, CallFunction):
             adapter = FUNCTIONS.get(name)
@@ -42,8 +41,6 @@ class MegEngineVocabulary(AdapterVocabulary):
         return name, METHODS.get(expr.method)
 
     def knows(self, name: str, is_method: bool) -> bool:
-        from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS
-
         return name in (METHODS if is_method else FUNCTIONS)
 
     def help(self, name: str) -> str:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters import OPERATORS
 from tmconvert.frontends.onnx.refused import reason_of
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, Expr
@@ -29,10 +29,15 @@ class OnnxVocabulary(AdapterVocabulary):
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         name = self.name(expr)
-        return name, _table().lookup(name, self.opset) if isinstance(expr, CallFunction) else None
+        return name, self._adapter(name) if isinstance(expr, CallFunction) else None
 
     def knows(self, name: str, is_method: bool) -> bool:
-        return not is_method and _table().lookup(name, self.opset) is not None
+        return not is_method and self._adapter(name) is not None
+
+    def _adapter(self, name: str) -> Adapter | None:
+        versions = OPERATORS.get(name, {})
+        since = max((each for each in versions if each <= self.opset), default=None)
+        return None if since is None else versions[since]
 
     def help(self, name: str) -> str:
         return "register a conversion with register_symbolic, or export the model without this operator"
@@ -71,10 +76,3 @@ def vocabulary_called(identifier: str) -> OnnxVocabulary | None:
     """Returns the vocabulary with an identifier, such as ``onnx-17``; None for that of another frontend."""
     opset = identifier.removeprefix(IDENTIFIER)
     return vocabulary_of(int(opset)) if opset != identifier and opset.isdigit() else None
-
-
-@cache
-def _table() -> OperatorTable:
-    from tmconvert.frontends.onnx.adapters import OPERATORS
-
-    return OPERATORS

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from tmconvert.errors import InternalError
@@ -33,11 +34,25 @@ class Table(dict[str, Adapter]):
 
         return register
 
-    @classmethod
-    def merged(cls, *tables: Table) -> Table:
-        """Merges tables into one."""
-        result = cls()
-        for table in tables:
-            for name, adapter in table.items():
-                result.add(name)(adapter)
-        return result
+
+class IndexedTable(Mapping[str, Any]):
+    """The tables of a package's families as one; a family is imported on first use of one of its names.
+
+    ``index`` has the names of each family, which are in its tables called ``tables``.
+    """
+
+    def __init__(self, package: str, index: Mapping[str, str], *tables: str) -> None:
+        self._package = package
+        self._families = {name: family for family, names in index.items() for name in names.split()}
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> Any:
+        family = import_module(f"{self._package}.{self._families[name]}")
+        held = (getattr(family, table, {}) for table in self._tables)
+        return next(table[name] for table in held if name in table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._families)
+
+    def __len__(self) -> int:
+        return len(self._families)

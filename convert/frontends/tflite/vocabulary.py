@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import cast
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
+from tmconvert.frontends.tflite.adapters import OPERATORS
 from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_last
 from tmconvert.frontends.tflite.refused import reason_of
 from tmconvert.ir import CallFunction, Expr, TensorNode
@@ -30,10 +29,10 @@ class TfliteVocabulary(AdapterVocabulary):
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         name = self.name(expr)
-        return name, _table().get(name) if isinstance(expr, CallFunction) else None
+        return name, OPERATORS.get(name) if isinstance(expr, CallFunction) else None
 
     def knows(self, name: str, is_method: bool) -> bool:
-        return not is_method and name in _table()
+        return not is_method and name in OPERATORS
 
     def help(self, name: str) -> str:
         return "register a conversion with register_symbolic, or convert the model without this operator"
@@ -96,10 +95,3 @@ def _typed(g: Emitter, node: Any, value: Any) -> Any:
 
 
 VOCABULARY = TfliteVocabulary()
-
-
-@cache
-def _table() -> Table:
-    from tmconvert.frontends.tflite.adapters import OPERATORS
-
-    return OPERATORS

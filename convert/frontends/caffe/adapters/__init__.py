@@ -1,31 +1,11 @@
-"""Adapters of Caffe's layers, a file per family."""
+"""Adapters of Caffe's layers.
+
+Each family of layers is a file with a table ``LAYERS``; ``index.py`` maps names to families.
+"""
 
 from __future__ import annotations
 
-from tmconvert.frontends.caffe.adapters import (
-    convolutions,
-    detection,
-    elementwise,
-    normalization,
-    places,
-    pooling,
-    products,
-    recurrent,
-    reductions,
-    resizing,
-)
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.caffe.adapters import index
+from tmconvert.frontends.shared.adapter_table import IndexedTable
 
-_FAMILIES = (
-    convolutions,
-    detection,
-    elementwise,
-    normalization,
-    places,
-    pooling,
-    products,
-    recurrent,
-    reductions,
-    resizing,
-)
-LAYERS = Table.merged(*(family.LAYERS for family in _FAMILIES))
+LAYERS = IndexedTable(__name__, index.LAYERS, "LAYERS")

@@ -2,91 +2,15 @@
 
 An adapter is ``name(g, *arguments)`` with MegEngine's parameter names and defaults, so that a call recorded
 in any release binds to it. ``g`` is an Emitter; tensors are its values, other arguments are constants.
+Each family is a file with tables of these names; ``OPERATORS`` are those of MegEngine's C++, which a model
+may call as functions. ``index.py`` maps names to families.
 """
 
 from __future__ import annotations
 
-from tmconvert.frontends.megengine.adapters import (
-    activations,
-    attention,
-    boxes,
-    convolutions,
-    creation,
-    elemwise,
-    fake_quant,
-    image_operators,
-    index_operators,
-    layer_operators,
-    layers,
-    lookup,
-    matching,
-    math,
-    matrices,
-    modules,
-    newest,
-    nn,
-    normalization,
-    operators,
-    qat,
-    quantized,
-    rearranging,
-    recurrent,
-    sampling,
-    softmax,
-    sorting,
-    tensor,
-    vision,
-    window_operators,
-    windows,
-)
-from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.megengine.adapters import index
+from tmconvert.frontends.shared.adapter_table import IndexedTable
 
-FUNCTIONS = Table.merged(
-    attention.FUNCTIONS,
-    attention.OPERATORS,
-    boxes.FUNCTIONS,
-    boxes.OPERATORS,
-    convolutions.FUNCTIONS,
-    lookup.FUNCTIONS,
-    matrices.FUNCTIONS,
-    softmax.FUNCTIONS,
-    sorting.FUNCTIONS,
-    activations.FUNCTIONS,
-    creation.FUNCTIONS,
-    elemwise.FUNCTIONS,
-    fake_quant.FUNCTIONS,
-    matching.FUNCTIONS,
-    matching.OPERATORS,
-    newest.FUNCTIONS,
-    newest.OPERATORS,
-    image_operators.OPERATORS,
-    index_operators.OPERATORS,
-    layer_operators.OPERATORS,
-    math.FUNCTIONS,
-    nn.FUNCTIONS,
-    normalization.FUNCTIONS,
-    operators.FUNCTIONS,
-    quantized.FUNCTIONS,
-    quantized.OPERATORS,
-    rearranging.FUNCTIONS,
-    rearranging.OPERATORS,
-    sampling.FUNCTIONS,
-    tensor.FUNCTIONS,
-    vision.FUNCTIONS,
-    window_operators.OPERATORS,
-    windows.FUNCTIONS,
-)
-METHODS = Table.merged(elemwise.METHODS, math.METHODS, matrices.METHODS, rearranging.METHODS, tensor.METHODS)
-MODULES = Table.merged(
-    attention.MODULES,
-    boxes.MODULES,
-    layers.MODULES,
-    lookup.MODULES,
-    matrices.MODULES,
-    modules.MODULES,
-    newest.MODULES,
-    recurrent.MODULES,
-    softmax.MODULES,
-    qat.MODULES,
-    quantized.MODULES,
-)
+FUNCTIONS = IndexedTable(__name__, index.FUNCTIONS, "FUNCTIONS", "OPERATORS")
+METHODS = IndexedTable(__name__, index.METHODS, "METHODS")
+MODULES = IndexedTable(__name__, index.MODULES, "MODULES")

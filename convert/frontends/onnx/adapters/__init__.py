@@ -1,19 +1,11 @@
 """Adapters of ONNX operators: each expresses one operator in ATen-style ops.
 
-Each family of operators is a file with a table ``OPERATORS``.
+Each family of operators is a file with a table ``OPERATORS``; ``index.py`` maps names to families.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import iter_modules
+from tmconvert.frontends.onnx.adapters import index
+from tmconvert.frontends.shared.adapter_table import IndexedTable
 
-from tmconvert.frontends.onnx.adapter_table import OperatorTable
-
-
-def _tables() -> list[OperatorTable]:
-    families = [import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__)]
-    return [family.OPERATORS for family in families if hasattr(family, "OPERATORS")]
-
-
-OPERATORS = OperatorTable.merged(*_tables())
+OPERATORS = IndexedTable(__name__, index.OPERATORS, "OPERATORS")

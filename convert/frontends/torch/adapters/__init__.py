@@ -9,33 +9,10 @@ these names; ``index.py`` maps names to families.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-
-from tmconvert.frontends.shared.adapter_table import Adapter
+from tmconvert.frontends.shared.adapter_table import IndexedTable
 from tmconvert.frontends.torch.adapters import index
 
-
-class Adapters(Mapping[str, Adapter]):
-    """The adapter tables of all families. A family is imported on first use of one of its adapters."""
-
-    def __init__(self, kind: str, index: dict[str, str]) -> None:
-        self._kind = kind
-        self._families = {name: family for family, names in index.items() for name in names.split()}
-
-    def __getitem__(self, name: str) -> Adapter:
-        family = import_module(f".{self._families[name]}", __name__)
-        adapter: Adapter = getattr(family, self._kind)[name]
-        return adapter
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._families)
-
-    def __len__(self) -> int:
-        return len(self._families)
-
-
-ATEN = Adapters("ATEN", index.ATEN)
-FUNCTIONS = Adapters("FUNCTIONS", index.FUNCTIONS)
-METHODS = Adapters("METHODS", index.METHODS)
-COMPLEX = Adapters("COMPLEX", index.COMPLEX)
+ATEN = IndexedTable(__name__, index.ATEN, "ATEN")
+FUNCTIONS = IndexedTable(__name__, index.FUNCTIONS, "FUNCTIONS")
+METHODS = IndexedTable(__name__, index.METHODS, "METHODS")
+COMPLEX = IndexedTable(__name__, index.COMPLEX, "COMPLEX")

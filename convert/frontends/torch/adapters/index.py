@@ -1,6 +1,6 @@
-"""Maps function names to adapter families, so that a family is imported on first use.
+"""Maps names to adapter families, so that a family is imported on first use.
 
-Made by tools/make_torch_index.py; do not edit.
+Made by tools/make_adapter_indexes.py; do not edit.
 """
 
 ATEN = {

@@ -1,0 +1,63 @@
+"""Makes ``convert/frontends/*/adapters/index.py``: which family of adapters has which names.
+
+python tools/make_adapter_indexes.py            (--print torch: to stdout)
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+# by frontend and table: the tables of the families that make it up
+TABLES = {
+    "torch": {name: (name,) for name in ("ATEN", "FUNCTIONS", "METHODS", "COMPLEX")},
+    "megengine": {"FUNCTIONS": ("FUNCTIONS", "OPERATORS"), "METHODS": ("METHODS",), "MODULES": ("MODULES",)},
+    "onnx": {"OPERATORS": ("OPERATORS",)},
+    "tflite": {"OPERATORS": ("OPERATORS",)},
+    "caffe": {"LAYERS": ("LAYERS",)},
+}
+HEAD = '''"""Maps names to adapter families, so that a family is imported on first use.
+
+Made by tools/make_adapter_indexes.py; do not edit.
+"""
+'''
+
+
+def output(frontend: str) -> Path:
+    return ROOT / "convert/frontends" / frontend / "adapters/index.py"
+
+
+def made(frontend: str) -> str:
+    """The file's text. Raises ValueError where two families have a name."""
+    families = {
+        path.stem: vars(import_module(f"tmconvert.frontends.{frontend}.adapters.{path.stem}"))
+        for path in sorted(output(frontend).parent.glob("*.py"))
+        if path.stem not in ("__init__", "index")
+    }
+    lines = []
+    for table, parts in TABLES[frontend].items():
+        lines += ["", f"{table} = {{"]
+        known: dict[str, str] = {}
+        for family, held in families.items():
+            names = list(chain.from_iterable(held.get(part, ()) for part in parts))
+            for name in names:
+                if known.setdefault(name, family) != family:
+                    raise ValueError(f"{name} has adapters in {known[name]}.py and {family}.py")
+            if names:
+                lines += [f'    "{family}": """', *textwrap.wrap(" ".join(names), 110), '""",']
+        lines.append("}")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--print"]:
+        sys.stdout.write(made(sys.argv[2]))
+    else:
+        for each in TABLES:
+            output(each).write_text(made(each), encoding="utf-8")
