@@ -92,17 +92,37 @@ def test_an_example_without_elements_and_a_returned_array(tmp_path: Path) -> Non
         tmconvert.to_onnx(lambda x: np.ones(3), tmp_path / "m.onnx", example_inputs=(torch.zeros(2),))
 
 
-def test_a_tensor_that_the_module_holds_in_a_container_takes_no_second_run() -> None:
+class Cached(torch.nn.Module):
+    """Holds a tensor in a container, as a cache that an earlier call has filled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = {"offsets": [torch.ones(4)]}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.kept["offsets"][0]
+
+
+PARTS: dict[str, Callable[[], torch.nn.Module]] = {
+    "linear": lambda: torch.nn.Linear(4, 4),
+    "scripted": lambda: torch.jit.script(torch.nn.BatchNorm1d(4)),
+    "cached": Cached,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", PARTS)
+def test_tensors_that_a_module_holds_take_no_second_run(name: str) -> None:
     runs = []
 
-    class Cached(torch.nn.Module):
+    class Model(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.kept = {"offsets": [torch.ones(4)]}  # as a cache that an earlier call has filled
+            self.part = PARTS[name]()
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             runs.append(1)
-            return x + self.kept["offsets"][0]
+            return self.part(x)
 
-    tmconvert.trace(Cached(), torch.randn(3, 4))
+    tmconvert.trace(Model().eval(), torch.randn(3, 4))
     assert len(runs) == 1

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -178,13 +179,12 @@ def parameter_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
 
 def _parameters(function: Any) -> list[inspect.Parameter]:
     """Returns the parameters of a function or bound method; those of a method are kept with its function."""
-    if not inspect.ismethod(function):
+    own = function.__func__ if inspect.ismethod(function) else None
+    if not inspect.isfunction(own):
         return list(inspect.signature(function).parameters.values())
-    found = _PARAMETERS.get(function.__func__)
-    if found is None:
-        found = list(inspect.signature(function).parameters.values())
-        _PARAMETERS[function.__func__] = found
-    return found
+    if own not in _PARAMETERS:
+        _PARAMETERS[own] = list(inspect.signature(function).parameters.values())
+    return _PARAMETERS[own]
 
 
-_PARAMETERS: weakref.WeakKeyDictionary[Any, list[inspect.Parameter]] = weakref.WeakKeyDictionary()
+_PARAMETERS: weakref.WeakKeyDictionary[FunctionType, list[inspect.Parameter]] = weakref.WeakKeyDictionary()

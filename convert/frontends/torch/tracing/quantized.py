@@ -192,8 +192,11 @@ def observers_at_rest(modules: Sequence[torch.nn.Module]) -> Iterator[None]:
 
 
 def _is_fake_quant(module: torch.nn.Module) -> bool:
-    # the usual hasattr takes longer where a module does not have it
-    return "observer_enabled" in module._buffers and "fake_quant_enabled" in module._buffers
+    # hasattr takes longer where a module does not have an attribute
+    return all(
+        name in module._buffers or name in module.__dict__
+        for name in ("observer_enabled", "fake_quant_enabled")
+    )
 
 
 def _is_observer(cls: type) -> bool:

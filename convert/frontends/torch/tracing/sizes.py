@@ -454,7 +454,7 @@ def _files(called: Collection[object]) -> tuple[list[File], list[File]]:
     """Returns the files of functions and of the classes of modules, and the others of their packages and of
     torchvision.
     """
-    own = {getattr(each, "__module__", "") for each in called}
+    own = {getattr(each, "__module__", None) or "" for each in called}
     packages = {name.partition(".")[0] for name in own if "." in name} - {"torch"} | {"torchvision"}
     inside = tuple(f"{package}." for package in packages)
     others = {name for name in tuple(sys.modules) if name in packages or name.startswith(inside)} - own

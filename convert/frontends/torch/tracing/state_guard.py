@@ -7,7 +7,7 @@ import os
 import random
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
@@ -34,13 +34,16 @@ class StateGuard:
         self._gradients: list[tuple[Any, Any]] | None = None
         self.changed: dict[int, torch.Tensor] = {}
 
-    def add_modules(self, modules: Iterable[torch.nn.Module]) -> list[torch.Tensor]:
+    def add_modules(self, modules: Sequence[torch.nn.Module]) -> list[torch.Tensor]:
         """Saves the attributes of modules, and the contents of their containers.
 
         Lists, dicts, sets and objects of the user's classes, such as caches, are saved recursively. Returns
         the tensors among them: parameters, buffers, those in attributes and in such a cache.
         """
         tensors: list[torch.Tensor] = []
+        for each in modules:
+            if isinstance(each, torch.jit.ScriptModule):  # its tensors are held by C++
+                tensors += [*each.parameters(recurse=False), *each.buffers(recurse=False)]
         waiting: list[Any] = [each.__dict__ for each in modules]
         kinds: Any = tuple(_EMPTY)
         while waiting:

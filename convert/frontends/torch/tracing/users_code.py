@@ -45,7 +45,7 @@ def raise_users_own(
     guard = StateGuard()
     with torch.no_grad(), same_randomness():
         if isinstance(module, torch.nn.Module):
-            guard.add_modules(module.modules())
+            guard.add_modules(list(module.modules()))
             for buffer in module.buffers():
                 guard.about_to_write(buffer)
         try:
