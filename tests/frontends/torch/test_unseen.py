@@ -47,6 +47,32 @@ def test_a_tensor_of_the_inputs_that_tracing_does_not_see_is_an_error(name: str,
     assert caught.value.source is not None and "test_unseen.py" in str(caught.value.source)
 
 
+class Written(torch.nn.Module):
+    """Another thread writes to a tensor that the module holds."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__()
+        self.holder = holder
+        kept = torch.zeros(3, 4)
+        self.by_name = {"kept": kept}
+        if holder == "buffer":
+            self.register_buffer("kept", kept)
+        else:
+            self.kept = kept
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = self.by_name["kept"] if self.holder == "dict" else self.kept
+        POOL.submit(lambda: kept.copy_(x * 2)).result()
+        return x + kept
+
+
+@pytest.mark.parametrize("holder", ["attribute", "buffer", "dict"])
+def test_a_tensor_that_another_thread_writes_is_an_error(holder: str) -> None:
+    with pytest.raises(UnsupportedError, match="where tracing cannot follow") as caught:
+        tmconvert.trace(Written(holder).eval(), torch.randn(3, 4))
+    assert caught.value.source is not None and "test_unseen.py" in str(caught.value.source)
+
+
 def test_constants_from_elsewhere_stay_constants(tmp_path: Path) -> None:
     offsets = [torch.ones(4), POOL.submit(lambda: torch.arange(4.0)).result()]
 

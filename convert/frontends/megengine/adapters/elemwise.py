@@ -44,7 +44,7 @@ BINARY = {
     "logical_xor": "XOR",
 }
 # operator of Tensor -> mode; each has a reflected and an in-place form
-OPERATORS = {
+BINARY_OPERATORS = {
     **{name: name.upper() for name in ("add", "sub", "mul", "mod", "pow", "and", "or", "xor")},
     "truediv": "TRUE_DIV",
     "floordiv": "FLOOR_DIV",
@@ -85,7 +85,7 @@ for _name, _mode in UNARY.items():
     FUNCTIONS.add(ELEMWISE + _name)(unary(_mode))
 for _name, _mode in BINARY.items():
     FUNCTIONS.add(ELEMWISE + _name)(_binary(_mode))
-for _name, _mode in OPERATORS.items():
+for _name, _mode in BINARY_OPERATORS.items():
     METHODS.add(f"__{_name}__", f"__i{_name}__")(_binary(_mode))
     METHODS.add(f"__r{_name}__")(_swapped(_mode))
 for _name, _mode in UNARY_OPERATORS.items():

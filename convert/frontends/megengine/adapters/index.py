@@ -51,8 +51,7 @@ megengine.functional.elemwise.less_equal megengine.functional.elemwise.greater
 megengine.functional.elemwise.greater_equal megengine.functional.elemwise.atan
 megengine.functional.elemwise.atan2 megengine.functional.elemwise.clip megengine.functional.math.sign
 megengine.functional.math.isnan megengine.functional.math.isinf megengine.functional.tensor.where
-opdef.Elemwise opdef.ElemwiseMultiType opdef.TypeCvt add sub mul mod pow and or xor truediv floordiv lshift
-rshift
+opdef.Elemwise opdef.ElemwiseMultiType opdef.TypeCvt
 """,
     "fake_quant": """
 megengine.module.qat.module.QATModule._apply_fakequant_with_observer opdef.FakeQuant opdef.TQT opdef.LSQ

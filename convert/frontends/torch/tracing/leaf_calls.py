@@ -24,6 +24,7 @@ from tmconvert.frontends.torch.tracing.sizes import untraced
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.frontends.torch.tracing.structure import plain_structure
 from tmconvert.frontends.torch.tracing.tape import CalledModule, Record, Value
+from tmconvert.frontends.torch.tracing.unseen import version_of
 from tmconvert.ir import TracedModule
 from tmconvert.ir.tree import leaves, leaves_of, map_leaves
 from tmconvert.symbolics.custom import CustomOp
@@ -97,10 +98,10 @@ def leaf_call(
         raise refused(f"the gradient of {what}, which is recorded as one call, is not known")
     given = recorder.values_of(plain_structure((args, kwargs), opener("takes")))
     tensors = [leaf for leaf in leaves(plain_structure((args, kwargs))) if isinstance(leaf, torch.Tensor)]
-    versions = [_version(tensor) for tensor in tensors]
+    versions = [version_of(tensor) for tensor in tensors]
     plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
     result = recorder.run(function, *plain_args, **plain_kwargs)
-    if [_version(tensor) for tensor in tensors] != versions:
+    if [version_of(tensor) for tensor in tensors] != versions:
         raise UnsupportedError(
             WRITES,
             f"{what} writes to one of its arguments, and is recorded as one call",
@@ -140,10 +141,6 @@ def _recorded(
         call = Record("__call__", True, (module, *args), kwargs, tree, user_place())
     recorder.scope.items.append(call)
     return result
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return -1 if tensor.is_inference() else tensor._version
 
 
 def register_types() -> None:

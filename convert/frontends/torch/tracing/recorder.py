@@ -42,7 +42,7 @@ from tmconvert.frontends.torch.tracing.sizes import (
 from tmconvert.frontends.torch.tracing.source_lines import calling_place, user_place
 from tmconvert.frontends.torch.tracing.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.tape import Outcomes, Record, Scope, Tape, Value
-from tmconvert.frontends.torch.tracing.unseen import Origins
+from tmconvert.frontends.torch.tracing.unseen import Origins, version_of
 from tmconvert.frontends.torch.tracing.view_writes import from_its_start, written_back
 from tmconvert.frontends.torch.tracing.widening import Float32Copies, widened
 from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
@@ -172,7 +172,7 @@ class Recorder(TorchFunctionMode):
         recorded = map_leaves(self.value_of, arguments)
         if knowledge.may_write(name, function, args, kwargs):
             self._keep_data(tensors)
-        versions = [_version(tensor) for tensor in tensors]
+        versions = [version_of(tensor) for tensor in tensors]
         result = self.run(function, *plain[0], **plain[1])
         said = knowledge.written_by_schema(function, *plain)
         if any(tensor.is_inference() for tensor in tensors):
@@ -180,7 +180,7 @@ class Recorder(TorchFunctionMode):
         written = [
             tensor
             for tensor, version in zip(tensors, versions, strict=True)
-            if _version(tensor) != version or any(tensor is each for each in said)
+            if version_of(tensor) != version or any(tensor is each for each in said)
         ]
         results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
         if not results and not written:
@@ -521,7 +521,3 @@ class Recorder(TorchFunctionMode):
             return name
         except TypeError:  # it has no hash
             return name_of(function)
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return -1 if tensor.is_inference() else tensor._version

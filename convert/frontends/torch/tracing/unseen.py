@@ -1,14 +1,15 @@
 """Finds tensors that a run computes where no mode of torch sees it: in another thread, in a tensor subclass.
 
 To the tracer these are tensors that were there before the run, as is one in a global variable or a closure.
-So a module with captured tensors of unknown origin is run again on other data, and these are compared.
+So a module with captured tensors of unknown origin is run again on other data, and these are compared. So are
+those that the module holds if something has written to them before their first recorded use.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,7 +17,13 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.source_lines import user_place
 from tmconvert.ir.tree import leaves
 
-Used = tuple[torch.Tensor, Source]
+
+class Used(NamedTuple):
+    """A tensor of unknown origin, the line that uses it first, and its data there."""
+
+    tensor: torch.Tensor
+    place: Source
+    data: torch.Tensor
 
 
 class Origins:
@@ -24,13 +31,13 @@ class Origins:
 
     def __init__(self) -> None:
         self.unknown: list[Used] = []
-        self._known: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}  # with their versions
 
     def add(self, tree: Any) -> Any:
         """Makes the tensors of a tree known, and returns the tree."""
         for leaf in leaves(tree):
             if isinstance(leaf, torch.Tensor):
-                self._known[id(leaf)] = weakref.ref(leaf)
+                self._known[id(leaf)] = weakref.ref(leaf), version_of(leaf)
         return tree
 
     def forget(self, tensor: torch.Tensor) -> None:
@@ -42,21 +49,29 @@ class Origins:
 
         The others were looked at only, as the arguments of a function that is recorded as one call.
         """
-        return [each for each in self.unknown if id(each[0]) in tensors]
+        return [each for each in self.unknown if id(each.tensor) in tensors]
 
     def captured(self, tensor: torch.Tensor) -> None:
         """Notes that the run uses a tensor that no recorded call made."""
-        known = self._known.get(id(tensor))
+        known, version = self._known.get(id(tensor), (None, 0))
         if known is None or known() is not tensor:
-            self.unknown.append((tensor, user_place()))
+            self.unknown.append(Used(tensor, user_place(), tensor))
+        elif version_of(tensor) != version:
+            with torch._C.DisableTorchFunction():
+                self.unknown.append(Used(tensor, user_place(), tensor.detach().clone()))
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Returns the count of writes to a tensor; -1 for one that does not count."""
+    return -1 if tensor.is_inference() else tensor._version
 
 
 def differing(first: Sequence[Used], second: Sequence[Used]) -> Source | None:
     """Returns the line that uses a tensor of unknown origin which has other data in the second run."""
-    for (one, place), (two, _) in zip(first, second, strict=False):
-        if one is not two and not _is_equal(one, two):
-            return place
-    return next((place for _, place in (*first[len(second) :], *second[len(first) :])), None)
+    for one, two in zip(first, second, strict=False):
+        if one.data is not two.data and not _is_equal(one.data, two.data):
+            return one.place
+    return next((each.place for each in (*first[len(second) :], *second[len(first) :])), None)
 
 
 def _is_equal(one: torch.Tensor, two: torch.Tensor) -> bool:
