@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+from tmconvert.frontends.onnx.adapter_table import OperatorTable  # noqa: E402
+from tmconvert.frontends.shared.adapter_table import Table  # noqa: E402
 
 # by frontend and table: the tables of the families that make it up
 TABLES = {
@@ -45,7 +47,9 @@ def made(frontend: str) -> str:
         lines += ["", f"{table} = {{"]
         known: dict[str, str] = {}
         for family, held in families.items():
-            names = list(chain.from_iterable(held.get(part, ()) for part in parts))
+            tables = [held[part] for part in parts if part in held]
+            assert all(isinstance(each, (Table, OperatorTable)) for each in tables), family
+            names = list(chain.from_iterable(tables))
             for name in names:
                 if known.setdefault(name, family) != family:
                     raise ValueError(f"{name} has adapters in {known[name]}.py and {family}.py")
