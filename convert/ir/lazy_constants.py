@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.tiles import copy_elements
+
 # Bytes. Of smaller arrays the product is made at once.
 _SMALL = 1 << 16
 
@@ -103,7 +105,7 @@ class Scaled(Lazy):
             for factor in others:
                 array = np.multiply(array, factor, dtype=np.float64)
             if not others and not array.flags.c_contiguous:  # in the order of the result it is faster
-                out[...] = array
+                copy_elements(out, array)
                 array = out
             precise = {} if last.dtype == array.dtype else {"dtype": np.float64}
             np.multiply(array, last, out=out, casting="unsafe", **precise)  # cast in small pieces
