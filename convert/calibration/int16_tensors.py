@@ -44,9 +44,9 @@ def fine_results(graph: InternalGraph) -> dict[CallFunction, Kind]:
 def _squares(node: TensorNode) -> list[CallFunction]:
     """Returns the calls of squares and of their sums that compute a tensor; none if there is no square."""
     found: dict[CallFunction, bool] = {}  # by call, whether it is a square
-    open_ = [node]
-    while open_:
-        each = open_.pop()
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
         expr = each.expr
         if not isinstance(expr, CallFunction) or expr in found:
             continue
@@ -54,7 +54,7 @@ def _squares(node: TensorNode) -> list[CallFunction]:
             found[expr] = True
         elif _is_sum(expr):
             found[expr] = False
-            open_ += [operand for operand in expr.inputs if isinstance(operand, TensorNode)]
+            waiting += [operand for operand in expr.inputs if isinstance(operand, TensorNode)]
     return list(found) if any(found.values()) else []
 
 

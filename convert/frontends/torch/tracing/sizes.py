@@ -400,7 +400,7 @@ REPLACED: dict[str, Any] = {
 }
 
 
-File = dict[str, Any]  # the global variables of a module of Python
+Namespace = dict[str, Any]  # the global variables of a module of Python
 
 
 @contextmanager
@@ -416,7 +416,7 @@ def sizes_of_builtins(
 
     Modules that torch imports during the run keep Python's own functions.
     """
-    own, others = _files(called)
+    own, others = _namespaces(called)
     given = [(file, name) for file in (*own, *others) for name in REPLACED if name not in file]
     for file, name in given:
         file[name] = REPLACED[name]
@@ -450,17 +450,17 @@ def sizes_of_builtins(
             file[name] = value
 
 
-def _files(called: Collection[object]) -> tuple[list[File], list[File]]:
-    """Returns the files of functions and of the classes of modules, and the others of their packages and of
-    torchvision.
+def _namespaces(called: Collection[object]) -> tuple[list[Namespace], list[Namespace]]:
+    """Returns the namespaces of functions and of the classes of modules, and the others of their packages and
+    of torchvision.
     """
     own = {getattr(each, "__module__", None) or "" for each in called}
     packages = {name.partition(".")[0] for name in own if "." in name} - {"torch"} | {"torchvision"}
     inside = tuple(f"{package}." for package in packages)
     others = {name for name in tuple(sys.modules) if name in packages or name.startswith(inside)} - own
 
-    def files(names: Collection[str]) -> list[File]:
+    def of(names: Collection[str]) -> list[Namespace]:
         found = [name for name in names if name in sys.modules and not name.startswith("torch.")]
         return [vars(sys.modules[name]) for name in found]
 
-    return files(own), files(others)
+    return of(own), of(others)
