@@ -2,7 +2,7 @@
 
 import os
 
-from tmconvert.garbage_collection import skip_last_collection
+from tmconvert.garbage_collection import collect_less_often, skip_last_collection
 from tmconvert.signals import ending_by_signals
 
 
@@ -29,6 +29,7 @@ def main() -> None:
     """Runs the command line; signal handlers are installed before the other imports."""
     _fill_standard_streams()
     _let_threads_sleep()
+    collect_less_often()
     with ending_by_signals():
         from tmconvert.cli import main as command
 

@@ -17,7 +17,6 @@ from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.registry import target_named
-from tmconvert.verification import worker
 
 
 def _converted(
@@ -27,10 +26,19 @@ def _converted(
     with no_collections():  # while modules load
         if arguments.get("verify", True):
             if target in TARGETS:  # Python starts there while the target's modules load here
+                from tmconvert.verification import worker
+
                 worker.start_process()
             target_named(target).start_runtime()
         request = ConversionRequest.of(target, model, paths, arguments)
-    return convert(request, catalogue())
+    if request.min_sqnr is None:
+        return convert(request, catalogue())
+    from tmconvert.mixed_precision.search import with_found_rules
+
+    request, note = with_found_rules(request, catalogue())
+    report = convert(request, catalogue())
+    report.notes.append(note)
+    return report
 
 
 @entry_point
@@ -51,6 +59,7 @@ def to_onnx(
     weight_type: str | None = None,
     reduce_range: bool = False,
     rules: Mapping[str, str] | None = None,
+    min_sqnr: float | None = None,
     calibration: Any = None,
     calibration_settings: Mapping[str, Any] | None = None,
     report_data: Any = None,
@@ -103,6 +112,8 @@ def to_onnx(
         reduce_range: Quantize weights to 7 bits.
         rules: Types by patterns of modules and tensors; the last match counts. They are those of weights with
             ``weights``, of computations with ``float_type``, else those of ``calibrate``.
+        min_sqnr: The lowest signal-to-noise ratio of an output, in dB: further rules are found by up to 30
+            conversions, and the notes name them (docs/how-to/calibrate.md).
         calibration: Data that ``quantized`` or ``qparams`` measures scales on, as that of ``calibrate``.
         calibration_settings: Keywords of ``calibrate`` for it.
         report_data: Data for the report of quantization errors; None takes some of ``calibration``.
@@ -174,6 +185,7 @@ def to_tflite(
     allow_float: bool = False,
     wide_weights: bool = False,
     rules: Mapping[str, str] | None = None,
+    min_sqnr: float | None = None,
     calibration: Any = None,
     calibration_settings: Mapping[str, Any] | None = None,
     report_data: Any = None,
@@ -224,6 +236,8 @@ def to_tflite(
         wide_weights: Keep weights of -128.
         rules: Types by patterns of modules and tensors; the last match counts. They are those of weights with
             ``weights``, else those of ``calibrate``.
+        min_sqnr: The lowest signal-to-noise ratio of an output, in dB: further rules are found by up to 30
+            conversions, and the notes name them (docs/how-to/calibrate.md).
         calibration: Data that ``quantized`` or ``qparams`` measures scales on, as that of ``calibrate``.
         calibration_settings: Keywords of ``calibrate`` for it.
         report_data: Data for the report of quantization errors; None takes some of ``calibration``.

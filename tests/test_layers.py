@@ -44,6 +44,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "viewer": ("viewer",),
     "conversion": ("conversion",),
     "inspection": ("inspection",),
+    "mixed precision": ("mixed_precision",),
     "api": ("api", "api_convert", "api_inspect", "api_transform", "api_view"),
     "command line": ("cli", "__main__"),
 }
@@ -70,6 +71,7 @@ CONTENTS = {
     "viewer": "the page of `tmconvert view`: graphs as JSON, scripts and styles",
     "conversion": "the stages of a conversion, the request, the report",
     "inspection": "what models and written files hold; they are run, timed and compared",
+    "mixed precision": "the search for layers that need int16 or float in an integer file",
     "api": "the public functions",
     "command line": "click commands, one a file",
 }

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tmconvert.calibration.biases import correct_biases
 from tmconvert.calibration.data import Samples, inputs_of
-from tmconvert.calibration.data_sizes import at_sizes, sizes_note, sizes_of_data
+from tmconvert.calibration.data_sizes import sizes_note
 from tmconvert.calibration.equalization import equalize
 from tmconvert.calibration.expansion import expand, measured_name, whole_call
 from tmconvert.calibration.measuring import Statistics, measure
 from tmconvert.calibration.module import as_module
-from tmconvert.calibration.open_sizes import OpenSizes, open_sizes
 from tmconvert.calibration.placement import (
     Kind,
-    KindOf,
-    called,
     computed_kind,
-    kinds,
     observed_nodes,
     result_bounds,
     shared,
-    unused,
     weights,
-    without_effect,
 )
+from tmconvert.calibration.preparation import Calibration, at_data, prepared
 from tmconvert.calibration.ranges import METHODS, Histogram, Method, below, min_max
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
-from tmconvert.errors import UsageError
-from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TensorType, TracedModule
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model
+from tmconvert.ir import CallFunction, Expr, QParams, TensorNode, TracedModule
 from tmconvert.ir.fake_quant import finest_scales
-from tmconvert.ir.symbolic.dims import example
-from tmconvert.ir.symbolic.journal import SizeJournal
-from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
-from tmconvert.passes.fold_constants import FoldConstants
-from tmconvert.passes.fold_scale_bias import FoldScaleBias
-from tmconvert.passes.fuse_conv_bn import FuseConvBn
-from tmconvert.passes.initial import fused_idioms
-from tmconvert.passes.manager import Pass, PassManager
+from tmconvert.passes.manager import PassManager
 from tmconvert.passes.matching import integer_weights
 from tmconvert.passes.propagate_qparams import REQUANTIZE
 from tmconvert.passes.select_decomposition import SelectDecomposition
@@ -57,16 +42,6 @@ _MARGIN = {"int16": 2.0, "places": 1.5}  # of ranges around what was seen
 _LEAST = 2.0**-8  # of the range of numbers, that of a mean
 _TINY = float(np.finfo(np.float32).tiny)
 _ENDS = {"int8": (-128, 127), "narrow": (-128, 127), "int16": (-32768, 32767), "places": (-2048, 2047)}
-
-
-@dataclass
-class _Calibration:
-    graph: InternalGraph
-    kind_of: KindOf
-    nodes: list[TensorNode]
-    open: OpenSizes
-    seen: dict[str, Histogram] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
 
 def calibrate(
@@ -83,8 +58,8 @@ def calibrate(
     ``Samples``. Raises UsageError TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
     """
     begin("calibrate")
-    opened, sizes = _at_data(bind_model(module, overrides, catalogue), data, settings)
-    work = _prepared(opened, catalogue, settings)
+    opened, sizes = at_data(bind_model(module, overrides, catalogue), data, settings)
+    work = prepared(opened, catalogue, settings)
     samples = Samples(data, inputs_of(work.graph), settings, sizes_note(sizes))
     if settings.equalization:
         equalize(work.graph, catalogue, samples, work.nodes, is_per_channel=settings.per_channel)
@@ -105,79 +80,12 @@ def calibrate(
     return made
 
 
-def _at_data(opened: BoundModel, data: Any, settings: Settings) -> tuple[BoundModel, dict[str, int]]:
-    """Returns the model with the open sizes that the first sample has, and these where they are others."""
-    if not opened.symbols:
-        return opened, {}
-    inputs = [
-        (name, TensorType(np.dtype(np.float32), tuple(map(example, shape))))
-        for name, shape in opened.shapes.items()
-    ]
-    shapes = Samples(data, inputs, settings).first_shapes()
-    sizes = sizes_of_data(opened, shapes)
-    return at_sizes(opened, sizes), sizes
-
-
-def _prepared(opened: BoundModel, catalogue: Mapping[str, Op], settings: Settings) -> _Calibration:
-    with SizeJournal():
-        normalized = opened.normalized(catalogue, opened.example())
-        if normalized.unsupported:
-            raise unsupported_error(normalized.unsupported, "tflite")
-        graph = normalized.graph
-        _simplify(graph, catalogue)
-    if any(isinstance(node, TensorNode) and node.qparams for expr in graph for node in expr.outputs):
-        raise UsageError(
-            "TM6032",
-            "the model was trained with fake quantization: it has scales already",
-            notes=[("help", "convert it with --quantized, without calibration")],
-        )
-    rules: list[tuple[str, Kind]] = [
-        (pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()
-    ]
-    for pattern in unused(graph, rules):
-        raise UsageError(
-            "TM6032",
-            f"the rule {pattern} matches no module and no tensor",
-            notes=[("help", _near(pattern, graph) or "`tmconvert inspect MODEL` lists the modules")],
-        )
-    for pattern, expr in without_effect(graph, rules):
-        raise UsageError(
-            "TM6032",
-            f"the rule {pattern} has no effect: {expr.outputs[0].name} has the same scale as its operand",
-            notes=[("help", "name the layer before it")],
-        )
-    kind_of = kinds(graph, rules)
-    if not observed_nodes(graph, kind_of):
-        why = "the rules keep all of it in float" if rules else "it has no float32 computations"
-        raise UsageError("TM6032", f"the model has no tensor to measure: {why}")
-
-    def expanded(other: InternalGraph) -> None:
-        _simplify(other, catalogue)
-        expand(other, catalogue, kind_of)
-
-    sizes = open_sizes(opened, catalogue, expanded)
-    return _Calibration(graph, kind_of, observed_nodes(graph, kind_of), sizes)
-
-
-def _near(pattern: str, graph: InternalGraph) -> str:
-    """Returns suggestions for a pattern that matches nothing."""
-    names = dict.fromkeys(name for expr in graph for name in called(expr))
-    near = difflib.get_close_matches(pattern, names, 3)
-    return f"similar names: {', '.join(near)}" if near else ""
-
-
-def _simplify(graph: InternalGraph, catalogue: Mapping[str, Op]) -> None:
-    passes: list[Pass] = [EliminateDeadCode(), FoldConstants(catalogue), FuseConvBn()]
-    folded = FoldScaleBias(catalogue, roots=False)
-    PassManager([*passes, *fused_idioms(catalogue), folded], catalogue).run(graph)
-
-
-def _histograms(work: _Calibration) -> Statistics:
+def _histograms(work: Calibration) -> Statistics:
     given = {node.name for node in work.graph.inputs}  # pixels, most often, which have ends
     return {name: [Histogram(has_tails=name not in given)] for name in map(measured_name, work.nodes)}
 
 
-def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
+def _annotate(work: Calibration, settings: Settings, count: int) -> None:
     source = f"{settings.method} of {count} samples"
     method = METHODS[settings.method]
     ranges = {node: _range(work.seen[measured_name(node)], node.expr, work, method) for node in work.nodes}
@@ -203,7 +111,7 @@ def _annotate(work: _Calibration, settings: Settings, count: int) -> None:
 
 
 def _narrow(
-    work: _Calibration, ranges: Mapping[TensorNode, tuple[float, float]], method: Method, source: str
+    work: Calibration, ranges: Mapping[TensorNode, tuple[float, float]], method: Method, source: str
 ) -> None:
     """Int8 layers with an int16 operand: its scale was measured for int8, so that all 256 steps are used."""
     made: dict[TensorNode, TensorNode] = {}
@@ -229,7 +137,7 @@ def _narrow(
         work.graph.set_arguments(expr, (made[operand], *expr.args[1:]), dict(expr.kwargs))
 
 
-def _range(seen: Histogram, expr: Expr | None, work: _Calibration, method: Method) -> tuple[float, float]:
+def _range(seen: Histogram, expr: Expr | None, work: Calibration, method: Method) -> tuple[float, float]:
     """int16 has enough steps for a wider range than measured; masks hide values below it.
 
     It ends with the bounds of a clamp, for which integers then have no use.

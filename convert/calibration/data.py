@@ -21,8 +21,9 @@ from tmconvert.ir import Input, InternalGraph, TensorNode
 from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.types import TensorType
 
-REPORTED = 4  # samples of a calibration that a report is made of
 ARRAYS = frozenset({".npy", ".npz"})
+REPORTED = 4  # samples of a calibration that a report is made of
+EMPTY = "the data contains no samples"
 FORMS = "pass a .npz file, or a folder of .npy or .npz files or of images"
 # A few bytes of a compressed file may stand for any number of samples: beyond so many, each must be stored in
 # so many bytes at least.
@@ -45,16 +46,32 @@ def report_samples(
 ) -> tuple[Iterable[list[np.ndarray]], str]:
     """Returns the samples for layer statistics, as inputs of a normalized graph, and their description.
 
-    They are the data for the report, or else the first samples of the calibration data.
+    They are the data for the report, or else some of the calibration data, evenly spread.
     """
+    samples, name = measured_samples(measuring, graph)
+    if measuring.report_data is not None:
+        return samples, f"the samples of {name}"
+    return spread(samples, name, REPORTED)
+
+
+def measured_samples(measuring: CalibrationRequest, graph: InternalGraph) -> tuple[Samples, str]:
+    """Returns the data for the report, or else that of the calibration, and its name."""
     given = measuring.data if measuring.report_data is None else measuring.report_data
     samples = Samples(given, inputs_of(graph), measuring.settings)
     samples.may_be_unscaled = measuring.data is not None  # mean and std are those of the calibration's images
-    name = str(given) if isinstance(given, (str, PathLike)) else "the data passed"
-    if measuring.report_data is not None:
-        return samples, f"the samples of {name}"
-    first = list(islice(samples, REPORTED))
-    return first, f"the first {len(first)} samples of {name}" if len(first) > 1 else f"a sample of {name}"
+    return samples, str(given) if isinstance(given, (str, PathLike)) else "the data passed"
+
+
+def spread(samples: Samples, name: str, most: int) -> tuple[list[list[np.ndarray]], str]:
+    """Returns at most so many samples, evenly spread, and their description."""
+    count = samples.exact_count()
+    if not count:
+        raise unfit(EMPTY, "")
+    some = min(most, count)
+    places = [(2 * number + 1) * count // (2 * some) for number in range(some)]
+    found = [sample for place in places for sample in samples.part(place, place + 1)]
+    about = f"{some} of the {count} samples" if some < count else f"the {count} samples"
+    return found, f"{about} of {name}" if count > 1 else f"a sample of {name}"
 
 
 class Samples:
@@ -103,13 +120,13 @@ class Samples:
                 is_empty = False
                 yield sample
         if is_empty:
-            raise unfit("the data contains no samples", "")
+            raise unfit(EMPTY, "")
 
     def first_shapes(self) -> list[tuple[int, ...]]:
         """Returns the shapes of the arrays of the first file or mapping, in order."""
         for source in self._sources():
             return [tuple(array.shape) for array in self._arrays(source)]
-        raise unfit("the data contains no samples", "")
+        raise unfit(EMPTY, "")
 
     def exact_count(self) -> int:
         """Returns the number of samples; of files no more is read than their headers."""
@@ -182,7 +199,7 @@ class Samples:
             array = scaled(array, self.settings, f"{name} in {where}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise unfit(f"{name} has NaN or infinity in sample {number} of {where}", "")
-        return np.ascontiguousarray(array, lot.type.dtype)
+        return np.asarray(array, lot.type.dtype, order="C")
 
     def _arrays(self, source: object) -> list[Any]:
         """Returns the arrays of a source in the order of the inputs."""

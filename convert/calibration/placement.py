@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Constant, Expr, Input, InternalGraph, TensorNode
 from tmconvert.passes.matching import integer_weights
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, BoundedByOther, Clamp, Concatenates, KeepsQparams
@@ -28,7 +28,7 @@ def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "
     """
 
     def kind(expr: Expr) -> Kind:
-        names = [name for each in _fused(graph, expr) for name in called(each)]
+        names = [name for each in fused_calls(graph, expr) for name in called(each)]
         found: list[Kind] = [
             kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)
         ]
@@ -37,12 +37,12 @@ def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "
     return kind
 
 
-def _fused(graph: InternalGraph, expr: Expr) -> Iterator[Expr]:
+def fused_calls(graph: InternalGraph, expr: Expr) -> Iterator[Expr]:
     """Returns a call, and those before it whose results do not exist in integer files."""
     yield expr
     operand = expr.args[0] if isinstance(expr, CallFunction) and _is_clamp(expr) else None
     if isinstance(operand, TensorNode) and is_clamped(graph, operand) and operand.expr is not None:
-        yield from _fused(graph, operand.expr)
+        yield from fused_calls(graph, operand.expr)
 
 
 def called(expr: Expr) -> Iterator[str]:
@@ -69,23 +69,28 @@ def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
 
 
 def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[tuple[str, Expr]]:
-    """Returns the patterns that match only calls whose results keep their operands' scales, each with one of
-    these calls.
+    """Returns the patterns that match only calls whose results keep their operands' scales, or inputs that
+    are to be in float, each with one of these.
     """
     found = []
-    for pattern, _ in rules:
+    for pattern, kind in rules:
         fitting = _fitting(graph, pattern)
-        nodes = [(expr, node) for expr in fitting for node in expr.outputs]
-        if not any(
-            isinstance(expr, CallFunction) and _is_observed(graph, expr, node) for expr, node in nodes
-        ):
+        if not any(_is_affected(graph, expr, kind) for expr in fitting):
             found.append((pattern, fitting[0]))
     return found
 
 
+def _is_affected(graph: InternalGraph, expr: Expr, kind: Kind) -> bool:
+    """Whether a rule for an input or call changes a tensor."""
+    if isinstance(expr, Input):
+        return kind != "float"  # what integer layers use has a scale
+    return isinstance(expr, CallFunction) and any(_is_observed(graph, expr, node) for node in expr.outputs)
+
+
 def _fitting(graph: InternalGraph, pattern: str) -> list[Expr]:
     kind_of = kinds(graph, [(pattern, "int8")], "float")
-    return [expr for expr in graph if kind_of(expr) == "int8"]
+    inputs = [node.expr for node in graph.inputs if isinstance(node.expr, Input)]
+    return [expr for expr in (*inputs, *graph) if kind_of(expr) == "int8"]
 
 
 def observed_nodes(graph: InternalGraph, kind_of: KindOf) -> list[TensorNode]:

@@ -67,10 +67,7 @@ def _gain(verification: Verification, again: Again, rules: Mapping[str, str]) ->
         raise
     except TmconvertError:
         return None
-    before, after = (None if each is None else _decibels(each) for each in (verification, made))
-    return None if before is None or after is None else after - before
-
-
-def _decibels(verification: Verification) -> float | None:
-    ratios = [each.decibels for each in verification.quality if np.isfinite(each.decibels)]
-    return min(ratios, default=None)
+    before, after = (None if each is None else each.decibels for each in (verification, made))
+    if before is None or after is None or not np.isfinite(before - after):
+        return None
+    return after - before

@@ -232,6 +232,7 @@ KINDS: Mapping[str, Kind] = {
     "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
     "warm_up": Kind("an int from 0 on", lambda value: _is_integer(value) and value >= 0, "TM6002"),
     "seconds": Kind("a positive number", _is_positive, "TM6002"),
+    "min_sqnr": Kind("a positive number of dB", _is_positive, "TM6032"),
     "compare.first": _MODEL,
     "compare.second": _MODEL,
     "compare.inputs": Kind(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from tmconvert.calibration.settings import CalibrationRequest
 from tmconvert.conversion.wording import counted
 from tmconvert.ir import Node, TensorNode, TracedModule
 
+if TYPE_CHECKING:
+    from tmconvert.verification.report import Verification
+
+COARSE = 20.0  # dB: an error of a tenth
 DOUBTFUL = 8  # times larger or smaller than the recorded example
 _RESIZED = {"stretch": "stretched to", "crop": "scaled and cropped to", "pad": "scaled and padded to"}
 _COLOURS = {1: "grey", 3: "RGB", 4: "RGBA"}
@@ -23,6 +28,16 @@ def calibration_notes(request: CalibrationRequest, source: TracedModule, made: T
     """Returns notes on the data of a calibration of ``source`` to ``made``."""
     nodes = [node for node in _inputs(made) if isinstance(node, TensorNode)]
     return [*_counts(request, nodes), *_ranges(source, nodes)]
+
+
+def coarse_notes(verification: Verification | None) -> Iterator[str]:
+    """Yields a warning for an integer file whose outputs are far from those of the float model."""
+    ratio = None if verification is None else verification.decibels
+    if ratio is not None and ratio < COARSE:
+        yield (
+            f"warning: integers are too coarse for some layers, since an output has only {ratio:.1f} dB of "
+            "signal to noise: --min-sqnr 30 (min_sqnr=30) finds them, and converts them in int16 or float"
+        )
 
 
 def _inputs(module: TracedModule) -> list[Node]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -41,10 +42,7 @@ class PreparedModel(NamedTuple):
     @classmethod
     def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
         """Loads, traces and calibrates the source of a conversion. Raises LoadError, UsageError."""
-        module, inputs, dynamic = model_of(request.model, request.tracing)
-        overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
-        overrides = with_names(module, overrides, request.names)
-        module, overrides, options = _with_images(request, module, overrides, catalogue)
+        module, inputs, overrides, options, *_ = cls.before_calibration(request, catalogue)
         requested = request.calibration
         if requested.data is None:
             if options.integers is not None or options.parameters is not None:
@@ -61,6 +59,15 @@ class PreparedModel(NamedTuple):
         notes = calibration_notes(requested, module, made)
         about = {"settings": requested.settings.to_json(), "boundary": within.to_json()}
         return cls(made, inputs, IoOverrides(rename=overrides.rename), options, about, notes)
+
+    @classmethod
+    def before_calibration(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
+        """Loads or traces the source, with its preprocessing. Raises LoadError, UsageError."""
+        module, inputs, dynamic = model_of(request.model, request.tracing)
+        overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
+        overrides = with_names(module, overrides, request.names)
+        module, overrides, options = _with_images(request, module, overrides, catalogue)
+        return cls(module, inputs, overrides, options)
 
     @classmethod
     def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
@@ -110,6 +117,13 @@ def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapp
 
     within = IoOverrides.from_json(stored.get("boundary") or {})
     return calibrate(module, data, catalogue, Settings.of(stored.get("settings") or {}), within)
+
+
+def traced(request: ConversionRequest) -> ConversionRequest:
+    """Returns a request for the loaded or traced model, which several conversions can share."""
+    module, inputs, dynamic = model_of(request.model, request.tracing)
+    tracing = Tracing(tuple(inputs or ()), dynamic_shapes=dynamic)
+    return replace(request, model=module, tracing=tracing)
 
 
 def loaded(model: Model) -> TracedModule:

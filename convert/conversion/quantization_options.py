@@ -168,3 +168,12 @@ REPORT_DATA = Option(
     metavar="DATA",
     targets=_WITH_INTEGERS,
 )
+MIN_SQNR = Option(
+    "min_sqnr",
+    "calibration",
+    "Find rules with which the signal-to-noise ratio of each output is at least this many decibels.",
+    "number",
+    metavar="DB",
+    targets=_WITH_INTEGERS,
+    needs="calibration",
+)

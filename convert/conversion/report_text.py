@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tmconvert.conversion.wording import counted, quantity, size
 from tmconvert.targets.registry import target_named
-from tmconvert.verification.report import Verification
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
+    from tmconvert.verification.report import Verification
 
 
 def remarks(report: Report, reason: str) -> Iterator[str]:

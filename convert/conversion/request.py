@@ -39,7 +39,8 @@ class ConversionRequest:
     ``model`` is the source, not loaded yet; ``paths`` are the files that are always written, the structure
     first. ``preprocessing`` is added to the model. ``inputs`` are those to verify with; without any, those of
     ``tracing`` or random ones are used. For a file to verify, ``stored`` are the options of the conversion
-    that wrote it, by name.
+    that wrote it, by name. ``min_sqnr`` is the lowest signal-to-noise ratio of outputs, in dB, for which
+    rules are found.
     """
 
     model: Model
@@ -54,6 +55,7 @@ class ConversionRequest:
     stored: Mapping[str, Any] = field(default_factory=dict)
     names: str | None = None
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    min_sqnr: float | None = None
 
     @property
     def target(self) -> Target:
@@ -96,6 +98,7 @@ class ConversionRequest:
             (given["pass_options"] or PassOptions())._replace(requested=tuple(given["passes"] or ())),
             names=given["names"],
             preprocessing=wanted,
+            min_sqnr=given.get("min_sqnr"),
         )
         request._check()
         return request
@@ -145,6 +148,8 @@ class ConversionRequest:
             )
         if data.report_data is not None and options.integers is None:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
+        if self.min_sqnr is not None and (options.integers is None or not self.verify):
+            raise UsageError("TM6002", "min_sqnr requires quantized and verification")
         files = [*self.paths, *self.target.further_paths(self.paths)]
         keep_model(self.model, *files, *options.extra_files)
         target = self.target

@@ -86,7 +86,7 @@ class Segments:
             array = array.reshape(shape)
         if other in self.factors:
             array = array / self.factors[other]
-        return np.ascontiguousarray(array, node.dtype)
+        return np.asarray(array, node.dtype, order="C")
 
     def _part(self, target: Any) -> tuple[list[Expr], list[Any]]:
         """Returns the expressions that compute ``target`` from tensors of the other model, in order."""

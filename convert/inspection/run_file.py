@@ -27,13 +27,13 @@ NHWC_TO_NCHW, NCHW_TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 class FileRunner:
-    """A written file that is run on arrays of real values.
+    """A written file that is run on arrays of real values; it warns of those beyond the range of an input.
 
     >>> FileRunner(Path("model.tflite")).run({"x": x})  # doctest: +SKIP
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, warns: bool = True) -> None:
+        self.path, self.warns = path, warns
         self.target: Target = target_of_file(path)
         self.model: WrittenModel = self.target.written_model(path)
         self.inputs, self.outputs = tensors_of(self.target, self.model)
@@ -82,19 +82,20 @@ class FileRunner:
     def _fed(self, array: np.ndarray, info: TensorInfo) -> np.ndarray:
         array = self._in_layout(array, info)
         if not info.dtype or array.dtype.name == info.dtype:
-            return np.ascontiguousarray(array)
+            return np.asarray(array, order="C")
         dtype = np.dtype(info.dtype)
         if dtype.kind in "iu" and array.dtype.kind == "f":
             if len(info.scale) != 1:
                 raise self.misfit(f"{info.name} is {array.dtype.name}, and the file states no scale for it")
-            _warn_of_saturation(array, info)
+            if self.warns:
+                _warn_of_saturation(array, info)
             return quantized(array, info)
         if dtype.kind in "iub" and array.dtype.kind in "iub":
             same = array.astype(dtype)
             if not np.array_equal(same, array):
                 raise self.misfit(f"{info.name} has values that {info.dtype} cannot represent")
             return same
-        return np.ascontiguousarray(array.astype(dtype))
+        return array.astype(dtype, order="C")
 
     def _in_layout(self, array: np.ndarray, info: TensorInfo) -> np.ndarray:
         """Returns the array in the shape of the file: as it is, with moved channels, or with a batch of 1."""
@@ -152,7 +153,7 @@ def qparams_of(info: TensorInfo) -> QParams:
 
 def quantized(array: np.ndarray, info: TensorInfo) -> np.ndarray:
     """Returns real values as integers of the file."""
-    return np.ascontiguousarray(quantize(array, qparams_of(info)).astype(info.dtype))
+    return quantize(array, qparams_of(info)).astype(info.dtype, order="C")
 
 
 def _warn_of_saturation(array: np.ndarray, info: TensorInfo) -> None:

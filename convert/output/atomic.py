@@ -14,9 +14,7 @@ import errno
 import gc
 import io
 import os
-import shutil
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -210,6 +208,8 @@ class StagedOutput:
         try:
             kept.hardlink_to(self._final)
         except OSError:  # a file system without hard links
+            import shutil
+
             shutil.copy2(self._final, kept)
         return kept
 
@@ -297,6 +297,8 @@ def _folder_next_to(target: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Creates a temporary folder of the system, removed at the end of the block. Raises WriteError TM5001."""
+    import tempfile  # with ``random``; most conversions need neither
+
     where = Path(os.environ.get("TMPDIR") or "a temporary folder")
     with hidden_folder(lambda: Path(tempfile.gettempdir()), "files", where) as folder:
         yield folder
@@ -312,6 +314,8 @@ def hidden_folder(parent: Callable[[], Path], stem: str, shown: Path) -> Iterato
     try:
         yield folder
     finally:
+        import shutil  # with modules for archives
+
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
         unregister(folder)

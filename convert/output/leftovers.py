@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 
@@ -99,6 +98,8 @@ def _remove_if_abandoned(path: Path) -> None:
 def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):
         if path.is_dir() and not path.is_symlink():
+            import shutil
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink()

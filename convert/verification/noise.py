@@ -112,7 +112,7 @@ def decibels(signal: float, noise: float) -> float:
     """Returns 10 log10 of the energy of a signal over that of the noise."""
     if noise == 0:
         return float("inf")
-    return 10 * float(np.log10(signal / noise)) if signal else float("-inf")
+    return 10 * float(np.log10(signal / noise)) if signal and noise < np.inf else float("-inf")
 
 
 def energies_of(

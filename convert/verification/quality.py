@@ -15,9 +15,10 @@ LEAST_CLASSES = 2
 class OutputQuality:
     """Sums over samples for one output.
 
-    ``decibels`` is the ratio of signal to noise; ``cosine`` that of the angle between all elements of the
-    file and of the float model. ``agreement`` is the share of rows whose largest element has the same
-    position in both; None for an output without rows of several elements.
+    ``decibels`` is the ratio of signal to noise, -inf where an element is not finite that should be;
+    ``cosine`` that of the angle between all elements of the file and of the float model. ``agreement`` is the
+    share of rows whose largest element has the same position in both; None for an output without rows of
+    several elements.
     """
 
     name: str
@@ -32,6 +33,8 @@ class OutputQuality:
     def add(self, actual: np.ndarray, expected: np.ndarray) -> None:
         """Adds the arrays of a sample."""
         signal, noise = energies(expected, actual)
+        if np.any(np.isfinite(expected) & ~np.isfinite(actual)):
+            noise = float("inf")
         self.signal, self.noise = self.signal + signal, self.noise + noise
         one, other = (np.nan_to_num(each.astype(np.float64)).reshape(-1) for each in (actual, expected))
         self.product += float(one @ other)

@@ -77,6 +77,11 @@ class Verification:
         """Returns the largest max|a - b| / max|b| over the outputs."""
         return max((comparison.max_error for comparison in self.comparisons), default=0.0)
 
+    @property
+    def decibels(self) -> float | None:
+        """Returns the lowest signal-to-noise ratio of the outputs of an integer file, if any has one."""
+        return min((each.decibels for each in self.quality), default=None)
+
     def to_json(self) -> dict[str, object]:
         found: dict[str, object] = {
             "runtime": self.runtime,

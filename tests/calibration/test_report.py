@@ -53,7 +53,7 @@ def test_each_form_has_every_layer(target: str, calibrated: Path, tmp_path: Path
 
 DATA = ("--quantized", "--calibration", "{data}")
 MEASURED = {
-    DATA: "the first 4 samples of {data}",
+    DATA: "4 of the 7 samples of {data}",
     (*DATA, "--report-data", "{more}"): "the samples of {more}",
     ("--quantized", "--report-data", "{more}"): "the samples of {more}",
     ("--quantized",): "random inputs",

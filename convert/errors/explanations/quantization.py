@@ -21,8 +21,8 @@ QUANTIZATION = {
     ),
     "TM6032": Explanation(
         "the calibration options cannot be applied",
-        "The method does not exist, a rule matches no tensor, or the model already has quantization "
-        "parameters.",
+        "The method does not exist, a rule matches no tensor, no rules reach --min-sqnr, or the model "
+        "already has quantization parameters.",
         "tmconvert calibrate net.tm -d data.npz -o net_q.tm --rule 'haed.*=float'",
         "The message lists the valid choices.",
     ),

@@ -57,10 +57,10 @@ def in_steps(array: np.ndarray, described: Mapping[str, Any]) -> np.ndarray:
     """Quantizes an input as the file expects it."""
     dtype, (scale, zero_point) = np.dtype(described["dtype"]), described["quantization"]
     if dtype == array.dtype or not scale:
-        return np.ascontiguousarray(array.astype(dtype, copy=False))
+        return array.astype(dtype, order="C", copy=False)
     ends = np.iinfo(dtype)
     qparams = QParams(dtype.name, (float(scale),), (int(zero_point),), int(ends.min), int(ends.max))
-    return np.ascontiguousarray(quantize(array, qparams).astype(dtype))
+    return quantize(array, qparams).astype(dtype, order="C")
 
 
 def _observed(interpreter: Any, described: Mapping[str, Any]) -> Observed:

@@ -1,0 +1,105 @@
+"""Converts a model to temporary integer files, and compares their outputs with those of the float model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tmconvert.calibration.data import measured_samples, spread
+from tmconvert.calibration.execution import execution, seen_in
+from tmconvert.calibration.preparation import at_data, prepared
+from tmconvert.calibration.settings import Settings
+from tmconvert.conversion.io_overrides import bind_model
+from tmconvert.conversion.pipeline import convert
+from tmconvert.conversion.prepared_model import PreparedModel
+from tmconvert.conversion.request import ConversionRequest
+from tmconvert.errors import InternalError, TmconvertError, UsageError
+from tmconvert.inspection.run_file import FileRunner
+from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.ir.symbolic.dims import example
+from tmconvert.mixed_precision.layers import layers_of
+from tmconvert.output.atomic import temporary_folder
+from tmconvert.passes.manager import PassOptions
+from tmconvert.symbolics.op import Op
+from tmconvert.verification.quality import OutputQuality
+
+MOST_SAMPLES, MOST_BYTES = 64, 1 << 28
+
+
+class Trials:
+    """The float model of a request, its layers, and its outputs on samples, which are described in ``about``.
+
+    Raises the errors of the conversion, UsageError TM6032 for a model without outputs of floats.
+    """
+
+    def __init__(self, request: ConversionRequest, catalogue: Mapping[str, Op]) -> None:
+        self.catalogue = catalogue
+        options = request.options._replace(parameters=None, io_layout="source", io_layouts=())
+        passes = PassOptions(requested=request.pass_options.requested)
+        self.request = replace(request, options=options, pass_options=passes, verify=False)
+        source = PreparedModel.before_calibration(request, catalogue)
+        settings, overrides = request.calibration.settings, source.overrides._replace(rename={})
+        bound = bind_model(source.module, overrides, catalogue)
+        work = prepared(at_data(bound, request.calibration.data, settings)[0], catalogue, settings)
+        self.layers = layers_of(work, settings)
+        samples, name = measured_samples(request.calibration, work.graph)
+        most = max(1, min(MOST_SAMPLES, MOST_BYTES // max(1, _bytes(work.graph))))
+        self.samples, self.about = spread(samples, name, most)
+        self.expected = _outputs(work.graph, catalogue, self.samples)
+        if not any(array.dtype.kind == "f" for array in self.expected[0]):
+            raise UsageError("TM6032", "min_sqnr requires an output of floats, whose noise is measured")
+
+    def decibels(self, rules: Mapping[str, str]) -> float | None:
+        """Returns the lowest signal-to-noise ratio of the outputs with further rules; None where the target
+        cannot express them.
+        """
+        with temporary_folder() as folder:
+            paths = tuple(folder / path.name for path in self.request.paths)
+            try:
+                convert(with_rules(replace(self.request, paths=paths), rules), self.catalogue)
+            except InternalError:
+                raise
+            except TmconvertError:
+                if not rules:
+                    raise
+                return None
+            return self._measured(FileRunner(paths[0], warns=False))
+
+    def _measured(self, runner: FileRunner) -> float:
+        quality = [OutputQuality(each.name) for each in runner.outputs]
+        for sample, expected in zip(self.samples, self.expected, strict=True):
+            made = runner.run(sample).values()
+            for each, actual, wanted in zip(quality, made, expected, strict=True):
+                if wanted.dtype.kind == "f":
+                    each.add(actual.reshape(wanted.shape), wanted)
+        return min(each.decibels for each in quality)
+
+
+def with_rules(request: ConversionRequest, rules: Mapping[str, str]) -> ConversionRequest:
+    """Returns the request with further rules; those of the user count more."""
+    calibration = request.calibration
+    settings = calibration.settings
+    settings = Settings.of({**settings._asdict(), "rules": {**rules, **settings.rules}})
+    return replace(request, calibration=calibration._replace(settings=settings))
+
+
+def _bytes(graph: InternalGraph) -> int:
+    """Returns the size of the inputs and outputs of a run."""
+    nodes = [node for node in (*graph.inputs, *graph.outputs) if isinstance(node, TensorNode)]
+    return sum(example(node.type.size) * node.type.dtype.itemsize for node in nodes)
+
+
+def _outputs(
+    graph: InternalGraph, catalogue: Mapping[str, Op], samples: Sequence[Sequence[np.ndarray]]
+) -> list[list[np.ndarray]]:
+    inputs, names = ([node.name for node in nodes] for nodes in (graph.inputs, graph.outputs))
+    found = []
+    with execution(
+        graph, catalogue, [name for name in dict.fromkeys(names) if name not in inputs]
+    ) as execute:
+        for number, sample in enumerate(samples, 1):
+            seen = seen_in(execute, dict(zip(inputs, sample, strict=True)), number)
+            found.append([np.asarray(seen[name]) for name in names])
+    return found

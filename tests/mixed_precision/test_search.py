@@ -1,0 +1,78 @@
+"""The search for types of layers, on noise that is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+import pytest
+
+import tmconvert.errors
+from tmconvert.mixed_precision.layers import Layer
+from tmconvert.mixed_precision.search import MOST, search
+
+LAYERS = [
+    Layer((f"{module}_{number}", module), path=f"model.{module}.{number}")
+    for module, count in (("spectrum", 23), ("encoder", 11), ("head", 6))
+    for number in range(count)
+]
+
+
+class Noise:
+    """Measures with the noise that each layer adds in int8, a part of it in int16x8, and none in float."""
+
+    def __init__(self, noise: Mapping[str, float], of_int16: float | None) -> None:
+        self.noise, self.of_int16 = noise, of_int16
+        self.measured: list[dict[str, str]] = []
+
+    def __call__(self, rules: Mapping[str, str]) -> float | None:
+        self.measured.append(dict(rules))
+        total = 1e-12
+        for layer in LAYERS:
+            kind = chosen(layer, rules)
+            if kind == "int16x8" and self.of_int16 is None:
+                return None
+            own = self.noise.get(layer.names[0], self.noise.get(layer.names[1], 1e-6))
+            total += own * {"int8": 1.0, "int16x8": self.of_int16 or 0.0, "float": 0.0}[kind]
+        return -10 * math.log10(total)
+
+
+def chosen(layer: Layer, rules: Mapping[str, str]) -> str:
+    found = [kind for pattern, kind in rules.items() if any(fnmatchcase(n, pattern) for n in layer.names)]
+    return found[-1] if found else "int8"
+
+
+def test_nothing_is_changed_where_int8_suffices() -> None:
+    measure = Noise({}, 0.0)
+    assert search(LAYERS, 30, measure) == ({}, pytest.approx(43.98, abs=0.01), 1)
+
+
+@pytest.mark.parametrize("module", ["spectrum", "encoder", "head"])
+@pytest.mark.parametrize("of_int16", [None, 0.5, 1e-6])
+def test_a_module_with_much_noise_is_found(module: str, of_int16: float | None) -> None:
+    measure = Noise({module: 0.1}, of_int16)
+    found = search(LAYERS, 30, measure)
+    assert found.rules == {module: "int16x8" if of_int16 == 1e-6 else "float"}
+    assert found.decibels >= 30
+    assert found.conversions == len(measure.measured) <= MOST
+
+
+def test_single_layers_are_found_among_others() -> None:
+    wrong = {"spectrum_3": 0.1, "encoder_7": 0.2, "head_5": 0.4}
+    found = search(LAYERS, 40, Noise(wrong, None))
+    kinds = {layer.names[0]: chosen(layer, found.rules) for layer in LAYERS}
+    assert all(kinds[name] == "float" for name in wrong)
+    assert sum(kind == "float" for kind in kinds.values()) <= 8
+
+
+def test_a_ratio_that_no_rules_reach_is_an_error() -> None:
+    measure = Noise({layer.names[0]: 0.1 for layer in LAYERS}, 1.0)
+    with pytest.raises(tmconvert.errors.UsageError, match=r"TM6032.*has 30 dB; the best had 7.0 dB"):
+        search(LAYERS, 30, measure)
+    assert len(measure.measured) == MOST
+
+
+def test_the_model_of_one_layer() -> None:
+    with pytest.raises(tmconvert.errors.UsageError, match="the best had"):
+        search(LAYERS[:1], 150, Noise({}, None))
