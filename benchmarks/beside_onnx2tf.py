@@ -9,7 +9,8 @@ the sizes of the sample for open sizes; inputs keep the layout of the ONNX file.
 
 "error" is the largest difference over the largest absolute value of an output, where outputs of onnx2tf may
 have other layouts. "ms" is the processor time of a run in LiteRT in one thread, the median of many, where the
-two files take turns. "s" is the processor time of the conversion.
+two files take turns. "s" is the processor time of the process that converts, and "call, s" that of a second
+conversion in a process, for which no modules are loaded.
 """
 
 from __future__ import annotations
@@ -37,7 +38,17 @@ import onnx_files
 
 TOOLS = ("tmconvert", "onnx2tf")
 ROUNDS, LIMIT = 15, 600  # processor seconds of a conversion
-COLUMNS = ("operators", "error", "ms", "s")
+COLUMNS = ("operators", "error", "ms", "s", "call, s")
+# runs a module with its arguments twice, as ``python -m`` does, and prints the time of the second run
+TWICE = """
+import contextlib, runpy, sys, time
+words = sys.argv[1:]
+for _ in range(2):
+    sys.argv, since = [*words], time.process_time()
+    with contextlib.suppress(SystemExit):
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+print("\\n", time.process_time() - since)
+"""
 
 
 def command(tool: str, python: str, path: Path, folder: Path, sample: dict[str, np.ndarray]) -> list[str]:
@@ -68,6 +79,13 @@ def converted(words: list[str], log: Path) -> float:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         raise RuntimeError(f"status {process.returncode}: {lines[-1][:200] if lines else ''}")
     return usage.ru_utime + usage.ru_stime
+
+
+def called(words: list[str], log: Path) -> float:
+    """Returns the processor time of a second conversion in the process of a command."""
+    python, _, *module = words
+    converted([python, "-c", TWICE, *module], log)
+    return float(log.read_text(errors="replace").split()[-1])
 
 
 def limit() -> None:
@@ -143,7 +161,9 @@ def measured(path: Path, python: str) -> dict[str, Any]:
         for tool in TOOLS:
             row[tool] = {}
             try:
-                row[tool]["s"] = converted(command(tool, python, path, folder, sample), folder / "log")
+                words = command(tool, python, path, folder, sample)
+                row[tool]["s"] = converted(words, folder / "log")
+                row[tool]["call, s"] = called(words, folder / "log")
                 out = result(tool, folder)
                 row[tool]["operators"] = onnx_files.operators(out)
                 runs[tool] = run = loaded(out, list(sample.values()), list(sample))
@@ -173,11 +193,11 @@ def table(rows: list[dict[str, Any]]) -> str:
         lines += [
             f"\n{row['name']}, {tool}: {row[tool]['failed']}" for tool in TOOLS if "failed" in row[tool]
         ]
-    for column in ("ms", "s"):
+    for column in ("ms", "s", "call, s"):
         ratios = [row[TOOLS[0]][column] / row[TOOLS[1]][column] for row in rows if is_fair(row)]
         if ratios:
             mean = statistics.geometric_mean(ratios)
-            lines.append(f"\n{column}: {mean:.2f} of onnx2tf's (geometric mean of {len(ratios)} files)")
+            lines.append(f"\n{column}: {mean:.3f} of onnx2tf's (geometric mean of {len(ratios)} files)")
     return "\n".join(lines)
 
 
