@@ -47,6 +47,6 @@ def plain(leaf: object) -> Any:
         return leaf.item() if isinstance(leaf, np.generic) else leaf
     convert: Callable[[], Any] | None = getattr(leaf, "detach", None)
     if convert is not None:
-        return np.ascontiguousarray(convert().cpu().numpy()).copy()
+        return np.array(convert().cpu().numpy(), order="C")
     name = str(leaf)
     return GlobalRef("torch", name.removeprefix("torch.")) if name.startswith("torch.") else name

@@ -48,6 +48,18 @@ def test_a_transformation_of_torch_fx_as_it_stands() -> None:
     np.testing.assert_allclose(module(x.numpy(), y.numpy()), theirs(x, y).numpy())
 
 
+def test_a_tensor_of_rank_0_stays_one() -> None:
+    module = tmconvert.trace(torch.sum, torch.rand(2, 3))
+    graph = graph_of(module)
+    (result,) = graph.outputs
+    with graph.inserting_after(result):
+        made = graph.call_function(torch.mul, (result, torch.tensor(3.0)))
+    graph.output(made)
+    array = np.ones((2, 3), np.float32)
+    assert made.shape == () == np.shape(module(array))
+    assert float(module(array)) == 18
+
+
 def test_calls_are_inserted_where_torch_fx_inserts_them(tmp_path: Path) -> None:
     module, graph = traced()
     x, y = graph.inputs[1:]
