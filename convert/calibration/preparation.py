@@ -24,9 +24,9 @@ from tmconvert.calibration.placement import (
 )
 from tmconvert.calibration.ranges import Histogram
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.io_overrides import BoundModel
+from tmconvert.conversion.io_overrides import BoundModel, IoOverrides, bind_model
 from tmconvert.errors import UsageError
-from tmconvert.ir import Expr, Input, InternalGraph, TensorNode, TensorType
+from tmconvert.ir import Expr, Input, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.unsupported import unsupported_error
@@ -65,6 +65,15 @@ def at_data(opened: BoundModel, data: Any, settings: Settings) -> tuple[BoundMod
     shapes = Samples(data, inputs, settings).first_shapes()
     sizes = sizes_of_data(opened, shapes)
     return at_sizes(opened, sizes), sizes
+
+
+def float_graph(
+    module: TracedModule, data: Any, catalogue: Mapping[str, Op], settings: Settings, overrides: IoOverrides
+) -> InternalGraph:
+    """Returns the model in ATen ops at the sizes of the data, without calibration."""
+    opened, _ = at_data(bind_model(module, overrides, catalogue), data, settings)
+    with SizeJournal():
+        return opened.normalized(catalogue, opened.example()).graph
 
 
 def prepared(opened: BoundModel, catalogue: Mapping[str, Op], settings: Settings) -> Calibration:

@@ -30,6 +30,7 @@ class PreparedModel(NamedTuple):
 
     ``inputs`` are those to verify with, if any. ``overrides`` and ``options`` are those that still have to be
     applied; ``calibration`` describes the calibration in the metadata of the file, ``notes`` for people.
+    ``uncalibrated`` is the model before its calibration, with its overrides.
     """
 
     module: TracedModule
@@ -38,6 +39,7 @@ class PreparedModel(NamedTuple):
     options: TargetOptions
     calibration: Mapping[str, object] | None = None
     notes: Sequence[str] = ()
+    uncalibrated: tuple[TracedModule, IoOverrides] | None = None
 
     @classmethod
     def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
@@ -58,7 +60,8 @@ class PreparedModel(NamedTuple):
             made = calibrate(module, requested.data, catalogue, requested.settings, within)
         notes = calibration_notes(requested, module, made)
         about = {"settings": requested.settings.to_json(), "boundary": within.to_json()}
-        return cls(made, inputs, IoOverrides(rename=overrides.rename), options, about, notes)
+        left = IoOverrides(rename=overrides.rename)
+        return cls(made, inputs, left, options, about, notes, (module, within))
 
     @classmethod
     def before_calibration(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:

@@ -59,7 +59,9 @@ def verify_layers(
     noise: dict[str, Energies] = {}
     shown: dict[str, list[np.ndarray]] = {}
     quality = {name: OutputQuality(name) for name in names.values()}
+    places = {value.name: place for place, value in enumerate(plain.outputs)}
     for given in samples:
+        of_model = None if references.uncalibrated is None else references.uncalibrated.run(list(given))
         stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
         tensors = look(stored)
         for layer in layers(lowered, reference.catalogue, tensors, list(given), rules):
@@ -67,7 +69,8 @@ def verify_layers(
             worst[layer.name] = max(found, worst.get(layer.name, found), key=lambda each: each.max_error)
             if layer.name in names:
                 shown.setdefault(names[layer.name], []).append(layer.local)
-                quality[names[layer.name]].add(layer.actual, layer.whole)
+                expected = layer.whole if of_model is None else of_model[places[layer.name]]
+                quality[names[layer.name]].add(layer.actual, expected)
             noise[layer.name] = layer.energies + noise.get(layer.name)
         fused = again(stored, tensors)
         for layer in layers(lowered, reference.catalogue, fused, list(given), rules) if fused else ():
@@ -75,8 +78,9 @@ def verify_layers(
     noises = tuple(each.noise() for each in noise.values())
     for each in noises:
         if each.name in names:
+            ratio = f"{quality[names[each.name]].decibels:.1f} dB"
             where = f"signal to noise at {names[each.name]}"
-            references.notes.append(f"{where}: {each.whole:.1f} dB, against the float model, on {about}")
+            references.notes.append(f"{where}: {ratio}, against the float model, on {about}")
     return Verification(
         verified.runtime,
         tuple(worst.values()),

@@ -16,7 +16,8 @@ class References:
     order.
 
     ``samples`` are inputs on which the layers of an integer file are measured, ``about`` describes them.
-    ``notes`` are added to the report.
+    ``notes`` are added to the report. ``uncalibrated`` is a calibrated model as it was before, without
+    corrections of its biases; None for others.
     """
 
     references: Sequence[Reference]
@@ -24,3 +25,4 @@ class References:
     notes: list[str] = field(default_factory=list)
     samples: Iterable[Sequence[np.ndarray]] | None = None
     about: str = ""
+    uncalibrated: Reference | None = None

@@ -60,6 +60,32 @@ MEASURED = {
 }
 
 
+def test_the_ratio_of_an_output_is_that_of_the_file_and_the_model(tmp_path: Path) -> None:
+    """Calibration corrects biases, so that the file is closer to the model than to the corrected one."""
+    runtime = pytest.importorskip("ai_edge_litert.interpreter")
+    images = np.load(SAMPLES / "digits_test.npz")["images"][:40, None] / np.float32(16)
+    path, data = tmp_path / "m.tflite", {"x": images.astype(np.float32)}
+    options = {"quantized": True, "io_layout": "source", "calibration": data, "report_data": data}
+    report = tmconvert.to_tflite(SAMPLES / "digits.tm", path, **options)
+    unfused = runtime.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = runtime.Interpreter(str(path), experimental_op_resolver_type=unfused)
+    interpreter.allocate_tensors()
+    (given,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
+    signal = noise = 0.0
+    for x in data["x"]:
+        scale, zero = given["quantization"]
+        interpreter.set_tensor(
+            given["index"], np.clip(np.round(x / scale) + zero, -128, 127).astype("i1")[None]
+        )
+        interpreter.invoke()
+        scale, zero = result["quantization"]
+        actual = (interpreter.get_tensor(result["index"]).astype(np.float32) - zero) * scale
+        expected = tmconvert.run(SAMPLES / "digits.tm", {"x": x[None]})["classifier_out"]
+        signal, noise = signal + np.sum(expected**2), noise + np.sum((expected - actual) ** 2)
+    assert report.verification is not None
+    assert report.verification.decibels == pytest.approx(10 * np.log10(signal / noise), abs=0.02)
+
+
 @pytest.mark.parametrize("options", MEASURED, ids=" ".join)
 @pytest.mark.parametrize("target", ["onnx", "tflite"])
 def test_the_report_says_what_was_measured(
