@@ -53,8 +53,8 @@ def source_sha256(module: TracedModule) -> str | None:
 def _file_sha256(path: Path) -> str:
     import hashlib
 
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    digest, block = hashlib.sha256(), memoryview(bytearray(1 << 18))
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(block):
+            digest.update(block[:count])
     return digest.hexdigest()
