@@ -129,10 +129,14 @@ def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
         raise click.UsageError("--try-rules requires --calibration, whose rules it tries")
     if given.get("try_rules") and not (given["quantized"] and verify):
         raise click.UsageError("--try-rules requires --quantized and verification")
+    if given.get("try_rules") and given.get("min_sqnr") is not None:
+        raise click.UsageError("--try-rules and --min-sqnr both find rules: use one of them")
     if report is None and data is None:
         return
     if report is None:
-        raise click.UsageError("--report-data requires --report")
+        if given.get("min_sqnr") is None:
+            raise click.UsageError("--report-data requires --report or --min-sqnr")
+        return
     if not (given["quantized"] and verify):
         raise click.UsageError("--report requires --quantized and verification")
     from tmconvert.verification.quantization_report.report_file import check_report_file

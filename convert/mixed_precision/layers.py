@@ -17,8 +17,8 @@ class Layer(NamedTuple):
     """The calls that compute a tensor which calibration measures: one, and the clamps that are fused into it.
 
     ``names`` are those by which a rule matches all of these calls: the result of the first one and the paths
-    of its modules. ``names_of_clamps`` match the clamps only. ``path`` is where the
-    layer is in the model. An input is a layer, too.
+    of its modules. ``names_of_clamps`` match the clamps only. ``path`` is where the layer is
+    in the model. An input is a layer, too.
     """
 
     names: tuple[str, ...]

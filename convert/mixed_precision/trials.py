@@ -74,7 +74,7 @@ class Trials:
             for each, actual, wanted in zip(quality, made, expected, strict=True):
                 if wanted.dtype.kind == "f":
                     each.add(actual.reshape(wanted.shape), wanted)
-        return min(each.decibels for each in quality)
+        return min((each.decibels for each in quality if each.signal), default=float("inf"))
 
 
 def with_rules(request: ConversionRequest, rules: Mapping[str, str]) -> ConversionRequest:
@@ -95,10 +95,9 @@ def _outputs(
     graph: InternalGraph, catalogue: Mapping[str, Op], samples: Sequence[Sequence[np.ndarray]]
 ) -> list[list[np.ndarray]]:
     inputs, names = ([node.name for node in nodes] for nodes in (graph.inputs, graph.outputs))
+    computed = [name for name in dict.fromkeys(names) if name not in inputs]
     found = []
-    with execution(
-        graph, catalogue, [name for name in dict.fromkeys(names) if name not in inputs]
-    ) as execute:
+    with execution(graph, catalogue, computed) as execute:
         for number, sample in enumerate(samples, 1):
             seen = seen_in(execute, dict(zip(inputs, sample, strict=True)), number)
             found.append([np.asarray(seen[name]) for name in names])

@@ -34,7 +34,7 @@ class OutputQuality:
         """Adds the arrays of a sample."""
         signal, noise = energies(expected, actual)
         if np.any(np.isfinite(expected) & ~np.isfinite(actual)):
-            noise = float("inf")
+            signal, noise = energies(expected, expected)[0], float("inf")
         self.signal, self.noise = self.signal + signal, self.noise + noise
         one, other = (np.nan_to_num(each.astype(np.float64)).reshape(-1) for each in (actual, expected))
         self.product += float(one @ other)

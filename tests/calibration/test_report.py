@@ -190,7 +190,7 @@ def test_rules_are_tried_and_their_gain_is_measured(tmp_path: Path) -> None:
         (["--try-rules"], "--try-rules requires --calibration"),
         (["--report", "r.html"], "--report requires --quantized"),
         (["--quantized", "--no-verify", "--report", "r.html"], "requires --quantized and verification"),
-        (["--quantized", "--report-data", "d.npz"], "--report-data requires --report"),
+        (["--quantized", "--report-data", "d.npz"], "--report-data requires --report or --min-sqnr"),
         (["--quantized", "--report", "r.txt", "--report-data", "no.npz"], "no.npz does not exist"),
         (["--quantized", "--report", "r.pdf"], "the report r.pdf has an unknown suffix"),
     ],

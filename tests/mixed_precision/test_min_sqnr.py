@@ -167,6 +167,37 @@ def test_what_the_ratio_requires(model: Path, samples: Any, tmp_path: Path) -> N
         convert("tflite", model, path, calibration=samples, min_sqnr=30, verify=False)
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--min-sqnr", "30", "--try-rules"), "--try-rules and --min-sqnr both find rules"),
+        (("--report-data", "{data}"), "--report-data requires --report or --min-sqnr"),
+    ],
+)
+def test_options_that_exclude_or_require_others(
+    options: tuple[str, ...], text: str, model: Path, samples: Any, tmp_path: Path
+) -> None:
+    data = tmp_path / "d.npz"
+    np.savez(data, x=samples[0]["x"])
+    given = [option.format(data=data) for option in options]
+    outcome = run("tflite", model, tmp_path / "m.tflite", "--quantized", "--calibration", data, *given)
+    assert outcome.status == 2
+    assert text in " ".join(outcome.stderr.split())
+
+
+def test_the_ratio_is_measured_on_the_data_of_the_report(model: Path, samples: Any, tmp_path: Path) -> None:
+    report = convert(
+        "tflite",
+        model,
+        tmp_path / "m.tflite",
+        calibration=samples[:8],
+        report_data=samples[8:11],
+        min_sqnr=GOAL,
+    )
+    assert report.notes[-1].endswith(", on the 3 samples of the data passed)")
+    assert ratio(tmp_path / "m.tflite", model, samples[8:11]) >= GOAL
+
+
 @pytest.mark.parametrize("wrong", [0, -3, float("nan"), float("inf"), "30", True])
 def test_a_ratio_is_a_positive_number(wrong: Any, model: Path, tmp_path: Path) -> None:
     with pytest.raises(tmconvert.errors.UsageError, match="min_sqnr must be a positive number of dB"):
