@@ -36,7 +36,10 @@ class OutputQuality:
         if np.any(np.isfinite(expected) & ~np.isfinite(actual)):
             signal, noise = energies(expected, expected)[0], float("inf")
         self.signal, self.noise = self.signal + signal, self.noise + noise
-        one, other = (np.nan_to_num(each.astype(np.float64)).reshape(-1) for each in (actual, expected))
+        one, other = (
+            np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0).reshape(-1)
+            for each in (actual, expected)
+        )
         self.product += float(one @ other)
         self.squares += float(one @ one)
         self.is_ranked &= expected.ndim == 2 and expected.shape[-1] >= LEAST_CLASSES

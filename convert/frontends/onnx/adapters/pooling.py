@@ -18,6 +18,7 @@ OPERATORS = OperatorTable()
 
 
 def _with_ceil(g: Emitter, x: AdapterValue, settings: Window, ceil_mode: int) -> Window:
+    """Returns a window with the padding that ``ceil_mode`` adds at the end."""
     if not ceil_mode:
         return settings
     ends = [
@@ -57,7 +58,9 @@ def max_pool(
     """The second result has the indices of the largest elements in the flattened input, all axes counted."""
     axes = _spatial_axes(g, X)
     settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
-    settings = _with_ceil(g, X, settings, ceil_mode)
+    rounds_up = bool(ceil_mode) and _fits(settings)
+    if not rounds_up:
+        settings = _with_ceil(g, X, settings, ceil_mode)
     dtype = g.type(X).dtype
     is_small = dtype in (np.int8, np.uint8)
     x = X if dtype.kind == "f" or is_small else cast(g, X, np.float32)
@@ -68,17 +71,17 @@ def max_pool(
     begin = settings.begin
     if not _fits(settings):
         x, begin = padded(g, x, settings.begin, settings.end, lowest), [0] * axes
-    values = (settings.kernel, settings.strides, begin, settings.dilations, False)
+    values = (settings.kernel, settings.strides, begin, settings.dilations, rounds_up)
     made = cast(g, g.call(f"aten::max_pool{axes}d", x, *values), dtype)
-    return made, lambda: _places(g, X, settings, storage_order)
+    return made, lambda: _places(g, X, settings, rounds_up, storage_order)
 
 
-def _places(g: Emitter, x: AdapterValue, settings: Window, storage_order: int) -> Any:
+def _places(g: Emitter, x: AdapterValue, settings: Window, rounds_up: bool, storage_order: int) -> Any:
     """Returns the indices of the largest elements in the flattened input, all axes counted."""
     axes = rank(g, x) - 2
     if not _fits(settings) or (storage_order and axes != 2):
         raise Refusal("the indices of maxima with this padding or order are not supported")
-    values = (settings.kernel, settings.strides, settings.begin, settings.dilations, False)
+    values = (settings.kernel, settings.strides, settings.begin, settings.dilations, rounds_up)
     _, places = g.call(f"aten::max_pool{axes}d_with_indices", x, *values)
     batch, channels, *spatial = g.type(x).shape
     if storage_order:  # the axes of a plane count in the other order
@@ -112,10 +115,10 @@ def average_pool(
 ) -> Any:
     axes = _spatial_axes(g, X)
     given = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
-    settings = _with_ceil(g, X, given, ceil_mode)
-    if set(settings.dilations) == {1} and _fits(settings):
-        values = (settings.kernel, settings.strides, settings.begin, False, bool(count_include_pad))
+    if set(given.dilations) == {1} and _fits(given):
+        values = (given.kernel, given.strides, given.begin, bool(ceil_mode), bool(count_include_pad))
         return g.call(f"aten::avg_pool{axes}d", X, *values)
+    settings = _with_ceil(g, X, given, ceil_mode)
     whole = _window_sum(g, X, settings, axes)
     counted = [1, 1, *g.type(X).shape[2:]]
     ones = g.call("aten::expand", like(g, X, 1), counted)
