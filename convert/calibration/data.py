@@ -69,7 +69,7 @@ def spread(samples: Samples, name: str, most: int) -> tuple[list[list[np.ndarray
         raise unfit(EMPTY, "")
     some = min(most, count)
     places = [(2 * number + 1) * count // (2 * some) for number in range(some)]
-    found = [sample for place in places for sample in samples.part(place, place + 1)]
+    found = list(samples.at(places))
     about = f"{some} of the {count} samples" if some < count else f"the {count} samples"
     return found, f"{about} of {name}" if count > 1 else f"a sample of {name}"
 
@@ -149,6 +149,19 @@ class Samples:
             passed += count
             if passed >= end:
                 return
+
+    def at(self, places: Sequence[int]) -> Iterator[list[np.ndarray]]:
+        """Yields the samples with these numbers, which are in order; of other files headers are read."""
+        left, passed = [*places], 0
+        for source in self._sources():
+            if not left:
+                return
+            count = self._count(source)
+            inside = [place - passed for place in left if place < passed + count]
+            if inside:
+                first = islice(self._samples(source), inside[-1] + 1)
+                yield from (sample for number, sample in enumerate(first) if number in inside)
+            left, passed = left[len(inside) :], passed + count
 
     def _sources(self) -> Iterator[Any]:
         """Yields files, or mappings of arrays."""

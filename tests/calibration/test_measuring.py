@@ -108,3 +108,16 @@ def test_parts_of_data(first: int, end: int, tmp_path: Path) -> None:
     assert samples.exact_count() == 9
     found = [sample[0][0].tolist() for sample in samples.part(first, end)]
     assert found == rows[first:end].tolist()
+
+
+@pytest.mark.parametrize("places", [[], [0], [8], [1, 4, 5, 8], [2, 3], list(range(9))])
+def test_single_samples_of_data(places: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.arange(27, dtype=np.float32).reshape(9, 3)
+    for name, some in (("a", rows[:5]), ("b", rows[5:6]), ("c", rows[6:])):
+        np.save(tmp_path / f"{name}.npy", some)
+    counted: list[object] = []
+    count = Samples._count
+    monkeypatch.setattr(Samples, "_count", lambda self, source: counted.append(source) or count(self, source))
+    samples = Samples(tmp_path, [("x", FLOAT)])
+    assert [sample[0][0].tolist() for sample in samples.at(places)] == rows[places].tolist()
+    assert len(counted) == len(set(counted)) <= 3
