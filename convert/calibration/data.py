@@ -63,7 +63,13 @@ def measured_samples(measuring: CalibrationRequest, graph: InternalGraph) -> tup
 
 
 def spread(samples: Samples, name: str, most: int) -> tuple[list[list[np.ndarray]], str]:
-    """Returns at most so many samples, evenly spread, and their description."""
+    """Returns at most so many samples, evenly spread, and their description.
+
+    They are the first ones of an object whose items are made as it is iterated, such as a data loader.
+    """
+    if not isinstance(samples.data, (Path, Mapping, Sequence, np.ndarray)):
+        found = list(islice(samples, most))
+        return found, f"the first {len(found)} samples of {name}"
     count = samples.exact_count()
     if not count:
         raise unfit(EMPTY, "")

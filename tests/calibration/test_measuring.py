@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tmconvert.calibration.data import Samples
+from tmconvert.calibration.data import Samples, spread
 from tmconvert.calibration.measuring import CHUNK, Chunk, Measures, Observed, Statistics, distributing
 from tmconvert.calibration.ranges import Histogram
 from tmconvert.errors import UsageError
@@ -108,6 +108,22 @@ def test_parts_of_data(first: int, end: int, tmp_path: Path) -> None:
     assert samples.exact_count() == 9
     found = [sample[0][0].tolist() for sample in samples.part(first, end)]
     assert found == rows[first:end].tolist()
+
+
+def test_a_loader_is_read_no_further_than_for_the_first_samples() -> None:
+    class Loader:
+        """Makes samples as it is iterated."""
+
+        made = 0
+
+        def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
+            for number in range(100):
+                Loader.made += 1
+                yield {"x": np.full(3, number, np.float32)}
+
+    found, about = spread(Samples(Loader(), [("x", FLOAT)]), "the data passed", 4)
+    assert [sample[0][0, 0] for sample in found] == [0, 1, 2, 3]
+    assert (about, Loader.made) == ("the first 4 samples of the data passed", 4)
 
 
 @pytest.mark.parametrize("places", [[], [0], [8], [1, 4, 5, 8], [2, 3], list(range(9))])
