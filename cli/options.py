@@ -142,7 +142,7 @@ def click_option(option: Option, **others: Any) -> GroupedOption:
     made = GroupedOption(
         [*flags, option.name],
         type=_type(option),
-        is_flag=option.kind == "switch",
+        is_flag=option.kind == "switch" or None,  # with False, click 8.3 takes no value that begins with "-"
         count=option.kind == "count",
         multiple=option.kind == "entries",
         metavar=option.value_name or None,

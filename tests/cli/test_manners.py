@@ -190,3 +190,27 @@ def test_completion_in_powershell() -> None:
     words = {"COMP_WORDS": r"tmconvert onnx c:\models\a.tm o.onnx --integer-weights Mat", "COMP_CWORD": "Mat"}
     found = spawn(_TMCONVERT_COMPLETE="powershell_complete", **words).stdout
     assert found == "plain\tMatMulNBits\t\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--allow-random", "--seed", "-1"), "seed must be an integer from 0 to 2147483647, got -1"),
+        (("--allow-random", "--seed=-1"), "seed must be an integer from 0 to 2147483647, got -1"),
+        (("--outputs", "-y"), "the model has no node '-y'"),
+        (("--mean", "-0.5,x"), "'-0.5,x' must be numbers"),
+        (("--mean",), "option '--mean' requires an argument"),
+    ],
+)
+def test_a_value_may_begin_with_a_hyphen(options: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    outcome = run("tflite", CONV, tmp_path / "m.tflite", *options)
+    assert outcome.status != 0
+    assert text in " ".join(outcome.stderr.split())
+
+
+def test_a_negative_mean(tmp_path: Path) -> None:
+    data = tmp_path / "d.npz"
+    np.savez(data, x=np.arange(128, dtype=np.uint8).reshape(2, 1, 8, 8))
+    digits = Path(__file__).parents[2] / "samples" / "digits.tm"
+    outcome = run("calibrate", digits, "-d", data, "-o", tmp_path / "q.tm", "--mean", "-0.5", "--std", "1")
+    assert outcome.status == 0, outcome.stderr
