@@ -69,7 +69,7 @@ def spread(samples: Samples, name: str, most: int) -> tuple[list[list[np.ndarray
     """
     if not isinstance(samples.data, (Path, Mapping, Sequence, np.ndarray)):
         found = list(islice(samples, most))
-        return found, f"the first {len(found)} samples of {name}"
+        return found, f"the first {len(found)} samples of {name}" if len(found) > 1 else f"a sample of {name}"
     count = samples.exact_count()
     if not count:
         raise unfit(EMPTY, "")

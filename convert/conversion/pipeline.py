@@ -83,7 +83,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
             samples = _report_samples(request, model)
             references = _references(request, source, model, catalogue, recording, report.notes, *samples)
             report.verification = encoding.verify(staged, references)
-            if request.calibration.data is not None:
+            if request.calibration.data is not None and request.min_sqnr is None:
                 from tmconvert.conversion.calibration_notes import coarse_notes
 
                 report.notes += coarse_notes(report.verification)

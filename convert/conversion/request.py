@@ -185,7 +185,7 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         value = given.get(option.name)
         if value is None or value is False or option.is_version or not option.is_keyword:
             continue
-        if option.needs and not given[option.needs]:
+        if option.needs and (given[option.needs] is None or given[option.needs] is False):
             shown = shown_value(value)
             raise UsageError("TM6002", f"{option.name} is {shown}, but applies only with {option.needs}")
         if option.choices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from glob import escape
 from typing import NamedTuple
 
@@ -38,15 +38,44 @@ def layers_of(work: Calibration, settings: Settings) -> list[Layer]:
             names = _distinct(called(first))
             path = (first.source and first.source.scope) or node.name
             found.append(Layer(names, _distinct(fused - {*names}), path, isinstance(first, Input)))
-    return list(dict.fromkeys(found))
+    return merged(found)
+
+
+def merged(layers: Sequence[Layer]) -> list[Layer]:
+    """Merges layers that no rule tells apart, as all names of one are names of the other, too.
+
+    They are two clamps of one result, or a module with the name of an input.
+    """
+    places: dict[str, set[int]] = {}
+    for place, layer in enumerate(layers):
+        for name in (*layer.names, *layer.names_of_clamps):
+            places.setdefault(name, set()).add(place)
+    found = list(layers)
+    of_group = list(range(len(layers)))
+    for place, layer in enumerate(layers):
+        for other in set.intersection(*(places[name] for name in layer.names)) - {place}:
+            one, two = sorted((of_group[place], of_group[other]))
+            common = [name for name in found[one].names if name in found[two].names]
+            if one != two and common:
+                found[one] = _union(found[one], found[two], common)
+                of_group = [one if each == two else each for each in of_group]
+    return [found[place] for place in dict.fromkeys(of_group)]
+
+
+def _union(one: Layer, other: Layer, common: Sequence[str]) -> Layer:
+    every = (*one.names, *one.names_of_clamps, *other.names, *other.names_of_clamps)
+    others = _distinct(set(every) - set(common))
+    return Layer(tuple(common), others, one.path, one.is_input and other.is_input)
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-def short_rules(types: Mapping[Layer, str | None]) -> dict[str, str]:
+def short_rules(types: Mapping[Layer, str | None]) -> dict[str, str] | None:
     """Returns rules that give each layer its type; None is the type of layers without a rule.
+
+    The result is None where a layer has no name that others do not have.
 
     A rule names as many layers as it can: by the path of a module, by how their names begin, or alone.
     Inputs are in int16x8 where they were to be in float, since layers in integers may use them.
@@ -62,26 +91,30 @@ def short_rules(types: Mapping[Layer, str | None]) -> dict[str, str]:
     rules: dict[str, str] = {}
     for kind in dict.fromkeys(filter(None, types.values())):
         wanted = {layer for layer, chosen in types.items() if chosen == kind}
-        for pattern in _patterns(wanted, types.keys() - wanted):
-            rules[pattern] = kind
+        patterns = _patterns(wanted, types.keys() - wanted)
+        if patterns is None:
+            return None
+        rules |= dict.fromkeys(patterns, kind)
     return rules
 
 
-def _patterns(wanted: set[Layer], others: set[Layer]) -> Iterator[str]:
-    """Returns few patterns that match all wanted layers, and no other one."""
+def _patterns(wanted: set[Layer], others: set[Layer]) -> list[str] | None:
+    """Returns few patterns that match all wanted layers, and no other one; None where there are none."""
     if not others:
-        yield "*"
-        return
+        return ["*"]
     refused = {pattern for layer in others for pattern in _matching(layer.names + layer.names_of_clamps)}
     covers: dict[str, set[Layer]] = {}
     for layer in wanted:
         for pattern in _matching(layer.names) - refused:
             covers.setdefault(pattern, set()).add(layer)
-    left = set(wanted)
+    left, found = set(wanted), []
+    if left - set().union(*covers.values()):
+        return None
     while left:
         best = min(covers, key=lambda pattern: (-len(covers[pattern] & left), len(pattern), pattern))
-        yield best
+        found.append(best)
         left -= covers[best]
+    return found
 
 
 def _matching(names: Iterable[str]) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -41,13 +40,23 @@ def with_found_rules(
     """
     wanted = request.min_sqnr
     assert wanted is not None
-    request = replace(traced(request), min_sqnr=None)
+    request = traced(request)
     trials = Trials(request, catalogue)
-    found = search(trials.layers, wanted, trials.decibels)
-    rules = " ".join(f"--rule '{pattern}={kind}'" for pattern, kind in found.rules.items()) or "no rules"
+    try:
+        found = search(trials.layers, wanted, trials.decibels)
+    except UsageError as error:
+        if trials.refusal:
+            also = ("also", f"int16x8 for all layers is refused: {trials.refusal}")
+            raise UsageError("TM6032", error.message, notes=[also, *error.notes]) from None
+        raise
+    rules = _text(found.rules)
     took = f"{counted(found.conversions, 'conversion')}, on {trials.about}"
     note = f"found for --min-sqnr {wanted:g}: {rules}, with {found.decibels:.1f} dB ({took})"
     return with_rules(request, found.rules), note
+
+
+def _text(rules: Rules) -> str:
+    return " ".join(f"--rule '{pattern}={kind}'" for pattern, kind in rules.items()) or "no rules"
 
 
 def search(layers: list[Layer], wanted: float, measured: Measure) -> FoundRules:
@@ -69,7 +78,7 @@ class _Search:
 
     def run(self) -> FoundRules:
         if not self._holds(self._all(None)):
-            if not self._holds(self._all("int16x8")):
+            if self.layers and not self._holds(self._all("int16x8")):
                 self.types = self._all("float")  # what the model itself is
             self._reduce()
         if self.found is None:
@@ -82,6 +91,8 @@ class _Search:
     def _holds(self, types: dict[Layer, str | None]) -> bool:
         """Measures the types of layers, and takes them if the ratio holds."""
         rules = short_rules(types)
+        if rules is None:
+            return False
         decibels = self.measured(rules)
         self.conversions += 1
         result = "not converted" if decibels is None else f"{decibels:.1f} dB"
@@ -95,19 +106,26 @@ class _Search:
         return decibels >= self.wanted
 
     def _reduce(self) -> None:
-        """Gives parts of the layers int8, the largest first, where the ratio holds with it."""
+        """Gives parts of the layers int8 where the ratio holds with it: the largest first, once a smaller and
+        smaller part at the end has been found with which it does.
+        """
         parts = _parts(self.layers)
         while parts and self.conversions < MOST:
-            part = parts.pop(max(range(len(parts)), key=lambda at: (len(parts[at]), at)))
+            largest = max(range(len(parts)), key=lambda at: (len(parts[at]), at))
+            part = parts.pop(largest if self.found else -1)
             if not self._holds({**self.types, **dict.fromkeys(part)}):
                 parts += _parts(part)
 
     def _unreachable(self) -> UsageError:
+        took, ratio = counted(self.conversions, "conversion"), f"{self.best.decibels:.1f} dB"
+        best = (
+            f"the best had {ratio}" if self.layers else f"those that were given, for all layers, have {ratio}"
+        )
+        rules = [("also", f"the best: {_text(self.best.rules)}")] if self.best.rules else []
         return UsageError(
             "TM6032",
-            f"no rules were found with which every output has {self.wanted:g} dB; "
-            f"the best had {self.best.decibels:.1f} dB",
-            notes=[("help", "request less, or convert without --quantized")],
+            f"no rules were found with which every output has {self.wanted:g} dB, in {took}; {best} {ratio}",
+            notes=[*rules, ("help", "request less, or convert without --quantized")],
         )
 
 

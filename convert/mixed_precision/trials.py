@@ -31,11 +31,13 @@ MOST_SAMPLES, MOST_BYTES = 64, 1 << 28
 class Trials:
     """The float model of a request, its layers, and its outputs on samples, which are described in ``about``.
 
+    ``refusal`` is why the target cannot express all layers in int16x8, if it was tried and cannot.
+
     Raises the errors of the conversion, UsageError TM6032 for a model without outputs of floats.
     """
 
     def __init__(self, request: ConversionRequest, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
+        self.catalogue, self.refusal = catalogue, ""
         options = request.options._replace(parameters=None, io_layout="source", io_layouts=())
         passes = PassOptions(requested=request.pass_options.requested)
         self.request = replace(request, options=options, pass_options=passes, verify=False)
@@ -61,9 +63,11 @@ class Trials:
                 convert(with_rules(replace(self.request, paths=paths), rules), self.catalogue)
             except InternalError:
                 raise
-            except TmconvertError:
+            except TmconvertError as error:
                 if not rules:
                     raise
+                if dict(rules) == {"*": "int16x8"}:
+                    self.refusal = error.message
                 return None
             return self._measured(FileRunner(paths[0], warns=False))
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmconvert.mixed_precision.layers import Layer, short_rules
+from tmconvert.mixed_precision.layers import Layer, merged, short_rules
 
 PARTS = st.sampled_from(("a", "b", "conv", "conv2", "x[0]", "*", "?"))
 NAMES = st.lists(PARTS, min_size=1, max_size=4).map("_".join)
@@ -18,6 +18,7 @@ KINDS = st.sampled_from((None, "int16x8", "float"))
 def test_each_layer_gets_its_type(chosen: list[tuple[str, str | None]]) -> None:
     types = {Layer((name, "model")): kind for name, kind in chosen}
     rules = short_rules(types)
+    assert rules is not None
     for layer, kind in types.items():
         matches = [
             rule for pattern, rule in rules.items() if any(fnmatchcase(n, pattern) for n in layer.names)
@@ -42,3 +43,33 @@ def test_a_name_that_a_clamp_of_another_layer_has_is_no_rule() -> None:
 def test_an_input_is_in_int16_where_it_was_to_be_in_float() -> None:
     types = {Layer(("x",), is_input=True): "float", Layer(("y",)): "float", Layer(("z",)): None}
     assert short_rules(types) == {"x": "int16x8", "y": "float"}
+
+
+def test_layers_that_no_rule_tells_apart() -> None:
+    one, other, third = Layer(("g",), ("r",)), Layer(("g",), ("q",)), Layer(("h",))
+    assert short_rules({one: "float", other: None}) is None
+    assert short_rules({one: "float", other: None, third: "float"}) is None
+    assert short_rules({one: "float", other: "float", third: None}) == {"g": "float"}
+    assert merged([one, third, other]) == [Layer(("g",), ("q", "r")), third]
+
+
+def test_an_input_with_the_name_of_a_module() -> None:
+    given = Layer(("input",), path="input", is_input=True)
+    linear, out = Layer(("input", "linear_out"), path="input"), Layer(("out", "out_out"), path="out")
+    assert merged([given, linear, out]) == [Layer(("input",), ("linear_out",), "input"), out]
+
+
+@given(st.lists(st.lists(NAMES, min_size=1, max_size=3).map(lambda each: Layer(tuple(each))), max_size=12))
+def test_rules_for_layers_of_any_names_end(layers: list[Layer]) -> None:
+    groups = merged(layers)
+    for kind_of in (
+        lambda place: "float" if place % 2 else None,
+        lambda place: "int16x8" if place % 3 else "float",
+    ):
+        types = {layer: kind_of(place) for place, layer in enumerate(groups)}
+        rules = short_rules(types)
+        for layer, kind in types.items() if rules is not None else ():
+            matches = [
+                rule for pattern, rule in rules.items() if any(fnmatchcase(n, pattern) for n in layer.names)
+            ]
+            assert (matches[-1] if matches else None) == kind

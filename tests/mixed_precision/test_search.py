@@ -68,11 +68,31 @@ def test_single_layers_are_found_among_others() -> None:
 
 def test_a_ratio_that_no_rules_reach_is_an_error() -> None:
     measure = Noise({layer.names[0]: 0.1 for layer in LAYERS}, 1.0)
-    with pytest.raises(tmconvert.errors.UsageError, match=r"TM6032.*has 30 dB; the best had 7.0 dB"):
+    text = r"TM6032.*has 30 dB, in 30 conversions; the best had \d+\.\d dB"
+    with pytest.raises(tmconvert.errors.UsageError, match=text) as error:
         search(LAYERS, 30, measure)
+    assert "also: the best: --rule" in str(error.value)
     assert len(measure.measured) == MOST
 
 
 def test_the_model_of_one_layer() -> None:
     with pytest.raises(tmconvert.errors.UsageError, match="the best had"):
         search(LAYERS[:1], 150, Noise({}, None))
+
+
+@pytest.mark.parametrize(("count", "last"), [(60, 1), (120, 4), (200, 10)])
+def test_a_choice_is_found_where_few_layers_may_be_in_int8(count: int, last: int) -> None:
+    layers = [Layer((f"layer_{number}",), path=f"layer.{number}") for number in range(count)]
+
+    def measure(rules: Mapping[str, str]) -> float | None:
+        kinds = [chosen(layer, rules) for layer in layers]
+        return 40.0 if all(kind == "float" for kind in kinds[:-last]) else 10.0
+
+    found = search(layers, 30, measure)
+    assert [chosen(layer, found.rules) for layer in layers][-1] == "int8"
+    assert found.conversions <= MOST
+
+
+def test_rules_for_all_layers_leave_nothing_to_find() -> None:
+    with pytest.raises(tmconvert.errors.UsageError, match="those that were given, for all layers, have"):
+        search([], 30, lambda rules: 20.0)
