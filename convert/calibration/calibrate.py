@@ -25,7 +25,7 @@ from tmconvert.calibration.placement import (
 from tmconvert.calibration.preparation import Calibration, at_data, prepared
 from tmconvert.calibration.ranges import METHODS, Histogram, Method, below, min_max
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides
 from tmconvert.ir import CallFunction, Expr, QParams, TensorNode, TracedModule
 from tmconvert.ir.fake_quant import finest_scales
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
@@ -58,7 +58,7 @@ def calibrate(
     ``Samples``. Raises UsageError TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
     """
     begin("calibrate")
-    opened, sizes = at_data(bind_model(module, overrides, catalogue), data, settings)
+    opened, sizes = at_data(module, data, catalogue, settings, overrides)
     work = prepared(opened, catalogue, settings)
     samples = Samples(data, inputs_of(work.graph), settings, sizes_note(sizes))
     if settings.equalization:

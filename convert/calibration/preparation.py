@@ -54,8 +54,11 @@ class Calibration:
     notes: list[str] = field(default_factory=list)
 
 
-def at_data(opened: BoundModel, data: Any, settings: Settings) -> tuple[BoundModel, dict[str, int]]:
+def at_data(
+    module: TracedModule, data: Any, catalogue: Mapping[str, Op], settings: Settings, overrides: IoOverrides
+) -> tuple[BoundModel, dict[str, int]]:
     """Returns the model with the open sizes that the first sample has, and these where they are others."""
+    opened = bind_model(module, overrides, catalogue)
     if not opened.symbols:
         return opened, {}
     inputs = [
@@ -71,7 +74,7 @@ def float_graph(
     module: TracedModule, data: Any, catalogue: Mapping[str, Op], settings: Settings, overrides: IoOverrides
 ) -> InternalGraph:
     """Returns the model in ATen ops at the sizes of the data, without calibration."""
-    opened, _ = at_data(bind_model(module, overrides, catalogue), data, settings)
+    opened, _ = at_data(module, data, catalogue, settings, overrides)
     with SizeJournal():
         return opened.normalized(catalogue, opened.example()).graph
 

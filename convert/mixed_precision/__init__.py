@@ -1,1 +1,1 @@
-"""Integer files some layers of which are in int16 or float: which ones need it is found by conversions."""
+"""The search for layers that have to be in int16 or float in an integer file."""

@@ -11,7 +11,6 @@ from tmconvert.calibration.data import measured_samples, spread
 from tmconvert.calibration.execution import execution, seen_in
 from tmconvert.calibration.preparation import at_data, prepared
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.io_overrides import bind_model
 from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.request import ConversionRequest
@@ -43,8 +42,8 @@ class Trials:
         self.request = replace(request, options=options, pass_options=passes, verify=False)
         source = PreparedModel.before_calibration(request, catalogue)
         settings, overrides = request.calibration.settings, source.overrides._replace(rename={})
-        bound = bind_model(source.module, overrides, catalogue)
-        work = prepared(at_data(bound, request.calibration.data, settings)[0], catalogue, settings)
+        opened, _ = at_data(source.module, request.calibration.data, catalogue, settings, overrides)
+        work = prepared(opened, catalogue, settings)
         self.layers = layers_of(work, settings)
         samples, name = measured_samples(request.calibration, work.graph)
         most = max(1, min(MOST_SAMPLES, MOST_BYTES // max(1, _bytes(work.graph))))
