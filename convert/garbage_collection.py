@@ -18,7 +18,10 @@ def collect_less_often() -> None:
     """Makes this process, which is for one command, collect young objects less often.
 
     The modules that it loads have 60,000 objects, none of them garbage, which else are searched many times.
+    What its conversion has made is not collected at the end: the system frees the memory.
     """
+    global _ends_after_conversion
+    _ends_after_conversion = True
     gc.set_threshold(MANY, *gc.get_threshold()[1:])
 
 
@@ -57,7 +60,7 @@ def full_collections_wait() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(young, middle, old)
-        if young and gc.isenabled():
+        if young and gc.isenabled() and not _ends_after_conversion:
             gc.collect(1)
             _collect_now_and_then(time.thread_time() - before)
 
@@ -70,6 +73,7 @@ def skip_last_collection() -> None:
     gc.freeze()
 
 
+_ends_after_conversion = False  # whether the process is for one command
 _spent = 0.0  # seconds on the processor, of conversions since the last full collection
 _cost = 0.2  # the same of that collection
 

@@ -93,7 +93,8 @@ def integers(name: str, default: Any = _REQUIRED, *, length: int | None = None) 
     """A list of ints; a single int is repeated to ``length``, by default one."""
 
     def convert(value: Any) -> list[int]:
-        items = [value] * (length or 1) if np.ndim(value) == 0 else list(value)
+        is_one = not isinstance(value, (list, tuple)) and np.ndim(value) == 0
+        items = [value] * (length or 1) if is_one else list(value)
         if length is not None and len(items) != length:
             raise ValueError(f"{len(items)} values, expected {length}")
         return [_exact_int(item) for item in items]

@@ -13,6 +13,8 @@ def printable(text: str) -> str:
     """Escapes control characters of a text as ``\\x1b``: names in a model file may contain terminal
     commands.
     """
+    if text.isprintable():  # most are
+        return text
     return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 

@@ -12,7 +12,7 @@ from tmconvert.ir.symbolic.dims import Size, is_symbolic, symbols_of
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
     """Returns the shape to which all of ``shapes`` broadcast, as in NumPy. Raises ValueError."""
     if not is_symbolic(shapes):
-        return np.broadcast_shapes(*shapes)
+        return tuple(shapes[0]) if shapes.count(shapes[0]) == len(shapes) else np.broadcast_shapes(*shapes)
     rank = max(map(len, shapes))
     columns = zip(*([*[1] * (rank - len(shape)), *shape] for shape in shapes), strict=True)
     return tuple(_met(column, shapes) for column in columns)

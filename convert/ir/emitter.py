@@ -15,7 +15,7 @@ import numpy as np
 
 from tmconvert.errors import GraphError
 from tmconvert.errors.source import Source
-from tmconvert.ir.expr import CallFunction, Constant, Expr
+from tmconvert.ir.expr import CallFunction, Constant, Expr, Inferred
 from tmconvert.ir.fake_quant import Rounding, fake_quantize, with_qparams
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.lazy_constants import Array, Lazy
@@ -213,7 +213,7 @@ class GraphEmitter:
         nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
         result = nodes[0] if len(nodes) == 1 else nodes
         call = CallFunction(op, tensors, bound, result=result, source=self.source, made_by=self.made_by)
-        call.inferred = call.args, call.kwargs
+        call.inferred = Inferred.of(call)
         self._insert(call)
         if is_new_size and self.before is None:
             self._of_data.append(call)

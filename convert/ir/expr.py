@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from operator import is_
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import Source
@@ -10,11 +12,12 @@ from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.torch_fx import OF_FIRST_RESULT
-from tmconvert.ir.tree import Tree, leaves_of
+from tmconvert.ir.tree import Tree, leaves_of, map_leaves, map_objects
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
     from tmconvert.ir.traced_module import Vocabulary
+    from tmconvert.ir.types import TensorType
 
 
 class Expr:
@@ -159,6 +162,19 @@ class Expr:
             clone, args, kwargs, result=result, id=self.id, source=self.source, made_by=self.made_by
         )
         clone.vocabulary = self.vocabulary
+        return clone
+
+    def copied(self, nodes: Mapping[Node, Node], value: Callable[[Any], Any] = lambda value: value) -> Expr:
+        """Returns an unlinked copy with other nodes; ``value`` maps all other leaves."""
+
+        def leaf(leaf: Any) -> Any:
+            return nodes[leaf] if isinstance(leaf, Node) else value(leaf)
+
+        inputs = tuple([nodes[node] for node in self.inputs])
+        are_nodes = len(inputs) == len(self.args) and all(map(is_, self.inputs, self.args))
+        args = inputs if are_nodes else map_leaves(leaf, self.args)
+        clone = self.like(args, map_objects(leaf, self.kwargs), map_leaves(leaf, self.result))
+        clone._walked = (clone.args, clone.kwargs, inputs)
         return clone
 
     _own_slots: tuple[str, ...] = ()
@@ -311,14 +327,41 @@ class CallMethod(Expr):
         _set_target(self, _method=method)
 
 
+class Inferred(NamedTuple):
+    """The arguments and types with which the type rule of a call has run: the objects themselves."""
+
+    args: Tree
+    kwargs: Tree
+    types: tuple[TensorType, ...]  # of the inputs and outputs of the call
+
+    @classmethod
+    def of(cls, call: CallFunction) -> Inferred:
+        """Returns those of a call between tensors of known types."""
+        return cls(call.args, call.kwargs, tuple([node.type for node in _ends(call)]))
+
+    def holds(self, call: CallFunction) -> bool:
+        """Whether the call still has these arguments and types."""
+        if call.args is not self.args or call.kwargs is not self.kwargs:
+            return False
+        ends = _ends(call)
+        return len(ends) == len(self.types) and all(
+            node.shape is type_.shape and node.dtype is type_.dtype
+            for node, type_ in zip(ends, self.types, strict=True)
+        )
+
+
+def _ends(call: CallFunction) -> tuple[Any, ...]:
+    return (*call.inputs, *call.outputs)
+
+
 class CallFunction(Expr):
     """``function(*args, **kwargs)``.
 
     ``function`` is the qualified name in the source framework (``megengine.functional.nn.relu``), or an op of
     the catalogue (``aten::relu``). For the latter ``args`` holds the tensor arguments in the order of the
     signature (None for one left out) and ``kwargs`` all its attributes. ``label`` is the short form that
-    MegEngine prints (``nn.relu``). ``inferred`` are the args and kwargs that the types of the results were
-    computed from, where that is known.
+    MegEngine prints (``nn.relu``). ``inferred`` is what the types of the results were computed from, where
+    that is known.
     """
 
     __slots__ = ("_function", "inferred", "label")
@@ -335,7 +378,7 @@ class CallFunction(Expr):
     ) -> None:
         super().__init__(args, kwargs, **common)
         self._function = function
-        self.inferred: tuple[Tree, Tree] | None = None
+        self.inferred: Inferred | None = None
         self.label = label or function
 
     @property

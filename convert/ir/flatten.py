@@ -212,7 +212,7 @@ class _Flattener:
             call.mapped[node] = _copied(node, self.flat.free_name(wanted))
             if call.caller is None:
                 self._keep_name(node, call.mapped[node])
-        clone = expr.like(call.map(expr.args), call.map(expr.kwargs), call.map(expr.result))
+        clone = expr.copied(call.mapped)
         clone.source = self._source(call, expr)
         if clone.vocabulary is None and call.owner.vocabulary is not self.top.vocabulary:
             clone.vocabulary = call.owner.vocabulary
@@ -290,5 +290,6 @@ def _renamed(
 
 def _identifier(prefix: str, name: str) -> str:
     """Returns a node name that is valid in the text form: path parts joined by underscores."""
-    clean = re.sub(r"\W", "_", name, flags=re.ASCII)
+    is_clean = name.isascii() and name.isidentifier()
+    clean = name if is_clean else re.sub(r"\W", "_", name, flags=re.ASCII)
     return f"{prefix}_{clean}"[-MAX_NAME:] if prefix else clean[-MAX_NAME:] or "v"

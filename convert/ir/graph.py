@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.errors import GraphError
 from tmconvert.ir.editing.fx_graph import FxEditing
 from tmconvert.ir.editing.surgery import Surgery
-from tmconvert.ir.expr import Expr, Input
+from tmconvert.ir.expr import CallFunction, Expr, Input
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.notebook import NotebookForm
 from tmconvert.ir.search import ExprFilter, NodeFilter, dependencies, walk_exprs
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from tmconvert.ir.editing.ids import Ids
     from tmconvert.ir.editing.insertion import Insertion
     from tmconvert.ir.traced_module import Evaluate
+
+
+class Contents(NamedTuple):
+    """The functions and subgraphs of a graph after a number of edits."""
+
+    edits: int
+    functions: tuple[str, ...]
+    subgraphs: tuple[InternalGraph, ...]
 
 
 class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
@@ -46,6 +54,8 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
         self.edits = 0
         self.ids: Ids | None = None
         self.links_checked_at = -1  # the number of edits at which the links were checked
+        self.dead_code_removed_at = -1  # the same of an elimination of dead code
+        self._contents = Contents(-1, (), ())
         self._next_suffix: dict[str, int] = {}
         self._names: dict[str, Node | None] = {}  # None: reserved by free_name
         self._output_uses: dict[Node, int] = {}
@@ -75,6 +85,26 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
     def __len__(self) -> int:
         """Counts the expressions of this graph."""
         return self._count
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Returns the names of the functions that the graph calls, in the order of their first calls."""
+        return self._contents_now().functions
+
+    @property
+    def subgraphs(self) -> tuple[InternalGraph, ...]:
+        """Returns the subgraphs among the attributes of its calls, in execution order."""
+        return self._contents_now().subgraphs
+
+    def _contents_now(self) -> Contents:
+        """Walks the graph only where it was edited after the last time."""
+        if self._contents.edits != self.edits:
+            calls = [expr for expr in self if isinstance(expr, CallFunction)]
+            functions = tuple(dict.fromkeys([call.function for call in calls]))
+            values = (value for call in calls for value in call.kwargs.values())
+            graphs = tuple([value for value in values if isinstance(value, InternalGraph)])
+            self._contents = Contents(self.edits, functions, graphs)
+        return self._contents
 
     @property
     def outputs(self) -> list[Node]:
@@ -262,12 +292,13 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
             raise GraphError("TM3002", f"{expr!r} already belongs to a graph")
         if before is not None and before.graph is not self:
             raise GraphError("TM3002", f"{before!r} is not in graph {self.name!r}")
-        self._check_names(expr.outputs)
+        outputs = expr.outputs
+        self._check_names(outputs)
         expr.graph = self
         self._attach(expr, before)
         self._count += 1
         self._link(expr)
-        for node in expr.outputs:
+        for node in outputs:
             self._register(node)
         return expr
 
@@ -338,6 +369,12 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
         for node in self.outputs:
             self._output_uses[node] = self._output_uses.get(node, 0) + 1
 
+    def forget_edits(self, edits: int) -> None:
+        """Sets the number of edits back, after the later ones were undone."""
+        self.edits = edits
+        self.links_checked_at = self.dead_code_removed_at = -1
+        self._contents = Contents(-1, (), ())
+
     def copy(self) -> InternalGraph:
         """Returns an independent graph with the same expressions; arrays of constants are shared, not
         copied.
@@ -345,10 +382,8 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
         clone = InternalGraph(self.name)
         mapped: dict[Node, Node] = {}
 
-        def duplicate(leaf: Any) -> Any:
-            if isinstance(leaf, InternalGraph):
-                return leaf.copy()
-            return mapped[leaf] if isinstance(leaf, Node) else leaf
+        def duplicate(value: Any) -> Any:
+            return value.copy() if isinstance(value, InternalGraph) else value
 
         for node in self.inputs:
             assert isinstance(node.expr, Input)
@@ -363,11 +398,10 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
         for expr in self:
             for node in expr.outputs:
                 mapped[node] = _copy_node(node)
-            args, kwargs, result = (
-                map_leaves(duplicate, tree) for tree in (expr.args, expr.kwargs, expr.result)
-            )
-            clone.insert(expr.like(args, kwargs, result))
-        clone.set_result(map_leaves(duplicate, self.result))
+            clone.insert(expr.copied(mapped, duplicate))
+        clone.set_result(
+            map_leaves(lambda leaf: mapped[leaf] if isinstance(leaf, Node) else leaf, self.result)
+        )
         clone.output_names = self.output_names
         clone.source_names = {
             mapped[node]: name for node, name in self.source_names.items() if node in mapped
@@ -399,14 +433,15 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
             expr.next.previous = expr.previous
 
     def _register(self, node: Node) -> None:
-        if node.name:
-            self._names[node.name] = node
+        if node._name:
+            self._names[node._name] = node
 
     def _check_names(self, nodes: Sequence[Node]) -> None:
         """Raises GraphError, before any change, where a name is in use."""
         seen: set[str] = set()
-        for name in [node.name for node in nodes if node.name]:
-            if self._names.get(name) is not None or name in seen:
+        for node in nodes:
+            name = node._name
+            if name and (self._names.get(name) is not None or name in seen):
                 raise GraphError("TM3003", f"two nodes of graph {self.name!r} are called {name!r}")
             seen.add(name)
 

@@ -110,7 +110,7 @@ class TensorNode(TensorOperators, Node):
     NCHW shape. None means the layout of the source.
     """
 
-    __slots__ = ("_qparams", "dtype", "layout", "shape")
+    __slots__ = ("_qparams", "_type", "dtype", "layout", "shape")
 
     def __init__(
         self,
@@ -125,6 +125,7 @@ class TensorNode(TensorOperators, Node):
         super().__init__(name, id)
         self.shape = shape
         self.dtype = dtype
+        self._type: TensorType | None = None  # the last that was returned, which is so for equal fields
         self._qparams = qparams
         self.layout = layout
 
@@ -154,13 +155,17 @@ class TensorNode(TensorOperators, Node):
     @property
     def type(self) -> TensorType:
         """Returns the tensor's type. Raises TypeError where shape or dtype are unknown."""
+        known = self._type
+        if known is not None and known.shape is self.shape and known.dtype is self.dtype:
+            return known
         if self.shape is None or self.dtype is None:
             raise TypeError(f"the type of {self} is not known")
-        return TensorType(self.dtype, self.shape)
+        self._type = TensorType(self.dtype, self.shape)
+        return self._type
 
     @type.setter
     def type(self, value: TensorType) -> None:
-        self.shape, self.dtype = value.shape, value.dtype
+        self.shape, self.dtype, self._type = value.shape, value.dtype, value
 
     @property
     def holds_integers(self) -> bool:

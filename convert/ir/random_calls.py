@@ -30,4 +30,4 @@ def random_calls(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) ->
 def set_seed(graph: InternalGraph, catalogue: Mapping[str, OpDefinition], seed: int | None) -> None:
     """Gives the calls that draw random numbers a seed."""
     for call in random_calls(graph, catalogue):
-        call.kwargs["seed"] = seed
+        call.kwargs = {**call.kwargs, "seed": seed}

@@ -30,10 +30,8 @@ def subgraphs_of(expr: Expr) -> list[InternalGraph]:
 
 def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
     """Returns ``graph`` and its subgraphs at any depth, the innermost first."""
-    for expr in graph:
-        for value in expr.kwargs.values():
-            if isinstance(value, InternalGraph):
-                yield from nested(value)
+    for inner in graph.subgraphs:
+        yield from nested(inner)
     yield graph
 
 

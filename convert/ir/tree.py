@@ -90,6 +90,19 @@ def map_leaves(function: Callable[[Any], Any], tree: Tree) -> Tree:
     return slice(*made)
 
 
+def map_objects(function: Callable[[Any], Any], trees: dict[str, Tree]) -> dict[str, Tree]:
+    """Returns ``map_leaves`` of the values, for a function that returns numbers, texts and None as they are.
+
+    It is not called for most of these, which makes it faster.
+    """
+    return {name: tree if type(tree) in _PLAIN else _mapped(function, tree) for name, tree in trees.items()}
+
+
+def _mapped(function: Callable[[Any], Any], tree: Tree) -> Tree:
+    is_plain = type(tree) is list and _PLAIN.issuperset(map(type, tree))
+    return list(tree) if is_plain else map_leaves(function, tree)
+
+
 def replaced(tree: Tree, old: Any, new: Any) -> Tree:
     """Returns the tree with ``new`` at each leaf that is ``old``."""
     return map_leaves(lambda leaf: new if leaf is old else leaf, tree)

@@ -96,7 +96,7 @@ def verify_graph(
         for node in now.outputs:
             _define(defined, node, expr, is_new=is_new)
         if meets_new:
-            _check_expr(expr, now.inputs, now.outputs, catalogue, is_final=checked is None)
+            _check_expr(expr, now.inputs, now.outputs, catalogue, is_full=checked is None)
             known[expr] = now
         for body in now.subgraphs:
             verify_graph(body, catalogue, known)
@@ -143,12 +143,12 @@ def _check_expr(
     outputs: Sequence[Node],
     catalogue: Mapping[str, OpDefinition],
     *,
-    is_final: bool,
+    is_full: bool,
 ) -> None:
     if isinstance(expr, Constant):
         _check_constant(expr, outputs)
     elif isinstance(expr, CallFunction):
-        if is_final or not _is_inferred(expr):
+        if is_full or not _is_inferred(expr):
             _check_call(expr, inputs, outputs, catalogue)
     else:
         _fail("TM3014", expr, f"a {type(expr).__name__} is not allowed in a normalized graph")
@@ -172,8 +172,11 @@ def _check_constant(expr: Constant, outputs: Sequence[Node]) -> None:
 
 
 def _is_inferred(expr: CallFunction) -> bool:
-    """Whether the rule of the op has already run on these arguments."""
-    return expr.inferred is not None and expr.inferred[0] is expr.args and expr.inferred[1] is expr.kwargs
+    """Whether the rule of the op has already run on these arguments, and gave these results.
+
+    Never for calls with subgraphs, on whose types the rule depends.
+    """
+    return expr.inferred is not None and expr.inferred.holds(expr) and not subgraphs_of(expr)
 
 
 def _check_call(

@@ -17,6 +17,8 @@ class EliminateDeadCode:
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
+        if graph.dead_code_removed_at == graph.edits:
+            return record
         remove_dead_code(
             graph,
             lambda expr: record.did(expr, "was removed: nothing uses it"),
@@ -24,4 +26,5 @@ class EliminateDeadCode:
                 expr, "nothing uses its elements, but its data-dependent size is used"
             ),
         )
+        graph.dead_code_removed_at = graph.edits
         return record

@@ -133,16 +133,13 @@ def apply_rules(
 
     Calls that a rule makes are not visited.
     """
-    takers: dict[str, list[Rule[Any]]] = {}
+    takers = {function: [rule for rule in rules if rule.takes(function)] for function in graph.functions}
+    if not any(takers.values()):
+        return
     exprs = list(graph)
     for call in reversed(exprs) if backwards else exprs:
-        if not isinstance(call, CallFunction) or call.graph is not graph:
-            continue
-        function = call.function
-        if function not in takers:
-            takers[function] = [rule for rule in rules if rule.takes(function)]
-        if takers[function]:
-            _try(record, graph, takers[function], call)
+        if isinstance(call, CallFunction) and call.graph is graph and takers.get(call.function):
+            _try(record, graph, takers[call.function], call)
 
 
 def _try(record: PassRecord, graph: InternalGraph, rules: Sequence[Rule[Any]], call: CallFunction) -> None:

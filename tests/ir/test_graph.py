@@ -7,7 +7,9 @@ import pytest
 
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, Node, QParams, TensorNode
+from tmconvert.ir.editing.transaction import Transaction
 from tmconvert.ir.parser import parse_graph
+from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import leaves, map_leaves
 
 DIAMOND = """
@@ -55,6 +57,33 @@ def assert_linked(graph: InternalGraph) -> None:
         assert graph.use_count(node) == sum(counts.values()) + graph.outputs.count(node)
         assert graph.is_output(node) == (node in graph.outputs)
     assert len({node.name for node in nodes}) == len(nodes)
+
+
+def test_the_functions_and_subgraphs_are_those_after_the_last_edit() -> None:
+    graph = diamond()
+    assert graph.functions == ("aten::relu", "aten::neg", "aten::add", "aten::mul")
+    a = by_name(graph)["a"].outputs[0]
+    added = graph.insert(call("aten::exp", (a,), "e"))
+    assert graph.functions[-1] == "aten::exp"
+    graph.remove(added)
+    assert "aten::exp" not in graph.functions
+    first = by_name(graph)["a"]
+    assert isinstance(first, CallFunction)
+    first.function = "aten::abs"
+    assert graph.functions[0] == "aten::abs"
+    before = graph.edits
+    with pytest.raises(ZeroDivisionError), Transaction(graph) as edit:
+        edit.insert(call("aten::exp", (a,), "e"), None)
+        assert "aten::exp" in graph.functions
+        raise ZeroDivisionError
+    assert graph.edits == before
+    graph.rename(a, "other")
+    assert "aten::exp" not in graph.functions
+    body = InternalGraph("body")
+    with_body = CallFunction("tm::cond", (a,), {"body": body}, result=TensorNode("f"))
+    graph.insert(with_body)
+    assert graph.subgraphs == (body,)
+    assert list(nested(graph)) == [body, graph]
 
 
 def test_insert_at_the_end_at_the_front_and_between() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmconvert.ir import Node
-from tmconvert.ir.tree import leaves, leaves_of
+from tmconvert.ir.tree import leaves, leaves_of, map_leaves, map_objects
 
 
 class Pair(NamedTuple):
@@ -38,3 +38,13 @@ def test_leaves_of_a_class_are_those_among_all(tree: Any) -> None:
         found = leaves_of(kind, tree)
         assert len(found) == len(expected)
         assert all(one is other for one, other in zip(found, expected, strict=True))
+
+
+@given(st.dictionaries(st.text(max_size=2), TREES, max_size=3))
+def test_objects_are_mapped_as_leaves_are(trees: dict[str, Any]) -> None:
+    def function(leaf: object) -> object:
+        return leaf.name if isinstance(leaf, Node) else leaf
+
+    made = map_objects(function, trees)
+    assert made == map_leaves(function, trees)
+    assert all(made[name] is not tree for name, tree in trees.items() if isinstance(tree, list))

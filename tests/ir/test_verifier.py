@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from tmconvert.errors import GraphError
-from tmconvert.ir import CallFunction, CallMethod, Constant, InternalGraph, ModuleNode, QParams, TensorNode
+from tmconvert.ir import (
+    CallFunction,
+    CallMethod,
+    Constant,
+    InternalGraph,
+    ModuleNode,
+    QParams,
+    TensorNode,
+    TensorType,
+)
+from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.op import SOURCE, Attribute, Op, Tensor
@@ -45,6 +55,22 @@ def error_of(graph: InternalGraph) -> GraphError:
 def test_a_good_graph_passes() -> None:
     good()
     verify_graph(InternalGraph("empty"), catalogue())
+
+
+def test_a_call_whose_types_changed_since_it_was_made_is_checked_again() -> None:
+    graph = InternalGraph("net")
+    x = graph.add_input(TensorNode("x", (2, 3), np.dtype(np.float32)), made_by="test")
+    g = GraphEmitter(graph, catalogue(), made_by="test")
+    y = g.call("aten::neg", x)
+    graph.set_result(g.call("aten::relu", y))
+    verify_graph(graph, catalogue(), {})
+    y.type = TensorType(np.dtype(np.float32), (3, 2))
+    with pytest.raises(GraphError, match=r"TM3015.*declared f32\[3,2\], computed f32\[2,3\]"):
+        verify_graph(graph, catalogue(), {})
+    y.shape = (2, 3)
+    graph.relink(graph.outputs[0].expr, (x,), {"unknown": 1})
+    with pytest.raises(GraphError, match="TM3014"):
+        verify_graph(graph, catalogue(), {})
 
 
 def test_the_error_shows_the_node_its_neighbours_and_the_line() -> None:

@@ -277,3 +277,21 @@ def test_factors_of_one_are_left_out() -> None:
     net = Net()  # a wider result is no identity
     x = net("aten::mul", net.input(3), net.emitter.constant(np.ones((2, 3), np.float32)))
     assert not apply(DropIdentities(), net.give(net("aten::relu", x)))
+
+
+def test_dead_code_is_removed_after_the_edits_that_made_it() -> None:
+    graph = parse_graph(
+        """
+graph net(%x: f32[2]) -> (%b) {
+  %a = aten::neg(%x) : f32[2]   loc("m.tm":1)
+  %b = aten::relu(%a) : f32[2]   loc("m.tm":2)
+}
+"""
+    )
+    step = EliminateDeadCode()
+    assert not step.run(graph)
+    assert not step.run(graph)
+    last = graph.last
+    assert last is not None
+    graph.relink(last, (graph.inputs[0],), {})
+    assert [event.node for event in step.run(graph).done] == ["a"]

@@ -45,8 +45,18 @@ class IndexedTable(Mapping[str, Any]):
         self._package = package
         self._families = {name: family for family, names in index.items() for name in names.split()}
         self._tables = tables
+        self._found: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self._found:
+            self._found[name] = self._imported(name)
+        return self._found[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns an adapter, or ``default``, faster than Mapping, which raises and catches KeyError."""
+        return self[name] if name in self._families else default
+
+    def _imported(self, name: str) -> Any:
         family = import_module(f"{self._package}.{self._families[name]}")
         held = (getattr(family, table, {}) for table in self._tables)
         return next(table[name] for table in held if name in table)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
 from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.frontends.shared.mixed import vocabulary_of_call
 from tmconvert.ir import CallFunction, CallMethod, Expr, InternalGraph, ModuleNode, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
 from tmconvert.ir.inert import GlobalRef
@@ -60,8 +60,6 @@ class AdapterVocabulary:
         ``args`` and ``kwargs`` are those of the expression, with values of ``g`` at the leaves and
         TracedModules in place of module nodes. A call of another vocabulary is converted by that vocabulary.
         """
-        from tmconvert.frontends.shared.mixed import vocabulary_of_call
-
         vocabulary = vocabulary_of_call(self, expr, args)
         if vocabulary is not None:
             return vocabulary.apply(g, expr, args, kwargs)
@@ -78,8 +76,7 @@ class AdapterVocabulary:
         if adapter is None:
             raise self.refusal(name)
         try:
-            bound = _signature(adapter).bind(g, *args, **kwargs)
-            return self.resolved(g, expr, args, adapter(*bound.args, **bound.kwargs))
+            return self.resolved(g, expr, args, adapter(g, *args, **kwargs))
         except Refusal:
             raise
         except TmconvertError as error:
@@ -88,8 +85,9 @@ class AdapterVocabulary:
             raise Refusal(f"{name}: {error.message}", self.advice(error)) from error
         # Arguments come from a file and may be anything; what an adapter cannot digest is refused.
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = _misfit(adapter, (g, *args), kwargs) or error
             raise Refusal(
-                f"{name} was recorded with arguments that do not fit its signature: {error}"
+                f"{name} was recorded with arguments that do not fit its signature: {reason}"
             ) from error
 
     def _custom(
@@ -204,6 +202,12 @@ def _by_name(leaf: AdapterValue) -> Any:
     return leaf.name if isinstance(leaf, GlobalRef) else leaf
 
 
-@cache
-def _signature(adapter: Adapter) -> inspect.Signature:
-    return inspect.signature(adapter)
+def _misfit(
+    adapter: Adapter, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
+) -> TypeError | None:
+    """Returns why an adapter cannot be called with these arguments, which is about names of arguments."""
+    try:
+        inspect.signature(adapter).bind(*args, **kwargs)
+    except TypeError as error:
+        return error
+    return None

@@ -38,7 +38,7 @@ class Transaction:
             return
         for undo in reversed(self._undo):
             undo()
-        self.graph.edits = self._edits
+        self.graph.forget_edits(self._edits)
 
     def on_error(self, undo: Callable[[], object]) -> None:
         """Adds a step that undoes something else."""

@@ -50,6 +50,7 @@ def runtime_refusal(type: str, version: int, runtime: int) -> tuple[str, str] | 
     return reason, f"the runtime {oldest} and later support it: --runtime {oldest}"
 
 
+@cache
 def _release(type: str, version: int) -> tuple[int, ...]:
     releases = spec(type).releases.split()
     if version > len(releases) or releases[version - 1] == "-":
