@@ -260,6 +260,14 @@ class FixedRange(Trait):
         self.in_int16 = in_int16
 
 
+class AbsoluteAccuracy(Trait):
+    """Kernels compute each element to a few units in the last place of 1, also those next to 0.
+
+    They add 1/2 and an odd function: 1e-6 has one right digit then. Source: ``MlasComputeLogistic``,
+    measured in ONNX Runtime, 1.4 units.
+    """
+
+
 class Distribution(Trait):
     """The elements along ``dim`` are non-negative and sum to 1, such as attention weights."""
 

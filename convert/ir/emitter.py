@@ -253,19 +253,20 @@ class GraphEmitter:
         self, definition: OpDefinition, tensors: Any, attributes: dict[str, Any], nodes: list[TensorNode]
     ) -> None:
         """Computes shape arithmetic on Dims with the op's kernel, where the kernel supports them."""
-        if len(nodes) != 1 or nodes[0].type.dtype.kind not in "iuf":
+        if any(node.type.dtype.kind not in "iuf" for node in nodes):
             return
         arrays = map_leaves(lambda leaf: None if leaf is None else _whole(self.sizes(leaf)), list(tensors))
         if definition.name == "aten::to":
-            result = arrays[0]
+            results = [arrays[0]]
         elif definition.name == SIZES:
-            result = np.array(attributes["values"], object)
+            results = [np.array(attributes["values"], object)]
         elif not any(leaf in self._sizes for leaf in _flat(tensors)):
             return
         else:
-            result = _computed(definition, arrays, attributes)
-        if result is not None and result.shape == nodes[0].shape:
-            self._sizes[nodes[0]] = result
+            results = _computed(definition, arrays, attributes)
+        for node, result in zip(nodes, results, strict=False):
+            if result is not None and result.shape == node.shape:
+                self._sizes[node] = result
 
     def constant(self, value: Any, dtype: Any = None) -> TensorNode:
         if isinstance(value, np.ndarray) and value.dtype == object:
@@ -361,17 +362,18 @@ def _whole(array: np.ndarray | None) -> np.ndarray | None:
     return array.astype(np.int64) if is_whole.all() else None
 
 
-def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str, Any]) -> np.ndarray | None:
-    """Computes the result for arrays with Dims; None if the op does not support sizes."""
+def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str, Any]) -> list[Any]:
+    """Computes the results for arrays with Dims; none if the op does not support sizes."""
     if any(array is None for array in _flat(arrays)):
-        return None
+        return []
     trial = SizeJournal()
     try:
         with trial:
             result = definition.evaluate(arrays, attributes)
     except (ArithmeticError, TypeError, ValueError, IndexError):
-        return None
-    return result if isinstance(result, np.ndarray) and not trial.specialized else None
+        return []
+    results = result if isinstance(result, list) else [result]
+    return results if all(isinstance(each, np.ndarray) for each in results) and not trial.specialized else []
 
 
 def _is_same(known: Array, array: Array) -> bool:

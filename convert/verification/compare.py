@@ -31,7 +31,8 @@ class Comparison(NamedTuple):
 
     ``max_error`` is max|actual - expected| / max|expected| over finite elements; the absolute error
     where everything expected is zero, and for integers. It is infinite when the shapes differ, or
-    the positions of NaN and infinities.
+    the positions of NaN and infinities. ``is_noise`` states that the output is hardly larger than the
+    accuracy of the kernels that compute it.
     """
 
     output: str
@@ -39,6 +40,7 @@ class Comparison(NamedTuple):
     tolerance: float
     shape: tuple[int, ...]
     expected_shape: tuple[int, ...]
+    is_noise: bool = False
 
     @property
     def ok(self) -> bool:

@@ -22,7 +22,7 @@ from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import Op
 from tmconvert.verification.compare import example_inputs
 from tmconvert.verification.inputs import all_indices, drawn_inputs, inputs_like
-from tmconvert.verification.rounding import COARSE, Shaken
+from tmconvert.verification.rounding import COARSE, AbsoluteErrors, Shaken
 from tmconvert.verification.vacuous import vacuous_outputs
 
 SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
@@ -199,6 +199,17 @@ class Reference:
             if count >= enough and all(found):
                 break
         return found
+
+    def kernel_errors(self, inputs: Sequence[np.ndarray], numbers: Sequence[int]) -> list[float]:
+        """Returns for each float output how much kernels with ``AbsoluteAccuracy`` change an element at most.
+
+        It is measured, and 0 for a model without such kernels.
+        """
+        runs = [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in range(_RUNS)]
+        return [
+            float(np.max(np.ptp([np.asarray(run[number], np.float64) for run in runs], axis=0), initial=0))
+            for number in numbers
+        ]
 
     def decided(self, inputs: Sequence[np.ndarray], number: int) -> np.ndarray:
         """Returns which elements of an output are equal in runs with random rounding."""

@@ -143,7 +143,8 @@ def verify_written(
     if not found:
         return None
     cases = [case.expected for case in found]
-    vacuous, graphs = vacuous_outputs(cases, names), [each.graph for each in references.references]
+    vacuous = vacuous_outputs([case.shown() for case in found], names)
+    graphs = [each.graph for each in references.references]
     independent = independent_outputs(graphs, cases, names)
     notes += independent_notes(independent)
     notes += vacuous_notes({name: what for name, what in vacuous.items() if name not in independent})
@@ -199,7 +200,8 @@ def _cases(
                 raise
             notes.append(f"not verified: the model itself fails for these inputs ({error})")
             return []
-        case = _Case(reference, given, expected)
+        is_drawn = (inputs is None or number > 0) and not reference.has_example()
+        case = _Case(reference, given, expected, is_drawn)
         case.run(runtime, paths, graph.input_names, names, number)
         found.append(case)
     if found and inputs is None:
@@ -209,11 +211,15 @@ def _cases(
 
 @dataclass
 class _Case:
-    """A test case: inputs for a reference, expected outputs, and the comparison with the file's."""
+    """A test case: inputs for a reference, expected outputs, and the comparison with the file's.
+
+    ``is_drawn`` states that the inputs are of our own making.
+    """
 
     reference: Reference
     given: Sequence[np.ndarray]
     expected: Sequence[np.ndarray]
+    is_drawn: bool = False
     comparisons: list[Comparison] = field(default_factory=list)
 
     def run(
@@ -232,9 +238,37 @@ class _Case:
         if isinstance(runtime, FedRuntime):
             runtime.feed(self.reference, self.given)
         actual = runtime.run(paths, stored, names, shapes=shapes)
-        self.comparisons = _checked(
-            self.reference, self.given, actual, self.expected, names, number, is_second
-        )
+        self.comparisons = self._checked(actual, names, number, is_second)
+
+    def _checked(
+        self, actual: Sequence[np.ndarray], names: Sequence[str], number: int, is_second: bool
+    ) -> list[Comparison]:
+        reference, is_drawn = self.reference, self.is_drawn or is_second
+        outputs = reference.source_outputs(actual)
+        try:
+            return judged(
+                reference,
+                self.given,
+                outputs,
+                self.expected,
+                names,
+                is_drawn=is_drawn,
+                is_second=is_second,
+            )
+        except VerificationError as error:
+            if not number:
+                raise
+            shapes = ", ".join(map(str, reference.input_types))
+            raise VerificationError(
+                error.code,
+                f"{error.message}, for inputs {shapes}",
+                notes=[*error.notes, ("help", "convert without --dynamic, and report this as a defect")],
+            ) from error
+
+    def shown(self) -> list[np.ndarray]:
+        """Returns the expected outputs; zeros for those of which the comparison shows nothing."""
+        pairs = zip(self.comparisons, self.expected, strict=True)
+        return [np.zeros_like(array) if each.is_noise else array for each, array in pairs]
 
 
 def _second(
@@ -249,37 +283,13 @@ def _second(
     """
     first = found[0]
     is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
-    is_informative = len(vacuous_outputs([case.expected for case in found], names)) < len(names)
+    is_informative = len(vacuous_outputs([case.shown() for case in found], names)) < len(names)
     if not is_cheap and is_informative:
         return []
     second = first.reference.second_case()
     cases = [] if second is None else [_Case(first.reference, *second)]
-    known = [case.expected for case in (*found, *cases)]
+    known = [*(case.shown() for case in found), *(case.expected for case in cases)]
     cases += [_Case(first.reference, *each) for each in first.reference.cases_for(known, names)]
     for case in cases:
         case.run(runtime, paths, inputs, names, 0, is_second=True)
     return cases
-
-
-def _checked(
-    reference: Reference,
-    given: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    names: Sequence[str],
-    number: int,
-    is_second: bool,
-) -> list[Comparison]:
-    try:
-        return judged(
-            reference, given, reference.source_outputs(actual), expected, names, is_second=is_second
-        )
-    except VerificationError as error:
-        if not number:
-            raise
-        shapes = ", ".join(map(str, reference.input_types))
-        raise VerificationError(
-            error.code,
-            f"{error.message}, for inputs {shapes}",
-            notes=[*error.notes, ("help", "convert without --dynamic, and report this as a defect")],
-        ) from error

@@ -16,6 +16,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.ir.emitter import EagerEmitter
 from tmconvert.ir.tree import map_leaves
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.traits import AbsoluteAccuracy
 
 UNIT = float(np.finfo(np.float32).eps)
 MARGIN = 64.0  # kernels sum in other orders, and approximate functions to a few units
@@ -58,6 +59,27 @@ class Shaken:
             return None  # it is meant for graphs only
         finally:
             self._depth -= 1
+
+
+class AbsoluteErrors(Shaken):
+    """Evaluates ops like the reference; results with ``AbsoluteAccuracy`` are off by a unit of 1.
+
+    All are too large for the seed 0, too small for 1, and either for others.
+    """
+
+    def __init__(self, catalogue: Mapping[str, Op], seed: int) -> None:
+        super().__init__(catalogue, seed)
+        self._signs = {0: 1, 1: -1}.get(seed)
+
+    def moved(self, array: object) -> Any:
+        return array
+
+    def evaluated(self, op: Op, args: Sequence[object], attributes: Mapping[str, object]) -> Any:
+        result = super().evaluated(op, args, attributes)
+        if not op.has(AbsoluteAccuracy):
+            return result
+        signs = self._signs or self._random.integers(0, 2, result.shape) * 2 - 1
+        return (result + self._step * signs).astype(result.dtype)
 
 
 class _Emitter(EagerEmitter):

@@ -12,7 +12,14 @@ from tmconvert.symbolics.idioms import caffe_numbers, integer_steps, tflite
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.results import same_as
-from tmconvert.symbolics.traits import Clamp, FixedRange, Homogeneous, IntegerSteps, Trait
+from tmconvert.symbolics.traits import (
+    AbsoluteAccuracy,
+    Clamp,
+    FixedRange,
+    Homogeneous,
+    IntegerSteps,
+    Trait,
+)
 
 # What a target says: (since, operator) for ONNX, the operator for TFLite, (layer, parameters) for Caffe.
 OnnxForm = tuple[int, str]
@@ -47,7 +54,7 @@ TRAITS: dict[str, list[Trait]] = {
     "abs": [Homogeneous()],
     "neg": [IntegerSteps(integer_steps.neg)],
     "relu": [Clamp(0), Homogeneous()],
-    "sigmoid": [FixedRange(0, 1, in_int16=True)],
+    "sigmoid": [FixedRange(0, 1, in_int16=True), AbsoluteAccuracy()],
     "square": [IntegerSteps(integer_steps.square)],
     "tanh": [FixedRange(-1, 1, in_int16=True)],
 }

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.onnx.faults import damaged
+from tmconvert.frontends.shared.example_sizes import BATCH, Window, example_sizes
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, solved_sizes
 from tmconvert.ir.symbolic.text import is_size_expression, is_size_name, names_in, size_of
 
-# An open size has these in the example that the graph is first run with: the batch; sizes of images; others.
-# A model with larger windows has larger examples, since it computes nothing of fewer elements.
-BATCH, IMAGE, OTHER = 2, 64, 8
-LARGE_IMAGE, LARGEST_EXAMPLE = 224, 1 << 14
 MAX_RANK = 64
 
 
-def _examples(graph: Any) -> tuple[int, int]:
-    """Returns the examples for sizes of images and of other inputs: above twice the windows along one axis,
-    and for a picture that is pooled by large windows in the end.
-    """
-    pending, image, other = [graph], IMAGE, OTHER
+def _windows(graph: Any) -> Iterator[Window]:
+    """Yields the windows of convolutions and pooling, with those of subgraphs."""
+    pending = [graph]
     weights: dict[str, Sequence[int]] = {}
     while pending:
         own = pending.pop()
@@ -32,12 +27,7 @@ def _examples(graph: Any) -> tuple[int, int]:
             if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
                 weights[node.output[0]] = node.attribute[0].t.dims
             pending += [each.g for each in node.attribute if each.HasField("g")]
-            window = _window(node, weights)
-            if len(window) == 1:
-                other = max(other, min(2 * window[0], LARGEST_EXAMPLE))
-            elif len(window) == 2 and node.op_type == "AveragePool" and max(window) > 3:
-                image = LARGE_IMAGE
-    return image, other
+            yield Window(_window(node, weights), node.op_type == "AveragePool")
 
 
 def _window(node: Any, weights: Mapping[str, Sequence[int]]) -> list[int]:
@@ -57,7 +47,7 @@ class InputSizes:
 
     def __init__(self, path: str, graph: Any) -> None:
         self.path = path
-        self.image, self.other = _examples(graph)
+        self.image, self.other = example_sizes(_windows(graph))
         self.open_sizes: dict[str, dict[int, str]] = {}
         self.notes: list[str] = []
         self._examples: dict[str, int] = {}

@@ -6,11 +6,13 @@ The main subgraph becomes the model; those that IF, WHILE and CALL name become i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tmconvert.errors.source import Source
+from tmconvert.frontends.shared.example_sizes import BATCH, Window, example_sizes
 from tmconvert.frontends.tflite.faults import damaged
 from tmconvert.frontends.tflite.records import ModelRecord, OperatorRecord, SubgraphRecord, TensorRecord
 from tmconvert.frontends.tflite.tensors import TensorReader
@@ -22,8 +24,6 @@ from tmconvert.ir.symbolic.text import is_size_name
 MAX_DEPTH = 50
 MAX_CALLS = 200_000  # of operators, with those of subgraphs for each call
 MAX_NAME = 200
-# An open size has these in the example that the graph is first run with: the batch; sizes of images; others.
-BATCH, IMAGE, OTHER = 2, 64, 8
 # The options that name subgraphs
 SUBGRAPHS = (
     "then_subgraph_index",
@@ -42,6 +42,7 @@ class GraphReader:
         self.path = path
         self.model = model
         self.tensors = TensorReader(path)
+        self.examples = example_sizes(_windows(model))
         self.calls = 0
 
     def module(self) -> TracedModule:
@@ -115,7 +116,8 @@ class GraphBuilder:
             size = "batch" if not axis else own if is_size_name(own) else f"size_{own}"
             sizes.setdefault(name, {})[axis] = size
             is_image = len(shape) == 4 and axis in (1, 2)
-            shape[axis] = BATCH if not axis else IMAGE if is_image else OTHER
+            image, other = self.reader.examples
+            shape[axis] = BATCH if not axis else image if is_image else other
         return tuple(shape)
 
     def _value(self, index: int, place: str) -> TensorNode:
@@ -169,7 +171,8 @@ class GraphBuilder:
         record = self.record.tensors[index]
         if index in self.values:
             raise damaged(self.path, f"the tensor {index} is computed twice, or after it is used", place)
-        dtype = self.reader.tensors.type(record).dtype
+        is_inside = not (self.is_main and index in self.record.outputs)
+        dtype = self.reader.tensors.type(record, is_inside=is_inside).dtype
         qparams = self.reader.tensors.qparams(record)
         node = TensorNode(self.graph.free_name(self._name(index)), None, dtype, qparams=qparams)
         self.values[index] = node
@@ -189,3 +192,24 @@ class GraphBuilder:
         node = ModuleNode(self.graph.free_name(key), owner.class_name, owner=owner)
         self.graph.insert(GetAttr(self.top, key, result=node))
         return node
+
+
+def _windows(model: ModelRecord) -> Iterator[Window]:
+    """Yields the windows of convolutions and pooling; one along one axis is that of a signal."""
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            found = _window(graph, operator)
+            extents = [extent for extent in found if extent > 1] if 1 in found else found
+            yield Window(extents, operator.name == "AVERAGE_POOL_2D")
+
+
+def _window(graph: SubgraphRecord, operator: OperatorRecord) -> list[int]:
+    """Returns the height and width of a window; none for other operators."""
+    options = operator.options
+    if operator.name in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        return [options.get("filter_height", 1), options.get("filter_width", 1)]
+    if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D") or len(operator.inputs) < 2:
+        return []
+    kernel = graph.tensors[operator.inputs[1]].shape[1:3] if operator.inputs[1] >= 0 else ()
+    steps = options.get("dilation_h_factor", 1), options.get("dilation_w_factor", 1)
+    return [(extent - 1) * step + 1 for extent, step in zip(kernel, steps, strict=False)]

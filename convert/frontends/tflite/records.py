@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from tmconvert.frontends.tflite.custom_options import CUSTOM_OPTIONS
 from tmconvert.frontends.tflite.faults import damaged, unknown_part
 from tmconvert.frontends.tflite.flatbuffer import Flatbuffer, Table
 from tmconvert.frontends.tflite.options import options_of
+from tmconvert.frontends.tflite.sparse import Sparsity, sparsity_of
 
 MAX_RANK = 64
 VERSION = 3  # of the schema
@@ -32,7 +34,7 @@ class QuantizationRecord:
 class TensorRecord:
     """A tensor; ``shape`` has -1 for open sizes, ``example`` a number in their place.
 
-    ``content`` are the bytes of a constant.
+    ``content`` are the bytes of a constant, with ``sparsity`` those of some of its elements.
     """
 
     name: str
@@ -42,7 +44,7 @@ class TensorRecord:
     content: memoryview | None
     quantization: QuantizationRecord | None
     is_variable: bool
-    is_sparse: bool
+    sparsity: Sparsity | None
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,11 @@ class _ModelReader:
         if not outputs and self.codes[code] not in ("ASSIGN_VARIABLE", "CALL_ONCE"):
             raise damaged(self.path, "an operator has no outputs", place)
         options = options_of(self.path, table, subgraphs, f"{place}: {self.codes[code]}")
+        if self.codes[code] in CUSTOM_OPTIONS:
+            try:
+                options = CUSTOM_OPTIONS[self.codes[code]](bytes(table.content(5)[0]))
+            except ValueError as error:
+                raise damaged(self.path, str(error), place) from error
         return OperatorRecord(self.codes[code], inputs, outputs, options)
 
     def _check(self, indices: tuple[int, ...], count: int, place: str, least: int) -> None:
@@ -179,7 +186,7 @@ class _ModelReader:
             self._content(self.buffers[buffer]) if buffer else None,
             self._quantization(table.table(4), place),
             bool(table.integer(5, "bool")),
-            table.field(6) is not None,
+            sparsity_of(table.table(6)),
         )
 
     def _content(self, buffer: Table) -> memoryview | None:

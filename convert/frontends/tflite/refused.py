@@ -12,8 +12,7 @@ _REASONS = {
     ),
     "it draws random numbers": ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"),
     "it runs on a delegate, whose operators are not in the file": ("DELEGATE",),
-    "its weights are sparse": ("DENSIFY", "EMBEDDING_LOOKUP_SPARSE"),
-    "complex numbers have no counterpart in the targets": ("RFFT2D", "REAL", "IMAG", "COMPLEX_ABS"),
+    "its weights are sparse": ("EMBEDDING_LOOKUP_SPARSE",),
 }
 _BY_NAME = {name: reason for reason, names in _REASONS.items() for name in names}
 CUSTOM = "custom operators are code of the program that runs the model, which is not in the file"

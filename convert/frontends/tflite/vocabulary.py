@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import cast
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.tflite.adapters import OPERATORS
+from tmconvert.frontends.tflite.complex_values import MOVES, TAKES, Complex
 from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_last
 from tmconvert.frontends.tflite.refused import reason_of
 from tmconvert.ir import CallFunction, Expr, TensorNode
@@ -40,6 +42,18 @@ class TfliteVocabulary(AdapterVocabulary):
     def refusal(self, name: str) -> Refusal:
         reason = reason_of(name)
         return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
+
+    def converted(
+        self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
+    ) -> Any:
+        """Converts a call; those that move complex numbers are calls for both of their parts."""
+        name, first = self.name(expr), args[0] if args else None
+        if not isinstance(first, Complex) or name in TAKES:
+            return super().converted(g, expr, args, kwargs)
+        if name not in MOVES:
+            raise Refusal(f"{name} of complex numbers is not supported", self.help(name))
+        real = super().converted(g, expr, (first.real, *args[1:]), kwargs)
+        return Complex(real, super().converted(g, expr, (first.imag, *args[1:]), kwargs))
 
     def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: Any) -> Any:
         """Returns as many results as the operator has, of the types and with the QParams of its tensors."""
@@ -74,6 +88,14 @@ def _between_integers(g: Emitter, expr: Expr, value: Any) -> Any:
     return value
 
 
+def _is_move(expr: Expr) -> bool:
+    return isinstance(expr, CallFunction) and expr.function in MOVES
+
+
+def _refuse_complex() -> NoReturn:
+    raise Refusal("complex numbers are supported as results of RFFT2D only")
+
+
 def _constant(g: Emitter, numbers: tuple[float, ...]) -> Any:
     if len(numbers) != 1:
         raise Refusal("CAST of a tensor that is quantized per channel is not supported")
@@ -83,6 +105,13 @@ def _constant(g: Emitter, numbers: tuple[float, ...]) -> Any:
 def _typed(g: Emitter, node: Any, value: Any) -> Any:
     """Returns a result in the layout of the file, with the type and the QParams of its tensor."""
     assert isinstance(node, TensorNode)
+    is_complex = node.dtype is not None and node.dtype.kind == "c"
+    if isinstance(value, Complex):
+        if is_complex:
+            return value
+        value = value.real  # what CAST keeps
+    if is_complex:  # the part of a number, or one that is made complex
+        return value if node.expr is not None and _is_move(node.expr) else _refuse_complex()
     inner = value.value if isinstance(value, ChannelsFirst) else value
     if node.holds_integers and node.qparams is not None:
         inner = g.quantized(inner, node.qparams)

@@ -153,3 +153,27 @@ def transpose_conv(
         if g.type(made).shape[2 + axis] != size:
             made = g.call("aten::slice", made, 2 + axis, 0, size, 1)
     return activated(g, ChannelsFirst(made), fused_activation_function)
+
+
+@OPERATORS.add("custom.Convolution2DTransposeBias")
+def mediapipe_transpose_conv(
+    g: Emitter,
+    x: AdapterValue,
+    filters: AdapterValue,
+    bias: AdapterValue,
+    *,
+    padding: str,
+    stride_w: int,
+    stride_h: int,
+) -> Any:
+    """MediaPipe's operator, whose result has as many rows and columns as its padding says."""
+    check_rank(g, x, 4)
+    check_rank(g, filters, 4)
+    sizes = []
+    for axis, stride in ((1, stride_h), (2, stride_w)):
+        extent, window = g.type(x).shape[axis], g.type(filters).shape[axis]
+        lost = max(window - (extent - 1) % stride - 1, 0) if padding == "SAME" else 0
+        sizes.append(stride * (extent - 1) + window - lost)
+    shape = [1, *sizes, g.type(filters).shape[0]]
+    options: dict[str, Any] = {"padding": padding, "stride_w": stride_w, "stride_h": stride_h}
+    return transpose_conv(g, shape, filters, x, bias, **options)

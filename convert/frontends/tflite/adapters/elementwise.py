@@ -113,7 +113,7 @@ def select_v2(g: Emitter, condition: AdapterValue, x: AdapterValue, y: AdapterVa
     return elementwise(g, "aten::where", condition, x, y)
 
 
-@OPERATORS.add("CAST", "DEQUANTIZE", "QUANTIZE")
+@OPERATORS.add("CAST", "DEQUANTIZE", "QUANTIZE", "DENSIFY")
 def converted(g: Emitter, x: AdapterValue) -> Any:
     """The result's tensor has the type, and the quantization parameters, to which ``x`` is converted."""
     return x

@@ -8,11 +8,15 @@ OPERATORS = {
 tflite.RELU tflite.RELU6 tflite.LOGISTIC tflite.TANH tflite.HARD_SWISH tflite.ELU tflite.RELU_N1_TO_1
 tflite.RELU_0_TO_1 tflite.LEAKY_RELU tflite.GELU tflite.PRELU tflite.SOFTMAX tflite.LOG_SOFTMAX
 """,
+    "complex_numbers": """
+tflite.RFFT2D tflite.REAL tflite.IMAG tflite.COMPLEX_ABS
+""",
     "control_flow": """
 tflite.CALL tflite.IF tflite.WHILE
 """,
     "convolutions": """
 tflite.CONV_2D tflite.DEPTHWISE_CONV_2D tflite.CONV_3D tflite.TRANSPOSE_CONV
+tflite.custom.Convolution2DTransposeBias
 """,
     "elementwise": """
 tflite.MAXIMUM tflite.MINIMUM tflite.POW tflite.FLOOR_DIV tflite.FLOOR_MOD tflite.ATAN2 tflite.EQUAL
@@ -20,7 +24,7 @@ tflite.NOT_EQUAL tflite.LESS tflite.LESS_EQUAL tflite.GREATER tflite.GREATER_EQU
 tflite.LOGICAL_OR tflite.BITWISE_XOR tflite.RIGHT_SHIFT tflite.ADD tflite.SUB tflite.MUL tflite.ABS tflite.NEG
 tflite.EXP tflite.LOG tflite.SQRT tflite.RSQRT tflite.SQUARE tflite.SIN tflite.COS tflite.FLOOR tflite.CEIL
 tflite.ROUND tflite.SIGN tflite.LOGICAL_NOT tflite.DIV tflite.SQUARED_DIFFERENCE tflite.ADD_N tflite.SELECT
-tflite.SELECT_V2 tflite.CAST tflite.DEQUANTIZE tflite.QUANTIZE tflite.ZEROS_LIKE tflite.BITCAST
+tflite.SELECT_V2 tflite.CAST tflite.DEQUANTIZE tflite.QUANTIZE tflite.DENSIFY tflite.ZEROS_LIKE tflite.BITCAST
 """,
     "gathering": """
 tflite.GATHER tflite.GATHER_ND tflite.SCATTER_ND tflite.EMBEDDING_LOOKUP tflite.ONE_HOT tflite.WHERE

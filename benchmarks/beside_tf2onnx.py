@@ -1,0 +1,181 @@
+"""TFLite files converted to ONNX by tmconvert, tf2onnx and tflite2onnx: nodes, errors, latency and time.
+
+    python benchmarks/beside_tf2onnx.py DIR --python PYTHON
+    python benchmarks/beside_tf2onnx.py DIR --python PYTHON --only 'face_*' --markdown table.md
+
+PYTHON has tf2onnx, TensorFlow and tflite2onnx installed. Each conversion is a process. The reference is
+LiteRT on the TFLite file, for random inputs: a batch of 1, and 1,024 elements for other open sizes.
+
+"nodes" are those of the ONNX file without constants, and "transposes" how many of them are Transpose. "error"
+is the largest difference over the largest absolute value of an output. "ms" is the processor time of a run in
+ONNX Runtime in one thread, the median of many, where the files take turns. "s" is the processor time of the
+process that converts. Exit status 1 where a file of ours is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import onnx_files
+from beside_onnx2tf import ROUNDS, converted, error, loaded
+
+TOOLS = ("tmconvert", "tf2onnx", "tflite2onnx")
+COLUMNS = ("nodes", "transposes", "error", "ms", "s")
+OPEN = 1024
+
+
+def command(tool: str, python: str, path: Path, out: Path) -> list[str]:
+    """Returns the command that converts a file."""
+    if tool == "tmconvert":
+        return [sys.executable, "-m", "tmconvert", "onnx", str(path), str(out), "--no-verify"]
+    if tool == "tf2onnx":
+        words = ["--tflite", str(path), "--output", str(out), "--opset", "17"]
+        return [python, "-m", "tf2onnx.convert", *words]
+    return [python, "-c", f"import tflite2onnx; tflite2onnx.convert({str(path)!r}, {str(out)!r})"]
+
+
+def sample_of(path: Path) -> dict[str, np.ndarray]:
+    """Returns random inputs by name, in the order of the file: floats from 0 to 1, integers 0 and 1."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    random, arrays = np.random.default_rng(0), {}
+    for each in Interpreter(str(path)).get_input_details():
+        said = [int(extent) for extent in each["shape_signature"]]
+        shape = [extent if extent > 0 else OPEN if axis else 1 for axis, extent in enumerate(said)]
+        if each["dtype"] in (np.float32, np.float16):
+            arrays[each["name"]] = random.random(shape).astype(each["dtype"])
+        else:
+            arrays[each["name"]] = random.integers(0, 2, shape).astype(each["dtype"])
+    return arrays
+
+
+def session(path: Path) -> onnxruntime.InferenceSession:
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads, settings.log_severity_level = 1, 3
+    return onnxruntime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
+
+
+def fed(run: onnxruntime.InferenceSession, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns the inputs by their names; tflite2onnx may take images channels-first."""
+    feed = {}
+    for each, array in zip(run.get_inputs(), arrays, strict=True):
+        is_moved = len(each.shape) == 4 and list(each.shape) == [array.shape[axis] for axis in (0, 3, 1, 2)]
+        is_moved = is_moved and list(each.shape) != list(array.shape)
+        feed[each.name] = array.transpose(0, 3, 1, 2).copy() if is_moved else array
+    return feed
+
+
+def measured(path: Path, python: str) -> dict[str, Any]:
+    """Returns what the tools make of a file."""
+    row: dict[str, Any] = {"name": path.stem}
+    runs: dict[str, Any] = {}
+    try:
+        sample = sample_of(path)
+        arrays = list(sample.values())
+        interpreter = loaded(path, arrays, list(sample))
+        wanted = [interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()]
+    except (RuntimeError, ValueError) as reason:  # a custom operator, for example
+        arrays, wanted = [], []
+        row["reference"] = f"LiteRT: {' '.join(str(reason).split())}"[:200]
+    with tempfile.TemporaryDirectory() as name:
+        for tool in TOOLS:
+            out, row[tool] = Path(name) / f"{tool}.onnx", {}
+            try:
+                row[tool]["s"] = converted(command(tool, python, path, out), Path(name) / "log")
+                if not out.is_file():
+                    raise RuntimeError("no file was written")
+                nodes = onnx.load(str(out)).graph.node
+                row[tool]["nodes"] = sum(each.op_type != "Constant" for each in nodes)
+                row[tool]["transposes"] = sum(each.op_type == "Transpose" for each in nodes)
+                if wanted:
+                    run = session(out)
+                    feed = fed(run, arrays)
+                    row[tool]["error"] = error(run.run(None, feed), wanted)
+                    runs[tool] = run, feed
+            except Exception as reason:
+                row[tool]["failed"] = f"{type(reason).__name__}: {' '.join(str(reason).split())}"[:200]
+        times: dict[str, list[float]] = {tool: [] for tool in runs}
+        for _ in range(ROUNDS):
+            for tool, (run, feed) in runs.items():
+                since = time.process_time()
+                run.run(None, feed)
+                times[tool].append(1000 * (time.process_time() - since))
+        for tool, each in times.items():
+            row[tool]["ms"] = statistics.median(each)
+    return row
+
+
+def is_right(found: dict[str, Any]) -> bool:
+    return found.get("error", np.inf) <= onnx_files.RIGHT
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Returns the rows as Markdown, the tools in each cell, and the reasons below."""
+    lines = [f"| file | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
+    for row in rows:
+        cells = [" / ".join(cell(row[tool], column) for tool in TOOLS) for column in COLUMNS]
+        lines.append(f"| {row['name']} | {' | '.join(cells)} |")
+    for row in rows:
+        for tool in TOOLS:
+            if "failed" in row[tool]:
+                lines.append(f"\n{row['name']}, {tool}: {row[tool]['failed']}")
+    for tool in TOOLS:
+        right = [row for row in rows if is_right(row[tool])]
+        compared = [row for row in rows if "reference" not in row]
+        lines.append(f"\n{tool}: {len(right)} of {len(compared)} right")
+    for tool in TOOLS[1:]:
+        both = [row for row in rows if is_right(row[TOOLS[0]]) and is_right(row[tool])]
+        for column in ("nodes", "ms", "s"):
+            ratios = [row[TOOLS[0]][column] / row[tool][column] for row in both]
+            if ratios:
+                mean = statistics.geometric_mean(ratios)
+                lines.append(f"\n{column}: {mean:.3f} of {tool}'s (geometric mean of {len(ratios)} files)")
+    return "\n".join(lines)
+
+
+def cell(found: dict[str, Any], column: str) -> str:
+    if column not in found:
+        return "-"
+    value = found[column]
+    return f"{value:.0e}" if column == "error" else f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--only", nargs="*", default=["*"])
+    parser.add_argument("--json", type=Path, help="rows, for other tables")
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    rows = []
+    for path in sorted(options.folder.glob("*.tflite")):
+        if any(fnmatch.fnmatch(path.stem, each) for each in options.only):
+            rows.append(measured(path, options.python))
+            print(json.dumps(rows[-1]), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+    print(table(rows))
+    if options.markdown:
+        options.markdown.write_text(table(rows) + "\n")
+    return int(any("error" in row[TOOLS[0]] and not is_right(row[TOOLS[0]]) for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
