@@ -43,9 +43,10 @@ def judged(
     margin = MARGIN if is_second else 1.0 if is_drawn else 0.0
     comparisons = _but_for_rounding(reference, inputs, actual, expected, comparisons, margin)
     if not all(each.ok for each in comparisons):
+        decided = actual
         if is_second:
-            actual = _with_undecided_integers(reference, inputs, actual, expected, comparisons)
-        reordered = with_equal_elements(reference, inputs, actual, expected, comparisons)
+            decided = _with_undecided_integers(reference, inputs, actual, expected, comparisons)
+        reordered = with_equal_elements(reference, inputs, decided, expected, comparisons)
         again = compare(reordered, expected, names)
         comparisons = [
             each if new is old else other

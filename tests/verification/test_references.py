@@ -164,6 +164,69 @@ def test_the_tolerance_of_other_outputs_stays():
         judged(reference, given, [expected[0] * np.float32(1.0002)], expected, ["y"])
 
 
+# ---- kernels that are as accurate as 1 is
+
+
+def gated(shift: float) -> Any:
+    """A sigmoid of about ``shift``, and twice it."""
+    return lambda x: ((x + shift).sigmoid(), (x + shift).sigmoid() * 2)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shift", [-8, -10, -11, -12])
+def test_a_sigmoid_next_to_zero(shift: float, target: str, tmp_path: Path):
+    report = TARGETS[target](gated(shift), tmp_path / f"m.{target}", example_inputs=(torch.randn(3, 4) / 4,))
+    assert report.verification.tells
+
+
+def test_more_than_the_accuracy_of_a_sigmoid_is_refused():
+    reference = reference_of(gated(-10), torch.randn(3, 4))
+    given, expected = reference.case(None)
+    unit = np.float32(1.2e-7)
+    once, twice = judged(reference, given, [each + unit for each in expected], expected, ["y", "z"])
+    assert once.ok and twice.ok and not once.is_noise
+    for factors in ((4, 1), (1, 8)):
+        wrong = [each + factor * unit for each, factor in zip(expected, factors, strict=True)]
+        with pytest.raises(VerificationError, match="TM4001"):
+            judged(reference, given, wrong, expected, ["y", "z"])
+
+
+def test_no_other_op_is_given_the_accuracy_of_a_sigmoid():
+    reference = reference_of(lambda x: (x - 10).exp(), torch.randn(3, 4))
+    given, expected = reference.case(None)
+    assert reference.kernel_errors(given, [0]) == [0.0]
+    with pytest.raises(VerificationError, match="TM4001"):
+        judged(reference, given, [expected[0] + np.float32(1.2e-7)], expected, ["y"])
+
+
+def test_an_output_that_is_all_noise_is_not_verified(tmp_path: Path):
+    report = tmconvert.to_onnx(gated(-20), tmp_path / "m.onnx", example_inputs=(torch.randn(3, 4),))
+    assert len(report.verification.vacuous) == 2
+    assert not report.verification.tells
+
+
+# ---- inputs that are drawn
+
+
+def cancelling(x: torch.Tensor) -> torch.Tensor:
+    """Sums of large numbers of which little is left: rounding changes it by more than the tolerance."""
+    return (x * 1e4).sum(1) - (x * 1e4).flip(1).sum(1) + x[:, 0]
+
+
+def test_for_inputs_of_our_own_making_a_difference_by_rounding_is_no_error():
+    reference = reference_of(cancelling, torch.randn(4, 200))
+    given, expected = reference.case(None)
+    (noise,) = reference.noise(given, [0])
+    assert noise > 1e-3
+    by_less, by_more = ([expected[0] + np.float32(factor * noise)] for factor in (0.5, 3))
+    judged(reference, given, by_less, expected, ["y"], is_drawn=True)
+    judged(reference, given, by_more, expected, ["y"], is_drawn=True, is_second=True)
+    if float(np.abs(expected[0]).max()) > 64 * noise:
+        for wrong, options in ((by_less, {}), (by_more, {"is_drawn": True})):
+            with pytest.raises(VerificationError, match="TM4001"):
+                judged(reference, given, wrong, expected, ["y"], **options)
+
+
 # ---- integers that rounding decides
 
 

@@ -15,7 +15,7 @@ TFLITE = {
     ),
     "TM1042": Explanation(
         "a TFLite model has a part that tmconvert does not read",
-        "Strings, complex numbers, sparse tensors, resources and versions of the schema other than 3 are not "
+        "Strings, complex inputs and outputs, resources and versions of the schema other than 3 are not "
         "read.",
         "a model with an input of strings",
         "Follow the help of the message: convert the model again without this part.",

@@ -2,7 +2,7 @@
 
 Source of the format: SparsityParameters in LiteRT's schema.fbs. The levels of a tensor are its axes, those of
 its blocks after them, in the order of ``traversal``. A dense level has all indices. A sparse one has, for
-each place of the level before, those in ``indices`` from one of ``segments`` to the next.
+each position of the level before, those in ``indices`` from one of ``segments`` to the next.
 """
 
 from __future__ import annotations
@@ -74,32 +74,32 @@ def dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Sparsity) -> np.
     """
     if math.prod(shape) > max(LEAST_LIMIT, MOST_GROWTH * len(values)):
         raise ValueError(f"a sparse tensor of {len(values)} elements has the shape {shape}")
-    coordinates, places = _expanded(shape, sparsity, len(values))
+    coordinates, positions = _expanded(shape, sparsity, len(values))
     result = np.zeros(shape, values.dtype)
-    result[coordinates] = values[places]
+    result[coordinates] = values[positions]
     return result
 
 
 def _expanded(
     shape: tuple[int, ...], sparsity: Sparsity, count: int
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Returns the coordinates of all stored elements, and their places among the values."""
+    """Returns the coordinates of all stored elements, and their positions among the values."""
     extents = _extents(shape, sparsity)
     if sorted(sparsity.traversal) != list(range(len(extents))) or len(sparsity.levels) != len(extents):
         raise ValueError(f"a sparse tensor of rank {len(shape)} has the levels {sparsity.traversal}")
     found: dict[int, np.ndarray] = {}
-    places = np.zeros(1, np.int64)
+    positions = np.zeros(1, np.int64)
     for axis, level in zip(sparsity.traversal, sparsity.levels, strict=True):
-        if level.segments is None and len(places) * extents[axis] > math.prod(shape):
+        if level.segments is None and len(positions) * extents[axis] > math.prod(shape):
             raise ValueError("a sparse tensor has more indices than elements")
-        origins, indices, places = _inside(level, extents[axis], places)
+        origins, indices, positions = _inside(level, extents[axis], positions)
         found = {known: each[origins] for known, each in found.items()} | {axis: indices}
-    if len(places) != count or (places >= count).any():
-        raise ValueError(f"a sparse tensor has {count} elements, and indices of {len(places)}")
+    if len(positions) != count or (positions >= count).any():
+        raise ValueError(f"a sparse tensor has {count} elements, and indices of {len(positions)}")
     whole = [found[axis] for axis in range(len(shape))]
     for number, axis in enumerate(sparsity.blocks, start=len(shape)):
         whole[axis] = whole[axis] * extents[number] + found[number]
-    return tuple(whole), places
+    return tuple(whole), positions
 
 
 def _extents(shape: tuple[int, ...], sparsity: Sparsity) -> list[int]:
@@ -115,26 +115,26 @@ def _extents(shape: tuple[int, ...], sparsity: Sparsity) -> list[int]:
     return extents
 
 
-def _inside(level: Level, extent: int, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns for each index of a level the number of the place that it is inside of, the index, and its own
-    place.
+def _inside(level: Level, extent: int, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns for each index of a level the number of the position that it is inside of, the index, and its
+    own position.
     """
     if level.segments is None or level.indices is None:
         if level.size != extent:
             raise ValueError(f"a level of a sparse tensor has {level.size} indices of {extent}")
-        origins = np.repeat(np.arange(len(places)), extent)
-        indices = np.tile(np.arange(extent), len(places))
-        return origins, indices, places[origins] * extent + indices
+        origins = np.repeat(np.arange(len(positions)), extent)
+        indices = np.tile(np.arange(extent), len(positions))
+        return origins, indices, positions[origins] * extent + indices
     segments = level.segments
-    if len(places) and int(places.max()) + 1 >= len(segments):
+    if len(positions) and int(positions.max()) + 1 >= len(segments):
         raise ValueError(f"a level of a sparse tensor has {len(segments)} segments")
-    starts, ends = segments[places], segments[places + 1]
+    starts, ends = segments[positions], segments[positions + 1]
     counts = ends - starts
     if (counts < 0).any() or (starts < 0).any() or (ends > len(level.indices)).any():
         raise ValueError("the segments of a sparse tensor are not in order")
     if counts.sum() > len(level.indices):
         raise ValueError("the segments of a sparse tensor overlap")
-    origins = np.repeat(np.arange(len(places)), counts)
+    origins = np.repeat(np.arange(len(positions)), counts)
     own = np.arange(len(origins)) - np.repeat(np.cumsum(counts) - counts, counts) + starts[origins]
     indices = level.indices[own]
     if ((indices < 0) | (indices >= extent)).any():

@@ -9,9 +9,9 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import cast
+from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.tflite.adapters import OPERATORS
-from tmconvert.frontends.tflite.complex_values import MOVES, TAKES, Complex
 from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_last
 from tmconvert.frontends.tflite.refused import reason_of
 from tmconvert.ir import CallFunction, Expr, TensorNode
@@ -19,6 +19,11 @@ from tmconvert.ir.emitter import Emitter
 
 IDENTIFIER = "tflite"
 _CAST = "tflite.CAST"
+# of complex numbers: operators that apply to both parts of their first operand, and those that take them
+_MOVES = frozenset(
+    f"tflite.{name}" for name in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "SLICE", "STRIDED_SLICE")
+)
+_TAKES = frozenset((_CAST, "tflite.REAL", "tflite.IMAG", "tflite.COMPLEX_ABS"))
 
 
 class TfliteVocabulary(AdapterVocabulary):
@@ -48,9 +53,9 @@ class TfliteVocabulary(AdapterVocabulary):
     ) -> Any:
         """Converts a call; those that move complex numbers are calls for both of their parts."""
         name, first = self.name(expr), args[0] if args else None
-        if not isinstance(first, Complex) or name in TAKES:
+        if not isinstance(first, Complex) or name in _TAKES:
             return super().converted(g, expr, args, kwargs)
-        if name not in MOVES:
+        if name not in _MOVES:
             raise Refusal(f"{name} of complex numbers is not supported", self.help(name))
         real = super().converted(g, expr, (first.real, *args[1:]), kwargs)
         return Complex(real, super().converted(g, expr, (first.imag, *args[1:]), kwargs))
@@ -89,7 +94,7 @@ def _between_integers(g: Emitter, expr: Expr, value: Any) -> Any:
 
 
 def _is_move(expr: Expr) -> bool:
-    return isinstance(expr, CallFunction) and expr.function in MOVES
+    return isinstance(expr, CallFunction) and expr.function in _MOVES
 
 
 def _refuse_complex() -> NoReturn:

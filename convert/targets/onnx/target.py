@@ -24,6 +24,7 @@ from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.combine_slices import CombineSlices
 from tmconvert.targets.onnx.divide_by_roots import DivideByRoots
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
+from tmconvert.targets.onnx.fold_pads import fold_pads
 from tmconvert.targets.onnx.fuse_hard_sigmoid import fuse_hard_sigmoid
 from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
 from tmconvert.targets.onnx.fuse_rotary import fuse_rotary
@@ -152,7 +153,7 @@ class OnnxTarget(Target):
         has_rotary = options.version >= _ROTARY_SINCE and options.integers is None
         records = [fuse_rotary(graph)] if has_rotary else []
         if options.integers is None:
-            records += [fuse_hard_sigmoid(graph), merge_slices(graph)]
+            records += [fuse_hard_sigmoid(graph), merge_slices(graph), fold_pads(graph)]
         if options.float_type not in ("float16", "bfloat16"):
             return records
         from tmconvert.targets.onnx.narrow_floats import narrow_floats

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
 from tmconvert.frontends.shared.arguments import static_ints
+from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.tflite.adapters.values import PREFIX
-from tmconvert.frontends.tflite.complex_values import Complex
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)

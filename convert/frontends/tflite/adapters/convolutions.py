@@ -166,7 +166,7 @@ def mediapipe_transpose_conv(
     stride_w: int,
     stride_h: int,
 ) -> Any:
-    """MediaPipe's operator, whose result has as many rows and columns as its padding says."""
+    """MediaPipe's operator, whose padding determines the size of the result."""
     check_rank(g, x, 4)
     check_rank(g, filters, 4)
     sizes = []

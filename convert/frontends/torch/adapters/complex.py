@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter
 from tmconvert.frontends.torch.adapters.values import (
     cast,
@@ -35,17 +35,6 @@ from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, COMPLEX = Table(), Table()
 PART_NAMES = {"complex64": "float32", "complex128": "float64", "cfloat": "float32", "cdouble": "float64"}
-
-
-@dataclass(frozen=True, eq=False)
-class Complex:
-    """A complex tensor: two real ones of equal type."""
-
-    real: Any
-    imag: Any
-
-    def __repr__(self) -> str:
-        return "complex tensors (torch.view_as_real converts them to real ones)"
 
 
 def is_complex(leaf: AdapterValue) -> bool:

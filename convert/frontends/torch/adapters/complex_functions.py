@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.complex import COMPLEX as OF_COMPLEX
-from tmconvert.frontends.torch.adapters.complex import Complex, exp, is_complex, log, made, multilinear, terms
+from tmconvert.frontends.torch.adapters.complex import exp, is_complex, log, made, multilinear, terms
 from tmconvert.ir.emitter import Emitter
 
 COMPLEX = Table()

@@ -9,7 +9,8 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.frontends.torch.adapters.complex import Complex, aligned, conj, view_as_complex, view_as_real
+from tmconvert.frontends.shared.complex_values import Complex
+from tmconvert.frontends.torch.adapters.complex import aligned, conj, view_as_complex, view_as_real
 from tmconvert.frontends.torch.adapters.values import (
     axis_of,
     cast,

@@ -7,8 +7,8 @@ from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.complex import COMPLEX as OF_COMPLEX
-from tmconvert.frontends.torch.adapters.complex import Complex
 from tmconvert.frontends.torch.adapters.reductions import axes_given
 from tmconvert.frontends.torch.adapters.spectra import svdvals
 from tmconvert.frontends.torch.adapters.values import axis_of, floating, promoted, rank, reshaped, typed
