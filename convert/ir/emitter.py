@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tmconvert.errors import GraphError
+from tmconvert.errors import GraphError, TmconvertError
 from tmconvert.errors.source import Source
 from tmconvert.ir.expr import CallFunction, Constant, Expr, Inferred
 from tmconvert.ir.fake_quant import Rounding, fake_quantize, with_qparams
@@ -36,6 +36,9 @@ FOLD_ELEMENTS = 4096
 # No machine holds a tensor of so many elements. Extents may come from a damaged file; 64 bits are
 # enough to count up to here and a little further.
 MAX_ELEMENTS = 1 << 48
+# What a call of arrays makes may be this large, or this many times as large as its operands.
+LARGE, MAX_GROWTH = 1 << 26, 1024
+LONG = 4096  # an attribute of a call that makes much of little
 # The op that makes a tensor of sizes.
 SIZES = "tm::sizes"
 
@@ -119,7 +122,10 @@ class EagerEmitter:
 
     def call(self, op: str, *args: Any, **attributes: Any) -> Any:
         definition = self.catalogue[op]
-        result = definition.evaluate(*definition.bind(args, attributes))
+        tensors, bound = definition.bind(args, attributes)
+        if any(isinstance(leaf, int) and leaf > LONG for leaf in leaves(bound)):
+            _check_growth(definition, tensors, bound)
+        result = definition.evaluate(tensors, bound)
         return map_leaves(np.asarray, result)  # NumPy turns results of rank 0 into scalars
 
     def constant(self, value: Any, dtype: Any = None) -> np.ndarray:
@@ -352,6 +358,25 @@ _UNKNOWN = object()
 def stream_of(name: str) -> int:
     """Returns the number of the random numbers that the expression with the result ``name`` draws."""
     return zlib.crc32(name.encode())
+
+
+def _check_growth(definition: OpDefinition, tensors: Any, attributes: dict[str, Any]) -> None:
+    """Raises GraphError TM3004 where the attributes of a call make a very large result of small operands, as
+    a padding of millions of rows does, which a damaged file may have.
+    """
+    arrays = [leaf for leaf in _flat(tensors) if leaf is not None]
+    types = map_leaves(
+        lambda leaf: None if leaf is None else TensorType(leaf.dtype, leaf.shape), list(tensors)
+    )
+    try:
+        results = definition.infer(types, attributes)
+    except TmconvertError:  # kernels may compute more than the rules of types allow
+        return
+    most = max(LARGE if arrays else 4 * LARGE, MAX_GROWTH * sum(array.size for array in arrays))
+    for type_ in results:
+        if example(type_.size) > most:
+            message = f"the result {type_} of {definition.name} is too large for what it is computed of"
+            raise GraphError("TM3004", message)
 
 
 def _whole(array: np.ndarray | None) -> np.ndarray | None:

@@ -11,8 +11,8 @@ import pytest
 import tflite
 
 import tmconvert
-from tests.frontends.tflite.models import floats, network, saved
-from tmconvert.errors import LoadError, TmconvertError
+from tests.frontends.tflite.models import Call, Fixed, floats, network, saved
+from tmconvert.errors import LoadError, TmconvertError, UnsupportedError
 
 
 def data_of(tmp_path, graph):
@@ -89,3 +89,23 @@ def test_mutated_files_are_clean_errors_or_models(tmp_path):
         with contextlib.suppress(TmconvertError, MemoryError):
             load(tmp_path, bytes(mutated))(x)
         assert time.perf_counter() - before < 2
+
+
+@pytest.mark.parametrize("rows", [1 << 21, 1 << 26, (1 << 31) - 1])
+def test_padding_by_millions_of_rows_is_not_computed(rows, tmp_path):
+    amounts = Fixed(np.array([[0, 0], [rows, 0], [0, 0], [0, 0]], np.int32))
+    module = tmconvert.load(
+        saved(Call("PAD", [floats(1, 16, 16, 4), amounts]).graph(), tmp_path / "net.tflite")
+    )
+    since = time.process_time()
+    with pytest.raises(UnsupportedError, match=r"TM2001.*aten::pad is too large for what it is computed of"):
+        module(floats(1, 16, 16, 4))
+    assert time.process_time() - since < 2
+
+
+def test_padding_by_thousands_of_rows_is_computed(tmp_path):
+    amounts = Fixed(np.array([[0, 0], [5000, 0], [0, 0], [0, 0]], np.int32))
+    module = tmconvert.load(
+        saved(Call("PAD", [floats(1, 16, 16, 4), amounts]).graph(), tmp_path / "net.tflite")
+    )
+    assert module(floats(1, 16, 16, 4)).shape == (1, 5016, 16, 4)
