@@ -12,7 +12,8 @@ from tmconvert.ir.symbolic.dims import Size, is_symbolic, symbols_of
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
     """Returns the shape to which all of ``shapes`` broadcast, as in NumPy. Raises ValueError."""
     if not is_symbolic(shapes):
-        return tuple(shapes[0]) if shapes.count(shapes[0]) == len(shapes) else np.broadcast_shapes(*shapes)
+        is_one = shapes.count(shapes[0]) == len(shapes) if shapes else False
+        return tuple(shapes[0]) if is_one else np.broadcast_shapes(*shapes)
     rank = max(map(len, shapes))
     columns = zip(*([*[1] * (rank - len(shape)), *shape] for shape in shapes), strict=True)
     return tuple(_met(column, shapes) for column in columns)

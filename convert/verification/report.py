@@ -144,6 +144,10 @@ def verify_written(
         return None
     cases = [case.expected for case in found]
     vacuous = vacuous_outputs([case.shown() for case in found], names)
+    are_noise = set.intersection(
+        *({each.output for each in case.comparisons if each.is_noise} for case in found)
+    )
+    vacuous.update(dict.fromkeys(are_noise & vacuous.keys(), "zero but for rounding"))
     graphs = [each.graph for each in references.references]
     independent = independent_outputs(graphs, cases, names)
     notes += independent_notes(independent)
