@@ -206,10 +206,11 @@ class Reference:
         It is measured, and 0 for a model without such kernels.
         """
         runs = [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in range(_RUNS)]
-        return [
-            float(np.max(np.ptp([np.asarray(run[number], np.float64) for run in runs], axis=0), initial=0))
-            for number in numbers
-        ]
+        with np.errstate(invalid="ignore"):  # infinities have no distance
+            apart = [
+                np.ptp([np.asarray(run[number], np.float64) for run in runs], axis=0) for number in numbers
+            ]
+        return [float(np.max(each, initial=0)) for each in apart]
 
     def decided(self, inputs: Sequence[np.ndarray], number: int) -> np.ndarray:
         """Returns which elements of an output are equal in runs with random rounding."""
