@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -213,10 +214,16 @@ def cell(found: dict[str, Any], column: str) -> str:
     return str(value) if column == "operators" else f"{value:.1e}" if column == "error" else f"{value:.2f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def tabulated(
+    about: str | None,
+    pattern: str,
+    measured: Callable[[Path, str], dict[str, Any]],
+    table: Callable[[list[dict[str, Any]]], str],
+) -> list[dict[str, Any]]:
+    """Measures the files of a folder, as the command line requests it, and prints the table; returns the
+    rows.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--python", required=True)
     parser.add_argument("--only", nargs="*", default=["*"])
@@ -224,7 +231,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     rows = json.loads(options.json.read_text()) if options.json and options.json.is_file() else []
-    for path in sorted(options.folder.glob("*.onnx")):
+    for path in sorted(options.folder.glob(pattern)):
         if path.stem in [row["name"] for row in rows]:
             continue
         if any(fnmatch.fnmatch(path.stem, each) for each in options.only):
@@ -235,6 +242,11 @@ def main() -> None:
     print(table(rows))
     if options.markdown:
         options.markdown.write_text(table(rows) + "\n")
+    return rows
+
+
+def main() -> None:
+    tabulated(__doc__, "*.onnx", measured, table)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,7 @@ the process that converts. Exit status 1 where a file of ours is wrong.
 
 from __future__ import annotations
 
-import argparse
-import fnmatch
 import itertools
-import json
 import statistics
 import sys
 import tempfile
@@ -33,7 +30,7 @@ import onnxruntime
 sys.path.insert(0, str(Path(__file__).parent))
 
 import onnx_files
-from beside_onnx2tf import ROUNDS, converted, loaded
+from beside_onnx2tf import ROUNDS, converted, loaded, tabulated
 
 TOOLS = ("tmconvert", "tf2onnx", "tflite2onnx")
 COLUMNS = ("nodes", "transposes", "error", "ms", "s")
@@ -180,25 +177,7 @@ def cell(found: dict[str, Any], column: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--python", required=True)
-    parser.add_argument("--only", nargs="*", default=["*"])
-    parser.add_argument("--json", type=Path, help="rows, for other tables")
-    parser.add_argument("--markdown", type=Path)
-    options = parser.parse_args()
-    rows = []
-    for path in sorted(options.folder.glob("*.tflite")):
-        if any(fnmatch.fnmatch(path.stem, each) for each in options.only):
-            rows.append(measured(path, options.python))
-            print(json.dumps(rows[-1]), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    print(table(rows))
-    if options.markdown:
-        options.markdown.write_text(table(rows) + "\n")
+    rows = tabulated(__doc__, "*.tflite", measured, table)
     return int(any("error" in row[TOOLS[0]] and not is_right(row[TOOLS[0]]) for row in rows))
 
 

@@ -7,6 +7,7 @@ attributes are the target's own. For ONNX an extent may be symbolic; its text is
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -186,6 +187,13 @@ class TargetGraph:
             for value in operator.attributes.values():
                 if isinstance(value, TargetGraph):
                     yield from value.nested()
+
+    def use_counts(self) -> Counter[int]:
+        """Counts the uses of each value, by its id: as an operand, and as an output, also in subgraphs."""
+        operands = (value for operator in self.all_operators() for value in operator.inputs)
+        counts = Counter(id(value) for value in operands if value is not None)
+        counts.update(id(value) for graph in self.nested() for value in graph.outputs)
+        return counts
 
     def all_operators(self) -> Iterator[Operator]:
         """Yields the operators of this graph and of its subgraphs."""

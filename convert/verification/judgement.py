@@ -6,7 +6,7 @@ order of elements that are equal. Both are shown for the outputs at hand, never 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from tmconvert.verification.compare import Comparison, compare, refuse_wrong, wi
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.rounding import COARSE, MARGIN, UNIT
 from tmconvert.verification.ties import with_equal_elements
+
+LOOSEST = 1e-2  # of the largest element: by how much an output may differ in a first case, for drawn inputs
 
 
 def judged(
@@ -29,9 +31,9 @@ def judged(
     """Returns the comparisons, each within its tolerance. Raises VerificationError TM4001.
 
     For inputs of our own making, ``is_drawn``, a model may be less exact than for real ones. There, an output
-    may differ as much as rounding of float32 changes it by measurement. In a second case, which is drawn,
-    all that rounding can be shown to explain passes, and elements of integers that rounding decides, such as
-    the sign of a sum that is zero, are left out.
+    may differ as much as rounding of float32 changes it by measurement, up to ``LOOSEST``. In a second case,
+    which is drawn, all that rounding can be shown to explain passes, and elements of integers that rounding
+    decides, such as the sign of a sum that is zero, are left out.
     """
     comparisons = [
         with_coarser(each, array, reference.computes_in)
@@ -40,8 +42,8 @@ def judged(
     if all(each.ok for each in comparisons) or reference.lacks([]):
         return refuse_wrong(comparisons)
     comparisons = _but_for_kernels(reference, inputs, actual, expected, comparisons)
-    margin = MARGIN if is_second else 1.0 if is_drawn else 0.0
-    comparisons = _but_for_rounding(reference, inputs, actual, expected, comparisons, margin)
+    margins = [_margin(each, is_drawn, is_second) for each in comparisons]
+    comparisons = _but_for_rounding(reference, inputs, actual, expected, comparisons, margins)
     if not all(each.ok for each in comparisons):
         decided = actual
         if is_second:
@@ -53,6 +55,13 @@ def judged(
             for each, other, new, old in zip(comparisons, again, reordered, actual, strict=True)
         ]
     return refuse_wrong(comparisons)
+
+
+def _margin(comparison: Comparison, is_drawn: bool, is_second: bool) -> float:
+    """Returns how many times more than by rounding an output may differ."""
+    if is_second:
+        return MARGIN
+    return 1.0 if is_drawn and comparison.max_error <= LOOSEST else 0.0
 
 
 def _with_undecided_integers(
@@ -75,31 +84,6 @@ def _with_undecided_integers(
     return made
 
 
-def _but_for_rounding(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    comparisons: list[Comparison],
-    margin: float,
-) -> list[Comparison]:
-    """Returns the error of an output relative to the summed values, where it consists of rounding errors only
-    or is off by less than ``margin`` times these.
-    """
-    found, numbers = list(comparisons), _inexact(expected, comparisons)
-    try:
-        noises = reference.noise(inputs, numbers) if numbers else []
-    except (ValueError, IndexError):  # the data decides on shapes
-        return found
-    for number, noise in zip(numbers, noises, strict=True):
-        each, wanted = comparisons[number], expected[number]
-        most = MARGIN if noise and float(np.max(np.abs(wanted))) <= MARGIN * noise else margin
-        if noise and most:
-            off = _distance(actual[number], wanted)
-            found[number] = each._replace(max_error=off / (noise / UNIT), tolerance=most * UNIT)
-    return found
-
-
 def _but_for_kernels(
     reference: Reference,
     inputs: Sequence[np.ndarray],
@@ -107,28 +91,50 @@ def _but_for_kernels(
     expected: Sequence[np.ndarray],
     comparisons: list[Comparison],
 ) -> list[Comparison]:
-    """Returns the error of an output that differs by no more than the absolute accuracy of some kernels.
+    """Accepts outputs that differ by no more than the absolute accuracy of some kernels changes them.
 
-    It is relative to the range of these kernels. A sigmoid of -12 is 6e-6, of which ONNX Runtime has one
-    digit. An output that is not much larger than this is not informative.
+    Their errors are relative to the range of these kernels: ONNX Runtime computes the sigmoid of -12, which
+    is 6e-6, to one digit. An output that is not much larger than this is not informative.
     """
-    found, numbers = list(comparisons), _inexact(expected, comparisons)
-    try:
-        errors = reference.kernel_errors(inputs, numbers) if numbers else []
-    except (ValueError, IndexError):  # the data decides on shapes
-        return found
-    for number, most in zip(numbers, errors, strict=True):
-        each, wanted = comparisons[number], expected[number]
-        off = _distance(actual[number], wanted)
+    found = list(comparisons)
+    for number, most in _changes(reference.kernel_errors, inputs, expected, comparisons).items():
+        off = _distance(actual[number], expected[number])
         if off <= most:
-            is_noise = float(np.max(np.abs(wanted))) <= COARSE * most
-            found[number] = each._replace(max_error=off / (most / UNIT), tolerance=UNIT, is_noise=is_noise)
+            is_noise = _largest(expected[number]) <= COARSE * most
+            error = off / (most / UNIT)
+            found[number] = found[number]._replace(max_error=error, tolerance=UNIT, is_noise=is_noise)
     return found
 
 
-def _inexact(expected: Sequence[np.ndarray], comparisons: Sequence[Comparison]) -> list[int]:
-    """Returns the numbers of the float outputs that differ, by a finite error."""
-    return [
+def _but_for_rounding(
+    reference: Reference,
+    inputs: Sequence[np.ndarray],
+    actual: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    comparisons: list[Comparison],
+    margins: Sequence[float],
+) -> list[Comparison]:
+    """Accepts outputs that consist of rounding errors only, and those that differ by no more than what
+    rounding changes, times one of ``margins``. Their errors are relative to the values that are summed.
+    """
+    found = list(comparisons)
+    for number, noise in _changes(reference.noise, inputs, expected, comparisons).items():
+        most = MARGIN if _largest(expected[number]) <= MARGIN * noise else margins[number]
+        off = _distance(actual[number], expected[number])
+        if noise > 0 and off <= most * noise:
+            error = off / (noise / UNIT)
+            found[number] = found[number]._replace(max_error=error, tolerance=most * UNIT)
+    return found
+
+
+def _changes(
+    measure: Callable[[Sequence[np.ndarray], Sequence[int]], list[float]],
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    comparisons: Sequence[Comparison],
+) -> dict[int, float]:
+    """Returns how much ``measure`` changes each float output that differs by a finite error, by number."""
+    numbers = [
         number
         for number, each in enumerate(comparisons)
         if not each.ok
@@ -136,6 +142,14 @@ def _inexact(expected: Sequence[np.ndarray], comparisons: Sequence[Comparison]) 
         and each.shape == each.expected_shape
         and not np.isinf(each.max_error)
     ]
+    try:
+        return dict(zip(numbers, measure(inputs, numbers), strict=True)) if numbers else {}
+    except (ValueError, IndexError):  # the data decides on shapes
+        return {}
+
+
+def _largest(array: np.ndarray) -> float:
+    return float(np.max(np.abs(array)))
 
 
 def _distance(actual: np.ndarray, wanted: np.ndarray) -> float:

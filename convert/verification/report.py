@@ -270,7 +270,7 @@ class _Case:
             ) from error
 
     def shown(self) -> list[np.ndarray]:
-        """Returns the expected outputs; zeros for those of which the comparison shows nothing."""
+        """Returns the expected outputs; zeros for those whose comparison is not informative."""
         pairs = zip(self.comparisons, self.expected, strict=True)
         return [np.zeros_like(array) if each.is_noise else array for each, array in pairs]
 

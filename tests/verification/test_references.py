@@ -209,23 +209,43 @@ def test_an_output_that_is_all_noise_is_not_verified(tmp_path: Path):
 # ---- inputs that are drawn
 
 
-def cancelling(x: torch.Tensor) -> torch.Tensor:
-    """Sums of large numbers of which little is left: rounding changes it by more than the tolerance."""
-    return (x * 1e4).sum(1) - (x * 1e4).flip(1).sum(1) + x[:, 0]
+def cancelling(scale: float) -> Any:
+    """Sums of numbers of this scale that leave numbers of the scale 1."""
+    return lambda x: (x * scale).sum(1) - (x * scale).flip(1).sum(1) + x[:, 0]
+
+
+def refused(reference: Reference, distance: float, **options: bool) -> bool:
+    """Whether an output at this distance from the expected one is refused."""
+    given, (expected,) = reference.case(None)
+    try:
+        judged(reference, given, [expected + np.float32(distance)], [expected], ["y"], **options)
+    except VerificationError as error:
+        assert error.code == "TM4001"
+        return True
+    return False
 
 
 def test_for_inputs_of_our_own_making_a_difference_by_rounding_is_no_error():
-    reference = reference_of(cancelling, torch.randn(4, 200))
-    given, expected = reference.case(None)
+    reference = reference_of(cancelling(100), torch.randn(4, 200))
+    given, (expected,) = reference.case(None)
     (noise,) = reference.noise(given, [0])
-    assert noise > 1e-3
-    by_less, by_more = ([expected[0] + np.float32(factor * noise)] for factor in (0.5, 3))
-    judged(reference, given, by_less, expected, ["y"], is_drawn=True)
-    judged(reference, given, by_more, expected, ["y"], is_drawn=True, is_second=True)
-    if float(np.abs(expected[0]).max()) > 64 * noise:
-        for wrong, options in ((by_less, {}), (by_more, {"is_drawn": True})):
-            with pytest.raises(VerificationError, match="TM4001"):
-                judged(reference, given, wrong, expected, ["y"], **options)
+    largest = float(np.abs(expected).max())
+    assert 4e-4 * largest < noise < largest / 128  # not zero but for rounding
+    assert refused(reference, 0.5 * noise)
+    assert not refused(reference, 0.5 * noise, is_drawn=True)
+    assert refused(reference, 3 * noise, is_drawn=True)
+    assert not refused(reference, 3 * noise, is_drawn=True, is_second=True)
+    assert refused(reference, 100 * noise, is_drawn=True, is_second=True)
+
+
+def test_rounding_explains_no_difference_of_more_than_a_hundredth_of_an_output():
+    reference = reference_of(cancelling(1e3), torch.randn(4, 200))
+    given, (expected,) = reference.case(None)
+    (noise,) = reference.noise(given, [0])
+    largest = float(np.abs(expected).max())
+    assert 0.011 * largest < noise < largest / 64
+    assert not refused(reference, 0.009 * largest, is_drawn=True)
+    assert refused(reference, 0.011 * largest, is_drawn=True)
 
 
 # ---- integers that rounding decides

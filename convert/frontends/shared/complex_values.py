@@ -1,4 +1,4 @@
-"""Complex tensors inside of a model, in the place of which a graph of ops has two."""
+"""Complex tensors inside of a model: a graph of ops has two real tensors for each."""
 
 from __future__ import annotations
 

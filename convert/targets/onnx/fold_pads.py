@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import numpy as np
 
@@ -16,8 +16,7 @@ def fold_pads(graph: TargetGraph) -> PassRecord:
     pads = {id(each.outputs[0]): each for each in graph.operators if each.type == "Pad"}
     if not pads:
         return record
-    users = Counter(id(value) for each in graph.all_operators() for value in each.inputs if value is not None)
-    users.update(id(value) for each in graph.nested() for value in each.outputs)
+    uses = graph.use_counts()
     layers: dict[int, list[Operator]] = defaultdict(list)
     for operator in graph.operators:
         if operator.type == "Conv" and id(operator.inputs[0]) in pads:
@@ -27,7 +26,7 @@ def fold_pads(graph: TargetGraph) -> PassRecord:
         amounts = _spatial_zeros(operator)
         if amounts is None or number not in layers:
             continue
-        if len(layers[number]) != users[number]:
+        if len(layers[number]) != uses[number]:
             record.refuse(operator, "other operators than convolutions use it")
             continue
         for layer in layers[number]:

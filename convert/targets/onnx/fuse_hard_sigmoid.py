@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +23,7 @@ def fuse_hard_sigmoid(graph: TargetGraph) -> PassRecord:
     """Replace clip(a * x + b, 0, 1) of float32 by one HardSigmoid, where nothing else uses the steps."""
     record = PassRecord("fuse_hard_sigmoid")
     producers = {id(value): each for each in graph.operators for value in each.outputs}
-    uses = Counter(id(value) for each in graph.all_operators() for value in each.inputs if value is not None)
-    uses.update(id(value) for value in graph.outputs)
-    uses.update(id(value) for each in graph.nested() for value in each.outputs)
+    uses = graph.use_counts()
     gone: set[int] = set()
     for operator in graph.operators:
         line = _line(operator, producers) if operator.type == "Clip" else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -234,10 +233,7 @@ class _Rewriter:
         graph, open_ = self.graph, self.replaced
         written = self.written
         graph.operators = [each for old in graph.operators for each in (*written.get(id(old), ()), old)]
-        uses = Counter(
-            id(value) for each in graph.all_operators() for value in each.inputs if value is not None
-        )
-        uses.update(id(value) for each in graph.nested() for value in each.outputs)
+        uses = graph.use_counts()
         gone: set[int] = set()
         while open_:
             operator = open_.pop()

@@ -18,8 +18,7 @@ def merge_slices(graph: TargetGraph) -> PassRecord:
     """Merge each Slice with constant bounds into the one before it, where slices alone use the latter."""
     record = PassRecord("merge_slices")
     producers = {id(value): each for each in graph.operators for value in each.outputs}
-    users = Counter(id(value) for each in graph.all_operators() for value in each.inputs if value is not None)
-    users.update(id(value) for each in graph.nested() for value in each.outputs)
+    uses = graph.use_counts()
     chained = [each for each in graph.operators if _inner(each, producers) is not None]
     if not chained:
         return record
@@ -31,7 +30,7 @@ def merge_slices(graph: TargetGraph) -> PassRecord:
     for operator in chained:
         inner, x = _inner(operator, producers), operator.inputs[0]
         assert inner is not None and x is not None
-        if merged[id(x)] != users[id(x)]:
+        if merged[id(x)] != uses[id(x)]:
             record.refuse(operator, f"`{x.name}` is needed by other operators than slices")
             continue
         pairs = zip(_bounds(inner), _bounds(operator), strict=True)

@@ -16,7 +16,7 @@ CODES = {"float32": 0, "int32": 2, "complex64": 8, "int8": 9, "float16": 1}
 
 @dataclass
 class Tensor:
-    """A tensor; ``data`` are the bytes of a constant, of which ``sparsity`` has traversal, blocks and levels.
+    """A tensor; ``data`` is the array of a constant. ``sparsity`` is its traversal, blocks and levels.
 
     A level is its size, or its segments and indices.
     """
