@@ -1,4 +1,4 @@
-"""Names the packages of the wheel, whose folders lie apart in the repository; the rest is in pyproject.toml."""
+"""Names the packages of the wheel, whose folders lie apart; the rest is in pyproject.toml."""
 
 from setuptools import find_packages, setup
 
@@ -15,6 +15,10 @@ setup(
     package_dir=FOLDERS,
     packages=[
         *FOLDERS,
-        *(f"{name}.{inner}" for name, path in FOLDERS.items() for inner in find_packages(path, exclude=LINKS)),
+        *(
+            f"{name}.{inner}"
+            for name, path in FOLDERS.items()
+            for inner in find_packages(path, exclude=LINKS)
+        ),
     ],
 )

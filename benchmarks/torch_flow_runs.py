@@ -24,7 +24,7 @@ from torch_models import other as shuffled
 
 import tmconvert
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong
 
 MEASUREMENTS = ("onnx", "open", "tflite", "open-tflite")

@@ -34,8 +34,8 @@ from torch.utils._pytree import tree_map
 
 import tmconvert
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.torch.tracing.objects import opener
-from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.objects import opener
+from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import check
 

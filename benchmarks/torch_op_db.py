@@ -38,7 +38,7 @@ import torch
 
 import tmconvert
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.torch.tracing.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.ir.tree import leaves, map_leaves
 
 DTYPES = (torch.float32, torch.int64)

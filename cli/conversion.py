@@ -64,7 +64,7 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
     verify = keywords.setdefault("verify", True)
     check_report(given, verify=verify)
     if verify and target in TARGETS:
-        from tmconvert.verification import worker
+        from tmconvert.verification.processes import worker
 
         worker.start_process()
     with (
@@ -109,7 +109,7 @@ def _with_rules(keywords: Mapping[str, Any], rules: Mapping[str, str]) -> dict[s
 
 def _try_rules(report: Report, convert: Callable[[Mapping[str, str], list[str]], Report]) -> None:
     """Adds rules with their measured gains to a report; the files of the trials are not kept."""
-    from tmconvert.conversion.advice import tried
+    from tmconvert.conversion.suggested_rules import tried
     from tmconvert.output.atomic import temporary_folder
 
     if report.verification is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tmconvert.conversion.wording import counted
+from tmconvert.conversion.format_numbers import counted
 
 if TYPE_CHECKING:
     from tmconvert.passes.rewriting import PassEvent, PassRecord

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tmconvert.cli.rendering import Line
-from tmconvert.conversion.wording import counted
+from tmconvert.conversion.format_numbers import counted
 
 if TYPE_CHECKING:
     from tmconvert.targets.violation import Violation

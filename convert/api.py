@@ -56,7 +56,7 @@ from tmconvert.transform.transformer import Transformer as Transformer
 
 if TYPE_CHECKING:
     from tmconvert.conversion.support import OpSupport
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 
 @entry_point

@@ -26,7 +26,7 @@ def _converted(
     with no_collections():  # while modules load
         if arguments.get("verify", True):
             if target in TARGETS:  # Python starts there while the target's modules load here
-                from tmconvert.verification import worker
+                from tmconvert.verification.processes import worker
 
                 worker.start_process()
             target_named(target).start_runtime()

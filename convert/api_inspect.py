@@ -133,8 +133,8 @@ def compare(
         >>> tmconvert.compare("net.tm", "net.tflite").first  # doctest: +SKIP
     """
     from tmconvert.inspection.compare import compare_sides
+    from tmconvert.inspection.compared_models import side_of
     from tmconvert.inspection.given_inputs import traced_with
-    from tmconvert.inspection.sides import side_of
 
     tracing = Tracing.of(example_inputs, example_kwargs, None, freeze_control_flow, allow_code)
     tracing = traced_with(inputs, tracing)

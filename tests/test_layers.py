@@ -79,7 +79,7 @@ CONTENTS = {
 UPWARD = {
     (
         "tmconvert.targets.target",
-        "tmconvert.verification.report",
+        "tmconvert.verification.verify",
     ): "an encoding has its verification as a method",
     (
         "tmconvert.targets.target",
@@ -90,16 +90,16 @@ SHARED = {"shared"}
 _MIXED = "an edited model may have calls of several sources, which are converted by their own vocabularies"
 # (importing module, imported module) within frontends: the reason
 BETWEEN_SIBLINGS = {
-    ("tmconvert.frontends.shared.mixed", "tmconvert.frontends.aten.vocabulary"): _MIXED,
-    ("tmconvert.frontends.shared.mixed", "tmconvert.frontends.megengine.vocabulary"): _MIXED,
-    ("tmconvert.frontends.shared.mixed", "tmconvert.frontends.torch.vocabulary"): _MIXED,
+    ("tmconvert.frontends.shared.multi_source", "tmconvert.frontends.aten.vocabulary"): _MIXED,
+    ("tmconvert.frontends.shared.multi_source", "tmconvert.frontends.megengine.vocabulary"): _MIXED,
+    ("tmconvert.frontends.shared.multi_source", "tmconvert.frontends.torch.vocabulary"): _MIXED,
     ("tmconvert.frontends.shared.recording", "tmconvert.frontends.torch.vocabulary"): _MIXED,
     (
         "tmconvert.frontends.shared.recording",
         "tmconvert.frontends.torch.names",
     ): "a user's functions are torch's in every model; their names are in torch.names",
     (
-        "tmconvert.frontends.megengine.writing.aten_words",
+        "tmconvert.frontends.megengine.writing.aten_to_megengine",
         "tmconvert.frontends.torch.names",
     ): "a torch function that an edit inserts is written as the equal one of MegEngine",
 }

@@ -48,10 +48,10 @@ NAMED = {
         f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("erf", "tanh")
     },
     "convert/passes/fuse_hardswish.py": {"aten::hardsigmoid": "a step of the pattern that the pass fuses"},
-    "convert/passes/normalizations.py": {
+    "convert/passes/patterns/normalizations.py": {
         f"aten::{name}": "a step of the pattern that passes fuse" for name in ("pow", "square")
     },
-    "convert/passes/polynomials.py": {
+    "convert/passes/patterns/polynomials.py": {
         f"aten::{name}": "a step of the pattern that passes fuse" for name in ("pow", "square")
     },
     "convert/passes/fuse_layer_norm.py": {
@@ -64,15 +64,15 @@ NAMED = {
         f"aten::{name}": "a step of the pattern that the pass fuses"
         for name in ("split_with_sizes", "slice", "reshape")
     },
-    "convert/passes/matching.py": {"tm::view": "passes compose views by their attributes"},
+    "convert/passes/patterns/matching.py": {"tm::view": "passes compose views by their attributes"},
     "convert/passes/propagate_qparams.py": {"tm::requantize": "the pattern that the pass folds"},
     "convert/passes/select_decomposition.py": {"tm::in_steps": "the pattern that the pass resolves"},
-    "convert/targets/onnx/combine_slices.py": {"aten::slice": "slices of an axis become one split"},
-    "convert/targets/onnx/divide_by_roots.py": {
+    "convert/targets/onnx/passes/combine_slices.py": {"aten::slice": "slices of an axis become one split"},
+    "convert/targets/onnx/passes/divide_by_roots.py": {
         "aten::sqrt": "x * (1 / sqrt(y)) becomes x / sqrt(y)",
         "aten::reciprocal": "x * (1 / sqrt(y)) becomes x / sqrt(y)",
     },
-    "convert/targets/onnx/fuse_rms_norm.py": {
+    "convert/targets/onnx/passes/fuse_rms_norm.py": {
         f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("mean", "sqrt")
     },
     "convert/targets/tflite/passes/assign_layout.py": {"tm::relayout": "what the pass itself has inserted"},

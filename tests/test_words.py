@@ -60,9 +60,9 @@ OPENING = re.compile(r"(What|Those|Of|Such|That)\b")
 # names that others gave, by file (or folder) and word, each with whose name it is
 NAMED = {
     "convert/garbage_collection.py": {"freeze": "gc.freeze of Python"},
-    "convert/frontends/onnx/adapters/detection.py": {"grid": "an input of ONNX's GridSample"},
-    "convert/frontends/torch/adapters/images.py": {"grid": "a parameter of PyTorch's grid_sample"},
-    "symbolics/ops/grid_sampler": {"grid": "ATen's parameter of grid_sampler"},
+    "convert/frontends/onnx/adapters/standard/detection.py": {"grid": "an input of ONNX's GridSample"},
+    "convert/frontends/torch/adapters/layers/images.py": {"grid": "a parameter of PyTorch's grid_sample"},
+    "symbolics/ops/sampling/grid_sampler": {"grid": "ATen's parameter of grid_sampler"},
     "convert/torch_code/op_expressions.py": {"places": "a parameter of tm::remap"},
     "convert/torch_code/runtime_functions.py": {"places": "a parameter of tm::remap"},
     "convert/targets/tflite/integer/averages.py": {"places": "the end of a tensor's name in written files"},

@@ -37,10 +37,14 @@ def output(frontend: str) -> Path:
 
 def made(frontend: str) -> str:
     """The file's text. Raises ValueError where two families have a name."""
-    families = {
-        path.stem: vars(import_module(f"tmconvert.frontends.{frontend}.adapters.{path.stem}"))
-        for path in sorted(output(frontend).parent.glob("*.py"))
+    folder = output(frontend).parent
+    names = [
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in sorted(folder.rglob("*.py"))
         if path.stem not in ("__init__", "index")
+    ]
+    families = {
+        name: vars(import_module(f"tmconvert.frontends.{frontend}.adapters.{name}")) for name in names
     }
     lines = []
     for table, parts in TABLES[frontend].items():

@@ -24,7 +24,7 @@ from onnx.defs import OpSchema
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.opsets import newest_runnable
-from tmconvert.targets.onnx.casts import DTYPE_LETTERS
+from tmconvert.targets.onnx.passes.casts import DTYPE_LETTERS
 from tmconvert.targets.options import OLDEST_OPSET
 
 OUTPUT = Path(__file__).resolve().parents[1] / "convert/targets/onnx/element_types.py"

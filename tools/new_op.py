@@ -4,8 +4,9 @@
     python tools/new_op.py squareplus                          aten::squareplus(x)
     python tools/new_op.py mylib::squareplus --args x,other    two tensors that broadcast
     python tools/new_op.py mylib::unit --args x,dim:integer    a tensor and an attribute
+    python tools/new_op.py mylib::crop --folder shapes         an op of another family
 
-The files are symbolics/ops/NAME.py, tests/symbolics/ops/samples/NAME.py and
+The files are symbolics/ops/FOLDER/NAME.py, tests/symbolics/ops/samples/NAME.py and
 tests/frontends/torch/test_op_NAME.py, and a line in symbolics/ops/__init__.py. Existing files are never
 overwritten.
 """
@@ -100,7 +101,7 @@ def {name}({of_torch}) -> torch.Tensor:
 """
 
 
-def files_of(full: str, arguments: list[str]) -> dict[str, str]:
+def files_of(full: str, arguments: list[str], folder: str) -> dict[str, str]:
     """The text of each new file by its path."""
     name = full.rpartition("::")[2]
     tensors = [each for each in arguments if ":" not in each]
@@ -143,7 +144,7 @@ def files_of(full: str, arguments: list[str]) -> dict[str, str]:
     words["declaration"] = DECLARATION.format(**words) if is_of_library else ""
     words["decomposition"] = (CALLS if attributes else FORMULA).format(**words)
     return {
-        f"symbolics/ops/{name}.py": OP.format(**words),
+        f"symbolics/ops/{folder}/{name}.py": OP.format(**words),
         f"tests/symbolics/ops/samples/{name}.py": SAMPLES.format(**words),
         f"tests/frontends/torch/test_op_{name}.py": TORCH.format(**words),
     }
@@ -171,12 +172,12 @@ def _function_of_torch(full: str, tensors: list[str], attributes: dict[str, str]
     return f"lambda {', '.join(tensors)}: {function}({given})"
 
 
-def listed(text: str, full: str) -> str:
+def listed(text: str, full: str, folder: str) -> str:
     """symbolics/ops/__init__.py with the line of a new op at the end of ``MODULES``."""
     name = full.rpartition("::")[2]
     before, end, after = text.partition("\n}\n")
     shown = full.removeprefix("aten::")
-    return f'{before}\n    "{name}": "{shown}",{end}{after}'
+    return f'{before}\n    "{folder}.{name}": "{shown}",{end}{after}'
 
 
 def is_listed(text: str, full: str) -> bool:
@@ -190,6 +191,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument(
         "--args", default="x", help="its arguments, as in x,other or x,dim:integer; a first self is called x"
     )
+    folders = sorted(path.parent.name for path in (root / LIST).parent.glob("*/__init__.py"))
+    parser.add_argument("--folder", choices=folders, default="elementwise", help="its family of ops")
     options = parser.parse_args(arguments)
     full = options.name if "::" in options.name else f"aten::{options.name}"
     given = options.args.split(",")
@@ -201,7 +204,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         parser.error(f"{unknown[0]!r} is not a kind of attributes: {', '.join(KINDS)}")
     if given[0] != "x":
         parser.error("the first tensor is called x")
-    files = files_of(full, given)
+    files = files_of(full, given, options.folder)
     existing = [name for name in files if (root / name).exists()]
     if existing:
         parser.error(f"{', '.join(existing)} exists")
@@ -211,7 +214,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         (root / name).write_text(text, encoding="utf-8")
         print(f"wrote {name}")
     path = root / LIST
-    path.write_text(listed(path.read_text(encoding="utf-8"), full), encoding="utf-8")
+    path.write_text(listed(path.read_text(encoding="utf-8"), full, options.folder), encoding="utf-8")
     print(f"added a line to MODULES in {LIST}")
     print(f"complete each TODO, then: python -m pytest -k {full.rpartition('::')[2]}")
     return 0

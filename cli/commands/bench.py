@@ -24,7 +24,7 @@ def command(files: tuple[str, ...], json: bool, **given: Any) -> None:
     """
     keywords = keywords_of("bench", given)
     from tmconvert import api
-    from tmconvert.conversion.wording import size
+    from tmconvert.conversion.format_numbers import size
 
     with logging_to_stderr(False), progress(f"measuring {', '.join(files)}"):
         found = api.bench(*files, **keywords)

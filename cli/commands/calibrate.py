@@ -10,7 +10,7 @@ from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json, write_message
-from tmconvert.conversion.wording import counted, quantity
+from tmconvert.conversion.format_numbers import counted, quantity
 
 if TYPE_CHECKING:
     from tmconvert.ir import TracedModule

@@ -13,8 +13,8 @@ from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import Line, write, write_json
 from tmconvert.cli.violations import violation_lines
+from tmconvert.conversion.format_numbers import counted
 from tmconvert.conversion.options import VERSIONS
-from tmconvert.conversion.wording import counted
 from tmconvert.targets.options import AUTO
 
 if TYPE_CHECKING:

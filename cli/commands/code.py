@@ -10,7 +10,7 @@ from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json, write_message
-from tmconvert.conversion.wording import quantity
+from tmconvert.conversion.format_numbers import quantity
 
 
 @click.command("code", cls=GroupedCommand, example="tmconvert code model.tm -o net --class-name Net")

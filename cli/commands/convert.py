@@ -85,7 +85,7 @@ def _shown(path: str) -> str:
 
 def _write_summary(outcomes: Iterable[object]) -> None:
     from tmconvert.cli.batch.work import Outcome
-    from tmconvert.conversion.wording import counted
+    from tmconvert.conversion.format_numbers import counted
 
     rows, count, failed = [], 0, 0
     for each in outcomes:

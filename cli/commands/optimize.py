@@ -12,8 +12,8 @@ from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import write, write_json, write_message
+from tmconvert.conversion.format_numbers import counted, size
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, keep_model
-from tmconvert.conversion.wording import counted, size
 
 
 @click.command(

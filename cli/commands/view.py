@@ -11,7 +11,7 @@ from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.rendering import write, write_json
-from tmconvert.conversion.wording import size
+from tmconvert.conversion.format_numbers import size
 
 
 @click.command(

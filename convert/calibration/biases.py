@@ -18,7 +18,7 @@ from tmconvert.calibration.expansion import EXPANSION
 from tmconvert.calibration.measuring import Statistics, measure
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import fake_quantize
-from tmconvert.passes.matching import integer_weights
+from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import KeepsQparams

@@ -30,7 +30,7 @@ from tmconvert.ir import CallFunction, Expr, QParams, TensorNode, TracedModule
 from tmconvert.ir.fake_quant import finest_scales
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.manager import PassManager
-from tmconvert.passes.matching import integer_weights
+from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.passes.propagate_qparams import REQUANTIZE
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.progress import begin

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
-from tmconvert.passes.matching import integer_weights, is_product
+from tmconvert.passes.patterns.matching import integer_weights, is_product
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import (
     Clamp,

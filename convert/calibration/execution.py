@@ -19,11 +19,11 @@ from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.onnx.reader import with_outputs
-from tmconvert.targets.onnx.sessions import Session
 from tmconvert.targets.onnx.target import newest_opset
+from tmconvert.targets.onnx.verify.sessions import Session
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import lower, passes_for, write
-from tmconvert.verification import worker
+from tmconvert.verification.processes import worker
 
 _RUNTIME = Session(keeps_memory=False)  # memory that it kept would be that of all tensors
 Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]

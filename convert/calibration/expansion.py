@@ -18,7 +18,7 @@ from tmconvert.errors import Refusal
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
-from tmconvert.passes.matching import is_elementwise
+from tmconvert.passes.patterns.matching import is_elementwise
 from tmconvert.passes.select_decomposition import IN_STEPS
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait, trait_of

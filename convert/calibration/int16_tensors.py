@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tmconvert.calibration.placement import Kind
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.normalizations import squared
+from tmconvert.passes.patterns.normalizations import squared
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import (
     Arithmetic,

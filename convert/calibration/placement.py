@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, Expr, Input, InternalGraph, TensorNode
-from tmconvert.passes.matching import integer_weights
+from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, BoundedByOther, Clamp, Concatenates, KeepsQparams
 

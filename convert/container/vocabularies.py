@@ -19,7 +19,7 @@ def vocabulary_called(identifier: object) -> Vocabulary:
         return TORCH_VOCABULARY
     if name == ATEN:
         return ATEN_VOCABULARY
-    from tmconvert.frontends.megengine.older import release_called
+    from tmconvert.frontends.megengine.release_differences import release_called
     from tmconvert.frontends.megengine.vocabulary import IDENTIFIER, vocabulary_of
 
     if name.startswith(IDENTIFIER):

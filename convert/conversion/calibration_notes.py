@@ -12,11 +12,11 @@ import numpy as np
 from tmconvert.calibration.data import ARRAYS
 from tmconvert.calibration.images import IMAGES
 from tmconvert.calibration.settings import CalibrationRequest
-from tmconvert.conversion.wording import counted
+from tmconvert.conversion.format_numbers import counted
 from tmconvert.ir import Node, TensorNode, TracedModule
 
 if TYPE_CHECKING:
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 COARSE = 20.0  # dB: an error of a tenth
 DOUBTFUL = 8  # times larger or smaller than the recorded example

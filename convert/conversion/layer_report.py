@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tmconvert._version import __version__
-from tmconvert.conversion.advice import untried
+from tmconvert.conversion.format_numbers import counted, size
 from tmconvert.conversion.report_text import version_text
-from tmconvert.conversion.wording import counted, size
-from tmconvert.verification.report import Verification
+from tmconvert.conversion.suggested_rules import untried
+from tmconvert.verification.verify import Verification
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report

@@ -100,7 +100,7 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
 
 
 def _onnx_model(name: str) -> TracedModule:
-    from tmconvert.conversion.original import OnnxOriginal
+    from tmconvert.conversion.source_runtime import OnnxOriginal
     from tmconvert.frontends.onnx.loader import load_onnx
 
     module, inputs, outputs = load_onnx(name)
@@ -109,7 +109,7 @@ def _onnx_model(name: str) -> TracedModule:
 
 
 def _tflite_model(name: str) -> TracedModule:
-    from tmconvert.conversion.original import TfliteOriginal
+    from tmconvert.conversion.source_runtime import TfliteOriginal
     from tmconvert.frontends.tflite.loader import load_tflite
 
     module, inputs, outputs = load_tflite(name)
@@ -118,7 +118,7 @@ def _tflite_model(name: str) -> TracedModule:
 
 
 def _caffe_model(name: str) -> TracedModule:
-    from tmconvert.conversion.original import CaffeOriginal
+    from tmconvert.conversion.source_runtime import CaffeOriginal
     from tmconvert.frontends.caffe.loader import load_caffe
 
     module, net, inputs, outputs = load_caffe(name)

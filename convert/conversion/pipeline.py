@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tmconvert.conversion.feeding import fed_tensors
+from tmconvert.conversion.io_description import fed_tensors
 from tmconvert.conversion.lowering import LoweredModel, lowered, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
@@ -29,7 +29,7 @@ from tmconvert.targets.target import Encoding, LoweredGraphs
 if TYPE_CHECKING:
     from tmconvert.verification.reference import Reference
     from tmconvert.verification.references import References
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 
 def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:

@@ -8,9 +8,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from tmconvert.conversion.format_numbers import counted as counted_tensors
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.lowering import lowered
-from tmconvert.conversion.wording import counted as counted_tensors
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
 from tmconvert.frontends.torch.entry import is_factory

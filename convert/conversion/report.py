@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmconvert.conversion.feeding import FedTensor
+from tmconvert.conversion.io_description import FedTensor
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
 from tmconvert.errors.values import checked_path
@@ -23,7 +23,7 @@ from tmconvert.targets.options import check_choice
 from tmconvert.targets.registry import target_named
 
 if TYPE_CHECKING:
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 
 @dataclass

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tmconvert.conversion.wording import counted, quantity, size
+from tmconvert.conversion.format_numbers import counted, quantity, size
 from tmconvert.targets.registry import target_named
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 
 def remarks(report: Report, reason: str) -> Iterator[str]:

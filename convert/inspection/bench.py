@@ -15,7 +15,7 @@ import numpy as np
 from tmconvert.errors import TmconvertError, UsageError, VerificationError
 from tmconvert.progress import begin
 from tmconvert.targets.recognize import target_of_file
-from tmconvert.verification.worker import command
+from tmconvert.verification.processes.worker import command
 
 SLICE = 0.004  # seconds of a turn, which is shorter than the time that a busy machine gives a process
 LEAST_RUNS = 10

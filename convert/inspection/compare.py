@@ -15,12 +15,12 @@ import numpy as np
 
 from tmconvert.calibration.settings import Settings
 from tmconvert.errors import UsageError
+from tmconvert.inspection.compared_models import FileSide, SourceSide, Tensor
 from tmconvert.inspection.comparison import LayerDifference, ModelComparison, OutputDifference
 from tmconvert.inspection.differences import LIMITS, aligned, difference
 from tmconvert.inspection.given_inputs import Inputs
 from tmconvert.inspection.graph_segments import Segments
-from tmconvert.inspection.judging import judged
-from tmconvert.inspection.sides import FileSide, SourceSide, Tensor
+from tmconvert.inspection.tensor_verdict import judged
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.progress import begin, counter
 from tmconvert.symbolics.registry import has_trait

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.inspection.sides import Catalogue, computed, key_of
+from tmconvert.inspection.compared_models import Catalogue, computed, key_of
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import Clamp

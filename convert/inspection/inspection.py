@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tmconvert.conversion.feeding import quantization_text
-from tmconvert.conversion.wording import quantity, size
+from tmconvert.conversion.format_numbers import quantity, size
+from tmconvert.conversion.io_description import quantization_text
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
 from tmconvert.targets.options import check_choice

@@ -18,7 +18,7 @@ from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import stored
+from tmconvert.symbolics.ops.shapes.view import stored
 from tmconvert.symbolics.target_names import words_of
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import NamedTuple
 
+from tmconvert.conversion.format_numbers import counted
 from tmconvert.conversion.prepared_model import traced
 from tmconvert.conversion.request import ConversionRequest
-from tmconvert.conversion.wording import counted
 from tmconvert.errors import UsageError
 from tmconvert.mixed_precision.layers import Layer, short_rules
 from tmconvert.mixed_precision.trials import Trials, with_rules

@@ -11,7 +11,8 @@ import numpy as np
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.tree import leaves
-from tmconvert.passes.affine import (
+from tmconvert.passes.fuse_rsqrt import is_above_zero
+from tmconvert.passes.patterns.affine import (
     Affine,
     along_axis,
     changed_constant,
@@ -19,8 +20,7 @@ from tmconvert.passes.affine import (
     scaled_constant,
     small_constant,
 )
-from tmconvert.passes.fuse_rsqrt import is_above_zero
-from tmconvert.passes.matching import (
+from tmconvert.passes.patterns.matching import (
     array_of,
     has_symbolic_sizes,
     is_call,
@@ -31,10 +31,10 @@ from tmconvert.passes.matching import (
     is_sum,
     is_view,
 )
+from tmconvert.passes.patterns.view_groups import keeps_features, result_groups
 from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
-from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import KEPT, groups_of
+from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic, Concatenates, Homogeneous, MatrixProduct, Slices, Weights
 

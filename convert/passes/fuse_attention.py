@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
+from tmconvert.passes.patterns.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 

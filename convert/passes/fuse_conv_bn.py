@@ -14,7 +14,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.lazy_constants import Array, scaled
 from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.ops.batch_norm import affine
+from tmconvert.symbolics.ops.layers.batch_norm import affine
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Arithmetic, Weights
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
-from tmconvert.passes.polynomials import Product, gated, is_near, polynomial_of, product_of
+from tmconvert.passes.patterns.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
+from tmconvert.passes.patterns.polynomials import Product, gated, is_near, polynomial_of, product_of
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import op_has

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import is_call, kept_step
-from tmconvert.passes.polynomials import gated, is_near, polynomial_of
+from tmconvert.passes.patterns.matching import is_call, kept_step
+from tmconvert.passes.patterns.polynomials import gated, is_near, polynomial_of
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import op_has, trait_of

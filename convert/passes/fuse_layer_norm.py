@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import (
+from tmconvert.passes.patterns.matching import (
     array_of,
     is_call,
     is_difference,
@@ -17,7 +17,7 @@ from tmconvert.passes.matching import (
     is_sum,
     kept_step,
 )
-from tmconvert.passes.normalizations import (
+from tmconvert.passes.patterns.normalizations import (
     axes_of_mean,
     in_shape,
     parameter_after,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic, same_size
-from tmconvert.passes.matching import is_call
+from tmconvert.passes.patterns.matching import is_call
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 

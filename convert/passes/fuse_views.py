@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim, Size, example
-from tmconvert.passes.matching import is_view
+from tmconvert.passes.patterns.matching import is_view
 from tmconvert.passes.rewriting import PassRecord, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import KEPT
+from tmconvert.symbolics.ops.shapes.view import KEPT
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Reshaped, Selected, View, ViewStep
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.matching import is_call
+from tmconvert.passes.patterns.matching import is_call
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import op_has

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph
-from tmconvert.passes.matching import array_of, is_quotient
+from tmconvert.passes.patterns.matching import array_of, is_quotient
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import op_has, trait_of

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tmconvert.targets.violation import Violation
     from tmconvert.targets.written_model import TensorInfo, WrittenModel
     from tmconvert.verification.references import References
-    from tmconvert.verification.report import Verification
     from tmconvert.verification.runtime import Runtime
+    from tmconvert.verification.verify import Verification
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Encoding:
 
         Raises VerificationError.
         """
-        from tmconvert.verification.report import verify_written
+        from tmconvert.verification.verify import verify_written
 
         return verify_written(self.plain.target, paths, self.graph, references)
 

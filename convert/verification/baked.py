@@ -13,7 +13,7 @@ from tmconvert.errors import VerificationError
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import target_named
 from tmconvert.verification.references import References
-from tmconvert.verification.report import Verification, verify_written
+from tmconvert.verification.verify import Verification, verify_written
 
 
 def verify_baked(paths: Sequence[Path], graph: TargetGraph, references: References) -> Verification | None:

@@ -27,8 +27,8 @@ from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.targets.registry import target_named
 from tmconvert.verification.compare import Comparison, check, compare
 from tmconvert.verification.references import References
-from tmconvert.verification.report import Verification, verify_written
 from tmconvert.verification.runtime import Runtime
+from tmconvert.verification.verify import Verification, verify_written
 
 # The largest of several deviations that rounding to other places causes is hardly ever a fourth of one more.
 _MARGIN = 4

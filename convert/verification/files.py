@@ -15,11 +15,11 @@ from tmconvert.symbolics.op import Op
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.targets.target import Target
 from tmconvert.verification.compare import Comparison
-from tmconvert.verification.judgement import judged
 from tmconvert.verification.reference import Reference
-from tmconvert.verification.report import Verification
 from tmconvert.verification.runtime import Runtime
+from tmconvert.verification.tolerance import judged
 from tmconvert.verification.vacuous import independent_outputs, vacuous_outputs
+from tmconvert.verification.verify import Verification
 
 
 def verify_file(

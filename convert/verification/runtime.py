@@ -137,7 +137,7 @@ class IsolatedRuntime:
 
     @property
     def version(self) -> str:
-        from tmconvert.verification import worker
+        from tmconvert.verification.processes import worker
 
         try:
             return worker.version(self)
@@ -152,7 +152,7 @@ class IsolatedRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
-        from tmconvert.verification import worker
+        from tmconvert.verification.processes import worker
 
         try:
             return worker.run(self, paths, inputs, outputs, shapes)
@@ -161,7 +161,7 @@ class IsolatedRuntime:
 
     def forget(self) -> None:
         """Frees the data kept between runs, in the process that runs the files."""
-        from tmconvert.verification import worker
+        from tmconvert.verification.processes import worker
 
         worker.forget(self)
         self.forget_here()  # where there is no worker

@@ -11,7 +11,7 @@ import numpy as np
 from tmconvert.ir.lazy_constants import viewed
 from tmconvert.ir.symbolic.clamps import may_be_empty
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
-from tmconvert.symbolics.idioms.orders import in_steps, merged
+from tmconvert.symbolics.idioms.transposes import in_steps, merged
 
 if TYPE_CHECKING:
     from tmconvert.ir import QParams

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.runner import DATA, command_line, environment
 from tmconvert.cli.rendering import error_lines, plain_table
-from tmconvert.conversion.wording import counted, quantity, size
+from tmconvert.conversion.format_numbers import counted, quantity, size
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source, printable
 

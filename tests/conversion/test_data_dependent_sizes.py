@@ -25,7 +25,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.references import References
-from tmconvert.verification.report import verify_written
+from tmconvert.verification.verify import verify_written
 
 FOLDER = Path(__file__).parents[1] / "data/made/found"
 FLOAT = np.dtype(np.float32)

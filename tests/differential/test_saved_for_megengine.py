@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import tmconvert
-from tmconvert.frontends.megengine.writing.aten_words import WORDS
+from tmconvert.frontends.megengine.writing.aten_to_megengine import WORDS
 from tmconvert.ir import CallFunction, Constant, TensorNode, TracedModule
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.op import Tensor

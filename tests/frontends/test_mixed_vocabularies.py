@@ -6,7 +6,7 @@ import pytest
 
 from tmconvert.frontends.aten.vocabulary import VOCABULARY as ATEN
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY as MEGENGINE
-from tmconvert.frontends.shared.mixed import vocabulary_of_call
+from tmconvert.frontends.shared.multi_source import vocabulary_of_call
 from tmconvert.frontends.torch.vocabulary import VOCABULARY as TORCH
 from tmconvert.ir import CallFunction
 

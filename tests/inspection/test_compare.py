@@ -14,9 +14,9 @@ from tests.cli.runner import run
 from tests.inspection.conftest import Files, Net
 from tests.inspection.planted import change_caffe, change_onnx, change_tflite
 from tmconvert.errors import UsageError
+from tmconvert.inspection.compared_models import FileSide
 from tmconvert.inspection.comparison import ModelComparison
 from tmconvert.inspection.differences import aligned, difference
-from tmconvert.inspection.sides import FileSide
 from tmconvert.symbolics.registry import catalogue
 
 KINDS = {

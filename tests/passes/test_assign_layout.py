@@ -15,7 +15,7 @@ from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.symbolics.ops.view import simplified, stored
+from tmconvert.symbolics.ops.shapes.view import simplified, stored
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import lower
 from tmconvert.targets.tflite.builder import TfliteBuilder

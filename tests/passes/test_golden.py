@@ -35,12 +35,12 @@ from tmconvert.passes.rewriting import PassRecord
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.target_names import TARGETS
-from tmconvert.targets.onnx.combine_slices import CombineSlices
-from tmconvert.targets.onnx.divide_by_roots import DivideByRoots
-from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
-from tmconvert.targets.onnx.hoist_transposes import HoistTransposes
-from tmconvert.targets.onnx.merge_reshapes import MergeReshapes
-from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
+from tmconvert.targets.onnx.passes.combine_slices import CombineSlices
+from tmconvert.targets.onnx.passes.divide_by_roots import DivideByRoots
+from tmconvert.targets.onnx.passes.fuse_rms_norm import FuseRmsNorm
+from tmconvert.targets.onnx.passes.hoist_transposes import HoistTransposes
+from tmconvert.targets.onnx.passes.merge_reshapes import MergeReshapes
+from tmconvert.targets.onnx.passes.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
 from tmconvert.targets.registry import passes_for, target_named
 from tmconvert.targets.tflite.passes.align_ranks import AlignRanks

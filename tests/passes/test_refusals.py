@@ -23,7 +23,7 @@ from tmconvert.targets.tflite.passes.fuse_scales import fuse_scales
 from tmconvert.targets.tflite.passes.narrow_integers import narrow_integers
 
 ROOT = Path(__file__).parent.parent.parent
-REDUCE_WEIGHT_RANGE = ROOT / "convert/targets/onnx/reduce_weight_range.py"
+REDUCE_WEIGHT_RANGE = ROOT / "convert/targets/onnx/passes/reduce_weight_range.py"
 
 
 def test_an_op_without_reference_is_no_constant() -> None:

@@ -17,8 +17,8 @@ import torch
 from tmconvert.errors import UsageError
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.metadata import OPTIONS
+from tmconvert.passes.common_pipeline import final_passes, initial_passes
 from tmconvert.passes.decompose import Decompose
-from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import Catalogue

@@ -16,9 +16,10 @@ from tools import new_op
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for folder in ("symbolics/ops", "tests/symbolics/ops/samples", "tests/frontends/torch"):
+    for folder in ("symbolics/ops/elementwise", "tests/symbolics/ops/samples", "tests/frontends/torch"):
         (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(ROOT / new_op.LIST, tmp_path / new_op.LIST)
+    for name in (new_op.LIST, "symbolics/ops/elementwise/__init__.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -34,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 def test_the_files_parse_and_are_formatted(name: str, args: str, root: Path) -> None:
     assert new_op.main([name, "--args", args], root) == 0
     short = name.rpartition("::")[2]
-    op = root / f"symbolics/ops/{short}.py"
+    op = root / f"symbolics/ops/elementwise/{short}.py"
     functions = [node for node in ast.walk(ast.parse(op.read_text())) if isinstance(node, ast.FunctionDef)]
     assert [each.name for each in functions] == [
         f"{short}_ref",
@@ -47,7 +48,7 @@ def test_the_files_parse_and_are_formatted(name: str, args: str, root: Path) -> 
     ]
     modules: dict[str, object] = {}
     exec((root / new_op.LIST).read_text().partition("\n}\n")[0] + "\n}\n", modules)
-    assert modules["MODULES"][short] == name  # type: ignore[index]
+    assert modules["MODULES"][f"elementwise.{short}"] == name  # type: ignore[index]
     for check in (["check"], ["format", "--check"]):
         config = ["--config", str(ROOT / "pyproject.toml")]
         done = subprocess.run(

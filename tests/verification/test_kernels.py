@@ -19,9 +19,9 @@ from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.qparams import RANGES
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.verify.kernel_error import slack_of
-from tmconvert.verification.layers import Layer
-from tmconvert.verification.layerwise import compared
+from tmconvert.verification.layer_checks import Layer
 from tmconvert.verification.noise import LARGEST, energies_of
+from tmconvert.verification.verify_layers import compared
 
 STEP = 2.0**-15
 

@@ -21,8 +21,8 @@ from tmconvert.targets.caffe.mnn import MnnRuntime
 from tmconvert.targets.caffe.opencv import OpenCvRuntime
 from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime
 from tmconvert.targets.registry import runtime_for
+from tmconvert.verification.processes.worker import environment
 from tmconvert.verification.runtime import FirstToTakeIt
-from tmconvert.verification.worker import environment
 
 needs_mnn = pytest.mark.skipif(importlib.util.find_spec("MNN") is None, reason="MNN is not installed")
 X = {"x": normal(0, 2, 6, 9, 11)}

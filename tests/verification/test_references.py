@@ -19,8 +19,8 @@ from tmconvert.ir import pristine
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification.inputs import drawn_inputs
-from tmconvert.verification.judgement import judged
 from tmconvert.verification.reference import Reference
+from tmconvert.verification.tolerance import judged
 
 TARGETS = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}
 

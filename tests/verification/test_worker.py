@@ -18,12 +18,12 @@ import pytest
 from tests.cli.runner import command_line, environment, model
 from tmconvert import api
 from tmconvert.errors import InternalError, UsageError, VerificationError
-from tmconvert.targets.onnx import sessions
 from tmconvert.targets.onnx.runtime import OnnxRuntime
-from tmconvert.targets.onnx.sessions import Session
+from tmconvert.targets.onnx.verify import sessions
+from tmconvert.targets.onnx.verify.sessions import Session
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
-from tmconvert.verification import worker
-from tmconvert.verification.messages import read_message, send_message
+from tmconvert.verification.processes import worker
+from tmconvert.verification.processes.messages import read_message, send_message
 
 ABORTS = """
 import os

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tmconvert.errors import LoadError
-from tmconvert.frontends.megengine.budget import DAMAGED, MAX_DEPTH, OVER_LIMIT, Budget, kind, text_key
-from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance
+from tmconvert.frontends.megengine.pickle.budget import DAMAGED, MAX_DEPTH, OVER_LIMIT, Budget, kind, text_key
+from tmconvert.frontends.megengine.pickle.stand_ins import GlobalRef, Instance
 
 DICTS = ("dict", "OrderedDict", "defaultdict", "QParams", "LSQParams")
 

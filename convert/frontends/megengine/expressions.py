@@ -11,9 +11,9 @@ import numpy as np
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.megengine.arguments import merged, unflatten_values
-from tmconvert.frontends.megengine.budget import DAMAGED, OVER_LIMIT, Budget, kind, number, text
+from tmconvert.frontends.megengine.pickle.budget import DAMAGED, OVER_LIMIT, Budget, kind, number, text
+from tmconvert.frontends.megengine.pickle.stand_ins import GlobalRef, Instance, Tensor
 from tmconvert.frontends.megengine.quantization import plain, qparams_of_dtype, qparams_of_record, real
-from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor
 from tmconvert.ir import (
     CallFunction,
     CallMethod,

@@ -10,14 +10,14 @@ from typing import Any
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.megengine import versions
-from tmconvert.frontends.megengine.allow_list import is_users_own
 from tmconvert.frontends.megengine.arguments import unflatten
-from tmconvert.frontends.megengine.budget import DAMAGED, OVER_LIMIT, Budget, text, text_key
 from tmconvert.frontends.megengine.expressions import GraphBuilder
-from tmconvert.frontends.megengine.older import release_called
+from tmconvert.frontends.megengine.pickle.allow_list import is_users_own
+from tmconvert.frontends.megengine.pickle.budget import DAMAGED, OVER_LIMIT, Budget, text, text_key
+from tmconvert.frontends.megengine.pickle.stand_ins import GlobalRef, Instance, Tensor
+from tmconvert.frontends.megengine.pickle.unpickler import read_file
 from tmconvert.frontends.megengine.quantization import plain, real
-from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Tensor
-from tmconvert.frontends.megengine.unpickler import read_file
+from tmconvert.frontends.megengine.release_differences import release_called
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY, vocabulary_of
 from tmconvert.ir import CallMethod, Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.call_structure import call_structure

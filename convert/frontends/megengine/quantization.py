@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.megengine.budget import native
-from tmconvert.frontends.megengine.stand_ins import Instance, Tensor, quantization_of
+from tmconvert.frontends.megengine.pickle.budget import native
+from tmconvert.frontends.megengine.pickle.stand_ins import Instance, Tensor, quantization_of
 from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import QParams
 from tmconvert.ir.fake_quant import with_qparams

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from tmconvert.frontends.megengine.budget import text
-from tmconvert.frontends.megengine.stand_ins import Instance
+from tmconvert.frontends.megengine.pickle.budget import text
+from tmconvert.frontends.megengine.pickle.stand_ins import Instance
 
 
 def version_of(root: Instance) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
-from tmconvert.frontends.megengine.older import NEWEST, Release, as_of
 from tmconvert.frontends.megengine.refused import refusal_of
+from tmconvert.frontends.megengine.release_differences import NEWEST, Release, as_of
 from tmconvert.frontends.shared.recorded_qparams import with_recorded_qparams
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, CallMethod, Expr, QParams, TracedModule

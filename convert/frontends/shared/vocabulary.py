@@ -8,7 +8,7 @@ from typing import Any
 
 from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
 from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.frontends.shared.mixed import vocabulary_of_call
+from tmconvert.frontends.shared.multi_source import vocabulary_of_call
 from tmconvert.ir import CallFunction, CallMethod, Expr, InternalGraph, ModuleNode, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
 from tmconvert.ir.inert import GlobalRef

@@ -14,7 +14,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
-from tmconvert.frontends.torch.tracing.custom_ops import FOLLOWED_OPS
+from tmconvert.frontends.torch.tracing.special.custom_ops import FOLLOWED_OPS
 from tmconvert.ir import TracedModule
 
 P = ParamSpec("P")

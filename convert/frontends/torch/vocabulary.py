@@ -30,7 +30,7 @@ class TorchVocabulary(AdapterVocabulary):
     framework = "PyTorch"
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
-        from tmconvert.frontends.torch.adapters.complex import is_complex
+        from tmconvert.frontends.torch.adapters.elementwise.complex import is_complex
 
         assert isinstance(expr, (CallFunction, CallMethod))
         is_method = isinstance(expr, CallMethod)
@@ -40,7 +40,7 @@ class TorchVocabulary(AdapterVocabulary):
         return self.name(expr), _adapter(word, is_method)
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        from tmconvert.frontends.torch.adapters.complex import received
+        from tmconvert.frontends.torch.adapters.elementwise.complex import received
 
         args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
         return super().converted(g, expr, args, kwargs)
@@ -83,8 +83,8 @@ VOCABULARY = TorchVocabulary()
 def _complex_adapter(name: str, is_method: bool) -> Adapter | None:
     """Returns the adapter of a call with complex arguments."""
     from tmconvert.frontends.torch.adapters import COMPLEX
-    from tmconvert.frontends.torch.adapters.complex import made_of_real
-    from tmconvert.frontends.torch.adapters.forms import called
+    from tmconvert.frontends.torch.adapters.adapter_factories import called
+    from tmconvert.frontends.torch.adapters.elementwise.complex import made_of_real
 
     own = aten_name(name, is_method)
     found = COMPLEX.get(own) or made_of_real(own, _adapter(name, is_method))
@@ -97,7 +97,7 @@ def _complex_adapter(name: str, is_method: bool) -> Adapter | None:
 @cache
 def _adapter(name: str, is_method: bool) -> Adapter | None:
     from tmconvert.frontends.torch.adapters import ATEN, FUNCTIONS, METHODS
-    from tmconvert.frontends.torch.adapters.forms import called, generic, in_place
+    from tmconvert.frontends.torch.adapters.adapter_factories import called, generic, in_place
 
     own = aten_name(name, is_method)
     table = METHODS if is_method else FUNCTIONS

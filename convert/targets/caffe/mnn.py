@@ -12,8 +12,8 @@ import numpy as np
 
 from tmconvert.errors import VerificationError
 from tmconvert.targets.caffe.float32_integers import float32_inputs
+from tmconvert.verification.processes.worker import command, environment
 from tmconvert.verification.runtime import refusals
-from tmconvert.verification.worker import command, environment
 
 SECONDS = 300
 

@@ -20,12 +20,12 @@ from tmconvert.formats.caffe.recognize import is_prototxt
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.output.metadata import OPTIONS
+from tmconvert.passes.common_pipeline import final_passes, initial_passes
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.initial import final_passes, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.symbolics.op import Op
@@ -213,7 +213,7 @@ class CaffeTarget(Target):
 
     def start_runtime(self) -> None:
         from tmconvert.targets.caffe.opencv import OpenCvRuntime
-        from tmconvert.verification import worker
+        from tmconvert.verification.processes import worker
 
         if importlib.util.find_spec("cv2") is not None:
             worker.start(OpenCvRuntime())

@@ -12,9 +12,9 @@ from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import TargetGraph, Value
-from tmconvert.symbolics.ops.to import ONNX_TYPES
-from tmconvert.targets.onnx.casts import cast_plan
-from tmconvert.targets.onnx.integer_emulation import in_integers
+from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
+from tmconvert.targets.onnx.integer.emulation import in_integers
+from tmconvert.targets.onnx.passes.casts import cast_plan
 from tmconvert.targets.onnx.size_operators import OnnxSizeOperators, static_attributes
 
 

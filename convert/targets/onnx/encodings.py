@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import Refusal, UsageError
-from tmconvert.targets.onnx.qdq import QdqGraph, with_qdq
+from tmconvert.targets.onnx.integer.qdq import QdqGraph, with_qdq
 from tmconvert.targets.options import Integers, TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
 
 if TYPE_CHECKING:
     from tmconvert.lowering.target_graph import TargetGraph
-    from tmconvert.targets.onnx.compress_weights import Compressed
+    from tmconvert.targets.onnx.passes.compress_weights import Compressed
     from tmconvert.verification.references import References
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 
 class InHalves(Encoding):
@@ -34,7 +34,7 @@ class InHalves(Encoding):
         if self.float_type == "float16":
             return super().verify(paths, references)
         from tmconvert.targets.onnx.bfloat16_runtime import NOTE, Bfloat16OnnxRuntime
-        from tmconvert.verification.report import verify_written
+        from tmconvert.verification.verify import verify_written
 
         runtime = Bfloat16OnnxRuntime()
         verified = verify_written(self.plain.target, paths, self.graph, references, runtime=runtime)
@@ -50,14 +50,14 @@ class Qdq(Encoding):
         self.made, self.lowered, self.graph = made, graphs.lowered, made.graph
 
     def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
-        from tmconvert.targets.onnx.verify_qdq import verify_qdq
+        from tmconvert.targets.onnx.verify.qdq import verify_qdq
 
         return verify_qdq(paths[0], self.plain, self.made, self.lowered, references)
 
 
 def integer_weights_encoding(graphs: LoweredGraphs, kind: str) -> Encoding:
     """The float graph, with weights that the source holds as integers stored as integers."""
-    from tmconvert.targets.onnx.integer_weights import with_integer_weights
+    from tmconvert.targets.onnx.integer.weights import with_integer_weights
 
     made = with_integer_weights(graphs.graph, graphs.source, kind)
     graphs.notes += made.notes()
@@ -75,7 +75,7 @@ class CompressedWeights(Encoding):
         self.compressed, self.graph = compressed, compressed.graph
 
     def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
-        from tmconvert.targets.onnx.verify_weights import verify_compressed_onnx
+        from tmconvert.targets.onnx.verify.weights import verify_compressed_onnx
 
         return verify_compressed_onnx(paths, self.plain, self.compressed, references)
 
@@ -86,8 +86,8 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
     Raises UsageError TM6032 for a rule that matches nothing.
     """
     from tmconvert.lowering.type_rules import TypeRules
-    from tmconvert.targets.onnx.compress_weights import compress_weights
-    from tmconvert.targets.onnx.integer_weights import FUSED, with_integer_weights
+    from tmconvert.targets.onnx.integer.weights import FUSED, with_integer_weights
+    from tmconvert.targets.onnx.passes.compress_weights import compress_weights
 
     assert options.weights is not None
     graph, plain = graphs.graph, graphs.graph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.targets.onnx.casts import types_without_kernel
+from tmconvert.targets.onnx.passes.casts import types_without_kernel
 
 
 def missing_kernels(graph: TargetGraph) -> list[str]:

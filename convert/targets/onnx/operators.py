@@ -10,15 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tmconvert.targets.onnx.macs import (
-    convolution,
-    gemm,
-    product,
-    quantized_convolution,
-    recurrent,
-    transposed,
-)
-from tmconvert.targets.onnx.weight_axes import (
+from tmconvert.targets.onnx.integer.weight_axes import (
     WeightAxes,
     of_convolution,
     of_gemm,
@@ -26,6 +18,14 @@ from tmconvert.targets.onnx.weight_axes import (
     of_recurrent,
     of_table,
     of_transposed,
+)
+from tmconvert.targets.onnx.macs import (
+    convolution,
+    gemm,
+    product,
+    quantized_convolution,
+    recurrent,
+    transposed,
 )
 
 MacsRule = Callable[[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]], int]

@@ -13,28 +13,28 @@ from tmconvert.errors import UsageError
 from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
+from tmconvert.passes.common_pipeline import final_passes, float_types, initial_passes
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
-from tmconvert.passes.initial import final_passes, float_types, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.onnx.combine_slices import CombineSlices
-from tmconvert.targets.onnx.divide_by_roots import DivideByRoots
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
-from tmconvert.targets.onnx.fold_pads import fold_pads
-from tmconvert.targets.onnx.fuse_hard_sigmoid import fuse_hard_sigmoid
-from tmconvert.targets.onnx.fuse_rms_norm import FuseRmsNorm
-from tmconvert.targets.onnx.fuse_rotary import fuse_rotary
-from tmconvert.targets.onnx.hoist_transposes import HoistTransposes
-from tmconvert.targets.onnx.integer_types import lowest_opset
-from tmconvert.targets.onnx.merge_reshapes import MergeReshapes
-from tmconvert.targets.onnx.merge_slices import merge_slices
+from tmconvert.targets.onnx.integer.types import lowest_opset
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
+from tmconvert.targets.onnx.passes.combine_slices import CombineSlices
+from tmconvert.targets.onnx.passes.divide_by_roots import DivideByRoots
+from tmconvert.targets.onnx.passes.fold_pads import fold_pads
+from tmconvert.targets.onnx.passes.fuse_hard_sigmoid import fuse_hard_sigmoid
+from tmconvert.targets.onnx.passes.fuse_rms_norm import FuseRmsNorm
+from tmconvert.targets.onnx.passes.fuse_rotary import fuse_rotary
+from tmconvert.targets.onnx.passes.hoist_transposes import HoistTransposes
+from tmconvert.targets.onnx.passes.merge_reshapes import MergeReshapes
+from tmconvert.targets.onnx.passes.merge_slices import merge_slices
+from tmconvert.targets.onnx.passes.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
-from tmconvert.targets.onnx.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.options import (
     AUTO,
     DEFAULT_OPSET,
@@ -156,7 +156,7 @@ class OnnxTarget(Target):
             records += [fuse_hard_sigmoid(graph), merge_slices(graph), fold_pads(graph)]
         if options.float_type not in ("float16", "bfloat16"):
             return records
-        from tmconvert.targets.onnx.narrow_floats import narrow_floats
+        from tmconvert.targets.onnx.passes.narrow_floats import narrow_floats
 
         return [*records, narrow_floats(graph, options.float_type, options.rules, float_io=options.float_io)]
 
@@ -251,8 +251,8 @@ class OnnxTarget(Target):
         return prepared_onnx(path, threads)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
-        from tmconvert.targets.onnx.sessions import Session
         from tmconvert.targets.onnx.tap import tapped_onnx
+        from tmconvert.targets.onnx.verify.sessions import Session
 
         with temporary_folder() as folder:
             tapped = tapped_onnx(path, names, folder)
@@ -263,7 +263,7 @@ class OnnxTarget(Target):
                 runtime.forget()
 
     def start_runtime(self) -> None:
-        from tmconvert.verification import worker
+        from tmconvert.verification.processes import worker
 
         runtime = self.runtime()
         if runtime is not None:

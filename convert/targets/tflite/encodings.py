@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tmconvert.targets.tflite.compress_weights import Compressed
     from tmconvert.targets.tflite.integer.model import IntegerGraph
     from tmconvert.verification.references import References
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 
 class CompressedWeights(Encoding):

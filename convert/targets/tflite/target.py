@@ -17,13 +17,13 @@ from tmconvert.formats.tflite.recognize import is_tflite
 from tmconvert.ir import Constant, InternalGraph
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
+from tmconvert.passes.common_pipeline import final_passes, float_types, initial_passes
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
-from tmconvert.passes.initial import final_passes, float_types, initial_passes
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
@@ -219,7 +219,7 @@ class TfliteTarget(Target):
             return LiteRtRuntime(delegates=False).run([tapped], inputs, names)
 
     def start_runtime(self) -> None:
-        from tmconvert.verification import worker
+        from tmconvert.verification.processes import worker
 
         runtime = self.runtime()
         if runtime is not None:

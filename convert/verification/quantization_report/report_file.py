@@ -12,7 +12,7 @@ from tmconvert.output.atomic import check_writable
 
 if TYPE_CHECKING:
     from tmconvert.verification.noise import Noise
-    from tmconvert.verification.report import Verification
+    from tmconvert.verification.verify import Verification
 
 SUFFIXES = (".html", ".json", ".txt")
 

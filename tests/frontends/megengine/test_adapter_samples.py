@@ -22,8 +22,8 @@ from tests.frontends.megengine.adapter_samples import (
     parameter,
 )
 from tmconvert.frontends.megengine.adapters import FUNCTIONS, METHODS, MODULES
+from tmconvert.frontends.megengine.pickle.stand_ins import Tensor
 from tmconvert.frontends.megengine.quantization import qparams_of_dtype, real
-from tmconvert.frontends.megengine.stand_ins import Tensor
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY
 from tmconvert.ir import (
     CallFunction,

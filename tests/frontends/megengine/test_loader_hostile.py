@@ -27,8 +27,8 @@ from tests.frontends.megengine.pickles import (
 from tmconvert.conversion.lowering import survey
 from tmconvert.errors import LoadError, TmconvertError
 from tmconvert.frontends.megengine.arguments import merged
-from tmconvert.frontends.megengine.budget import Budget
 from tmconvert.frontends.megengine.loader import load_megengine
+from tmconvert.frontends.megengine.pickle.budget import Budget
 from tmconvert.ir import TracedModule
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.megengine.older import NEWEST, Release, as_of, release_called
+from tmconvert.frontends.megengine.release_differences import NEWEST, Release, as_of, release_called
 from tmconvert.frontends.megengine.vocabulary import vocabulary_of
 from tmconvert.ir import CallFunction, TensorNode
 from tmconvert.ir.emitter import EagerEmitter

@@ -14,9 +14,15 @@ import numpy as np
 import pytest
 
 from tmconvert.errors import LoadError
+from tmconvert.frontends.megengine.pickle.stand_ins import (
+    GlobalRef,
+    Instance,
+    Quantization,
+    Tensor,
+    quantization_of,
+)
+from tmconvert.frontends.megengine.pickle.unpickler import read_file, read_pickle
 from tmconvert.frontends.megengine.recognize import is_pickle
-from tmconvert.frontends.megengine.stand_ins import GlobalRef, Instance, Quantization, Tensor, quantization_of
-from tmconvert.frontends.megengine.unpickler import read_file, read_pickle
 
 DATA = Path(__file__).parents[2] / "data"
 MODELS = sorted(path.stem for path in DATA.glob("*.tm") if not path.stem.startswith("hostile_"))

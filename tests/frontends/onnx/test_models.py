@@ -79,7 +79,7 @@ def test_a_saved_model_converts_as_the_file_does(path, tmp_path):
 
 def test_the_reference_is_onnx_runtime_on_the_file(path, tmp_path, monkeypatch):
     """An adapter that were wrong is found."""
-    from tmconvert.frontends.onnx.adapters.elementwise import OPERATORS
+    from tmconvert.frontends.onnx.adapters.standard.elementwise import OPERATORS
 
     monkeypatch.setitem(OPERATORS["onnx.Relu"], 1, lambda g, X: g.call("aten::abs", X))
     with pytest.raises(tmconvert.errors.VerificationError, match="TM4001"):

@@ -26,7 +26,7 @@ OPSETS = (17,)
 
 def arrays(tree: Any) -> list[np.ndarray]:
     """The tensors of a nested result as arrays."""
-    from tmconvert.frontends.torch.tracing.structure import plain_structure
+    from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 
     return [leaf.detach().numpy() for leaf in leaves(plain_structure(tree)) if isinstance(leaf, torch.Tensor)]
 

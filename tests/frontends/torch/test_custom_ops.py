@@ -18,7 +18,7 @@ from tests.cli.runner import run as run_command
 from tests.custom_ops import run
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.frontends.torch import customization
-from tmconvert.frontends.torch.tracing import custom_ops as traced_custom_ops
+from tmconvert.frontends.torch.tracing.special import custom_ops as traced_custom_ops
 from tmconvert.ir import TensorType
 from tmconvert.symbolics import registry
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import tmconvert
-from tmconvert.frontends.torch.tracing.recorder import Recorder
+from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
 from tmconvert.ir import CallMethod, GetAttr, ModuleNode
 
 from .harness import check

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tmconvert.frontends.torch.adapters import ATEN, METHODS
-from tmconvert.frontends.torch.adapters.forms import DROPPED, OTHERS
+from tmconvert.frontends.torch.adapters.adapter_factories import DROPPED, OTHERS
 
 from .harness import check
 

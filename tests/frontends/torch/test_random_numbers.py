@@ -201,7 +201,7 @@ def test_a_wrong_distribution_is_found(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_equal_numbers_of_two_operators_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tmconvert.symbolics.ops import random_numbers
+    from tmconvert.symbolics.ops.sampling import random_numbers
 
     monkeypatch.setattr(random_numbers, "_SEEDS", 1)
     with pytest.raises(VerificationError, match="equal numbers"):

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import tmconvert
-from tmconvert.frontends.torch.tracing.recovered_arrays import IndexList, series_of
+from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import IndexList, series_of
 
 
 class Of(nn.Module):

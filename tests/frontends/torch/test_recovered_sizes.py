@@ -14,8 +14,8 @@ from torch.nn import functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
-from tmconvert.frontends.torch.tracing.recovered_sizes import Observation, SizeRule, rules_of
-from tmconvert.frontends.torch.tracing.validate_dynamic_shapes import Symbol
+from tmconvert.frontends.torch.tracing.sizes.recovered import Observation, SizeRule, rules_of
+from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol
 
 
 class Gradient(nn.Module):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tmconvert
-from tmconvert.symbolics.ops.orthogonal_polynomials import TABLE
+from tmconvert.symbolics.ops.special.orthogonal_polynomials import TABLE
 from tmconvert.symbolics.registry import catalogue
 
 from .harness import check, run_onnx

@@ -11,7 +11,7 @@ import torch
 
 import tmconvert
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.torch.adapters.jacobi import _pairs
+from tmconvert.frontends.torch.adapters.linalg.jacobi import _pairs
 
 from .harness import assert_close, check, run_onnx, run_tflite
 

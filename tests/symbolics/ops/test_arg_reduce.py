@@ -8,7 +8,7 @@ import pytest
 from tests.symbolics.ops.harness import NEWEST_OPSET, assert_op_matches, normal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.arg_reduce import argmax
+from tmconvert.symbolics.ops.reductions.arg_reduce import argmax
 
 NAMES = ["argmax", "argmin"]
 SHAPES = [(5,), (3, 5), (2, 3, 5), (2, 3, 5, 7), (2, 3, 1, 5, 7)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.symbolics.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, store_channels_last
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.avg_pool import avg_pool2d
+from tmconvert.symbolics.ops.layers.avg_pool import avg_pool2d
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower

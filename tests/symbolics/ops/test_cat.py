@@ -8,7 +8,7 @@ import pytest
 from tests.symbolics.ops.harness import NEWEST_OPSET, Const, assert_op_matches, normal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.cat import cat
+from tmconvert.symbolics.ops.shapes.cat import cat
 
 SHAPES = [(5,), (3, 5), (2, 3, 5), (2, 3, 5, 7), (2, 3, 1, 5, 7)]
 CASES = [(shape, dim) for shape in SHAPES for dim in range(len(shape))]

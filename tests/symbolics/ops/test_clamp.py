@@ -10,7 +10,7 @@ import pytest
 from tests.symbolics.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.clamp import clamp
+from tmconvert.symbolics.ops.elementwise.clamp import clamp
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower

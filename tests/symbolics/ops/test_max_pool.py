@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.symbolics.ops.harness import NEWEST_OPSET, assert_op_matches, normal, reference, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.max_pool import max_pool2d
+from tmconvert.symbolics.ops.layers.max_pool import max_pool2d
 
 X = (2, 3, 5, 7)
 

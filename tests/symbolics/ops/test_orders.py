@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmconvert.symbolics.idioms.orders import in_steps
+from tmconvert.symbolics.idioms.transposes import in_steps
 
 
 @st.composite

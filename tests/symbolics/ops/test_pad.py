@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.symbolics.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.pad import MODES, pad
+from tmconvert.symbolics.ops.shapes.pad import MODES, pad
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import lower
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.symbolics.ops.harness import NEWEST_OPSET, assert_op_matches, normal, op_graph, refusal
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.permute import cheapest_swaps, merged, permute
+from tmconvert.symbolics.ops.shapes.permute import cheapest_swaps, merged, permute
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.symbolics.ops.harness import assert_op_matches, normal, reference
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.reduce import REDUCE
+from tmconvert.symbolics.ops.reductions.reduce import REDUCE
 
 FOLDS: dict[str, Callable[[list[float]], float]] = {
     "mean": lambda values: math.fsum(values) / len(values),

@@ -13,7 +13,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import dim as symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.slice import select, slice_
+from tmconvert.symbolics.ops.shapes.slice import select, slice_
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import lower
 

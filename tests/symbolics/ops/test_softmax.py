@@ -17,7 +17,7 @@ from tests.symbolics.ops.harness import (
 )
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.softmax import softmax
+from tmconvert.symbolics.ops.layers.softmax import softmax
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower

@@ -10,7 +10,7 @@ import pytest
 
 from tests.symbolics.ops.harness import assert_op_matches, normal, reference, refusal
 from tmconvert.symbolics.dialects import DIALECTS
-from tmconvert.symbolics.ops.unary import UNARY
+from tmconvert.symbolics.ops.elementwise.unary import UNARY
 
 POSITIVE = {"log", "sqrt", "rsqrt", "reciprocal"}
 SHAPES = {

@@ -20,7 +20,7 @@ from tests.symbolics.ops.harness import (
 )
 from tmconvert.ir import TensorType
 from tmconvert.symbolics.op import SchemaError
-from tmconvert.symbolics.ops.upsample import upsample_bilinear2d, upsample_nearest2d
+from tmconvert.symbolics.ops.sampling.upsample import upsample_bilinear2d, upsample_nearest2d
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower

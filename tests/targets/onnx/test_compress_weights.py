@@ -23,9 +23,9 @@ from tmconvert.ir.lazy_constants import Lazy, computed, scaled
 from tmconvert.lowering.rounded_constants import Rounded, largest, packed
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import TypeRules
-from tmconvert.targets.onnx.compress_weights import compress_weights
+from tmconvert.targets.onnx.passes.compress_weights import compress_weights
 from tmconvert.targets.onnx.runtime import OnnxRuntime
-from tmconvert.targets.onnx.verify_weights import check_weights
+from tmconvert.targets.onnx.verify.weights import check_weights
 from tmconvert.targets.onnx.writer import write_onnx
 
 DIGITS = Path(__file__).parents[3] / "samples" / "digits.tm"

@@ -12,7 +12,7 @@ import pytest
 
 import tmconvert
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.onnx.fuse_hard_sigmoid import fuse_hard_sigmoid
+from tmconvert.targets.onnx.passes.fuse_hard_sigmoid import fuse_hard_sigmoid
 
 FLOAT = np.dtype(np.float32)
 

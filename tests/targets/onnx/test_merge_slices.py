@@ -11,7 +11,7 @@ import torch
 
 import tmconvert
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.onnx.merge_slices import merge_slices
+from tmconvert.targets.onnx.passes.merge_slices import merge_slices
 
 FLOAT = np.dtype(np.float32)
 

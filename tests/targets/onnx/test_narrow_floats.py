@@ -16,7 +16,7 @@ import tmconvert
 from tests.frontends.torch.harness import run_onnx
 from tests.frontends.torch.test_element_types import MODULES, made
 from tmconvert.errors import UsageError, VerificationError
-from tmconvert.targets.onnx import narrow_floats
+from tmconvert.targets.onnx.passes import narrow_floats
 
 CODES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 

@@ -11,7 +11,7 @@ import pytest
 
 from tmconvert.errors import Refusal
 from tmconvert.targets.onnx import element_types as onnx_types
-from tmconvert.targets.onnx.casts import cast_plan
+from tmconvert.targets.onnx.passes.casts import cast_plan
 
 ROOT = Path(__file__).parents[3]
 

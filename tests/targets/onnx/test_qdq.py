@@ -17,7 +17,7 @@ from tests.opsets import is_full_runtime
 from tmconvert.errors import Refusal, UsageError, VerificationError
 from tmconvert.ir.types import QParams
 from tmconvert.targets.onnx.external_data import in_bytes
-from tmconvert.targets.onnx.integer_types import activation_qparams, limits, stored_type
+from tmconvert.targets.onnx.integer.types import activation_qparams, limits, stored_type
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 

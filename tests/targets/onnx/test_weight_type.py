@@ -19,8 +19,8 @@ from tests.models import corpus
 from tmconvert.errors import UsageError
 from tmconvert.errors.explanations import EXPLANATIONS
 from tmconvert.ir.types import QParams
-from tmconvert.targets.onnx import verify_qdq
-from tmconvert.targets.onnx.integer_types import saturates, unsigned
+from tmconvert.targets.onnx.integer.types import saturates, unsigned
+from tmconvert.targets.onnx.verify import qdq as verify_qdq
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 MODELS = {

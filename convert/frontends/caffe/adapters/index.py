@@ -7,6 +7,10 @@ LAYERS = {
     "convolutions": """
 caffe.Convolution caffe.DepthwiseConv caffe.Deconvolution caffe.Im2col
 """,
+    "data_movement": """
+caffe.Flatten caffe.Reshape caffe.Concat caffe.Slice caffe.Split caffe.Crop caffe.Tile caffe.Permute
+caffe.ShuffleChannel caffe.Reverse caffe.BatchReindex caffe.Parameter caffe.DummyData
+""",
     "detection": """
 caffe.ROIPooling caffe.PriorBox
 """,
@@ -17,10 +21,6 @@ caffe.HardSwish caffe.Mish caffe.ReLU6 caffe.Sigmoid caffe.TanH caffe.Eltwise
 """,
     "normalization": """
 caffe.BatchNorm caffe.MVN caffe.Softmax caffe.Normalize
-""",
-    "places": """
-caffe.Flatten caffe.Reshape caffe.Concat caffe.Slice caffe.Split caffe.Crop caffe.Tile caffe.Permute
-caffe.ShuffleChannel caffe.Reverse caffe.BatchReindex caffe.Parameter caffe.DummyData
 """,
     "pooling": """
 caffe.Pooling caffe.SPP caffe.LRN

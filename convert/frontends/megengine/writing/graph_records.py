@@ -9,7 +9,7 @@ from tmconvert.errors import WriteError
 from tmconvert.frontends.megengine.expressions import OPERATOR_PREFIX
 from tmconvert.frontends.megengine.vocabulary import MegEngineVocabulary
 from tmconvert.frontends.megengine.writing.argument_trees import call_tree, flattened
-from tmconvert.frontends.megengine.writing.aten_words import in_words
+from tmconvert.frontends.megengine.writing.aten_to_megengine import in_words
 from tmconvert.frontends.megengine.writing.names import NameSpace
 from tmconvert.frontends.megengine.writing.pickle_writer import CANNOT_SAVE
 from tmconvert.frontends.megengine.writing.records import MODULE, Record, class_reference, default_dict

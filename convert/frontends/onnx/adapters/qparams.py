@@ -14,7 +14,7 @@ from tmconvert.ir import CallFunction, QParams
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import ONNX
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.ops import quantize as quantize_op
+from tmconvert.symbolics.ops.quantization import quantize as quantize_op
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import Concatenates, SelectsElements
 

@@ -19,7 +19,7 @@ from tmconvert.frontends.shared.arguments import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.torch.adapters.sizes import SizeFloat, float_tensor
+from tmconvert.frontends.torch.adapters.shapes.sizes import SizeFloat, float_tensor
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import Dim

@@ -16,21 +16,21 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import inputs_needed
 from tmconvert.frontends.torch.request import Tracing
-from tmconvert.frontends.torch.tracing.state_guard import same_randomness
-from tmconvert.frontends.torch.tracing.tracer import named_tensors, trace_module
-from tmconvert.frontends.torch.tracing.users_code import (
+from tmconvert.frontends.torch.tracing.recording.state_guard import same_randomness
+from tmconvert.frontends.torch.tracing.recording.users_code import (
     check_arguments,
     failure,
     raise_users_own,
     shown,
     signature_of,
 )
-from tmconvert.frontends.torch.tracing.widening import wide_state
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
+from tmconvert.frontends.torch.tracing.tracer import named_tensors, trace_module
 from tmconvert.ir import TracedModule
 from tmconvert.progress import begin
 
 if TYPE_CHECKING:
-    from tmconvert.frontends.torch.tracing.exported_file import Exported
+    from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
 
 
 def trace_object(model: object, tracing: Tracing) -> TracedModule:
@@ -40,7 +40,7 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
     the process silently. Raises UsageError TM6008 for another object, UnsupportedError.
     """
     if isinstance(model, torch.export.ExportedProgram):
-        from tmconvert.frontends.torch.tracing.exported_file import exported_object
+        from tmconvert.frontends.torch.tracing.programs.exported_file import exported_object
 
         return _trace_exported(exported_object(model), tracing)
     _check_model(model)
@@ -80,7 +80,7 @@ def trace_script(path: str, tracing: Tracing) -> TracedModule:
             warnings.simplefilter("ignore")  # torch says that TorchScript is deprecated
             script = torch.jit.load(path, map_location="cpu")
     except Exception as error:  # of many kinds, for files that are damaged or too new
-        from tmconvert.frontends.torch.tracing.exported_file import unreadable
+        from tmconvert.frontends.torch.tracing.programs.exported_file import unreadable
 
         raise unreadable(path, shown(error)) from error
     return _trace_of_user(script, *_tensors(tracing), tracing)
@@ -88,7 +88,7 @@ def trace_script(path: str, tracing: Tracing) -> TracedModule:
 
 def trace_exported(path: str, tracing: Tracing) -> TracedModule:
     """Traces a file of ``torch.export.save``. Raises LoadError TM1026."""
-    from tmconvert.frontends.torch.tracing.exported_file import read_exported
+    from tmconvert.frontends.torch.tracing.programs.exported_file import read_exported
 
     return _trace_exported(read_exported(path), tracing)
 
@@ -117,7 +117,7 @@ def _named_sizes(
 
 def trace_factory(name: str, tracing: Tracing) -> TracedModule:
     """Traces the result of ``package.module:factory``; inputs of ``tracing`` replace those of the factory."""
-    from tmconvert.frontends.torch.tracing.factory import importable_folder, made_by
+    from tmconvert.frontends.torch.tracing.programs.factory import importable_folder, made_by
 
     with same_randomness(), importable_folder():
         module, args, kwargs = made_by(name)
@@ -130,7 +130,7 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
 
 def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
     """Traces the model in a folder of transformers. Raises LoadError TM1028, UnsupportedError."""
-    from tmconvert.frontends.torch.tracing.pretrained import example_of, pretrained_model
+    from tmconvert.frontends.torch.tracing.programs.pretrained import example_of, pretrained_model
 
     with same_randomness():
         torch.manual_seed(0)

@@ -12,21 +12,17 @@ import numpy as np
 import torch
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.frontends.torch.tracing.arrays import Arrays, array_of
-from tmconvert.frontends.torch.tracing.assemble import assemble
-from tmconvert.frontends.torch.tracing.batched import calls_of_vmap
-from tmconvert.frontends.torch.tracing.boxes import boxes_at_once
-from tmconvert.frontends.torch.tracing.branches import calls_of_functions
-from tmconvert.frontends.torch.tracing.cache_lengths import count_by_sizes
-from tmconvert.frontends.torch.tracing.copies import refused_swaps
-from tmconvert.frontends.torch.tracing.data_access import reads_data
-from tmconvert.frontends.torch.tracing.data_numbers import IntTaken, TracedIntType
-from tmconvert.frontends.torch.tracing.gradients import calls_of_autograd
-from tmconvert.frontends.torch.tracing.leaf_calls import (
+from tmconvert.frontends.torch.tracing.data.access import reads_data
+from tmconvert.frontends.torch.tracing.data.integers import IntTaken, TracedIntType
+from tmconvert.frontends.torch.tracing.programs.scripted import script_calls
+from tmconvert.frontends.torch.tracing.recording.arrays import Arrays, array_of
+from tmconvert.frontends.torch.tracing.recording.assemble import assemble
+from tmconvert.frontends.torch.tracing.recording.copies import refused_swaps
+from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
     calls_of_leaves,
     unused_symbolics,
 )
-from tmconvert.frontends.torch.tracing.modules import (
+from tmconvert.frontends.torch.tracing.recording.modules import (
     class_name_of,
     held_tensors,
     hierarchy,
@@ -36,20 +32,28 @@ from tmconvert.frontends.torch.tracing.modules import (
     parameter_names,
     traced_modules,
 )
-from tmconvert.frontends.torch.tracing.objects import is_cache, opener
-from tmconvert.frontends.torch.tracing.quantized import (
+from tmconvert.frontends.torch.tracing.recording.objects import is_cache, opener
+from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
+from tmconvert.frontends.torch.tracing.recording.state_guard import (
+    marked_as_exported,
+    same_folder,
+    same_randomness,
+)
+from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
+from tmconvert.frontends.torch.tracing.sizes.cat_of_parts import drop_unused_parts
+from tmconvert.frontends.torch.tracing.sizes.integers import sizes_of_builtins
+from tmconvert.frontends.torch.tracing.special.branches import calls_of_functions
+from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd
+from tmconvert.frontends.torch.tracing.special.quantized import (
     dtype_of,
     observers_at_rest,
     qparams_of,
 )
-from tmconvert.frontends.torch.tracing.recorder import Recorder
-from tmconvert.frontends.torch.tracing.rejoined import drop_unused_parts
-from tmconvert.frontends.torch.tracing.scripted import script_calls
-from tmconvert.frontends.torch.tracing.sizes import sizes_of_builtins
-from tmconvert.frontends.torch.tracing.state_guard import marked_as_exported, same_folder, same_randomness
-from tmconvert.frontends.torch.tracing.structure import plain_structure
-from tmconvert.frontends.torch.tracing.tape import Outcomes, Scope, Tape, Value
-from tmconvert.frontends.torch.tracing.widening import wide_state
+from tmconvert.frontends.torch.tracing.special.torchvision_loops import boxes_at_once
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
+from tmconvert.frontends.torch.tracing.special.vmap import calls_of_vmap
 from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import adopt, share_ids
 from tmconvert.ir.traced_module import Example

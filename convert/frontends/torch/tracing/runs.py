@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
-from tmconvert.frontends.torch.tracing.data_numbers import INTEGERS, IntTaken
-from tmconvert.frontends.torch.tracing.gradients import GradientTaken, is_close
+from tmconvert.frontends.torch.tracing.data.integers import INTEGERS, IntTaken
+from tmconvert.frontends.torch.tracing.data.perturbed_inputs import OTHER_DATA
 from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
-from tmconvert.frontends.torch.tracing.other_data import OTHER_DATA
-from tmconvert.frontends.torch.tracing.recovered_sizes import SizeRecovery, called
-from tmconvert.frontends.torch.tracing.rerun import Rerun
-from tmconvert.frontends.torch.tracing.tape import Outcomes, Tape
+from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Tape
+from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery, called
+from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
+from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken, is_close
 from tmconvert.ir.traced_module import Example
 
 
@@ -33,7 +33,7 @@ class Runs:
         once: Callable[..., ModuleRun],
         clone: Callable[[Mapping[int, torch.Tensor]], Any],
         inputs: Mapping[str, torch.Tensor],
-        symbols: Sequence[agreement.Symbol],
+        symbols: Sequence[validate_dynamic_shapes.Symbol],
     ) -> None:
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
@@ -94,10 +94,10 @@ class Runs:
                 found = self.changed(change)
             except (Exception, SystemExit):  # data that the module does not take says nothing
                 continue
-            other = agreement.difference(self.first.tape, found.tape, "on other data")
+            other = validate_dynamic_shapes.difference(self.first.tape, found.tape, "on other data")
             if other:
                 return f"the module converts data, or a data-dependent size, to a plain value: {other}"
-            place = agreement.other_decision(self.first.tape, found.tape)
+            place = validate_dynamic_shapes.other_decision(self.first.tape, found.tape)
             if place and self._computes_otherwise(found, change):
                 return f"the module computes something else if data-dependent sizes differ: {place}"
         return ""
@@ -113,7 +113,7 @@ class Runs:
         found = self.run(others)
         return found.example(), self._difference(self._like_first(found, others))
 
-    def at_size(self, symbol: agreement.Symbol, number: int) -> Tape:
+    def at_size(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run with this number of elements for the symbol."""
         others = self._sized({symbol.name: number})
         found = self._known.pop((symbol.name, number), None) or self.run(others)
@@ -121,7 +121,7 @@ class Runs:
         self.rerun.remember(found.example(), self._difference(like))
         return like.tape
 
-    def resized(self, symbol: agreement.Symbol, number: int) -> Tape:
+    def resized(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run at this size, if possible with the calls of the first one."""
         key = symbol.name, number
         found = self._known[key] = self._known.get(key) or self.run(self._sized({symbol.name: number}))
@@ -174,11 +174,11 @@ class Runs:
             return None
 
     def _sized(self, sizes: Mapping[str, int]) -> dict[str, torch.Tensor]:
-        return agreement.with_sizes(self.inputs, self.symbols, sizes)
+        return validate_dynamic_shapes.with_sizes(self.inputs, self.symbols, sizes)
 
     def _difference(self, found: ModuleRun) -> str:
         self.recovery.recover(found.tape)
-        return found.tape.unlike_plain or agreement.difference(self.first.tape, found.tape)
+        return found.tape.unlike_plain or validate_dynamic_shapes.difference(self.first.tape, found.tape)
 
 
 def lengths_like_sizes(

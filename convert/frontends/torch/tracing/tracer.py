@@ -15,24 +15,24 @@ from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.customization import Tracer
-from tmconvert.frontends.torch.tracing import data_access as flow
-from tmconvert.frontends.torch.tracing import validate_dynamic_shapes as agreement
-from tmconvert.frontends.torch.tracing.cache_lengths import sizes_within_windows, windows_alone
-from tmconvert.frontends.torch.tracing.gradients import is_close, refused
-from tmconvert.frontends.torch.tracing.leaf_calls import (
+from tmconvert.frontends.torch.tracing.data import access
+from tmconvert.frontends.torch.tracing.data.perturbed_inputs import moved
+from tmconvert.frontends.torch.tracing.module_run import ModuleRun
+from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
     register_types,
 )
-from tmconvert.frontends.torch.tracing.module_run import ModuleRun
-from tmconvert.frontends.torch.tracing.modules import (
+from tmconvert.frontends.torch.tracing.recording.modules import (
     parameter_names,
 )
-from tmconvert.frontends.torch.tracing.objects import cloned_object, is_cache, opener
-from tmconvert.frontends.torch.tracing.other_data import moved
+from tmconvert.frontends.torch.tracing.recording.objects import cloned_object, is_cache, opener
+from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value
+from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
 from tmconvert.frontends.torch.tracing.runs import Runs
-from tmconvert.frontends.torch.tracing.structure import plain_structure
-from tmconvert.frontends.torch.tracing.tape import Scope, Value
-from tmconvert.frontends.torch.tracing.unseen import differing
-from tmconvert.frontends.torch.tracing.widening import wide
+from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes.cache_lengths import sizes_within_windows, windows_alone
+from tmconvert.frontends.torch.tracing.special.gradients import is_close, refused
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
 from tmconvert.ir.symbolic.dims import is_symbolic
@@ -56,7 +56,7 @@ def trace_module(
     inputs = named_tensors(module, args, kwargs)
     caches = [leaf for leaf in leaves([*args, *kwargs.values()]) if is_cache(leaf)]
     wanted = sizes_within_windows(_by_input(dynamic_shapes or {}, inputs), inputs, caches)
-    symbols = agreement.symbols_of(wanted, inputs)
+    symbols = validate_dynamic_shapes.symbols_of(wanted, inputs)
     once = functools.partial(
         ModuleRun,
         module,
@@ -73,7 +73,7 @@ def trace_module(
     checks = _size_checks(runs, symbols)
     for symbol in symbols:
         if symbol.is_part and not checks[symbol.name].reason:
-            empty = agreement.with_sizes(inputs, symbols, {symbol.name: 0})
+            empty = validate_dynamic_shapes.with_sizes(inputs, symbols, {symbol.name: 0})
             _check_empty(first, symbol, functools.partial(runs.run, empty))
     traced = first.traced()
     if narrow:
@@ -111,7 +111,10 @@ def _check_unseen(
     except (Exception, SystemExit):  # data that the module does not take says nothing
         return
     place = differing(
-        *(each.recorder.origins.used(agreement.captured_tensors(each.tape)) for each in (first, second))
+        *(
+            each.recorder.origins.used(validate_dynamic_shapes.captured_tensors(each.tape))
+            for each in (first, second)
+        )
     )
     if place is not None:
         raise UnsupportedError(
@@ -124,38 +127,45 @@ def _check_unseen(
         )
 
 
-def _size_checks(runs: Runs, symbols: list[agreement.Symbol]) -> dict[str, agreement.Agreement]:
+def _size_checks(
+    runs: Runs, symbols: list[validate_dynamic_shapes.Symbol]
+) -> dict[str, validate_dynamic_shapes.Agreement]:
     """Returns by symbol whether the module does the same at other sizes, and keeps what was seen."""
     first = runs.first
     if first.recorder.follows_gradients or first.tape.conversions:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
     checks = {
-        symbol.name: agreement.agreement(symbol, first.tape, runs.at_size, elements) for symbol in symbols
+        symbol.name: validate_dynamic_shapes.agreement(symbol, first.tape, runs.at_size, elements)
+        for symbol in symbols
     }
     _note_checks(first, symbols, checks)
     return checks
 
 
 def _note_checks(
-    run: ModuleRun, symbols: list[agreement.Symbol], checks: Mapping[str, agreement.Agreement]
+    run: ModuleRun,
+    symbols: list[validate_dynamic_shapes.Symbol],
+    checks: Mapping[str, validate_dynamic_shapes.Agreement],
 ) -> None:
     """Keeps those comparisons of dynamic sizes on the tape that become guards."""
     values = dict(run.top.formal_inputs())
     for symbol in symbols:
         check = checks[symbol.name]
         if not check.reason:
-            agreement.without(run.tape, check.without_effect)
+            validate_dynamic_shapes.without(run.tape, check.without_effect)
         if check.reason or check.other_at_one is None:
             continue
         if symbol.place is None:
             check.reason = f"{check.other_at_one} does something else at a size of 1"
         else:
             place = symbol.place
-            agreement.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
+            validate_dynamic_shapes.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
 
 
-def _check_empty(first: ModuleRun, symbol: agreement.Symbol, empty: Callable[[], ModuleRun]) -> None:
+def _check_empty(
+    first: ModuleRun, symbol: validate_dynamic_shapes.Symbol, empty: Callable[[], ModuleRun]
+) -> None:
     """Adds a guard for a part of a sum if the module computes something else where it is empty.
 
     The past of a first step is. A module that makes other calls there may compute the same: the graph is
@@ -165,11 +175,11 @@ def _check_empty(first: ModuleRun, symbol: agreement.Symbol, empty: Callable[[],
         other = empty()
     except (Exception, SystemExit):  # the module's own, at a size that it does not take
         return
-    line = agreement.first_other_line(first.tape, other.tape)
+    line = validate_dynamic_shapes.first_other_line(first.tape, other.tape)
     if symbol.place is None or line is None:
         return
     try:
-        with agreement.without_guards(first.tape):
+        with validate_dynamic_shapes.without_guards(first.tape):
             graph = first.traced()
         made = [leaf for leaf in leaves(graph(*other.inputs)) if isinstance(leaf, np.ndarray)]
     except Exception:  # what the interpreter cannot run at this size is not compared
@@ -177,14 +187,14 @@ def _check_empty(first: ModuleRun, symbol: agreement.Symbol, empty: Callable[[],
     if all(a.shape == b.shape and is_close(a, b) for a, b in zip(made, other.outputs, strict=True)):
         return
     tensor = dict(first.top.formal_inputs())[symbol.place.input]
-    agreement.at_least(first.tape, tensor, symbol.place.axis, 1, line)
+    validate_dynamic_shapes.at_least(first.tape, tensor, symbol.place.axis, 1, line)
 
 
 def _leave_open(
     traced: TracedModule,
-    wanted: agreement.Axes,
-    symbols: list[agreement.Symbol],
-    checks: Mapping[str, agreement.Agreement],
+    wanted: validate_dynamic_shapes.Axes,
+    symbols: list[validate_dynamic_shapes.Symbol],
+    checks: Mapping[str, validate_dynamic_shapes.Agreement],
 ) -> None:
     """Names the dimensions that stay dynamic, and notes why others are specialized."""
     fixed = {symbol.name: symbol.number for symbol in symbols if checks[symbol.name].reason}
@@ -202,7 +212,9 @@ def _leave_open(
     ]
 
 
-def _by_input(wanted: agreement.Axes, inputs: Mapping[str, torch.Tensor]) -> agreement.Axes:
+def _by_input(
+    wanted: validate_dynamic_shapes.Axes, inputs: Mapping[str, torch.Tensor]
+) -> validate_dynamic_shapes.Axes:
     """Returns the sizes under the names of the inputs. Raises UsageError TM6014 for other names."""
     return {matching_input(name, list(inputs)): axes for name, axes in wanted.items()}
 
@@ -228,7 +240,7 @@ def _check_gradients(traced: TracedModule, other: ModuleRun) -> None:
 def _check_decisions(traced: TracedModule, found: str, freeze_control_flow: bool) -> None:
     """Rejects, or notes, what Python decides by data."""
     if found and not freeze_control_flow:
-        raise UnsupportedError("TM2011", found, notes=[("help", flow.INSTEAD)])
+        raise UnsupportedError("TM2011", found, notes=[("help", access.INSTEAD)])
     if found:
         traced.notes.append(f"decided by the example inputs: {found}")
 

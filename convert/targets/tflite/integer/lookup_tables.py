@@ -18,7 +18,7 @@ from tmconvert.ir.fake_quant import ONNX
 from tmconvert.ir.tree import map_leaves
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.passes.matching import rule_of
+from tmconvert.passes.patterns.matching import rule_of
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.element_types import OLDEST

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.tree import replaced
-from tmconvert.passes.matching import is_elementwise
+from tmconvert.passes.patterns.matching import is_elementwise
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.op import Op
 

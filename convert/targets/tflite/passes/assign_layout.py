@@ -12,11 +12,11 @@ from tmconvert.ir.extract import by_matching_name, unknown
 from tmconvert.ir.node import Layout
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import map_leaves, replaced
-from tmconvert.passes.matching import is_linear, is_view, rule_of
+from tmconvert.passes.patterns.matching import is_linear, is_view, rule_of
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import KEPT
+from tmconvert.symbolics.ops.shapes.view import KEPT
 from tmconvert.targets.options import IoLayout
 from tmconvert.targets.tflite.passes.check_layout import check_layout
 from tmconvert.targets.tflite.passes.layout_plan import (

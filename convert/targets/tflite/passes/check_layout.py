@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.text import describe
-from tmconvert.passes.matching import rule_of
+from tmconvert.passes.patterns.matching import rule_of
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.tflite.passes.layout_plan import is_image, operand_orders
 

@@ -12,10 +12,10 @@ from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
-from tmconvert.passes.matching import VIEW, is_elementwise, is_view
+from tmconvert.passes.patterns.matching import VIEW, is_elementwise, is_view
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import KEPT, groups_of
+from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Concatenates, Pool, Slices, Weights
 

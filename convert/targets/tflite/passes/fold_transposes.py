@@ -10,11 +10,11 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.passes.matching import VIEW, has_symbolic_sizes, is_float_constant, is_linear, is_view
+from tmconvert.passes.patterns.matching import VIEW, has_symbolic_sizes, is_float_constant, is_linear, is_view
+from tmconvert.passes.patterns.view_groups import keeps_features, result_groups
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
-from tmconvert.passes.view_groups import keeps_features, result_groups
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import KEPT
+from tmconvert.symbolics.ops.shapes.view import KEPT
 
 # of BATCH_MATMUL in XNNPACK
 PRODUCT_RANK = 5

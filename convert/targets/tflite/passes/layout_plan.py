@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from tmconvert.ir import Constant, Expr, InternalGraph, Node, TensorNode
 from tmconvert.ir.node import Layout
 from tmconvert.ir.symbolic.dims import example
-from tmconvert.passes.matching import rule_of
+from tmconvert.passes.patterns.matching import rule_of
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import simplified, stored
+from tmconvert.symbolics.ops.shapes.view import simplified, stored
 from tmconvert.targets.tflite.passes.minimum_cut import INFINITE, CutGraph
 
 # The fixed price of an extra operator, in bytes moved; it breaks ties against needless transposes.

@@ -13,7 +13,7 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import quantize
-from tmconvert.passes.matching import integer_weights
+from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.passes.rewriting import RewritePass
 from tmconvert.symbolics.registry import has_trait, op_has
 from tmconvert.symbolics.traits import Average, KeepsQparams, Weights

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.passes.matching import VIEW, has_symbolic_sizes, is_elementwise, is_view
+from tmconvert.passes.patterns.matching import VIEW, has_symbolic_sizes, is_elementwise, is_view
+from tmconvert.passes.patterns.view_groups import result_groups
 from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
-from tmconvert.passes.view_groups import result_groups
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.view import KEPT, groups_of
+from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, op_has
 from tmconvert.symbolics.traits import AlongAxis, Average, MatrixProduct, Pool, Reduction
 

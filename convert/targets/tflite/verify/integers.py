@@ -26,10 +26,10 @@ from tmconvert.targets.tflite.verify.kernel_rules import TfliteRules
 from tmconvert.targets.tflite.verify.observed import observed
 from tmconvert.targets.tflite.verify.qparams_rules import check_rules, zero_points
 from tmconvert.verification.constants import Kept, check_constants, check_qparams
-from tmconvert.verification.layerwise import verify_layers
 from tmconvert.verification.references import References
-from tmconvert.verification.report import Verification
 from tmconvert.verification.tensors import tensors_of
+from tmconvert.verification.verify import Verification
+from tmconvert.verification.verify_layers import verify_layers
 
 
 def verify_integers(

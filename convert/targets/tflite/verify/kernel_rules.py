@@ -8,7 +8,7 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, TensorNode
 from tmconvert.lowering.target_graph import Value
-from tmconvert.passes.matching import integer_weights
+from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_qparams
 from tmconvert.targets.tflite.verify.kernel_error import slack_of
 from tmconvert.verification.integer_rules import IntegerRules, Slack

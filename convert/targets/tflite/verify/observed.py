@@ -12,8 +12,8 @@ import numpy as np
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.types import QParams
 from tmconvert.targets.tflite.runtime import LiteRtRuntime, allocate
-from tmconvert.verification import worker
 from tmconvert.verification.observed import Observed
+from tmconvert.verification.processes import worker
 from tmconvert.verification.runtime import THREADS, refusals, silent_stderr
 
 

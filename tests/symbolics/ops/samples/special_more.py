@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.symbolics.ops.harness import Const
-from tmconvert.symbolics.ops.orthogonal_polynomials import TABLE
+from tmconvert.symbolics.ops.special.orthogonal_polynomials import TABLE
 
 from .common import Sample, X
 

@@ -1,0 +1,1 @@
+"""Adapters of MegEngine's raw operators (``Apply``)."""

@@ -1,0 +1,1 @@
+"""Adapters of fake quantization, observers and integer modules."""

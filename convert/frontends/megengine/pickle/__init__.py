@@ -1,0 +1,1 @@
+"""Reads pickles as inert records, without running any of their code."""

@@ -1,0 +1,79 @@
+"""Sorting and distinct elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.standard.unsigned import ordered_as_signed
+from tmconvert.frontends.onnx.adapters.values import axis_of, cast, reshaped, static_int
+from tmconvert.frontends.shared.adapter_table import AdapterValue
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+
+OPERATORS = OperatorTable()
+
+
+@OPERATORS.add("TopK", since=10)
+def top_k(
+    g: Emitter, X: AdapterValue, K: AdapterValue, *, axis: int = -1, largest: int = 1, sorted: int = 1
+) -> Any:
+    count = static_int(g, K, "the number of elements of TopK")
+    return _top(g, X, count, axis, bool(largest))
+
+
+@OPERATORS.add("TopK")
+def top_k1(g: Emitter, X: AdapterValue, *, k: int, axis: int = -1) -> Any:
+    return _top(g, X, k, axis, True)
+
+
+def _top(g: Emitter, x: AdapterValue, count: int, axis: int, is_largest: bool) -> Any:
+    place = axis_of(g, x, axis)
+    x, original = ordered_as_signed(g, x)
+    if data_symbols([count]):  # the first of all in order
+        parts = g.call("aten::sort", x, place, is_largest, True)
+        values, places = (g.call("aten::slice", part, place, 0, count, 1) for part in parts)
+    else:
+        values, places = g.call("aten::topk", x, count, place, is_largest, True)
+    return original(values), cast(g, places, np.int64)
+
+
+@OPERATORS.add("Unique")
+def unique(g: Emitter, X: AdapterValue, *, axis: int | None = None, sorted: int = 1) -> Any:
+    """Distinct elements or slices; where they occur first; which one each is; how many there are."""
+    if axis is None:
+        x, place = reshaped(g, X, [-1]), 0
+        values, inverse, counts = g.call("aten::_unique2", x, True, True, True)
+    else:
+        x, place = X, axis_of(g, X, axis)
+        values, inverse, counts = g.call("aten::unique_dim", X, place, True, True, True)
+    inverse, counts = cast(g, inverse, np.int64), cast(g, counts, np.int64)
+
+    def places() -> Any:
+        return _first(g, inverse, g.type(counts).shape[0])
+
+    if sorted:
+        return values, places, inverse, counts
+    order = _order(g, places())
+    ranks = _order(g, order)
+    values = g.call("aten::index_select", values, place, order)
+    return (
+        values,
+        lambda: g.call("aten::index_select", places(), 0, order),
+        g.call("aten::index_select", ranks, 0, inverse),
+        g.call("aten::index_select", counts, 0, order),
+    )
+
+
+def _first(g: Emitter, inverse: AdapterValue, count: Any) -> Any:
+    """Returns the first place of each number in ``inverse``; TFLite has such minima of int32 alone."""
+    total = g.type(inverse).size
+    numbers = cast(g, g.call("aten::arange", 0, total, 1), np.int32)
+    start = g.call("aten::expand", cast(g, g.constant(total, np.int64), np.int32), [count])
+    return cast(g, g.call("aten::scatter_reduce", start, 0, inverse, numbers, "amin"), np.int64)
+
+
+def _order(g: Emitter, x: AdapterValue) -> Any:
+    return cast(g, g.call("aten::sort", x, 0, False, False)[1], np.int64)

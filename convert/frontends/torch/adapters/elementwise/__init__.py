@@ -1,0 +1,1 @@
+"""Adapters of elementwise functions and element types."""

@@ -1,0 +1,149 @@
+"""Functions of complex tensors that are made of sums, products, logarithms and exponential functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.complex_values import Complex
+from tmconvert.frontends.torch.adapters.elementwise.complex import COMPLEX as OF_COMPLEX
+from tmconvert.frontends.torch.adapters.elementwise.complex import (
+    exp,
+    is_complex,
+    log,
+    made,
+    multilinear,
+    terms,
+)
+from tmconvert.ir.emitter import Emitter
+
+COMPLEX = Table()
+add, sub, mul, div = (OF_COMPLEX[name] for name in ("add", "sub", "mul", "div"))
+
+
+# ---- sums of products
+
+
+def _declare_added(name: str, *names: str, product: str) -> None:
+    """Declares beta * input + alpha * product, with complex numbers as factors."""
+
+    def adapter(
+        g: Emitter,
+        input: AdapterValue,
+        *given: AdapterValue,
+        beta: Any = 1,
+        alpha: Any = 1,
+        **named: AdapterValue,
+    ) -> Any:
+        factors = *given, *(named[each] for each in names[len(given) :])
+        multiplied = _multiplied(g, product, *factors)
+        return add(g, input if beta == 1 else mul(g, input, beta), multiplied, alpha=alpha)
+
+    COMPLEX.add(name)(adapter)
+
+
+def _multiplied(g: Emitter, product: str, *factors: AdapterValue) -> Any:
+    def of_real(g: Emitter, first: AdapterValue, second: AdapterValue) -> Any:
+        if product == "outer":
+            return g.call("aten::outer", first, second)
+        result = g.call("aten::matmul", first, second)
+        return g.call("aten::sum", result, [0], False) if product == "sum of bmm" else result
+
+    return multilinear(of_real)(g, *factors) if any(map(is_complex, factors)) else of_real(g, *factors)
+
+
+_declare_added("addmm", "mat1", "mat2", product="mm")
+_declare_added("addmv", "mat", "vec", product="mv")
+_declare_added("addr", "vec1", "vec2", product="outer")
+_declare_added("addbmm", "batch1", "batch2", product="sum of bmm")
+_declare_added("baddbmm", "batch1", "batch2", product="bmm")
+
+
+@COMPLEX.add("lerp")
+def lerp(g: Emitter, input: AdapterValue, end: AdapterValue, weight: AdapterValue) -> Any:
+    return add(g, input, mul(g, weight, sub(g, end, input)))
+
+
+@COMPLEX.add("addcmul")
+def addcmul(
+    g: Emitter, input: AdapterValue, tensor1: AdapterValue, tensor2: AdapterValue, *, value: AdapterValue = 1
+) -> Any:
+    return add(g, input, mul(g, tensor1, tensor2), alpha=value)
+
+
+@COMPLEX.add("addcdiv")
+def addcdiv(
+    g: Emitter, input: AdapterValue, tensor1: AdapterValue, tensor2: AdapterValue, *, value: AdapterValue = 1
+) -> Any:
+    return add(g, input, div(g, tensor1, tensor2), alpha=value)
+
+
+# ---- hyperbolic functions
+
+
+@COMPLEX.add("tanh")
+def tanh(g: Emitter, input: Complex) -> Any:
+    """tanh(a + ib) by tanh(a) and tan(b), which do not overflow for large a."""
+    ((a, b),) = terms(g, input)
+    height, slope = a.tanh(), b.call("tan")
+    size = height * height * slope * slope + 1
+    return made(g, height * (slope * slope + 1) / size, slope * (-(height * height) + 1) / size)
+
+
+@COMPLEX.add("tan")
+def tan(g: Emitter, input: Complex) -> Any:
+    rotated = tanh(g, mul(g, input, 1j))
+    return mul(g, rotated, -1j)
+
+
+@COMPLEX.add("sinh")
+def sinh(g: Emitter, input: Complex) -> Any:
+    ((a, b),) = terms(g, input)
+    return made(g, a.sinh() * b.cos(), a.cosh() * b.call("sin"))
+
+
+@COMPLEX.add("cosh")
+def cosh(g: Emitter, input: Complex) -> Any:
+    ((a, b),) = terms(g, input)
+    return made(g, a.cosh() * b.cos(), a.sinh() * b.call("sin"))
+
+
+@COMPLEX.add("sigmoid", "special_expit")
+def sigmoid(g: Emitter, input: Complex) -> Any:
+    """The logistic function as that of tanh, which does not overflow."""
+    return add(g, mul(g, tanh(g, mul(g, input, 0.5)), 0.5), 0.5)
+
+
+@COMPLEX.add("silu")
+def silu(g: Emitter, input: Complex, inplace: bool = False) -> Any:
+    return mul(g, input, sigmoid(g, input))
+
+
+# ---- logarithms and the exponential function
+
+
+def _declare_log(name: str, base: float) -> None:
+    def adapter(g: Emitter, input: Complex) -> Any:
+        return mul(g, log(g, input), 1 / math.log(base))
+
+    COMPLEX.add(name)(adapter)
+
+
+_declare_log("log2", 2)
+_declare_log("log10", 10)
+
+
+@COMPLEX.add("log1p", "special_log1p")
+def log1p(g: Emitter, input: Complex) -> Any:
+    return log(g, add(g, input, 1))
+
+
+@COMPLEX.add("exp2", "special_exp2")
+def exp2(g: Emitter, input: Complex) -> Any:
+    return exp(g, mul(g, input, math.log(2)))
+
+
+@COMPLEX.add("rsqrt")
+def rsqrt(g: Emitter, input: Complex) -> Any:
+    return OF_COMPLEX["reciprocal"](g, OF_COMPLEX["sqrt"](g, input))

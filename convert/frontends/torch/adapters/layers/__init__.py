@@ -1,0 +1,1 @@
+"""Adapters of layers, images and detection."""

@@ -1,0 +1,276 @@
+"""Convolutions and ``linear``."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.torch.adapters.layers import integer_layers
+from tmconvert.frontends.torch.adapters.layers.unbatched import batched, per_axis
+from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.symbolics.results import window_extent
+
+ATEN = Table()
+
+
+def _convolved(
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    dilation: AdapterValue,
+    groups: int,
+) -> Any:
+    axes = rank(g, weight) - 2
+    steps, spread = per_axis(g, stride, axes), per_axis(g, dilation, axes)
+
+    def compute(images: AdapterValue) -> Any:
+        padded, around = _padded(g, images, g.type(weight).shape[2:], padding, spread)
+        if kind_of(g.type(x).dtype) < 2:
+            ends = [(each, each) for each in around]
+            return integer_layers.convolved(g, padded, weight, bias, steps, ends, spread, groups)
+        if isinstance(groups, Dim) and axes < 3:
+            return _by_products(g, padded, weight, bias, steps, around, spread, groups)
+        return g.call(f"aten::conv{axes}d", padded, weight, bias, steps, around, spread, groups)
+
+    return batched(g, x, axes, compute)
+
+
+def _by_products(
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> Any:
+    """Returns a convolution with a dynamic number of groups, such as one with weights for each sample.
+
+    Targets have the number of groups as an attribute. Groups become an axis of a matrix product of weights
+    and windows.
+    """
+    (batch, _, *extents), (outputs, inputs, *kernel) = g.type(x).shape, g.type(weight).shape
+    lines = [1] * (2 - len(kernel))  # one axis of images is the last of two
+    images = reshaped(g, x, [batch * groups, inputs, *lines, *extents])
+    windows = [[*lines, *each] for each in (kernel, dilation, padding, stride)]
+    windows[2] = [*(0 for _ in lines), *padding]
+    columns, rows = g.call("aten::im2col", images, *windows), inputs * math.prod(kernel)
+    columns = reshaped(g, columns, [batch, groups, rows, g.type(columns).shape[2]])
+    factors = reshaped(g, weight, [1, groups, outputs // groups, rows])
+    sizes = map(window_extent, extents, kernel, stride, padding, dilation)
+    result = reshaped(g, g.call("aten::matmul", factors, columns), [batch, outputs, *sizes])
+    if bias is None:
+        return result
+    return g.call("aten::add", result, reshaped(g, bias, [outputs, *[1] * len(kernel)]))
+
+
+def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: list[int]) -> tuple[Any, list[int]]:
+    """Returns the padded input, and the padding at both ends of each axis.
+
+    For "same" the result is as large as the images; where the padding is odd they get one more behind.
+    """
+    axes = len(kernel)
+    if padding == "valid":
+        return x, [0] * axes
+    if padding != "same":
+        return x, per_axis(g, padding, axes)
+    whole = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
+    if not any(each % 2 for each in whole):
+        return x, [each // 2 for each in whole]
+    ends = [end for each in whole for end in (each // 2, each - each // 2)]
+    return g.call("aten::pad", x, [0] * 4 + ends), [0] * axes
+
+
+def _transposed(
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    output_padding: AdapterValue,
+    groups: int,
+    dilation: AdapterValue,
+) -> Any:
+    axes = rank(g, weight) - 2
+    steps, around, after, spread = (
+        per_axis(g, each, axes) for each in (stride, padding, output_padding, dilation)
+    )
+    compute = functools.partial(_spread, g, f"aten::conv_transpose{axes}d")
+    if kind_of(g.type(x).dtype) < 2:
+        compute = functools.partial(integer_layers.spread, g)
+    elif isinstance(groups, Dim) and axes < 3:
+        compute = functools.partial(_spread_by_products, g)
+    return batched(g, x, axes, lambda y: compute(y, weight, bias, steps, around, after, groups, spread))
+
+
+def _spread_by_products(
+    g: Emitter,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: list[int],
+    padding: list[int],
+    after: list[int],
+    groups: int,
+    dilation: list[int],
+) -> Any:
+    """Returns a transposed convolution with a dynamic number of groups: sums of products, as
+    ``_by_products``.
+    """
+    (batch, _, *extents), (inputs, outputs, *kernel) = g.type(x).shape, g.type(weight).shape
+    lines = [1] * (2 - len(kernel))
+    rows = outputs * math.prod(kernel)
+    factors = reshaped(g, weight, [1, groups, inputs // groups, rows])
+    factors = g.call("aten::permute", factors, [0, 1, 3, 2])
+    columns = reshaped(g, x, [batch, groups, inputs // groups, math.prod(extents)])
+    products = reshaped(
+        g, g.call("aten::matmul", factors, columns), [batch * groups, rows, math.prod(extents)]
+    )
+    numbers = zip(extents, stride, padding, dilation, kernel, after, strict=True)
+    sizes = [(n - 1) * step - 2 * cut + far * (k - 1) + more + 1 for n, step, cut, far, k, more in numbers]
+    windows = [[*lines, *each] for each in (sizes, kernel, dilation, padding, stride)]
+    windows[3] = [*(0 for _ in lines), *padding]
+    result = reshaped(g, g.call("aten::col2im", products, *windows), [batch, outputs * groups, *sizes])
+    if bias is None:
+        return result
+    return g.call("aten::add", result, reshaped(g, bias, [*g.type(bias).shape, *[1] * len(kernel)]))
+
+
+def _spread(
+    g: Emitter,
+    op: str,
+    x: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: list[int],
+    padding: list[int],
+    after: list[int],
+    groups: int,
+    dilation: list[int],
+) -> Any:
+    """Handles output padding larger than stride and padding: these outputs are covered by no window, only the
+    bias.
+    """
+    rows = zip(stride, padding, after, strict=True)
+    unmet = [extra - cut if extra >= step and extra > cut else 0 for step, cut, extra in rows]
+    met = [extra - more for extra, more in zip(after, unmet, strict=True)]
+    if not any(unmet):
+        return g.call(op, x, weight, bias, stride, padding, after, groups, dilation)
+    result = g.call(op, x, weight, None, stride, padding, met, groups, dilation)
+    result = g.call("aten::pad", result, [0] * 4 + [end for more in unmet for end in (0, more)])
+    if bias is None:
+        return result
+    return g.call("aten::add", result, reshaped(g, bias, [*g.type(bias).shape, *[1] * len(unmet)]))
+
+
+@ATEN.add("conv1d", "conv2d", "conv3d")
+def conv(
+    g: Emitter,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    dilation: AdapterValue = 1,
+    groups: int = 1,
+) -> Any:
+    return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@ATEN.add("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(
+    g: Emitter,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue = None,
+    stride: AdapterValue = 1,
+    padding: AdapterValue = 0,
+    output_padding: AdapterValue = 0,
+    groups: int = 1,
+    dilation: AdapterValue = 1,
+) -> Any:
+    return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@ATEN.add("convolution", "_convolution", "convolution_overrideable")
+def convolution(
+    g: Emitter,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: AdapterValue,
+    dilation: AdapterValue,
+    transposed: bool,
+    output_padding: AdapterValue,
+    groups: int,
+    *settings: AdapterValue,
+    **more: AdapterValue,
+) -> Any:
+    """ATen's convolution; ``settings`` are flags of cuDNN and are ignored."""
+    if transposed:
+        return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@ATEN.add("_convolution_mode")
+def convolution_mode(
+    g: Emitter,
+    input: AdapterValue,
+    weight: AdapterValue,
+    bias: AdapterValue,
+    stride: AdapterValue,
+    padding: str,
+    dilation: AdapterValue,
+    groups: int,
+) -> Any:
+    return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@ATEN.add("conv_tbc")
+def conv_tbc(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: AdapterValue, pad: int = 0) -> Any:
+    """``input`` is [T, N, C], ``weight`` [K, C, O]."""
+    images, kernels = g.call("aten::permute", input, [1, 2, 0]), g.call("aten::permute", weight, [2, 1, 0])
+    result = g.call("aten::conv1d", images, kernels, bias, [1], [pad])
+    return g.call("aten::permute", result, [2, 0, 1])
+
+
+@ATEN.add("linear")
+def linear(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: AdapterValue = None) -> Any:
+    """Linear layer; ``weight`` may be one row [I], for a result without the last axis; ``bias``
+    broadcasts.
+    """
+    type_ = g.type(weight)
+    if (
+        type_.rank == 2
+        and (bias is None or g.type(bias).shape == type_.shape[:1])
+        and type_.dtype.kind == "f"
+    ):
+        return g.call("aten::linear", input, weight, bias)
+    columns = g.call("aten::permute", weight, [1, 0]) if type_.rank == 2 else weight
+    product = g.call("aten::matmul", input, columns)
+    return product if bias is None else g.call("aten::add", *promoted(g, product, bias))
+
+
+@ATEN.add("bilinear")
+def bilinear(
+    g: Emitter, input1: AdapterValue, input2: AdapterValue, weight: AdapterValue, bias: AdapterValue = None
+) -> Any:
+    """Bilinear layer: [..., I] and [..., J] with ``weight`` [O, I, J] give [..., O]."""
+    if kind_of(g.type(weight).dtype) == 2:
+        return g.call("aten::bilinear", input1, input2, weight, bias)
+    (*batch, first), second = g.type(input1).shape, g.type(input2).shape[-1]
+    rows = reshaped(g, input1, [*batch, 1, 1, first])
+    columns = reshaped(g, input2, [*batch, 1, second, 1])
+    result = g.call("aten::matmul", g.call("aten::matmul", rows, weight), columns)
+    result = reshaped(g, result, list(g.type(result).shape[:-2]))
+    return result if bias is None else g.call("aten::add", result, bias)

@@ -1,0 +1,1 @@
+"""Adapters of linear algebra and Fourier transforms."""

@@ -1,0 +1,1 @@
+"""Adapters of quantized ops and fake quantization."""

@@ -1,0 +1,1 @@
+"""Adapters of functions that draw random numbers."""

@@ -1,0 +1,1 @@
+"""Adapters of reductions, norms, order statistics and segments."""

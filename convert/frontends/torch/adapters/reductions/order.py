@@ -1,0 +1,113 @@
+"""Sorting, order statistics, and cumulative extremes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.torch.adapters.reductions.sums import with_places
+from tmconvert.frontends.torch.adapters.values import axis_of, floating, is_tensor, rank, reshaped, static_int
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import as_minimum
+from tmconvert.ir.symbolic.dims import Dim, Size, same_size
+
+ATEN = Table()
+
+
+@ATEN.add("sort")
+def sort(
+    g: Emitter, input: AdapterValue, dim: int = -1, descending: bool = False, stable: bool | None = False
+) -> Any:
+    return with_places(g, "aten::sort", input, dim=dim, descending=descending, stable=bool(stable))
+
+
+@ATEN.add("argsort")
+def argsort(
+    g: Emitter, input: AdapterValue, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Any:
+    return sort(g, input, dim, descending, stable)[1]
+
+
+@ATEN.add("msort")
+def msort(g: Emitter, input: AdapterValue) -> Any:
+    return sort(g, input, 0)[0]
+
+
+@ATEN.add("topk")
+def topk(
+    g: Emitter, input: AdapterValue, k: AdapterValue, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:
+    limit = _limit(k, g.type(input).shape[dim]) if isinstance(k, Dim) else None
+    if limit is not None:  # all are sorted, and as many taken as there are
+        parts = g.call("aten::sort", input, dim, bool(largest))
+        return [g.call("aten::slice", part, dim, 0, limit) for part in parts]
+    return with_places(g, "aten::topk", input, static_int(g, k), dim=dim, largest=largest, sorted=sorted)
+
+
+def _limit(k: Dim, extent: Size) -> int | None:
+    """Returns b if k is min(extent, b), and b a number."""
+    found = as_minimum(k)
+    if found is None or not same_size(found[0], extent) or not isinstance(found[1], int):
+        return None
+    return found[1]
+
+
+@ATEN.add("kthvalue")
+def kthvalue(g: Emitter, input: AdapterValue, k: AdapterValue, dim: int = -1, keepdim: bool = False) -> Any:
+    return with_places(g, "aten::kthvalue", input, static_int(g, k), dim=dim, keepdim=keepdim)
+
+
+@ATEN.add("mode")
+def mode(g: Emitter, input: AdapterValue, dim: int = -1, keepdim: bool = False) -> Any:
+    return with_places(g, "aten::mode", input, dim=dim, keepdim=keepdim)
+
+
+for _name in ("median", "nanmedian"):
+
+    def _median(
+        g: Emitter, input: AdapterValue, dim: int | None = None, keepdim: bool = False, *, _name: str = _name
+    ) -> Any:
+        if dim is None:
+            return with_places(g, f"aten::{_name}", reshaped(g, input, [g.type(input).size]), dim=0)[0]
+        return with_places(g, f"aten::{_name}", input, dim=dim, keepdim=keepdim)
+
+    ATEN[_name] = _median
+
+for _name in ("quantile", "nanquantile"):
+
+    def _quantile(
+        g: Emitter,
+        input: AdapterValue,
+        q: AdapterValue,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        _name: str = _name,
+    ) -> Any:
+        axes = rank(g, input)
+        q = q if is_tensor(q) else g.constant(q, g.type(input).dtype)
+        if dim is not None and axes:
+            return g.call(f"aten::{_name}", input, q, axis_of(g, input, dim), keepdim, interpolation)
+        flat = reshaped(g, input, [g.type(input).size])
+        result = g.call(f"aten::{_name}", flat, q, 0, False, interpolation)
+        return reshaped(g, result, [*g.type(q).shape, *([1] * axes)]) if keepdim else result
+
+    ATEN[_name] = _quantile
+
+
+# ---- along an axis
+
+
+@ATEN.add("logcumsumexp")
+def logcumsumexp(g: Emitter, input: AdapterValue, dim: int) -> Any:
+    x = floating(g, input)
+    return g.call("aten::logcumsumexp", x, axis_of(g, x, dim)) if rank(g, x) else x
+
+
+for _name in ("cummax", "cummin"):
+
+    def _record(g: Emitter, input: AdapterValue, dim: int, *, _name: str = _name) -> Any:
+        return with_places(g, f"aten::{_name}", input, dim=dim)
+
+    ATEN[_name] = _record

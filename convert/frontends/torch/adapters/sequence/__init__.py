@@ -1,0 +1,1 @@
+"""Adapters of recurrent layers, scans and control flow."""

@@ -1,0 +1,1 @@
+"""Adapters of functions that reshape, slice, pad and create tensors."""

@@ -1,0 +1,217 @@
+"""Arithmetic on symbolic sizes, as ``frontends/torch/tracing/sizes/integers.py`` records it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import Refusal
+from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import maximum, minimum
+from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.symbolic.signs import signs
+
+FUNCTIONS = Table()
+TENSORS = {"add": "aten::add", "sub": "aten::sub", "mul": "aten::mul", "truediv": "aten::div"}
+EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
+
+
+class SizeFloat:
+    """A float that is computed of symbolic sizes; it is a tensor where a tensor is computed with it."""
+
+    def _refused(self, *_: Any) -> Any:
+        raise Refusal(
+            "a fraction of a size is used as a number",
+            "round it to an integer first (math.floor, math.ceil), or keep this size static",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _refused
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __int__ = __float__ = __index__ = _refused
+    __pow__ = __rpow__ = __floor__ = __ceil__ = __trunc__ = _refused
+
+
+class Quotient(SizeFloat):
+    """A symbolic size divided by a number or a size, or a number divided by a size.
+
+    Where it is rounded it is a size.
+    """
+
+    def __init__(self, numerator: Dim | int, denominator: Dim | int) -> None:
+        if isinstance(denominator, int) and denominator < 0:
+            numerator, denominator = -numerator, -denominator
+        self.numerator, self.denominator = numerator, denominator
+
+
+class FunctionOfSizes(SizeFloat):
+    """A root or another function of sizes, or a number computed of one: a float32 tensor of rank 0."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+def as_quotient(number: Any) -> Quotient:
+    """Returns a size or a number as a quotient of integers."""
+    if isinstance(number, FunctionOfSizes):
+        raise Refusal(
+            "a function of a size is used where an exact fraction is needed", "keep this size static"
+        )
+    if isinstance(number, (Quotient, Dim)):
+        return number if isinstance(number, Quotient) else Quotient(number, 1)
+    from fractions import Fraction
+
+    exact = Fraction(number).limit_denominator(EXACT)
+    return Quotient(exact.numerator, exact.denominator)
+
+
+def float_tensor(g: Emitter, value: SizeFloat) -> Any:
+    """Returns the value as a float32 tensor of rank 0."""
+    if isinstance(value, FunctionOfSizes):
+        return value.tensor
+    assert isinstance(value, Quotient)
+    over, under = (g.constant(each, np.float32) for each in (value.numerator, value.denominator))
+    return g.call("aten::div", over, under)
+
+
+def _operand(g: Emitter, number: AdapterValue) -> Any:
+    """Returns a size or a number as a float32 tensor of rank 0."""
+    if isinstance(number, SizeFloat):
+        return float_tensor(g, number)
+    return g.constant(number, np.float32)
+
+
+def _calculation(name: str) -> None:
+    compute = getattr(operator, name)
+
+    def adapter(g: Emitter, left: AdapterValue, right: AdapterValue) -> Any:
+        if name in TENSORS and any(isinstance(x, FunctionOfSizes) for x in (left, right)):
+            return FunctionOfSizes(g.call(TENSORS[name], _operand(g, left), _operand(g, right)))
+        if name in ("mul", "truediv") and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
+            return _product(left, right, is_quotient=name == "truediv")
+        is_float = any(isinstance(x, (float, Quotient)) for x in (left, right))
+        if name in ("add", "sub") and is_float and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
+            first, second = as_quotient(left), as_quotient(right)
+            numerators = first.numerator * second.denominator, second.numerator * first.denominator
+            return Quotient(compute(*numerators), first.denominator * second.denominator)
+        return compute(left, right)
+
+    FUNCTIONS.add(f"operator.{name}")(adapter)
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
+    _calculation(_name)
+
+
+def _product(left: Any, right: Any, is_quotient: bool) -> Any:
+    if not is_quotient and all(isinstance(each, (int, Dim)) for each in (left, right)):
+        return left * right
+    first, second = as_quotient(left), as_quotient(right)
+    above, below = second.numerator, second.denominator
+    if is_quotient:
+        above, below = below, above
+    return Quotient(first.numerator * above, first.denominator * below)
+
+
+def _rounding(name: str) -> None:
+    def adapter(g: Emitter, value: AdapterValue) -> Any:
+        if not isinstance(value, Quotient):
+            return getattr(math, name)(value)
+        up = value.denominator - 1 if name == "ceil" else 0
+        return (value.numerator + up) // value.denominator
+
+    FUNCTIONS.add(f"math.{name}")(adapter)
+
+
+_rounding("floor")
+_rounding("ceil")
+
+
+@FUNCTIONS.add("operator.pow")
+def power(g: Emitter, base: Any, exponent: Any) -> Any:
+    if not isinstance(base, (Dim, SizeFloat)):
+        return operator.pow(base, exponent)
+    return FunctionOfSizes(g.call("aten::pow", _operand(g, base), _operand(g, exponent)))
+
+
+def _function(name: str) -> None:
+    plain = getattr(math, name)
+
+    def adapter(g: Emitter, value: AdapterValue) -> Any:
+        if not isinstance(value, (Dim, SizeFloat)):
+            return plain(value)
+        return FunctionOfSizes(g.call(f"aten::{name}", _operand(g, value)))
+
+    FUNCTIONS.add(f"math.{name}")(adapter)
+
+
+for _name in ("sqrt", "exp", "log", "log2", "log10"):
+    _function(_name)
+
+
+@FUNCTIONS.add("builtins.min")
+def least(g: Emitter, left: Any, right: Any) -> Any:
+    return minimum(left, right)
+
+
+@FUNCTIONS.add("builtins.max")
+def greatest(g: Emitter, left: Any, right: Any) -> Any:
+    return maximum(left, right)
+
+
+# by comparison, the signs of left - right for which it holds
+SIGNS = {"eq": {0}, "ne": {-1, 1}, "lt": {-1}, "le": {-1, 0}, "gt": {1}, "ge": {0, 1}}
+
+
+def _note_unequal(name: str, left: Any, right: Any, outcome: bool) -> None:
+    """Notes a guard where the module went on because two sizes differ, which they do not at all sizes."""
+    if (name, outcome) not in (("eq", False), ("ne", True)):
+        return
+    left, right = (int(x) if isinstance(x, float) and x.is_integer() else x for x in (left, right))
+    difference = left - right if all(isinstance(x, (int, Dim)) for x in (left, right)) else 0
+    if isinstance(difference, Dim) and 0 in signs(difference):
+        current_journal().take(difference, SIGNS["ne"])
+
+
+def _note_ones(name: str, left: Any, right: Any, outcome: bool) -> None:
+    """Notes a guard of several sizes that does not hold where all of them are 1.
+
+    Signs of sizes hold from 2 on; the tracer tries 1 for each size by itself.
+    """
+    difference = left - right if all(isinstance(x, (int, Dim)) for x in (left, right)) else 0
+    if not isinstance(difference, Dim) or len(difference.symbols) < 2:
+        return
+    wanted = SIGNS[name] if outcome else {-1, 0, 1} - SIGNS[name]
+    least = int(difference.at(lambda _: 1))
+    if (least > 0) - (least < 0) not in wanted:
+        current_journal().take(difference, wanted)
+
+
+@FUNCTIONS.add("tm.assume")
+def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
+    """A guard: a comparison of sizes that the trace depends on.
+
+    Raises Refusal for sizes with another outcome. A comparison of data-dependent sizes takes the outcome of
+    the example, which is reported, unless the sizes differ by a constant.
+    """
+    is_quotient = isinstance(left, SizeFloat) or isinstance(right, SizeFloat)
+    if data_symbols((left, right)) and not is_quotient:
+        difference = left - right
+        if isinstance(difference, Dim):
+            signs = SIGNS[name] if outcome else {-1, 0, 1} - SIGNS[name]
+            current_journal().take(difference, signs)
+            return ()
+    if is_quotient:
+        raise Refusal("a quotient of sizes decides which branch the module takes", "keep this size static")
+    _note_unequal(name, left, right, outcome)
+    if bool(getattr(operator, name)(left, right)) != outcome:
+        raise Refusal(
+            f"at this size the module takes another branch than in the trace ({left} {name} {right})",
+            "trace it with example inputs of this size",
+        )
+    _note_ones(name, left, right, outcome)
+    return ()

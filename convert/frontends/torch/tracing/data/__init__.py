@@ -1,0 +1,1 @@
+"""Python code that reads the data of tensors."""

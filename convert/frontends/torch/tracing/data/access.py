@@ -1,0 +1,243 @@
+"""Handles Python code that reads a tensor's sizes, data or length."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.hooks import RemovableHandle
+
+from tmconvert.errors import UnsupportedError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.names import Name, aten_name
+from tmconvert.frontends.torch.tracing.data.checks import is_in_check, is_in_message, is_in_text
+from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller, traced_numbers
+from tmconvert.frontends.torch.tracing.recording import copies
+from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
+from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt
+from tmconvert.frontends.torch.tracing.special import packed_sequences, quantized
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
+
+Special = Callable[["Recorder", Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def _shape(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    return torch.Size(recorder.shape_of(args[0]))
+
+
+def _size(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    shape = recorder.shape_of(args[0])
+    dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    return torch.Size(shape) if dim is None else shape[dim]
+
+
+def _length(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    recorder.run(function, *args)  # raises for tensors without axes
+    return recorder.shape_of(args[0])[0]  # len() makes it a plain number, which a second run shows
+
+
+def _numel(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    shape = recorder.shape_of(args[0])
+    if not any(isinstance(extent, TracedInt) for extent in shape):
+        return recorder.run(function, *args, **kwargs)
+    count: Any = 1
+    for extent in shape:
+        count = count * extent
+    return count
+
+
+def _bytes(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    return _numel(recorder, torch.Tensor.numel, args, {}) * recorder.run(torch.Tensor.element_size, args[0])
+
+
+def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    """Returns the data of a tensor; it is a constant of the run only if it does not depend on an input."""
+    operands = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, torch.Tensor)]
+    result = recorder.run(function, *args, **kwargs)
+    name = getattr(function, "__name__", "").partition(".")[0]
+    if recorder.size_tensors and len(operands) == 1:
+        size = recorder.size_tensors.read(name, operands[0])
+        if size is not None:
+            return size
+    if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
+        return result
+    if is_in_check():
+        recorder.tape.checks.setdefault(str(_place(recorder)))
+        return result
+    place = _place(recorder)
+    what = WHAT.get(name, "it is converted to a number or array of Python")
+    numbers = traced_numbers(recorder, name, operands[0])
+    if numbers is not None:
+        recorder.data_numbers.append(NumberRead(numbers, place, what, file_of_caller()))
+        return numbers
+    if not recorder.freeze_control_flow:
+        raise reads_data(place, what)
+    shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
+    recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
+    return result
+
+
+def reads_data(place: Source, what: str) -> UnsupportedError:
+    """Returns the error for code that makes a number of a tensor, which a file would have as a constant."""
+    return UnsupportedError(
+        "TM2011",
+        f"the module reads the data of a tensor that depends on its input: {what}",
+        source=place,
+        excerpt=linecache.getline(place.file, place.line or 0).strip(),
+        notes=[("help", INSTEAD)],
+    )
+
+
+def _place(recorder: Recorder) -> Source:
+    """Returns the user's current line, or at least the module."""
+    place, scope = user_place(), recorder.scope
+    return place if place.file else Source("", None, scope.path, scope.class_name.rpartition(".")[2])
+
+
+def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``torch.sym_int``: truncates towards zero."""
+    number = args[0]
+    if isinstance(number, TracedFloat):
+        return math.floor(number) if number >= 0 else math.ceil(number)
+    return number if isinstance(number, TracedInt) else int(number)
+
+
+def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """torch's functions on symbolic sizes, applied to traced sizes like Python's."""
+    return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)
+
+
+def special(name: Name) -> Special | None:
+    """Returns the handler of a function that reads a tensor's data; None for a function that computes."""
+    found = SPECIAL.get(name.text)
+    if found is not None and name.is_method == (not name.text.startswith("torch.")):
+        return found
+    own = aten_name(name.text, name.is_method)
+    return _look if own in READS else OF_SIZES.get(own)
+
+
+def _set_data(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> None:
+    recorder.set_data(*args)
+
+
+def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The text of a tensor. Of many elements it is a message; of one it may be used in a decision, which may
+    show in a run on other data.
+    """
+    if args[0].numel() > 1 or is_in_message():
+        return recorder.run(function, *args, **kwargs)
+    if not is_in_text() or recorder.freeze_control_flow:
+        return _look(recorder, function, args, kwargs)
+    if recorder.value_of(args[0]).depends:
+        recorder.tape.data_texts.setdefault(str(_place(recorder)))
+    return recorder.run(function, *args, **kwargs)
+
+
+def _unrecorded(
+    recorder: Recorder, function: object, args: tuple[object, ...], kwargs: dict[str, object]
+) -> Any:
+    """Calls a function whose result is the same in every run and not a tensor, unrecorded."""
+    return recorder.run(function, *args, **kwargs)
+
+
+def _hook(recorder: Recorder, function: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    """Ignores a backward hook, which changes no result, and returns its handle. A trace has no backward
+    pass.
+    """
+    if recorder.follows_gradients:
+        raise UnsupportedError(
+            "TM2016",
+            f"{function.__name__}: the hook may change the gradient that the module computes",
+            source=_place(recorder),
+            notes=[("help", "remove the hook, and change the gradient after it is computed")],
+        )
+    return RemovableHandle(OrderedDict())
+
+
+def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The ``torch.cond`` of exported programs; it is recorded."""
+    with recorder:
+        return torch.cond(*args, **kwargs)
+
+
+def _flex_attention(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from tmconvert.frontends.torch.tracing.special.flex_attention import recorded_flex_attention
+
+    return recorded_flex_attention(recorder, function, args, kwargs)
+
+
+def _dropout(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Dropout in evaluation, which returns its operand itself: recorded as a call with a result of its own.
+
+    Generated code drops there again in training. A call in a module of dropout is the module's.
+    """
+    given = dict(zip(("input", "p", "training", "inplace"), args, strict=False)) | kwargs
+    is_module = recorder.scope.class_name.startswith(DROPOUT_MODULES)
+    is_kept = not (given.get("training", True) or given.get("inplace") or is_module)
+
+    def same(*args: Any, **kwargs: Any) -> Any:
+        return torch.ops.aten.alias(args[0] if args else kwargs["input"])
+
+    if recorder.follows_gradients:
+        return recorder.traced_through(recorder._name(function), function, args, kwargs)
+    return recorder.record(recorder._name(function), same if is_kept else function, args, kwargs)
+
+
+DROPOUT_MODULES = "torch.nn.modules.dropout."
+DROPOUTS = "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout"
+INSTEAD = (
+    "use tensor ops there (torch.where, masks, torch.cond), or trace with --freeze-control-flow "
+    "(freeze_control_flow=True), which keeps the branches of the example inputs"
+)
+TEXTS = ("__format__", "__repr__", "__str__")
+WHAT = {
+    "__bool__": "Python branches on it",
+    "is_nonzero": "Python branches on it",
+    "equal": "Python branches on it",
+    "allclose": "Python branches on it",
+    "__contains__": "Python branches on it",
+    "item": "item() converts it to a number",
+    "_local_scalar_dense": "it is converted to a number",
+    "tolist": "tolist() converts it to numbers",
+    "__int__": "int() converts it to a number",
+    "__float__": "float() converts it to a number",
+    "__index__": "it is used as a number, such as in range() or an index",
+    **dict.fromkeys(TEXTS, "it is converted to text"),
+    "numpy": "it is converted to a NumPy array",
+    "__array__": "it is converted to a NumPy array",
+}
+HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
+OF_SIZES: dict[str, Special] = {"sym_size": _size, "sym_numel": _numel}  # in exported programs
+READS = frozenset(("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item"))
+SPECIAL: dict[str, Special] = {
+    "shape": _shape,
+    "size": _size,
+    "__len__": _length,
+    "numel": _numel,
+    "nelement": _numel,
+    "nbytes": _bytes,
+    "untyped_storage": copies.storage_of,
+    "storage": copies.storage_of,
+    "__deepcopy__": copies.deep_copy,
+    "data.__set__": _set_data,
+    **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
+    "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,
+    "torch.ops.higher_order.cond": _cond,
+    "torch.ops.higher_order.flex_attention": _flex_attention,
+    **{f"torch.nn.functional.{kind}": _dropout for kind in DROPOUTS.split()},
+    "torch.sym_int": _whole,
+    "torch.sym_float": _symbolic,
+    "torch.sym_max": _symbolic,
+    "torch.sym_min": _symbolic,
+    **packed_sequences.SPECIAL,
+    **dict.fromkeys([*WHAT, "__complex__", "__dlpack__"], _look),
+    **dict.fromkeys(TEXTS, _text),
+    **dict.fromkeys(HOOKS, _hook),
+}

@@ -1,0 +1,161 @@
+"""Integers that Python reads from tensors: ``lengths.max().item()``, ``sizes.tolist()``, ``int(n)``.
+
+Such a number is a data-dependent size: that of ``torch.arange(tensor)``, which is put on the tape. From there
+on it is followed like the size of any tensor. ``int(tensor)`` is a plain number whatever the tensor returns,
+so that ``int`` itself is replaced in the file whose code calls it; the run starts again for that.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import math
+import sys
+from functools import cache
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.names import Name
+from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, untraced
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
+
+INTEGERS = frozenset((torch.int64, torch.int32, torch.int16, torch.int8))
+MOST = 64  # elements that a list of traced numbers has
+READS = frozenset(("item", "tolist", "_local_scalar_dense"))
+
+
+class IntTaken(Exception):
+    """Signals that the code of a file converts a tensor by ``int``, which the run has to replace there."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.file = file
+
+
+class NumberRead(NamedTuple):
+    """Traced numbers that the code of ``file``, if it may be changed, reads from a tensor at ``place``."""
+
+    numbers: Any
+    place: Source
+    what: str
+    file: str | None
+
+
+def traced_numbers(recorder: Recorder, name: str, tensor: Any) -> Any:
+    """Returns the integers of a tensor as traced numbers, in lists for ``tolist``; None where they cannot be
+    followed.
+    """
+    if recorder.freeze_control_flow or tensor.dtype not in INTEGERS or not 0 < tensor.numel() <= MOST:
+        return None
+    # only a list needs to know how many elements there are
+    if recorder.value_of(tensor).is_open and name == "tolist" and tensor.dim():
+        return None
+    if recorder.run(_least, tensor) < 0:
+        return None
+    if name == "__int__":
+        file = file_of_caller()
+        if file is not None:
+            raise IntTaken(file)
+        return None
+    if name not in READS:
+        return None
+    return _listed(recorder, tensor) if name == "tolist" else _number(recorder, tensor)
+
+
+def _least(tensor: torch.Tensor) -> int:
+    return int(tensor.min())
+
+
+def _listed(recorder: Recorder, tensor: torch.Tensor) -> Any:
+    if not tensor.dim():
+        return _number(recorder, tensor)
+    rows = recorder.run(torch.Tensor.size, tensor, 0)
+    parts = [recorder.record(_SELECT, torch.Tensor.select, (tensor, 0, row), {}) for row in range(rows)]
+    return [_listed(recorder, part) for part in parts]
+
+
+def _number(recorder: Recorder, tensor: torch.Tensor) -> TracedInt:
+    if tensor.dim():
+        tensor = recorder.record(_RESHAPE, torch.Tensor.reshape, (tensor, ()), {})
+    counted = recorder.record(_ARANGE, torch.arange, (tensor,), {})
+    number = recorder.shape_of(counted)[0]
+    assert isinstance(number, TracedInt)
+    return number
+
+
+_SELECT, _RESHAPE, _ARANGE = Name("select", True), Name("reshape", True), Name("torch.arange", False)
+
+
+# ---- int
+
+
+class _CalledInt(type):
+    """The type of ``TracedIntType``: calling it converts, and all else is as with ``int``."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if len(args) == 1 and not options:
+            (given,) = args
+            if isinstance(given, TracedInt):
+                return given
+            if isinstance(given, torch.Tensor) and given.numel() == 1:
+                number = given.item()
+                return _truncated(number) if isinstance(number, float) else number
+        return builtins.int(*args, **options)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, builtins.int)
+
+
+def _truncated(number: float) -> Any:
+    if not isinstance(number, TracedFloat):
+        return builtins.int(number)
+    return math.floor(number) if untraced(number) >= 0 else math.ceil(number)
+
+
+class TracedIntType(builtins.int, metaclass=_CalledInt):
+    """``int`` in files whose code reads tensors by it: numbers of tensors, and sizes, stay traced."""
+
+
+def file_of_caller() -> str | None:
+    """Returns the name of the module whose code calls ``int``, if it does nothing else with the name."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "torch",
+        "tmconvert",
+    ):
+        frame = frame.f_back
+    if frame is None or "int" in frame.f_globals:
+        return None
+    name = frame.f_globals.get("__name__", "")
+    known = sys.modules.get(name)
+    if known is None or vars(known) is not frame.f_globals or not _only_calls(frame.f_code.co_filename):
+        return None
+    return name
+
+
+@cache
+def _only_calls(path: str) -> bool:
+    """Whether functions of a file call ``int``, name it in annotations, test instances of it, and no more."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return False
+    allowed: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            allowed.add(id(node.func))
+            if isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "cast", "map"):
+                allowed.update(id(each) for argument in node.args for each in ast.walk(argument))
+        for field in ("annotation", "returns"):
+            annotation = getattr(node, field, None)
+            if annotation is not None:
+                allowed.update(id(each) for each in ast.walk(annotation))
+    functions = (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))
+    names = (node for function in functions for node in ast.walk(function) if isinstance(node, ast.Name))
+    return all(node.id != "int" or id(node) in allowed for node in names)

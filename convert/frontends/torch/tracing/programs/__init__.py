@@ -1,0 +1,1 @@
+"""Modules from factories, folders of transformers, torch.export and TorchScript."""

@@ -1,0 +1,68 @@
+"""Converts tensors to NumPy arrays without copying."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.special.quantized import qparams_of
+from tmconvert.ir.fake_quant import with_qparams
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def array_of(tensor: torch.Tensor) -> np.ndarray:
+    """Returns the tensor's data as an array, sharing memory where possible. Raises UnsupportedError
+    TM2013.
+    """
+    tensor = tensor.detach()
+    if tensor.is_quantized:
+        real, qparams = tensor.dequantize().cpu().numpy(), qparams_of(tensor)
+        return real if qparams is None else with_qparams(real, qparams)
+    if tensor.layout != torch.strided:
+        raise UnsupportedError(
+            "TM2013",
+            (
+                f"a constant of the module has layout {tensor.layout}; only strided (dense) tensors are "
+                "supported"
+            ),
+        )
+    if tensor.device.type != "cpu":
+        tensor = tensor.cpu()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(BFLOAT16)
+    return tensor.numpy()
+
+
+class Arrays:
+    """Caches the array of each tensor; an array shares its tensor's memory.
+
+    Tensors that the module writes to, given by their ids, are copied, since the next run changes them.
+    """
+
+    def __init__(self, written: Container[int]) -> None:
+        self._written = written
+        self._arrays: dict[int, np.ndarray] = {}
+
+    def of(self, tensor: torch.Tensor) -> np.ndarray:
+        array = self._arrays.get(id(tensor))
+        if array is None:
+            array = array_of(tensor)
+            self._arrays[id(tensor)] = array = array.copy() if id(tensor) in self._written else array
+        return array
+
+
+def numpy_dtype(name: str) -> np.dtype | None:
+    """Returns NumPy's dtype of the same name; None where NumPy has none."""
+    if name == "bfloat16":
+        return BFLOAT16
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return None

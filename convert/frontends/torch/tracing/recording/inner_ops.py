@@ -1,0 +1,103 @@
+"""Records the ATen ops inside of functions that have no adapter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tmconvert.errors import TmconvertError, UnsupportedError
+from tmconvert.frontends.torch.names import Name
+from tmconvert.frontends.torch.tracing.data import access
+from tmconvert.frontends.torch.tracing.recording import op_traits
+from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
+from tmconvert.frontends.torch.tracing.special import float8
+from tmconvert.frontends.torch.tracing.special.custom_ops import body_of
+from tmconvert.frontends.torch.tracing.special.quantized import made_of_tensors
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import widened
+from tmconvert.ir.tree import leaves
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
+
+
+class Inside(TorchDispatchMode):
+    """Records the ATen ops inside a function that has no adapter."""
+
+    def __init__(self, recorder: Recorder, name: Name) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.recorder = recorder
+        self.name = name
+        self._results: list[Any] = []  # kept alive, so that their identities stay unique
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        recorder, kwargs = self.recorder, kwargs or {}
+        if recorder.is_busy:
+            return func(*args, **kwargs)
+        cls = next((each for each in types if made_of_tensors(each)), None)
+        if cls is not None:
+            return self._called_of_class(cls, func, types, args, kwargs)
+        func, args, kwargs = widened(recorder, func, args, kwargs)
+        steps = float8.in_float32(recorder, func, args, kwargs)
+        if steps is not None:
+            with self:
+                return steps()
+        name = recorder._name(func)
+        body = body_of(func)
+        if body is not None:
+            with self:
+                return body(*args, **kwargs)
+        special = access.special(name)
+        if special is not None:
+            return self._looked(special, func, args, kwargs)
+        if not op_traits.knows(name) or op_traits.is_number(func, args):
+            decomposed = op_traits.decomposition(func)
+            if decomposed is not None:
+                with self:
+                    result = decomposed(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+            if _is_constant(recorder, args, kwargs) and not func._schema.is_mutable:
+                self._results.append(recorder.origins.add(recorder.run(func, *args, **kwargs)))
+                return self._results[-1]  # captured when it is used
+        with torch._C.DisableTorchFunction():
+            result = recorder.record(name, func, args, kwargs)
+        self._results.append(result)
+        return result
+
+    def _called_of_class(
+        self, cls: type, func: object, types: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        """Records the calls inside of a tensor subclass's own implementation of an ATen op."""
+        implementation: Any = cls.__torch_dispatch__  # type: ignore[attr-defined]
+        try:
+            with self:
+                return implementation(func, types, args, kwargs)
+        except NotImplementedError as error:
+            raise UnsupportedError(
+                "TM2013",
+                f"{cls.__name__} does not implement {func}: it cannot be traced",
+                source=user_place(),
+                notes=[("help", "call the module in PyTorch first, which shows the same error")],
+            ) from error
+
+    def _looked(
+        self, special: access.Special, func: object, args: tuple[object, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        try:
+            return special(self.recorder, func, args, kwargs)
+        except TmconvertError as error:
+            self.recorder.failure = error  # for TorchScript, which loses it
+            raise
+
+
+def _is_constant(recorder: Recorder, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+    """Whether all tensors of a call are the same in every run, and it uses no other value of the run."""
+    tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if recorder.follow_sizes or not tensors:
+        return False
+    values = [recorder.value_of(tensor) for tensor in tensors]
+    return not any(value.depends or value.is_open for value in values)

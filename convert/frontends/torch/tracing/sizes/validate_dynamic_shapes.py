@@ -1,0 +1,467 @@
+"""Validates dynamic shapes by re-tracing: the module is run again at other sizes, and the tapes are compared.
+
+A size that Python converted to a plain number (``int(n)``, ``range(n)``, a list of ``n`` layers) causes a
+difference between the two tapes, as does a branch that the module takes at one size and not at another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.sizes.code_constants import telling_sizes
+from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
+from tmconvert.ir.symbolic.text import names_in, size_of
+from tmconvert.ir.tree import leaves, map_leaves
+
+Axes = Mapping[str, Mapping[int, str]]
+AGREEING = 2  # runs at other sizes that must do the same
+TELLING = 6  # runs at sizes that the code of the module names, at least
+TELLING_STEPS = 480  # calls in all these runs together, where there may be more of them
+MOST_TELLING = 48
+FAR = 19  # a size beyond most numbers of layers or of rows that a module looks for
+FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take long
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A dimension requested as dynamic: the axes that depend on it, and its size in the example."""
+
+    name: str
+    axes: tuple[NamedAxis, ...]
+    number: int
+
+    @property
+    def place(self) -> NamedAxis | None:
+        """Returns the first axis of just this size; None where there are only sums with others."""
+        return next((axis for axis in self.axes if axis.size == self.name), None)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether an axis has the sum of this size and others."""
+        return any(len(names_in(axis.size)) > 1 for axis in self.axes)
+
+    def neighbours(self) -> list[int]:
+        """Returns two sizes that show the branches of most modules: a multiple, and the next size."""
+        return [2 * self.number, self.number + 1] if self.number > 1 else [3, 4]
+
+    def others(self) -> list[int]:
+        """Returns other sizes to test, without 1; multiples come first, since a model may require them."""
+        if self.number < 2:
+            return [3, 4, 2, 5]
+        return list(dict.fromkeys((2 * self.number, 3 * self.number, self.number + 1, self.number + 2)))
+
+
+def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]:
+    """Returns the symbols of ``dynamic_shapes``. Raises UsageError TM6014 where they do not fit the
+    inputs.
+    """
+    named = []
+    for name, axes in wanted.items():
+        shape = inputs[name].shape
+        for axis, size in axes.items():
+            if not -len(shape) <= axis < len(shape):
+                raise UsageError("TM6014", f"the input {name!r} {list(shape)} has no axis {axis}")
+            named.append(NamedAxis(name, axis % len(shape), size, shape[axis]))
+    numbers = example_sizes(named)
+    using = {symbol: tuple(axis for axis in named if symbol in names_in(axis.size)) for symbol in numbers}
+    return [Symbol(symbol, using[symbol], number) for symbol, number in numbers.items()]
+
+
+def with_sizes(
+    inputs: Mapping[str, torch.Tensor], symbols: Sequence[Symbol], numbers: Mapping[str, int]
+) -> dict[str, torch.Tensor]:
+    """Returns the inputs for these sizes of symbols, and the sizes of the example for the others."""
+    sizes = {each.name: each.number for each in symbols} | dict(numbers)
+    others = dict(inputs)
+    for axis in dict.fromkeys(axis for each in symbols if each.name in numbers for axis in each.axes):
+        others[axis.input] = resized(others[axis.input], axis.axis, int(size_of(axis.size, sizes)))
+    return others
+
+
+def resized(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    """Returns the tensor with more or fewer slices along ``axis``, repeated; floats are scaled down each
+    time.
+
+    Equal slices would hide exchanged ones.
+    """
+    count = tensor.shape[axis]
+    if not count:
+        return tensor.new_zeros([*tensor.shape[:axis], size, *tensor.shape[axis + 1 :]])
+    numbers = torch.arange(size)
+    repeated = tensor.index_select(axis, numbers % count)
+    if size <= count or not tensor.is_floating_point():
+        return repeated
+    factors = 1 - (numbers // count) / (2.0 * (size // count + 1))
+    return repeated * factors.to(tensor.dtype).reshape([-1] + [1] * (tensor.dim() - axis - 1))
+
+
+class Agreement:
+    """The result of validating one symbol by runs at other sizes.
+
+    ``reason`` states why the size cannot stay dynamic; it is empty if it can. ``other_at_one`` is the
+    location where the calls at size 1 start to differ; None if they do not, or the module does not run at 1.
+    ``without_effect`` are comparisons with another outcome but equal calls; ``needed`` those after which, at
+    another size, the calls differed.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.other_at_one: Source | None = None
+        self.without_effect: set[Record] = set()
+        self.needed: set[Record] = set()
+
+
+def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], elements: int) -> Agreement:
+    """Runs the module by ``rerun`` at other sizes; the last one is much larger than the example if inputs are
+    small.
+
+    ``elements`` is the number of input elements in the example.
+    """
+    result, agreed, failure, agreeing = Agreement(), 0, "", dict[int, Tape]()
+    if tape.unlike_plain:
+        result.reason = tape.unlike_plain
+        return result
+    for number in symbol.others():
+        other, failure = _attempt(lambda number=number: rerun(symbol, number))  # type: ignore[misc]
+        if other is None:
+            continue
+        result.reason = _compared(tape, other, result)
+        agreeing[number] = other
+        agreed += 1
+        if result.reason or agreed == AGREEING:
+            break
+    if not agreed:
+        result.reason = f"the module fails at other sizes ({failure})"
+    if not result.reason and any(guard not in result.without_effect for guard, _ in _guards(tape)):
+        untried = [number for number in symbol.neighbours() if number not in agreeing]
+        result.reason = _at_other_sizes(symbol, tape, rerun, untried, result)
+    if not result.reason and symbol.number < FAR and elements * FAR <= FAR_ELEMENTS * max(symbol.number, 1):
+        far, _ = _attempt(lambda: rerun(symbol, FAR))
+        result.reason = _unexplained(tape, far, result) if far is not None else ""
+    if not result.reason:
+        result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
+    if not result.reason and symbol.number != 1:
+        one, _ = _attempt(lambda: rerun(symbol, 1))
+        if one is not None and _compared(tape, one, result):
+            result.other_at_one = _first_difference(tape, one, "at another size")[1]
+    result.without_effect -= result.needed
+    return result
+
+
+def _at_telling_sizes(
+    symbol: Symbol,
+    tape: Tape,
+    rerun: Callable[[Symbol, int], Tape],
+    elements: int,
+    agreeing: Mapping[int, Tape],
+    result: Agreement,
+) -> str:
+    """Returns the difference at a size for which the module may look without a comparison on the tape.
+
+    A difference that such a comparison explains is a guard.
+    """
+    tried, (other, second) = {1, FAR, symbol.number, *agreeing}, next(iter(agreeing.items()))
+    sizes = telling_sizes(symbol.number, tape.reads, other, second.reads)
+    largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
+    count = max(TELLING, min(TELLING_STEPS // max(sum(1 for _ in _steps(tape.top)), 1), MOST_TELLING))
+    chosen = [size for size in sizes if size not in tried and size <= largest][:count]
+    return _at_other_sizes(symbol, tape, rerun, chosen, result)
+
+
+def _at_other_sizes(
+    symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], sizes: Sequence[int], result: Agreement
+) -> str:
+    """Runs the module at these sizes; returns what is different there, and no comparison explains."""
+    for size in sizes:
+        found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
+        if found is None:
+            continue
+        reason, guards = _difference_of(tape, found), _unmatched_guards(tape, found) - result.without_effect
+        if reason and not guards:
+            return f"{reason} ({symbol.name} = {size})"
+        if reason:
+            result.needed |= guards
+        else:  # what is compared for equality comes out otherwise at this size alone
+            result.without_effect |= {guard for guard in guards if guard.args[0] in ("eq", "ne")}
+    return ""
+
+
+def _attempt(run: Callable[[], Tape]) -> tuple[Tape | None, str]:
+    """Returns the tape of a run; None, with the reason, where the module fails."""
+    try:
+        return run(), ""
+    except TmconvertError as error:
+        return None, error.message
+    except (Exception, SystemExit) as error:  # the module's own, at a size that it does not take
+        return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def _compared(tape: Tape, other: Tape, result: Agreement) -> str:
+    """Compares two tapes; if they agree, notes the comparisons of sizes with another outcome."""
+    found = _difference_of(tape, other)
+    if not found:
+        result.without_effect |= _unmatched_guards(tape, other)
+    return found
+
+
+def _unexplained(tape: Tape, other: Tape, result: Agreement) -> str:
+    """Compares two tapes as ``_compared``; a comparison with another outcome explains a difference: it is a
+    guard.
+    """
+    found = _compared(tape, other, result)
+    guards = _unmatched_guards(tape, other) - result.without_effect
+    if found and guards and not other.unlike_plain:
+        result.needed |= guards
+        return ""
+    return found
+
+
+def _difference_of(tape: Tape, other: Tape) -> str:
+    return other.unlike_plain or difference(tape, other)
+
+
+def without(tape: Tape, comparisons: set[Record]) -> None:
+    """Removes comparisons from the tape."""
+    scopes = [tape.top, *(step for step in _steps(tape.top) if isinstance(step, Scope))]
+    scopes += [body for step in _steps(tape.top) if isinstance(step, Record) for body in step.subgraphs]
+    for scope in scopes:
+        scope.items[:] = [item for item in scope.items if item not in comparisons]
+
+
+@contextmanager
+def without_guards(tape: Tape) -> Iterator[None]:
+    """Removes all comparisons from the tape within the context."""
+    steps = list(_steps(tape.top))
+    scopes = [tape.top, *(step for step in steps if isinstance(step, Scope))]
+    scopes += [body for step in steps if isinstance(step, Record) for body in step.subgraphs]
+    items = [list(scope.items) for scope in scopes]
+    without(tape, {step for step in steps if isinstance(step, Record) and _is_assumption(step)})
+    try:
+        yield
+    finally:
+        for scope, kept in zip(scopes, items, strict=True):
+            scope.items[:] = kept
+
+
+def first_other_line(first: Tape, second: Tape) -> Source | None:
+    """Returns the line from which on two runs make other calls; None if they make the same."""
+    message, source = _first_difference(first, second, "at another size")
+    return source if message else None
+
+
+def at_least(tape: Tape, tensor: Value, axis: int, least: int, source: Source) -> None:
+    """Adds a guard to the tape: the trace is valid for sizes of at least ``least``; ``source`` is the
+    line.
+    """
+    size = Value(tape.top, "size_out")
+    taken = ("ge", size, least, True)
+    tape.top.items += [
+        Record("size", True, (tensor, axis), {}, size, source),
+        Record("tm.assume", False, taken, {}, (), source),
+    ]
+
+
+def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
+    """Returns the first difference between two runs; empty if there is none.
+
+    Another outcome of a comparison of sizes is a difference only if later calls differ; of data it always is.
+    """
+    return _first_difference(first, second, when)[0]
+
+
+def _first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source]:
+    """Returns the first difference in words, and the user's line."""
+    numbering = _Numbering(), _Numbering()
+    of_data = when != "at another size"
+    steps = [
+        numbers.without_layouts(list(_steps(tape.top)) if of_data else _with_effect(tape))
+        for tape, numbers in zip((first, second), numbering, strict=True)
+    ]
+    previous: Record | Scope | None = None
+    for one, two in zip(*steps, strict=False):
+        keys = [_key(step, numbers) for step, numbers in zip((one, two), numbering, strict=True)]
+        if keys[0] != keys[1]:
+            if of_data and _is_assumption(one) and _is_assumption(two):
+                return "", Source("")
+            place = one if _shown(one) else two
+            return f"{_shown(place)} computes something else {when}", place.source or Source("")
+        previous = one if _shown(one) else previous
+    results = [
+        _key(Record("", False, (tape.top.result,), {}, (), Source("")), numbers)
+        for tape, numbers in zip((first, second), numbering, strict=True)
+    ]
+    if len(steps[0]) == len(steps[1]) and results[0] == results[1]:
+        return "", Source("")
+    if previous is None:
+        return f"the module takes another branch {when}", Source("")
+    message = f"after {_shown(previous)} the module takes another branch {when}"
+    return message, previous.source or Source("")
+
+
+def _with_effect(tape: Tape) -> list[Record | Scope]:
+    """Returns the steps without comparisons of sizes, and without computations that only those use."""
+    steps, needed = list(_steps(tape.top)), _values((tape.top.result,))
+    kept: list[Record | Scope] = []
+    for step in reversed(steps):
+        if isinstance(step, Record) and not step.subgraphs:
+            results = list(step.results())
+            sizes = all(value.shape is None and value.captured is None for value in results)
+            if _is_assumption(step) or (results and sizes and needed.isdisjoint(results)):
+                continue
+        needed |= _values((step.args, step.kwargs, step.result))
+        kept.append(step)
+    return kept[::-1]
+
+
+_LAYOUTS = frozenset(("contiguous", "torch.ops.aten.contiguous.default"))
+
+
+class _Numbering:
+    """Numbers of the Values of a tape, in the order of their first use.
+
+    A change of layout keeps the number: whether a tensor is contiguous depends on its sizes, and one that is
+    gets no call on the tape.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Value, int] = {}
+        self._sources: dict[Value, Value] = {}
+
+    def without_layouts(self, steps: Sequence[Record | Scope]) -> list[Record | Scope]:
+        """Returns the calls that do not change the layout, and records the operands of the others."""
+        kept = []
+        for step in steps:
+            source = step.args[0] if isinstance(step, Record) and step.name in _LAYOUTS else None
+            if isinstance(source, Value) and source.captured is None and isinstance(step.result, Value):
+                self._sources[step.result] = self._sources.get(source, source)
+            else:
+                kept.append(step)
+        return kept
+
+    def number(self, value: Value) -> int:
+        """Returns the number of the Value; a new one gets the next."""
+        return self._numbers.setdefault(self._sources.get(value, value), len(self._numbers))
+
+    def known(self, value: Value) -> int | None:
+        """Returns the number of the Value, if it has one."""
+        return self._numbers.get(self._sources.get(value, value))
+
+
+def other_decision(first: Tape, second: Tape) -> str:
+    """Returns the place of the first comparison with another outcome on other data; empty for none."""
+    pairs = zip(_steps(first.top), _steps(second.top), strict=False)
+    taken = next((one for one, two in pairs if _is_assumption(one) and _outcome(one) != _outcome(two)), None)
+    return "" if taken is None else str(taken.source)
+
+
+def _outcome(step: Record | Scope) -> Any:
+    return (step.args[0], step.args[-1]) if isinstance(step, Record) and _is_assumption(step) else None
+
+
+def captured_tensors(tape: Tape) -> set[int]:
+    """Returns the ids of the captured tensors that the calls on the tape use, or that it returns."""
+    used = _values((tape.top.result,))
+    for step in _steps(tape.top):
+        used |= _values((step.args, step.kwargs))
+    return {id(value.captured) for value in used if value.captured is not None}
+
+
+def _values(tree: object) -> set[Value]:
+    return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
+
+
+def _unmatched_guards(first: Tape, second: Tape) -> set[Record]:
+    """Returns the guards of ``first`` that ``second`` decides differently, or does not have."""
+    shown: list[dict[Any, Record]] = []
+    for tape in (first, second):
+        numbers = _Numbering()
+        for step in numbers.without_layouts(_with_effect(tape)):
+            _key(step, numbers)
+        shown.append(
+            {repr(_calculated(step, numbers, calculations)): step for step, calculations in _guards(tape)}
+        )
+    return {record for key, record in shown[0].items() if key not in shown[1]}
+
+
+def _guards(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
+    """Returns the comparisons of sizes, with the computations by their results."""
+    calculations: dict[Value, Record] = {}
+    for step in _steps(tape.top):
+        if not isinstance(step, Record):
+            continue
+        if _is_assumption(step):
+            yield step, calculations
+        for value in step.results():
+            if value.shape is None:
+                calculations[value] = step
+
+
+def _calculated(step: Record, numbers: _Numbering, calculations: Mapping[Value, Record]) -> Any:
+    """Returns a comparison or computation with its operands expanded."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Value) and value in calculations:
+            return _calculated(calculations[value], numbers, calculations)
+        return ("value", numbers.known(value)) if isinstance(value, Value) else (type(value).__name__, value)
+
+    return (step.name, *map_leaves(leaf, step.args))
+
+
+def _is_assumption(step: Record | Scope) -> bool:
+    return isinstance(step, Record) and step.name == "tm.assume"
+
+
+def _steps(scope: Scope) -> Iterator[Record | Scope]:
+    for item in scope.items:
+        yield item
+        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
+            yield from _steps(inner)
+
+
+def _key(step: Record | Scope, numbers: _Numbering) -> Any:
+    """Returns the step without data that is specific to one run."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Value):
+            if value.captured is not None:
+                return _Data(value.captured)
+            return numbers.number(value)
+        if isinstance(value, Scope):
+            return value.path
+        if isinstance(value, float) and math.isnan(value):
+            return "nan"
+        return (type(value).__name__, value)
+
+    name = step.name if isinstance(step, Record) else step.path
+    result = step.result if isinstance(step, Record) else ()
+    return (name, *map_leaves(leaf, (step.args, step.kwargs, result)))
+
+
+class _Data:
+    """A captured tensor, which compares equal to itself and to one with equal elements."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Data):
+            return False
+        one, two = self.tensor, other.tensor
+        return one is two or (one.dtype == two.dtype and one.shape == two.shape and torch.equal(one, two))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _shown(step: Record | Scope) -> str:
+    if isinstance(step, Scope):
+        return f"{step.source} (the call of {step.path})" if step.source else ""
+    return f"{step.source} ({step.name})"

@@ -1,0 +1,1 @@
+"""Features of torch that need a mode of their own: vmap, float8, gradients, packed sequences."""

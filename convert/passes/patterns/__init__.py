@@ -1,0 +1,1 @@
+"""Patterns and predicates that several passes share."""

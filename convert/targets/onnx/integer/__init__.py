@@ -1,0 +1,1 @@
+"""Integers in ONNX: Q/DQ pairs, integer types, integer weights."""

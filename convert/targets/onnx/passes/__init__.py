@@ -1,0 +1,1 @@
+"""Passes for ONNX alone: rewritings of the lowered graph, and narrower floats and weights."""

@@ -1,0 +1,1 @@
+"""Verification of ONNX files with quantized values or compressed weights."""

@@ -1,0 +1,1 @@
+"""Runs runtimes that may abort in processes of their own."""

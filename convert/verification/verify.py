@@ -1,0 +1,299 @@
+"""Verifies a written file: runs it and compares its outputs with the source's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tmconvert.errors import VerificationError
+from tmconvert.ir.symbolic.data_dependent import depends_on_data
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.targets.registry import runtime_for, target_named
+from tmconvert.verification.compare import Comparison
+from tmconvert.verification.random_numbers import (
+    FedRuntime,
+    check_distribution,
+    fed_runtime,
+    random_operators,
+)
+from tmconvert.verification.reference import SMALL, Reference
+from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
+from tmconvert.verification.source import compare_with_fake_quantized
+from tmconvert.verification.tolerance import judged
+from tmconvert.verification.vacuous import (
+    independent_notes,
+    independent_outputs,
+    vacuous_notes,
+    vacuous_outputs,
+)
+
+if TYPE_CHECKING:
+    from tmconvert.verification.noise import Noise
+    from tmconvert.verification.quality import OutputQuality
+    from tmconvert.verification.references import References
+
+# Beyond this the reference interpreter would take minutes and more memory than the model itself.
+MAX_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A successful verification: the runtime that ran the file, and each output's error.
+
+    ``vacuous`` maps outputs that were constant, NaN or empty for all tested inputs to that reason: their
+    comparison is not informative. ``independent`` are those that depend on no input. For a file in integers
+    ``noise`` has what each layer costs, measured on what ``inputs`` says, and for ONNX ``fused_steps`` how
+    far each output is in the session that users run from the one that fuses nothing, in steps of its scale.
+    ``outputs`` are the outputs where ``comparisons`` have other layers, too; ``quality`` compares those of a
+    file in integers with the float model.
+    """
+
+    runtime: str
+    comparisons: tuple[Comparison, ...]
+    noise: tuple[Noise, ...] = ()
+    inputs: str = ""
+    fused_steps: Mapping[str, float] = field(default_factory=dict)
+    vacuous: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
+    quality: tuple[OutputQuality, ...] = ()
+
+    @property
+    def tells(self) -> bool:
+        """Whether at least one compared output is informative: not constant, NaN, empty, or independent of
+        the inputs.
+        """
+        outputs = self.outputs or [each.output for each in self.comparisons]
+        return not outputs or any(
+            name not in self.vacuous and name not in self.independent for name in outputs
+        )
+
+    @property
+    def max_error(self) -> float:
+        """Returns the largest max|a - b| / max|b| over the outputs."""
+        return max((comparison.max_error for comparison in self.comparisons), default=0.0)
+
+    @property
+    def decibels(self) -> float | None:
+        """Returns the lowest signal-to-noise ratio of the outputs of an integer file, if any has one."""
+        return min((each.decibels for each in self.quality), default=None)
+
+    def to_json(self) -> dict[str, object]:
+        found: dict[str, object] = {
+            "runtime": self.runtime,
+            "max_error": self.max_error,
+            "outputs": [self._output(each) for each in self.comparisons],
+        }
+        layers = {"inputs": self.inputs, "layers": [each.to_json() for each in self.noise]}
+        fused = {"fused_steps": dict(self.fused_steps)} if self.fused_steps else {}
+        return found | fused | (layers if self.noise else {})
+
+    def _output(self, each: Comparison) -> dict[str, object]:
+        what = self.vacuous.get(each.output)
+        shown: dict[str, object] = {
+            "name": each.output,
+            "max_error": each.max_error,
+            "shape": list(each.expected_shape),
+        }
+        return shown if what is None else shown | {"not_compared": what}
+
+
+def verify_written(
+    target: str,
+    paths: Sequence[Path],
+    graph: TargetGraph,
+    references: References,
+    *,
+    runtime: Runtime | None = None,
+) -> Verification | None:
+    """Verifies files just written; returns None, with a note, where verification is not possible.
+
+    ``runtime`` is by default the target's. The report is about the first of ``references``; the file must
+    agree with the others, too. Raises VerificationError when the runtime rejects the file or returns other
+    results.
+    """
+    inputs, notes = references.inputs, references.notes
+    described, installed = target_named(target), runtime_for(target, paths[0])
+    runtime = runtime if runtime is not None and installed is not None else installed
+    if runtime is None:
+        package = described.runtime_package
+        notes.append(f"not verified: no runtime for {described.title} is installed (pip install '{package}')")
+        return None
+    if max(reference.bytes_needed() for reference in references.references) > MAX_BYTES:
+        notes.append("not verified: the activations need more than 4 GiB in the reference interpreter")
+        return None
+    names = graph.output_names
+    try:
+        found = _cases_of(runtime, paths, graph, references)
+    except RuntimeTooOld:
+        notes.append(
+            f"not verified: {runtime.name} {runtime.version} is too old for this version of {described.title}"
+        )
+        return None
+    except UnknownOperator:
+        domains = sorted({operator.type for operator in graph.all_operators() if operator.domain})
+        if not domains:
+            raise
+        notes.append(f"not verified: {runtime.name} has no operator {', '.join(domains)}")
+        return None
+    if not found:
+        return None
+    cases = [case.expected for case in found]
+    vacuous = vacuous_outputs([case.shown() for case in found], names)
+    are_noise = set.intersection(
+        *({each.output for each in case.comparisons if each.is_noise} for case in found)
+    )
+    vacuous.update(dict.fromkeys(are_noise & vacuous.keys(), "zero but for rounding"))
+    graphs = [each.graph for each in references.references]
+    independent = independent_outputs(graphs, cases, names)
+    notes += independent_notes(independent)
+    notes += vacuous_notes({name: what for name, what in vacuous.items() if name not in independent})
+    if inputs is None:
+        notes += compare_with_fake_quantized(found[0].reference, found[0].expected)
+    name = f"{runtime.name} {runtime.version}"
+    return Verification(name, tuple(found[0].comparisons), vacuous=vacuous, independent=tuple(independent))
+
+
+def _cases_of(
+    runtime: Runtime, paths: Sequence[Path], graph: TargetGraph, references: References
+) -> list[_Case]:
+    """Runs the test cases; of a file that draws random numbers, in a copy to which these are fed."""
+    inputs, notes = references.inputs, references.notes
+    drawn = random_operators(graph)
+    if not drawn:
+        return _cases(runtime, paths, graph, references.references, inputs, notes)
+    with fed_runtime(runtime, paths, graph, drawn) as fed:
+        found = _cases(fed, paths, graph, references.references, inputs, notes)
+    if found:
+        stored = found[0].reference.stored_inputs(found[0].given)
+        given = dict(zip(graph.input_names, stored, strict=True))
+        tested = check_distribution(runtime, paths, graph, drawn, given)
+        notes.append(
+            f"random numbers: the outputs were compared for given results of {len(drawn)} random operators; "
+            f"tested by itself: {tested}"
+        )
+    return found
+
+
+def _cases(
+    runtime: Runtime,
+    paths: Sequence[Path],
+    graph: TargetGraph,
+    references: Sequence[Reference],
+    inputs: Sequence[np.ndarray] | None,
+    notes: list[str],
+) -> list[_Case]:
+    """Runs test cases for each of ``references``, and a second one where it is informative.
+
+    Stops, with a note, at what cannot be compared. Empty where the first cannot.
+    """
+    names, found = graph.output_names, list[_Case]()
+    for number, reference in enumerate(references):
+        lacking = reference.lacks(None if number else inputs)
+        if lacking:
+            notes.append(f"not verified{' at other sizes' if number else ''}: {lacking}")
+            break
+        try:
+            given, expected = reference.case(None if number else inputs)
+        except (ValueError, IndexError) as error:
+            if not depends_on_data(reference.graph):
+                raise
+            notes.append(f"not verified: the model itself fails for these inputs ({error})")
+            return []
+        is_drawn = (inputs is None or number > 0) and not reference.has_example()
+        case = _Case(reference, given, expected, is_drawn)
+        case.run(runtime, paths, graph.input_names, names, number)
+        found.append(case)
+    if found and inputs is None:
+        found += _second(found, runtime, paths, graph.input_names, names)
+    return found
+
+
+@dataclass
+class _Case:
+    """A test case: inputs for a reference, expected outputs, and the comparison with the file's.
+
+    ``is_drawn`` states that the inputs are of our own making.
+    """
+
+    reference: Reference
+    given: Sequence[np.ndarray]
+    expected: Sequence[np.ndarray]
+    is_drawn: bool = False
+    comparisons: list[Comparison] = field(default_factory=list)
+
+    def run(
+        self,
+        runtime: Runtime,
+        paths: Sequence[Path],
+        inputs: Sequence[str],
+        names: Sequence[str],
+        number: int,
+        *,
+        is_second: bool = False,
+    ) -> None:
+        """Runs the test case. Raises VerificationError where outputs differ."""
+        stored = dict(zip(inputs, self.reference.stored_inputs(self.given), strict=True))
+        shapes = [array.shape for array in self.expected]
+        if isinstance(runtime, FedRuntime):
+            runtime.feed(self.reference, self.given)
+        actual = runtime.run(paths, stored, names, shapes=shapes)
+        self.comparisons = self._checked(actual, names, number, is_second)
+
+    def _checked(
+        self, actual: Sequence[np.ndarray], names: Sequence[str], number: int, is_second: bool
+    ) -> list[Comparison]:
+        reference, is_drawn = self.reference, self.is_drawn or is_second
+        outputs = reference.source_outputs(actual)
+        try:
+            return judged(
+                reference,
+                self.given,
+                outputs,
+                self.expected,
+                names,
+                is_drawn=is_drawn,
+                is_second=is_second,
+            )
+        except VerificationError as error:
+            if not number:
+                raise
+            shapes = ", ".join(map(str, reference.input_types))
+            raise VerificationError(
+                error.code,
+                f"{error.message}, for inputs {shapes}",
+                notes=[*error.notes, ("help", "convert without --dynamic, and report this as a defect")],
+            ) from error
+
+    def shown(self) -> list[np.ndarray]:
+        """Returns the expected outputs; zeros for those whose comparison is not informative."""
+        pairs = zip(self.comparisons, self.expected, strict=True)
+        return [np.zeros_like(array) if each.is_noise else array for each, array in pairs]
+
+
+def _second(
+    found: Sequence[_Case],
+    runtime: Runtime,
+    paths: Sequence[Path],
+    inputs: Sequence[str],
+    names: Sequence[str],
+) -> list[_Case]:
+    """Runs further test cases at the first sizes, if the first is an example and they are cheap or it was not
+    informative.
+    """
+    first = found[0]
+    is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
+    is_informative = len(vacuous_outputs([case.shown() for case in found], names)) < len(names)
+    if not is_cheap and is_informative:
+        return []
+    second = first.reference.second_case()
+    cases = [] if second is None else [_Case(first.reference, *second)]
+    known = [*(case.shown() for case in found), *(case.expected for case in cases)]
+    cases += [_Case(first.reference, *each) for each in first.reference.cases_for(known, names)]
+    for case in cases:
+        case.run(runtime, paths, inputs, names, 0, is_second=True)
+    return cases

@@ -1,0 +1,184 @@
+"""Verifies an integer file against its float reference and layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tmconvert.errors import VerificationError
+from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.targets.registry import runtime_for, write
+from tmconvert.verification.compare import Comparison, example_inputs
+from tmconvert.verification.integer_rules import IntegerRules
+from tmconvert.verification.layer_checks import Layer, layers
+from tmconvert.verification.noise import LARGEST, Energies
+from tmconvert.verification.quality import OutputQuality
+from tmconvert.verification.references import References
+from tmconvert.verification.tensors import Tensors
+from tmconvert.verification.vacuous import untold_output, vacuous_notes
+from tmconvert.verification.verify import Verification, verify_written
+
+_STEPS = 2.0
+_FLOAT = 1e-4  # of the largest element, where a layer is in float
+# what the file has in its tensors, from its inputs by name
+Look = Callable[[Mapping[str, np.ndarray]], Tensors]
+# the same of another session, from the inputs and what the first has; None where there is nothing to compare
+Again = Callable[[Mapping[str, np.ndarray], Tensors], Tensors | None]
+
+
+def verify_layers(
+    path: Path,
+    plain: TargetGraph,
+    lowered: InternalGraph,
+    references: References,
+    look: Look,
+    rules: IntegerRules,
+    again: Again = lambda inputs, tensors: None,
+) -> Verification | None:
+    """Compares the file at ``path`` with ``plain``, the float reference graph, and each of its layers.
+
+    ``look`` runs the file, ``again`` in the runtime's fused kernels; ``lowered`` is the graph that was
+    lowered to ``plain``, ``rules`` are those of the target. None, with a note, where there is no runtime.
+    Raises VerificationError TM4001.
+    """
+    target = plain.target
+    with temporary_folder() as folder:
+        float_path = folder / "float"
+        with written(float_path) as file:
+            write(plain, [file])
+        verified = verify_written(target, [float_path], plain, references)
+    if verified is None or runtime_for(target, path) is None:
+        return None
+    samples, about = _samples(references, lowered)
+    reference, names = references.references[0], _output_names(plain)
+    worst: dict[str, Comparison] = {}
+    noise: dict[str, Energies] = {}
+    shown: dict[str, list[np.ndarray]] = {}
+    quality = {name: OutputQuality(name) for name in names.values()}
+    places = {value.name: place for place, value in enumerate(plain.outputs)}
+    for given in samples:
+        of_model = None if references.uncalibrated is None else references.uncalibrated.run(list(given))
+        stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
+        tensors = look(stored)
+        for layer in layers(lowered, reference.catalogue, tensors, list(given), rules):
+            found = _checked(layer, names.get(layer.name, layer.name))
+            worst[layer.name] = max(found, worst.get(layer.name, found), key=lambda each: each.max_error)
+            if layer.name in names:
+                shown.setdefault(names[layer.name], []).append(layer.local)
+                expected = layer.whole if of_model is None else of_model[places[layer.name]]
+                quality[names[layer.name]].add(layer.actual, expected)
+            noise[layer.name] = layer.energies + noise.get(layer.name)
+        fused = again(stored, tensors)
+        for layer in layers(lowered, reference.catalogue, fused, list(given), rules) if fused else ():
+            _check_fused(layer, names.get(layer.name, layer.name))
+    noises = tuple(each.noise() for each in noise.values())
+    for each in noises:
+        if each.name in names:
+            ratio = f"{quality[names[each.name]].decibels:.1f} dB"
+            where = f"signal to noise at {names[each.name]}"
+            references.notes.append(f"{where}: {ratio}, against the float model, on {about}")
+    return Verification(
+        verified.runtime,
+        tuple(worst.values()),
+        noises,
+        about,
+        vacuous=_vacuous(shown, verified, references),
+        outputs=tuple(names.values()),
+        independent=verified.independent,
+        quality=tuple(each for each in quality.values() if each.signal or each.noise),
+    )
+
+
+def _vacuous(
+    shown: dict[str, list[np.ndarray]], verified: Verification, references: References
+) -> dict[str, str]:
+    """Returns why outputs prove nothing, and adds notes on those that the float file did not show."""
+    vacuous = {name: what for name, arrays in shown.items() if (what := untold_output(arrays))}
+    known = {*verified.vacuous, *verified.independent}
+    references.notes.extend(
+        vacuous_notes({name: what for name, what in vacuous.items() if name not in known})
+    )
+    return vacuous
+
+
+def _output_names(plain: TargetGraph) -> dict[str, str]:
+    return {value.name: name for value, name in zip(plain.outputs, plain.output_names, strict=True)}
+
+
+def _samples(references: References, lowered: InternalGraph) -> tuple[Iterable[Sequence[np.ndarray]], str]:
+    """Returns the samples for layer statistics, in the order of the inputs, and their description."""
+    if references.samples is not None:
+        return references.samples, references.about
+    reference = references.references[0]
+    if references.inputs is not None:
+        return [reference.case(references.inputs)[0]], "the inputs passed"
+    if reference.example is not None:
+        return [reference.case(None)[0]], "the model's example"
+    return [_within_range(lowered)], "random inputs"
+
+
+def _checked(layer: Layer, name: str) -> Comparison:
+    comparison = compared(layer, name)
+    if not comparison.ok:
+        about = f"{layer.name} differs from the float result of {layer.function} for the same operands"
+        raise VerificationError("TM4001", f"{about}: {_distance(layer)}")
+    return comparison
+
+
+def _check_fused(layer: Layer, name: str) -> None:
+    """Checks layers with operator fusion enabled, for a file that is correct without fusion."""
+    try:
+        _checked(layer, name)
+    except VerificationError as error:
+        message = f"{error.message} in the runtime's fused kernels, but not without fusion"
+        help = (
+            "on some processors such kernels accumulate integer products incorrectly: tmconvert explain "
+            "TM4001"
+        )
+        raise VerificationError("TM4001", message, notes=[("help", help)]) from error
+
+
+def _within_range(graph: InternalGraph) -> list[np.ndarray]:
+    """Returns random inputs, uniform over the quantized range where an input has one."""
+    types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
+    arrays, random = example_inputs(types), np.random.default_rng(0)
+    for number, node in enumerate(graph.inputs):
+        qparams = node.qparams if isinstance(node, TensorNode) else None
+        if qparams is not None and len(qparams.scale) == 1:
+            zero, scale = qparams.zero_point[0], qparams.scale[0]
+            low, high = ((end - zero) * scale for end in (qparams.quant_min, qparams.quant_max))
+            arrays[number] = random.uniform(low, high, types[number].shape).astype(types[number].dtype)
+    return arrays
+
+
+def compared(layer: Layer, name: str) -> Comparison:
+    """Compares a layer relative to its quantized range; for float, to its largest element."""
+    shapes = (layer.actual.shape, layer.local.shape)
+    if layer.actual.shape != layer.local.shape:
+        return Comparison(name, float("inf"), 0.0, *shapes)
+    if not layer.step:
+        off, sizes = float(np.max(layer.steps_off(), initial=0)), np.abs(layer.local)
+        largest = float(np.max(sizes[sizes < LARGEST], initial=0)) or 1.0
+        return Comparison(name, off / largest, _FLOAT, *shapes)
+    return Comparison(name, *_worst(layer), *shapes)
+
+
+def _worst(layer: Layer) -> tuple[float, float]:
+    """Describes the element that exceeds its tolerance most."""
+    off = layer.steps_off().reshape(-1)
+    if not off.size:
+        return 0.0, _STEPS / 255
+    allowed = np.broadcast_to(_STEPS + layer.slack / layer.step, layer.actual.shape).reshape(-1)
+    worst = np.argmax(off - allowed)
+    return float(off[worst]) / 255, float(allowed[worst]) / 255
+
+
+def _distance(layer: Layer) -> str:
+    if layer.actual.shape != layer.local.shape:
+        return f"its shape is {list(layer.actual.shape)}, expected {list(layer.local.shape)}"
+    off = float(np.max(layer.steps_off(), initial=0))
+    return f"an element differs by {off:.1f} steps" if layer.step else f"an element differs by {off:.1e}"

@@ -1,0 +1,1 @@
+"""Layers: convolutions, pooling, normalization, recurrent layers, attention."""

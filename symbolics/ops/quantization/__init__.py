@@ -1,0 +1,1 @@
+"""Ops that change quantization parameters."""

@@ -1,0 +1,1 @@
+"""Ops over axes: sums, extremes, order statistics, sorting, cumulative ops, distances."""

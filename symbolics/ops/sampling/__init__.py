@@ -1,0 +1,1 @@
+"""Ops that sample images at positions or in boxes, and random numbers."""

@@ -1,0 +1,144 @@
+"""torchvision::nms and batched_nms: non-maximum suppression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmconvert.ir.symbolic.data_dependent import found
+from tmconvert.ir.types import TensorType
+from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics.op import INTEGERS, Op, Tensor, number
+from tmconvert.symbolics.ops.reductions.sort import order_of, topk_tflite
+
+Array = np.ndarray
+
+INT64 = np.dtype(np.int64)
+MOST = (1 << 31) - 1  # boxes that a file may keep
+
+
+def _result(boxes: TensorType, scores: TensorType, **others: Any) -> TensorType:
+    if boxes.shape[1] != 4 or scores.shape != boxes.shape[:1] or boxes.dtype != scores.dtype:
+        raise ValueError(f"boxes {boxes} and scores {scores} do not fit each other")
+    if "idxs" in others and others["idxs"].shape != scores.shape:
+        raise ValueError(f"{others['idxs']} do not fit the boxes {boxes}")
+    return TensorType(INT64, (found(scores.shape[0]),))
+
+
+_BOXES = [
+    Tensor("boxes", ("float32", "float64"), ranks=(2,)),
+    Tensor("scores", ("float32", "float64"), ranks=(1,)),
+]
+nms = Op("torchvision::nms", args=[*_BOXES, number("iou_threshold")], result=_result)
+batched_nms = Op(
+    "torchvision::batched_nms",
+    args=[*_BOXES, Tensor("idxs", INTEGERS, ranks=(1,)), number("iou_threshold")],
+    result=_result,
+)
+OPS = [nms, batched_nms]
+
+
+@nms.reference
+def nms_ref(boxes: Array, scores: Array, iou_threshold: float) -> Array:
+    """Returns indices of the kept boxes (x1, y1, x2, y2), the highest score first.
+
+    Of equal scores the first box is the better one. A box goes where its intersection with a kept one is more
+    than ``iou_threshold`` of their union. Source: torchvision.ops.nms.
+    """
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    waiting, kept = order_of(scores, 0, descending=True), []
+    while waiting.size:
+        best, waiting = waiting[0], waiting[1:]
+        kept.append(best)
+        low = np.maximum(boxes[best, :2], boxes[waiting, :2])
+        high = np.minimum(boxes[best, 2:], boxes[waiting, 2:])
+        common = np.maximum(high - low, 0).prod(1, dtype=boxes.dtype)
+        overlap = common / (areas[best] + areas[waiting] - common)
+        waiting = waiting[~(overlap.astype(np.float64) > iou_threshold)]
+    return np.array(kept, INT64)
+
+
+@nms.onnx(since=10)
+def nms_onnx10(g, boxes, scores, iou_threshold):
+    if boxes.dtype != np.float32:
+        g.refuse("ONNX NonMaxSuppression supports float32 boxes only", "convert them to float32 in the model")
+    if not 0 <= iou_threshold <= 1:
+        g.refuse(f"ONNX NonMaxSuppression supports thresholds from 0 to 1, not {iou_threshold}")
+    count, (kept,) = boxes.shape[0], g.result_types[0].shape
+    threshold = np.float32(iou_threshold)
+    if float(threshold) > iou_threshold:  # a float32 is above the number where it is above the one below it
+        threshold = np.nextafter(threshold, np.float32(-1))
+    chosen = g.op(
+        "NonMaxSuppression",
+        g.op("Reshape", boxes, g.ints([1, -1, 4]), shape=(1, count, 4)),
+        g.op("Reshape", scores, g.ints([1, 1, -1]), shape=(1, 1, count)),
+        g.ints([MOST]),
+        g.const(np.array([threshold], np.float32)),
+        shape=(kept, 3),
+        dtype=INT64,
+    )
+    return g.op("Gather", chosen, g.ints(2), axis=1, shape=(kept,))
+
+
+@nms.tflite()
+def nms_tflite(g, boxes, scores, iou_threshold):
+    """Handles NON_MAX_SUPPRESSION_V4's undefined order of equal scores, and its repeated selection of empty
+    boxes.
+
+    It is given ranks for scores, and in the place of such a box, which meets none, one apart from all.
+    """
+    if iou_threshold < 0:
+        g.refuse(f"TFLite's NON_MAX_SUPPRESSION_V4 supports non-negative thresholds, not {iou_threshold}")
+    (count, _), (kept,), kind = boxes.shape, g.result_types[0].shape, boxes.dtype
+    order = topk_tflite(g, scores, count, 0, True, True)[1]
+    if iou_threshold >= 1:  # no boxes overlap by more
+        return g.cast(order, INT64)
+    boxes = g.op("GATHER", boxes, order, axis=0, shape=(count, 4))
+    ranks = g.op("RANGE", *(g.ints(number) for number in (0, count, 1)), shape=(count,))
+    ranks = g.cast(ranks, kind)
+    low, high = (
+        g.op("SLICE", boxes, g.ints([0, first]), g.ints([count, 2]), shape=(count, 2)) for first in (0, 2)
+    )
+    size = g.op("REDUCE_MIN", g.op("SUB", high, low), g.ints([1]), keep_dims=True, shape=(count, 1))
+    has_area = g.op("GREATER", size, g.const(np.array(0, kind)), dtype=bool)
+    far = g.op("REDUCE_MAX", boxes, g.ints([0, 1]), keep_dims=False, shape=())
+    column = tflite.reshaped(g, g.op("MUL", ranks, g.const(np.array(2, kind))), (count, 1))
+    corners = g.op("ADD", g.op("ADD", column, far), g.const(np.array([[1, 1, 2, 2]], kind)), shape=(count, 4))
+    boxes = g.op("SELECT_V2", has_area, boxes, corners, dtype=kind, shape=(count, 4))
+    # it drops a box at the threshold, too
+    threshold = np.float32(iou_threshold)
+    if float(threshold) <= iou_threshold:
+        threshold = max(np.nextafter(threshold, np.float32(1)), np.finfo(np.float32).tiny)
+    limits = [g.const(np.array(number, np.float32)) for number in (threshold, -np.inf)]
+    options = {"shapes": [(count,), ()], "dtype": np.int32}
+    found_, number = g.op(
+        "NON_MAX_SUPPRESSION_V4", boxes, g.op("NEG", ranks), g.ints(count), *limits, **options
+    )
+    found_ = g.op("SLICE", found_, g.ints([0]), tflite.reshaped(g, number, (1,)), shape=(kept,))
+    return g.cast(g.op("GATHER", order, found_, axis=0, shape=(kept,)), INT64)
+
+
+@batched_nms.reference
+def batched_nms_ref(boxes: Array, scores: Array, idxs: Array, iou_threshold: float) -> Array:
+    """Like nms, within each class: boxes of other classes are moved apart.
+
+    Source: torchvision.ops.batched_nms.
+    """
+    far = boxes.max(initial=0) + boxes.dtype.type(1)
+    return nms_ref(boxes + (idxs.astype(boxes.dtype) * far)[:, np.newaxis], scores, iou_threshold)
+
+
+@batched_nms.decompose(onnx=10)
+def batched_nms_moved(g, boxes, scores, idxs, iou_threshold):
+    type_ = g.type(boxes)
+    # of no boxes there is no largest coordinate
+    corners = g.call("aten::cat", [boxes, g.constant(np.zeros((1, 4), type_.dtype))], 0)
+    far = g.call("aten::add", g.call("aten::amax", corners, [0, 1]), g.constant(1, type_.dtype))
+    moves = g.call("aten::mul", g.call("aten::to", idxs, dtype=type_.dtype.name), far)
+    moved = g.call("aten::add", boxes, g.call("aten::reshape", moves, [type_.shape[0], 1]))
+    return g.call("torchvision::nms", moved, scores, iou_threshold)
+
+
+for _op in OPS:
+    _op.unsupported("caffe", "a Caffe net has static sizes only")

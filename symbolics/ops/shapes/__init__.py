@@ -1,0 +1,1 @@
+"""Ops that move, copy or pad elements at static positions, and tensors made of sizes."""
