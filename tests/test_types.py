@@ -33,7 +33,7 @@ def test_few_parameters_are_any() -> None:
     sources = [path for path in FILES if path.relative_to(ROOT).parts[0] == "convert"]
     found = [parameter for path in sources for parameter in parameters(parsed(path))]
     share = sum(map(is_any, found)) / len(found)
-    assert share <= MOST, "declare what a parameter is: AdapterValue or object where it is only passed on"
+    assert share <= MOST, "declare what a parameter is: Any or object where it is only passed on"
     assert share > MOST - 0.01, "there are fewer now: lower MOST"
 
 

@@ -14,7 +14,7 @@ from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.layers.layer import Layer, Shape
 from tmconvert.formats.caffe.net import NetLayer
 from tmconvert.frontends.caffe.fields import parameters_of
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import reshaped
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
@@ -92,8 +92,8 @@ class LayerTable(Table):
 def _adapter(kind: str, function: Function) -> Callable[..., Any]:
     def adapter(
         g: Emitter,
-        *bottoms: AdapterValue,
-        blobs: Sequence[AdapterValue] = (),
+        *bottoms: Any,
+        blobs: Sequence[Any] = (),
         tops: int = 1,
         **fields: Any,
     ) -> Any:

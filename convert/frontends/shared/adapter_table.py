@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 from tmconvert.errors import InternalError
 
 Adapter = Callable[..., Any]
-# What an adapter receives for an argument of a function of the source: a tensor of the emitter (a node or an
-# array), a constant, or lists, tuples and dicts of these. It can be passed on, to the emitter and to the
-# functions of ``arguments.py``; other operations need the type that one of these or ``isinstance`` gives.
-AdapterValue: TypeAlias = object
 
 
 class Table(dict[str, Adapter]):

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import cast, is_tensor, reshaped, static_int
 from tmconvert.frontends.shared.partial_writes import partial_axis, with_slice
 from tmconvert.ir import TensorNode
@@ -51,7 +50,7 @@ class Index:
         """Whether the index consists of slices from the front and integers."""
         return not self.backwards and self.tensors() is None
 
-    def without_numbers(self, items: Sequence[AdapterValue]) -> list[Any]:
+    def without_numbers(self, items: Sequence[Any]) -> list[Any]:
         """Returns the items of the axes that remain."""
         return [item for item, number in zip(items, self.numbers, strict=True) if number is None]
 
@@ -65,7 +64,7 @@ class Index:
         return picks or None
 
 
-def getitem(g: Emitter, x: AdapterValue, index: AdapterValue, *, numbers_first: bool = False) -> Any:
+def getitem(g: Emitter, x: Any, index: Any, *, numbers_first: bool = False) -> Any:
     """``x[index]``."""
     mask = _computed_mask(g, x, index)
     if mask is not None:
@@ -86,9 +85,9 @@ def getitem(g: Emitter, x: AdapterValue, index: AdapterValue, *, numbers_first: 
 
 def written(
     g: Emitter,
-    x: AdapterValue,
-    index: AdapterValue,
-    value: AdapterValue,
+    x: Any,
+    index: Any,
+    value: Any,
     *,
     adds: bool = False,
     numbers_first: bool = False,
@@ -128,7 +127,7 @@ def written(
     return part
 
 
-def unlisted(index: AdapterValue) -> Any:
+def unlisted(index: Any) -> Any:
     """Converts a list that contains more than integers to a tuple."""
     if isinstance(index, list) and not all(isinstance(item, (int, float, np.number)) for item in index):
         return tuple(index)
@@ -138,7 +137,7 @@ def unlisted(index: AdapterValue) -> Any:
 # ---- a mask of the data
 
 
-def _computed_mask(g: Emitter, x: AdapterValue, index: AdapterValue) -> tuple[int, Any] | None:
+def _computed_mask(g: Emitter, x: Any, index: Any) -> tuple[int, Any] | None:
     """Returns (its first axis, the mask) if the index is one computed mask and full slices otherwise."""
     items = list(index) if isinstance(index, tuple) else [index]
     masks = [item for item in items if is_tensor(item) and belongs(g, item) and _is_mask(g, item)]
@@ -152,11 +151,11 @@ def _computed_mask(g: Emitter, x: AdapterValue, index: AdapterValue) -> tuple[in
     return place, masks[0]
 
 
-def _is_whole(item: AdapterValue) -> bool:
+def _is_whole(item: Any) -> bool:
     return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
-def _checked_mask(g: Emitter, x: AdapterValue, start: int, flags: AdapterValue) -> int:
+def _checked_mask(g: Emitter, x: Any, start: int, flags: Any) -> int:
     """Returns the number of axes after those of the mask."""
     shape, flagged = g.type(x).shape, g.type(flags).shape
     after = len(shape) - start - len(flagged)
@@ -165,7 +164,7 @@ def _checked_mask(g: Emitter, x: AdapterValue, start: int, flags: AdapterValue) 
     return after
 
 
-def _blended(g: Emitter, x: AdapterValue, mask: tuple[int, AdapterValue], value: AdapterValue) -> Any:
+def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
     """Selects the value where the mask is true; None if the value has one element per true element.
 
     To NumPy, all that the mask lets through is one axis of the value.
@@ -186,7 +185,7 @@ def _blended(g: Emitter, x: AdapterValue, mask: tuple[int, AdapterValue], value:
 # ---- what an index says
 
 
-def _parsed(g: Emitter, x: AdapterValue, index: AdapterValue, numbers_first: bool) -> Index:
+def _parsed(g: Emitter, x: Any, index: Any, numbers_first: bool) -> Index:
     items = [_item(g, item) for item in (index if isinstance(index, tuple) else (index,))]
     sizes = iter(g.type(x).shape)
     result = Index([], [], [], [], [])
@@ -216,7 +215,7 @@ def _parsed(g: Emitter, x: AdapterValue, index: AdapterValue, numbers_first: boo
     return result
 
 
-def _item(g: Emitter, item: AdapterValue) -> Any:
+def _item(g: Emitter, item: Any) -> Any:
     """Returns None, Ellipsis, a slice, a bool, an int, a Dim or a tensor of integers or bools."""
     if item is None or item is Ellipsis or isinstance(item, (slice, bool, Dim)):
         return item
@@ -238,12 +237,12 @@ def _item(g: Emitter, item: AdapterValue) -> Any:
     return item if type_.dtype.name in ("bool", "int32", "int64") else cast(g, item, np.int32)
 
 
-def belongs(g: Emitter, item: AdapterValue) -> bool:
+def belongs(g: Emitter, item: Any) -> bool:
     """Whether a tensor is a value of ``g``, not a constant array of the call."""
     return isinstance(item, TensorNode) or g.known(item) is not None
 
 
-def _listed(g: Emitter, items: list[AdapterValue]) -> Any:
+def _listed(g: Emitter, items: list[Any]) -> Any:
     """Returns a list of numbers, or of one-element tensors, as a tensor. Only a flat list is a mask."""
     if any(is_tensor(item) for item in items):
         numbers = [cast(g, item if is_tensor(item) else g.constant(item), np.int32) for item in items]
@@ -255,7 +254,7 @@ def _listed(g: Emitter, items: list[AdapterValue]) -> Any:
     return g.constant(array.astype(bool if is_mask else np.int32))
 
 
-def _expanded(g: Emitter, x: AdapterValue, items: list[AdapterValue]) -> list[Any]:
+def _expanded(g: Emitter, x: Any, items: list[Any]) -> list[Any]:
     """Returns one item per axis of ``x`` (and Nones), with masks and the Ellipsis expanded."""
     written: list[Any] = []
     for item in items:
@@ -269,11 +268,11 @@ def _expanded(g: Emitter, x: AdapterValue, items: list[AdapterValue]) -> list[An
     return [*written[:position], *[slice(None)] * missing, *written[position + 1 :]]
 
 
-def _is_mask(g: Emitter, item: AdapterValue) -> bool:
+def _is_mask(g: Emitter, item: Any) -> bool:
     return is_tensor(item) and g.type(item).dtype.kind == "b"
 
 
-def places_of(g: Emitter, mask: AdapterValue) -> list[Any]:
+def places_of(g: Emitter, mask: Any) -> list[Any]:
     """Returns the indices of true elements of a mask, one tensor per axis."""
     known, axes = g.known(mask), g.type(mask).rank
     if not axes:
@@ -334,7 +333,7 @@ def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
     return start, bound(parts[1], last if step > 0 else first), step
 
 
-def _checked(g: Emitter, x: AdapterValue, axis: int, pick: AdapterValue, extent: int) -> Any:
+def _checked(g: Emitter, x: Any, axis: int, pick: Any, extent: int) -> Any:
     """Returns a non-negative index within its axis."""
     if isinstance(pick, Dim) or (isinstance(pick, int) and isinstance(extent, Dim)):
         if not data_symbols([extent, pick]) and not -extent <= pick < extent:
@@ -353,7 +352,7 @@ def _outside(known: np.ndarray, extent: int) -> int:
 # ---- reading
 
 
-def _cut(g: Emitter, x: AdapterValue, axis: int, cut: tuple[int, int, int]) -> Any:
+def _cut(g: Emitter, x: Any, axis: int, cut: tuple[int, int, int]) -> Any:
     start, stop, step = cut
     if (start, stop, step) == (0, g.type(x).shape[axis], 1):
         return x
@@ -371,7 +370,7 @@ def _element(g: Emitter, x: Any, axis: int, number: Any, *, keeps_axis: bool = F
     return part if keeps_axis else reshaped(g, part, shape[:axis] + shape[axis + 1 :])
 
 
-def _chosen(g: Emitter, x: AdapterValue, picks: list[AdapterValue]) -> Any:
+def _chosen(g: Emitter, x: Any, picks: list[Any]) -> Any:
     axes = [axis for axis, pick in enumerate(picks) if pick is not None]
     pick = picks[axes[0]]
     if len(axes) > 1 or g.type(pick).rank != 1:
@@ -406,7 +405,7 @@ def _run(known: np.ndarray, extent: Any) -> tuple[tuple[Any, Any, int], bool] | 
 # ---- writing
 
 
-def _broadcast(g: Emitter, value: AdapterValue, shape: list[int]) -> Any:
+def _broadcast(g: Emitter, value: Any, shape: list[int]) -> Any:
     type_ = g.type(value)
     if list(type_.shape) == shape:
         return value
@@ -416,7 +415,7 @@ def _broadcast(g: Emitter, value: AdapterValue, shape: list[int]) -> Any:
     return g.call("aten::expand", value, shape)
 
 
-def _filled(g: Emitter, part: AdapterValue, index: Index, value: AdapterValue, adds: bool) -> Any:
+def _filled(g: Emitter, part: Any, index: Index, value: Any, adds: bool) -> Any:
     """Writes ``value`` to the elements of ``part`` that index tensors select."""
     shape, picks = list(g.type(part).shape), index.tensors()
     if index.backwards:
@@ -431,9 +430,7 @@ def _filled(g: Emitter, part: AdapterValue, index: Index, value: AdapterValue, a
     return g.call("aten::flip", part, index.backwards) if index.backwards else part
 
 
-def _pasted(
-    g: Emitter, x: AdapterValue, part: AdapterValue, axis: int, cut: tuple[Any, Any, int], number: Any
-) -> Any:
+def _pasted(g: Emitter, x: Any, part: Any, axis: int, cut: tuple[Any, Any, int], number: Any) -> Any:
     """Returns ``x`` with ``part`` in place of its slice ``cut``, or its element ``number``, along
     ``axis``.
     """

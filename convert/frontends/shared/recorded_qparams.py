@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import Rounding
@@ -30,7 +29,7 @@ def integers_of_range(low: int, high: int) -> str:
 
 
 def with_recorded_qparams(
-    g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], result: AdapterValue, rounded: Rounding
+    g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any, rounded: Rounding
 ) -> Any:
     """Attaches QParams to results of a call that the source stores as integers.
 
@@ -45,7 +44,7 @@ def with_recorded_qparams(
         if isinstance(node, TensorNode) and getattr(value, "qparams", None) is not None
     }
 
-    def resolved(structure: Any, value: AdapterValue) -> Any:
+    def resolved(structure: Any, value: Any) -> Any:
         if isinstance(structure, (tuple, list)) and isinstance(value, (tuple, list)):
             return [resolved(*pair) for pair in zip(structure, value, strict=True)]
         if not isinstance(structure, TensorNode) or not structure.holds_integers:

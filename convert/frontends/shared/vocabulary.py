@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.multi_source import vocabulary_of_call
 from tmconvert.ir import CallFunction, CallMethod, Expr, InternalGraph, ModuleNode, TensorNode
 from tmconvert.ir.emitter import EagerEmitter, Emitter, GraphEmitter
@@ -32,7 +31,7 @@ class AdapterVocabulary:
     has_all_qparams = False
     is_channels_last = False
 
-    def find(self, expr: Expr, args: tuple[AdapterValue, ...]) -> tuple[str, Adapter | None]:
+    def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
         """Returns the source's name of a call with these arguments, and its adapter, if any."""
         raise NotImplementedError
 
@@ -48,13 +47,11 @@ class AdapterVocabulary:
         """Returns the help for a call whose op rejects the arguments of the adapter."""
         return f"check that the model runs in {self.framework}"
 
-    def resolved(self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], result: AdapterValue) -> Any:
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
         """Returns the result of an adapter in the form of the source."""
         return result
 
-    def apply(
-        self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
-    ) -> Any:
+    def apply(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Converts one call to ATen-style ops on ``g``. Raises Refusal.
 
         ``args`` and ``kwargs`` are those of the expression, with values of ``g`` at the leaves and
@@ -65,9 +62,7 @@ class AdapterVocabulary:
             return vocabulary.apply(g, expr, args, kwargs)
         return self.converted(g, expr, args, kwargs)
 
-    def converted(
-        self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
-    ) -> Any:
+    def converted(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Converts one call of this vocabulary to ATen-style ops on ``g``. Raises Refusal."""
         op = registered(self.op_name(expr))
         if isinstance(op, CustomOp):
@@ -95,8 +90,8 @@ class AdapterVocabulary:
         g: Emitter,
         op: CustomOp,
         expr: Expr,
-        args: tuple[AdapterValue, ...],
-        kwargs: dict[str, AdapterValue],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         """Converts a call of an op that the user has registered."""
         args, kwargs = map_leaves(_by_name, (args, kwargs))
@@ -107,7 +102,7 @@ class AdapterVocabulary:
         except GraphError as error:
             raise Refusal(error.message) from error
 
-    def evaluate(self, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]) -> Any:
+    def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Computes one call on arrays. Raises UnsupportedError TM2001."""
         try:
             name = expr.outputs[0].name if expr.outputs else ""
@@ -179,7 +174,7 @@ class AdapterVocabulary:
         return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{expr.method}"
 
 
-def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: AdapterValue) -> list[Any]:
+def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: Any) -> list[Any]:
     """Returns the types that the source recorded for the results of a call. Raises Refusal."""
     help = f"pass result= to the register_symbolic of {op.name}"
     types = []
@@ -197,14 +192,12 @@ def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: AdapterValu
     return types
 
 
-def _by_name(leaf: AdapterValue) -> Any:
+def _by_name(leaf: Any) -> Any:
     """Returns dtypes and similar objects of the source by name."""
     return leaf.name if isinstance(leaf, GlobalRef) else leaf
 
 
-def _misfit(
-    adapter: Adapter, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
-) -> TypeError | None:
+def _misfit(adapter: Adapter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
     """Returns why an adapter cannot be called with these arguments, which is about names of arguments."""
     try:
         inspect.signature(adapter).bind(*args, **kwargs)

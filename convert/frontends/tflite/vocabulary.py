@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import cast
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
@@ -48,9 +47,7 @@ class TfliteVocabulary(AdapterVocabulary):
         reason = reason_of(name)
         return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
 
-    def converted(
-        self, g: Emitter, expr: Expr, args: tuple[AdapterValue, ...], kwargs: dict[str, AdapterValue]
-    ) -> Any:
+    def converted(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Converts a call; those that move complex numbers are calls for both of their parts."""
         name, first = self.name(expr), args[0] if args else None
         if not isinstance(first, Complex) or name in _TAKES:

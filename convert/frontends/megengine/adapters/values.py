@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import (
     MAX_INTS,
     axes_of,
@@ -39,7 +38,7 @@ __all__ = [
 ]
 
 
-def per_axis(g: Emitter, value: AdapterValue, axes: int) -> list[int]:
+def per_axis(g: Emitter, value, axes: int) -> list[int]:
     """Window parameters: an int for all axes, or one per axis; also sizes of tensors."""
     items = list(value) if isinstance(value, (list, tuple)) else [value] * axes
     if len(items) != axes:
@@ -47,7 +46,7 @@ def per_axis(g: Emitter, value: AdapterValue, axes: int) -> list[int]:
     return [int(item) for item in static_ints(g, items, "a number of a window")]
 
 
-def promoted(g: Emitter, *values: AdapterValue, to_float: bool = False) -> list[Any]:
+def promoted(g: Emitter, *values, to_float: bool = False) -> list[Any]:
     """Returns operands as tensors of one dtype, by MegEngine's promotion rules.
 
     A Python scalar takes the tensors' dtype (and wraps around in it), but a float makes an integer tensor
@@ -67,7 +66,7 @@ def promoted(g: Emitter, *values: AdapterValue, to_float: bool = False) -> list[
     return [cast(g, value, dtype) if is_tensor(value) else _numbers(g, value, dtype) for value in values]
 
 
-def _numbers(g: Emitter, value: AdapterValue, dtype: np.dtype) -> Any:
+def _numbers(g: Emitter, value, dtype: np.dtype) -> Any:
     """Returns a constant from a Python number or a list of numbers."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":  # NumPy makes NaN of None, and numbers of texts

@@ -8,7 +8,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.values import cast, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import CallFunction, QParams
 from tmconvert.ir.emitter import Emitter
@@ -36,9 +35,7 @@ class Integers(NamedTuple):
         return cls(dtype, low, low + (1 << bits) - 1)
 
 
-def parameters(
-    g: Emitter, x: AdapterValue, scale: AdapterValue, zero: AdapterValue, axis: int, integers: Integers
-) -> QParams | None:
+def parameters(g: Emitter, x, scale, zero, axis: int, integers: Integers) -> QParams | None:
     """Returns the parameters of a tensor; None where they are computed, or no QParams can express them."""
     known = g.known(scale)
     zeros = np.zeros(1) if zero is None else g.known(zero)
@@ -74,15 +71,7 @@ def _quantize_attributes(qparams: QParams) -> dict[str, Any]:
     }
 
 
-def quantized(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    zero: AdapterValue,
-    integers: Integers,
-    axis: int = 1,
-    block: int = 0,
-) -> Any:
+def quantized(g: Emitter, x, scale, zero, integers: Integers, axis: int = 1, block: int = 0) -> Any:
     """Quantizes: ``clip(round(x / scale) + zero)``."""
     x = cast(g, x, np.float32)
     found = parameters(g, x, scale, zero, axis, integers)
@@ -95,15 +84,7 @@ def quantized(
     return cast(g, steps.clamp(float(integers.low), float(integers.high)).value, integers.dtype)
 
 
-def dequantized(
-    g: Emitter,
-    value: AdapterValue,
-    scale: AdapterValue,
-    zero: AdapterValue,
-    axis: int = 1,
-    block: int = 0,
-    bits: int = 0,
-) -> Any:
+def dequantized(g: Emitter, value, scale, zero, axis: int = 1, block: int = 0, bits: int = 0) -> Any:
     """Dequantizes: ``(value - zero) * scale`` in float32, with its QParams."""
     dtype = g.type(value).dtype
     found = None
@@ -119,9 +100,7 @@ def _as_it_is(array: np.ndarray, qparams: QParams) -> np.ndarray:
     return array
 
 
-def _dequantized_by_formula(
-    g: Emitter, value: AdapterValue, scale: AdapterValue, zero: AdapterValue, axis: int, block: int
-) -> Any:
+def _dequantized_by_formula(g: Emitter, value, scale, zero, axis: int, block: int) -> Any:
     made = Term(g, cast(g, value, np.float32))
     known = None if zero is None else g.known(zero)
     if zero is not None and (known is None or known.any()):
@@ -129,7 +108,7 @@ def _dequantized_by_formula(
     return (made * Term(g, cast(g, spread(g, value, scale, axis, block), np.float32))).value
 
 
-def _before(g: Emitter, value: AdapterValue, qparams: QParams) -> Any:
+def _before(g: Emitter, value, qparams: QParams) -> Any:
     """Returns the tensor that was quantized with these parameters to give ``value``; None for other values.
 
     What moves elements of the integers moves those of the tensor instead.
@@ -153,7 +132,7 @@ def _before(g: Emitter, value: AdapterValue, qparams: QParams) -> Any:
     return g.call(maker.function, **arguments)
 
 
-def spread(g: Emitter, x: AdapterValue, vector: AdapterValue, axis: int, block: int = 0) -> Any:
+def spread(g: Emitter, x, vector, axis: int, block: int = 0) -> Any:
     """Returns scales or zero points in a shape that broadcasts against ``x``: one number, one for each index
     of an axis, or one for each ``block`` of them.
     """

@@ -10,7 +10,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -84,7 +83,7 @@ class AttentionCall:
         is_hidden = g.call("aten::eq", scores, like(g, scores, -np.inf))
         return g.call("aten::where", is_hidden, like(g, made, 0), made)
 
-    def _repeated(self, g: Emitter, x: AdapterValue) -> Any:
+    def _repeated(self, g, x):
         """Repeats each head as often as queries share it."""
         batch, own, length, width = g.type(x).shape
         heads = g.type(self.query).shape[1]
@@ -95,11 +94,11 @@ class AttentionCall:
         return reshaped(g, copies, [batch, heads, length, width])
 
 
-def positions(g: Emitter, count: AdapterValue) -> Any:
+def positions(g, count):
     return g.call("aten::arange", 0, count, 1)
 
 
-def causal_mask(g: Emitter, queries: Any, keys: Any, offset: AdapterValue = None) -> Any:
+def causal_mask(g, queries, keys, offset=None):
     """Returns a mask of bools [L, S]: query ``l`` may attend to the keys 0 to ``offset + l``. One offset for
     each batch gives [N, 1, L, S].
     """
@@ -110,7 +109,7 @@ def causal_mask(g: Emitter, queries: Any, keys: Any, offset: AdapterValue = None
     return (key <= query).value
 
 
-def split_heads(g: Emitter, x: AdapterValue, heads: int) -> Any:
+def split_heads(g: Emitter, x, heads: int) -> Any:
     """[N, L, H E] -> [N, H, L, E]."""
     batch, length, width = g.type(x).shape
     if not heads or width % heads:
@@ -119,27 +118,25 @@ def split_heads(g: Emitter, x: AdapterValue, heads: int) -> Any:
     return g.call("aten::permute", apart, [0, 2, 1, 3])
 
 
-def merge_heads(g: Emitter, x: AdapterValue) -> Any:
+def merge_heads(g, x):
     """[N, H, L, E] -> [N, L, H E]."""
     batch, heads, length, width = g.type(x).shape
     return reshaped(g, g.call("aten::permute", x, [0, 2, 1, 3]), [batch, length, heads * width])
 
 
-def append_to_past(g: Emitter, past: AdapterValue, new: AdapterValue) -> Any:
+def append_to_past(g, past, new):
     """Appends the keys or values of this step to those of the past."""
     return new if past is None else g.call("aten::cat", [past, new], 2)
 
 
-def rows_of(g: Emitter, table: AdapterValue, indices: AdapterValue) -> Any:
+def rows_of(g, table, indices):
     """Rows of a matrix at indices of any shape."""
     shape = list(g.type(indices).shape)
     flat = cast(g, reshaped(g, indices, [-1]), np.int64)
     return reshaped(g, g.call("aten::index_select", table, 0, flat), [*shape, g.type(table).shape[1]])
 
 
-def rotary(
-    g: Emitter, x: AdapterValue, cos: AdapterValue, sin: AdapterValue, width: int, interleaved: bool
-) -> Any:
+def rotary(g: Emitter, x, cos, sin, width: int, interleaved: bool) -> Any:
     """Rotates pairs of the first ``width`` features of the last axis; cosines and sines broadcast to half of
     them.
     """

@@ -8,7 +8,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import (
     axes_of,
     axis_of,
@@ -58,7 +57,7 @@ def element_type(number: int) -> ElementType:
     raise Refusal(f"elements are {REFUSED_TYPES.get(number, f'of the unknown type {number}')}")
 
 
-def per_channel(g: Emitter, vector: AdapterValue, rank_: int, axis: int) -> Any:
+def per_channel(g: Emitter, vector, rank_: int, axis: int) -> Any:
     """Reshapes a vector so that it lies along an axis of a tensor with ``rank_`` axes; a number stays."""
     if not g.type(vector).rank or g.type(vector).size == 1:
         return reshaped(g, vector, [])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import rank, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX, number
 from tmconvert.frontends.tflite.layout import (
@@ -16,7 +14,6 @@ from tmconvert.frontends.tflite.layout import (
     like,
     value_of,
 )
-from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
 _PLAIN = {
@@ -32,13 +29,13 @@ _CLAMPS = {"RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 def _add_plain(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, x: AdapterValue) -> Any:
+    def adapter(g, x):
         return elementwise(g, f"aten::{op}", x)
 
 
 def _add_clamp(name: str, low: float, high: float) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, x: AdapterValue) -> Any:
+    def adapter(g, x):
         return elementwise(g, "aten::clamp", x, min=low, max=high)
 
 
@@ -49,17 +46,17 @@ for _name, _bounds in _CLAMPS.items():
 
 
 @OPERATORS.add("LEAKY_RELU")
-def leaky_relu(g: Emitter, x: AdapterValue, *, alpha: float) -> Any:
+def leaky_relu(g, x, *, alpha):
     return elementwise(g, "aten::leaky_relu", x, negative_slope=alpha)
 
 
 @OPERATORS.add("GELU")
-def gelu(g: Emitter, x: AdapterValue, *, approximate: bool = False) -> Any:
+def gelu(g, x, *, approximate=False):
     return elementwise(g, "aten::gelu", x, approximate="tanh" if approximate else "none")
 
 
 @OPERATORS.add("PRELU")
-def prelu(g: Emitter, x: AdapterValue, alpha: AdapterValue) -> Any:
+def prelu(g, x, alpha):
     slopes = g.type(alpha)
     channels = g.type(x).shape[-1]
     if rank(g, x) in (2, 4) and slopes.size == channels == slopes.shape[-1]:
@@ -74,7 +71,7 @@ def prelu(g: Emitter, x: AdapterValue, alpha: AdapterValue) -> Any:
 
 
 @OPERATORS.add("SOFTMAX")
-def softmax(g: Emitter, x: AdapterValue, *, beta: float) -> Any:
+def softmax(g, x, *, beta):
     if beta != 1.0:
         if getattr(x, "qparams", None) is not None:
             raise Refusal(f"a softmax of integers with the factor {beta} is not supported")
@@ -83,5 +80,5 @@ def softmax(g: Emitter, x: AdapterValue, *, beta: float) -> Any:
 
 
 @OPERATORS.add("LOG_SOFTMAX")
-def log_softmax(g: Emitter, x: AdapterValue) -> Any:
+def log_softmax(g, x):
     return along(g, "aten::log_softmax", x, rank(g, x) - 1)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import static_ints
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.tflite.adapters.values import PREFIX
-from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
 
 
 @OPERATORS.add("RFFT2D")
-def rfft2d(g: Emitter, x: AdapterValue, fft_length: AdapterValue) -> Any:
+def rfft2d(g, x, fft_length):
     """Transforms the last two axes, of ``fft_length`` elements; the last to non-negative frequencies."""
     height, width = static_ints(g, fft_length, "the length of RFFT2D")
     real, imag = g.call("tm::fft", x, None, width, -1, onesided=True)
@@ -25,23 +24,23 @@ def rfft2d(g: Emitter, x: AdapterValue, fft_length: AdapterValue) -> Any:
 
 
 @OPERATORS.add("REAL")
-def real(g: Emitter, x: AdapterValue) -> Any:
+def real(g, x):
     return _parts(x).real
 
 
 @OPERATORS.add("IMAG")
-def imag(g: Emitter, x: AdapterValue) -> Any:
+def imag(g, x):
     return _parts(x).imag
 
 
 @OPERATORS.add("COMPLEX_ABS")
-def complex_abs(g: Emitter, x: AdapterValue) -> Any:
+def complex_abs(g, x):
     parts = _parts(x)
     squares = [g.call("aten::square", part) for part in (parts.real, parts.imag)]
     return g.call("aten::sqrt", g.call("aten::add", *squares))
 
 
-def _parts(x: AdapterValue) -> Complex:
+def _parts(x) -> Complex:
     return x if isinstance(x, Complex) else _refuse()
 
 

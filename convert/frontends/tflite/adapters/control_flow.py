@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import cast, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX
-from tmconvert.ir import TensorNode, TracedModule
+from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.subgraphs import empty_body, inlined
 from tmconvert.symbolics.registry import catalogue
@@ -19,18 +19,12 @@ OPERATORS = Table(PREFIX)
 
 
 @OPERATORS.add("CALL")
-def call(g: Emitter, *inputs: AdapterValue, subgraph: TracedModule) -> Any:
+def call(g, *inputs, subgraph):
     return inlined(g, g.body(subgraph, inputs, inputs), inputs)
 
 
 @OPERATORS.add("IF")
-def if_(
-    g: Emitter,
-    condition: AdapterValue,
-    *inputs: AdapterValue,
-    then_subgraph_index: TracedModule,
-    else_subgraph_index: TracedModule,
-) -> Any:
+def if_(g, condition, *inputs, then_subgraph_index, else_subgraph_index):
     subgraphs = then_subgraph_index, else_subgraph_index
     known = g.known(condition)
     if known is not None:
@@ -42,12 +36,7 @@ def if_(
 
 
 @OPERATORS.add("WHILE")
-def while_(
-    g: Emitter,
-    *inputs: AdapterValue,
-    cond_subgraph_index: TracedModule,
-    body_subgraph_index: TracedModule,
-) -> Any:
+def while_(g, *inputs, cond_subgraph_index, body_subgraph_index):
     condition, body = (g.body(each, inputs, inputs) for each in (cond_subgraph_index, body_subgraph_index))
     types = [g.type(each) for each in inputs]
     if [node.type for node in body.outputs if isinstance(node, TensorNode)] != types:

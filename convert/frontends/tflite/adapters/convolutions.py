@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import rank, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, check_rank, permuted
 from tmconvert.frontends.tflite.adapters.windows import Padding, padding_of
@@ -17,18 +17,18 @@ OPERATORS = Table(PREFIX)
 
 @OPERATORS.add("CONV_2D")
 def conv_2d(
-    g: Emitter,
-    x: AdapterValue,
-    filters: AdapterValue,
-    bias: AdapterValue = None,
+    g,
+    x,
+    filters,
+    bias=None,
     *,
-    padding: str,
-    stride_w: int,
-    stride_h: int,
-    dilation_w_factor: int = 1,
-    dilation_h_factor: int = 1,
-    fused_activation_function: str = "NONE",
-) -> Any:
+    padding,
+    stride_w,
+    stride_h,
+    dilation_w_factor=1,
+    dilation_h_factor=1,
+    fused_activation_function="NONE",
+):
     check_rank(g, x, 4)
     check_rank(g, filters, 4)
     channels, own = g.type(x).shape[3], g.type(filters).shape[3]
@@ -42,19 +42,19 @@ def conv_2d(
 
 @OPERATORS.add("DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(
-    g: Emitter,
-    x: AdapterValue,
-    filters: AdapterValue,
-    bias: AdapterValue = None,
+    g,
+    x,
+    filters,
+    bias=None,
     *,
-    padding: str,
-    stride_w: int,
-    stride_h: int,
-    depth_multiplier: int = 0,
-    dilation_w_factor: int = 1,
-    dilation_h_factor: int = 1,
-    fused_activation_function: str = "NONE",
-) -> Any:
+    padding,
+    stride_w,
+    stride_h,
+    depth_multiplier=0,
+    dilation_w_factor=1,
+    dilation_h_factor=1,
+    fused_activation_function="NONE",
+):
     """The results' channels are those of the first input channel, of the second, ...: as with groups."""
     check_rank(g, x, 4)
     check_rank(g, filters, 4)
@@ -67,20 +67,20 @@ def depthwise_conv_2d(
 
 @OPERATORS.add("CONV_3D")
 def conv_3d(
-    g: Emitter,
-    x: AdapterValue,
-    filters: AdapterValue,
-    bias: AdapterValue = None,
+    g,
+    x,
+    filters,
+    bias=None,
     *,
-    padding: str,
-    stride_d: int,
-    stride_w: int,
-    stride_h: int,
-    dilation_d_factor: int = 1,
-    dilation_w_factor: int = 1,
-    dilation_h_factor: int = 1,
-    fused_activation_function: str = "NONE",
-) -> Any:
+    padding,
+    stride_d,
+    stride_w,
+    stride_h,
+    dilation_d_factor=1,
+    dilation_w_factor=1,
+    dilation_h_factor=1,
+    fused_activation_function="NONE",
+):
     check_rank(g, x, 5)
     weight = permuted(g, filters, [4, 3, 0, 1, 2])
     strides = [stride_d, stride_h, stride_w]
@@ -91,14 +91,7 @@ def conv_3d(
 
 
 def convolved(
-    g: Emitter,
-    x: Any,
-    weight: Any,
-    bias: AdapterValue,
-    scheme: str,
-    strides: list[int],
-    dilations: list[int],
-    groups: int,
+    g: Emitter, x, weight, bias, scheme: str, strides: list[int], dilations: list[int], groups: int
 ) -> ChannelsFirst:
     """Convolves a tensor that has its channels first."""
     axes = rank(g, x) - 2
@@ -121,17 +114,8 @@ def padded(g: Emitter, x: Any, given: Padding, value: float) -> Any:
 
 @OPERATORS.add("TRANSPOSE_CONV")
 def transpose_conv(
-    g: Emitter,
-    output_shape: AdapterValue,
-    filters: AdapterValue,
-    x: AdapterValue,
-    bias: AdapterValue = None,
-    *,
-    padding: str,
-    stride_w: int,
-    stride_h: int,
-    fused_activation_function: str = "NONE",
-) -> Any:
+    g, output_shape, filters, x, bias=None, *, padding, stride_w, stride_h, fused_activation_function="NONE"
+):
     check_rank(g, x, 4)
     weight = permuted(g, filters, [3, 0, 1, 2])
     strides, kernel = [stride_h, stride_w], g.type(weight).shape[2:]
@@ -156,16 +140,7 @@ def transpose_conv(
 
 
 @OPERATORS.add("custom.Convolution2DTransposeBias")
-def mediapipe_transpose_conv(
-    g: Emitter,
-    x: AdapterValue,
-    filters: AdapterValue,
-    bias: AdapterValue,
-    *,
-    padding: str,
-    stride_w: int,
-    stride_h: int,
-) -> Any:
+def mediapipe_transpose_conv(g, x, filters, bias, *, padding, stride_w, stride_h):
     """MediaPipe's operator, whose padding determines the size of the result."""
     check_rank(g, x, 4)
     check_rank(g, filters, 4)

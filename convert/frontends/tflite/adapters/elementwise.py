@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import rank, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated
 from tmconvert.frontends.tflite.layout import elementwise, like, value_of
-from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
 _BINARY = {
@@ -53,21 +52,19 @@ _UNARY = {
 
 def _add_binary(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+    def adapter(g, x, y):
         return elementwise(g, f"aten::{op}", x, y)
 
 
 def _add_activated(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(
-        g: Emitter, x: AdapterValue, y: AdapterValue, *, fused_activation_function: str = "NONE"
-    ) -> Any:
+    def adapter(g, x, y, *, fused_activation_function="NONE"):
         return activated(g, elementwise(g, f"aten::{op}", x, y), fused_activation_function)
 
 
 def _add_unary(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, x: AdapterValue) -> Any:
+    def adapter(g, x):
         return elementwise(g, f"aten::{op}", x)
 
 
@@ -80,20 +77,20 @@ for _name, _op in _UNARY.items():
 
 
 @OPERATORS.add("DIV")
-def div(g: Emitter, x: AdapterValue, y: AdapterValue, *, fused_activation_function: str = "NONE") -> Any:
+def div(g, x, y, *, fused_activation_function="NONE"):
     """Integers are divided toward zero."""
     op = "aten::div" if g.type(x).dtype.kind == "f" else "tm::trunc_divide"
     return activated(g, elementwise(g, op, x, y), fused_activation_function)
 
 
 @OPERATORS.add("SQUARED_DIFFERENCE")
-def squared_difference(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+def squared_difference(g, x, y):
     made = elementwise(g, "aten::sub", x, y)
     return like(made, g.call("aten::square", value_of(made)))
 
 
 @OPERATORS.add("ADD_N")
-def add_n(g: Emitter, *xs: AdapterValue) -> Any:
+def add_n(g, *xs):
     total: Any = xs[0]
     for each in xs[1:]:
         total = g.call("aten::add", total, each)
@@ -101,7 +98,7 @@ def add_n(g: Emitter, *xs: AdapterValue) -> Any:
 
 
 @OPERATORS.add("SELECT")
-def select(g: Emitter, condition: AdapterValue, x: AdapterValue, y: AdapterValue) -> Any:
+def select(g, condition, x, y):
     """A condition of rank 1 selects along the first axis."""
     if rank(g, condition) == 1 and rank(g, x) > 1:
         condition = reshaped(g, condition, [-1, *[1] * (rank(g, x) - 1)])
@@ -109,22 +106,22 @@ def select(g: Emitter, condition: AdapterValue, x: AdapterValue, y: AdapterValue
 
 
 @OPERATORS.add("SELECT_V2")
-def select_v2(g: Emitter, condition: AdapterValue, x: AdapterValue, y: AdapterValue) -> Any:
+def select_v2(g, condition, x, y):
     return elementwise(g, "aten::where", condition, x, y)
 
 
 @OPERATORS.add("CAST", "DEQUANTIZE", "QUANTIZE", "DENSIFY")
-def converted(g: Emitter, x: AdapterValue) -> Any:
+def converted(g, x):
     """The result's tensor has the type, and the quantization parameters, to which ``x`` is converted."""
     return x
 
 
 @OPERATORS.add("ZEROS_LIKE")
-def zeros_like(g: Emitter, x: AdapterValue) -> Any:
+def zeros_like(g, x):
     dtype = g.type(x).dtype
     return g.call("aten::expand", g.constant(np.zeros((), dtype)), list(g.type(x).shape))
 
 
 @OPERATORS.add("BITCAST")
-def bitcast(g: Emitter, x: AdapterValue) -> Any:
+def bitcast(g, x):
     raise Refusal("BITCAST is not supported: no target reinterprets the bits of a tensor")

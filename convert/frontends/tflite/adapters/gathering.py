@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import axis_of, cast, rank, reshaped, static_int, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX
 from tmconvert.ir.emitter import Emitter
@@ -16,12 +16,12 @@ OPERATORS = Table(PREFIX)
 _INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
-def _index(g: Emitter, indices: AdapterValue) -> Any:
+def _index(g, indices):
     return indices if g.type(indices).dtype in _INDICES else cast(g, indices, np.int32)
 
 
 @OPERATORS.add("GATHER")
-def gather(g: Emitter, x: AdapterValue, indices: AdapterValue, *, axis: int = 0, batch_dims: int = 0) -> Any:
+def gather(g, x, indices, *, axis=0, batch_dims=0):
     count = rank(g, indices)
     place, batch = axis_of(g, x, axis), batch_dims + count if batch_dims < 0 else batch_dims
     if not 0 <= batch <= min(count, place):
@@ -37,7 +37,7 @@ def gather(g: Emitter, x: AdapterValue, indices: AdapterValue, *, axis: int = 0,
     return made if len(picked) == 1 else reshaped(g, made, [*shape[:place], *picked, *shape[place + 1 :]])
 
 
-def _batched(g: Emitter, x: AdapterValue, indices: Any, axis: int, batch: int) -> Any:
+def _batched(g: Emitter, x, indices, axis: int, batch: int) -> Any:
     """Gathers from each part of the first axes with its own indices."""
     shape, picked = list(g.type(x).shape), list(g.type(indices).shape)
     between, rest = shape[batch:axis], shape[axis + 1 :]
@@ -65,11 +65,11 @@ def _batched(g: Emitter, x: AdapterValue, indices: Any, axis: int, batch: int) -
 
 
 @OPERATORS.add("GATHER_ND")
-def gather_nd(g: Emitter, x: AdapterValue, indices: AdapterValue) -> Any:
+def gather_nd(g, x, indices):
     return g.call("aten::index", x, _columns(g, indices))
 
 
-def _columns(g: Emitter, indices: AdapterValue) -> list[Any]:
+def _columns(g: Emitter, indices) -> list[Any]:
     """Returns the indices of each axis."""
     places, last = _index(g, indices), rank(g, indices) - 1
     count = g.type(places).shape[last]
@@ -79,7 +79,7 @@ def _columns(g: Emitter, indices: AdapterValue) -> list[Any]:
 
 
 @OPERATORS.add("SCATTER_ND")
-def scatter_nd(g: Emitter, indices: AdapterValue, updates: AdapterValue, shape: AdapterValue) -> Any:
+def scatter_nd(g, indices, updates, shape):
     """Updates of one element are added."""
     zero = g.constant(np.zeros((), g.type(updates).dtype))
     whole = g.call("aten::expand", zero, static_ints(g, shape))
@@ -87,22 +87,14 @@ def scatter_nd(g: Emitter, indices: AdapterValue, updates: AdapterValue, shape: 
 
 
 @OPERATORS.add("EMBEDDING_LOOKUP")
-def embedding_lookup(g: Emitter, indices: AdapterValue, table: AdapterValue) -> Any:
+def embedding_lookup(g, indices, table):
     if rank(g, table) == 2:
         return g.call("aten::embedding", table, _index(g, indices))
     return gather(g, table, indices)
 
 
 @OPERATORS.add("ONE_HOT")
-def one_hot(
-    g: Emitter,
-    indices: AdapterValue,
-    depth: AdapterValue,
-    on: AdapterValue,
-    off: AdapterValue,
-    *,
-    axis: int = 0,
-) -> Any:
+def one_hot(g, indices, depth, on, off, *, axis=0):
     count = rank(g, indices) + 1
     place = axis % count
     numbers = g.call("aten::arange", 0, static_int(g, depth, "a number of classes"), 1)
@@ -113,5 +105,5 @@ def one_hot(
 
 
 @OPERATORS.add("WHERE")
-def where(g: Emitter, condition: AdapterValue) -> Any:
+def where(g, condition):
     return g.call("aten::nonzero", condition)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import reshaped, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX, check_rank
 from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_first
@@ -18,14 +18,7 @@ OPERATORS = Table(PREFIX)
 
 
 @OPERATORS.add("RESIZE_BILINEAR")
-def resize_bilinear(
-    g: Emitter,
-    x: AdapterValue,
-    size: AdapterValue,
-    *,
-    align_corners: bool = False,
-    half_pixel_centers: bool = False,
-) -> Any:
+def resize_bilinear(g, x, size, *, align_corners=False, half_pixel_centers=False):
     check_rank(g, x, 4)
     sizes = static_ints(g, size, "the size of an image")
     source = channels_first(g, x)
@@ -56,14 +49,7 @@ def _interpolated(g: Emitter, x: Any, axis: int, wanted: int) -> Any:
 
 
 @OPERATORS.add("RESIZE_NEAREST_NEIGHBOR")
-def resize_nearest(
-    g: Emitter,
-    x: AdapterValue,
-    size: AdapterValue,
-    *,
-    align_corners: bool = False,
-    half_pixel_centers: bool = False,
-) -> Any:
+def resize_nearest(g, x, size, *, align_corners=False, half_pixel_centers=False):
     check_rank(g, x, 4)
     sizes = static_ints(g, size, "the size of an image")
     source = channels_first(g, x)
@@ -88,7 +74,7 @@ def _aligned(g: Emitter, x: Any, sizes: list[Any], half_pixel_centers: bool) -> 
 
 
 @OPERATORS.add("DEPTH_TO_SPACE")
-def depth_to_space(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
+def depth_to_space(g, x, *, block_size):
     """The channels are the rows of blocks, their columns, and the channels of the result."""
     source = channels_first(g, x)
     batch, channels, height, width = g.type(source).shape
@@ -102,7 +88,7 @@ def depth_to_space(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
 
 
 @OPERATORS.add("SPACE_TO_DEPTH")
-def space_to_depth(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
+def space_to_depth(g, x, *, block_size):
     made = g.call("aten::pixel_unshuffle", channels_first(g, x), block_size)
     batch, channels, height, width = g.type(made).shape
     blocks = block_size**2
@@ -112,7 +98,7 @@ def space_to_depth(g: Emitter, x: AdapterValue, *, block_size: int) -> Any:
 
 
 @OPERATORS.add("SPACE_TO_BATCH_ND")
-def space_to_batch(g: Emitter, x: AdapterValue, blocks: AdapterValue, paddings: AdapterValue) -> Any:
+def space_to_batch(g, x, blocks, paddings):
     sizes, amounts = static_ints(g, blocks, "the sizes of blocks"), static_ints(g, paddings, "the padding")
     count = len(sizes)
     shape = list(g.type(x).shape)
@@ -131,7 +117,7 @@ def space_to_batch(g: Emitter, x: AdapterValue, blocks: AdapterValue, paddings: 
 
 
 @OPERATORS.add("BATCH_TO_SPACE_ND")
-def batch_to_space(g: Emitter, x: AdapterValue, blocks: AdapterValue, crops: AdapterValue) -> Any:
+def batch_to_space(g, x, blocks, crops):
     sizes, amounts = static_ints(g, blocks, "the sizes of blocks"), static_ints(g, crops, "the crops")
     count = len(sizes)
     shape = list(g.type(x).shape)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import rank, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, check_rank
-from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
 
 
 @OPERATORS.add("FULLY_CONNECTED")
 def fully_connected(
-    g: Emitter,
-    x: AdapterValue,
-    weights: AdapterValue,
-    bias: AdapterValue = None,
+    g,
+    x,
+    weights,
+    bias=None,
     *,
-    keep_num_dims: bool = False,
-    weights_format: str = "DEFAULT",
-    fused_activation_function: str = "NONE",
-) -> Any:
+    keep_num_dims=False,
+    weights_format="DEFAULT",
+    fused_activation_function="NONE",
+):
     check_rank(g, weights, 2)
     if weights_format != "DEFAULT":
         raise Refusal(f"weights in the format {weights_format} are not supported")
@@ -35,14 +32,12 @@ def fully_connected(
 
 
 @OPERATORS.add("BATCH_MATMUL")
-def batch_matmul(
-    g: Emitter, x: AdapterValue, y: AdapterValue, *, adj_x: bool = False, adj_y: bool = False
-) -> Any:
+def batch_matmul(g, x, y, *, adj_x=False, adj_y=False):
     left, right = _transposed(g, x) if adj_x else x, _transposed(g, y) if adj_y else y
     return g.call("aten::matmul", left, right)
 
 
-def _transposed(g: Emitter, x: AdapterValue) -> Any:
+def _transposed(g, x):
     last = rank(g, x) - 1
     made = g.call("aten::permute", x, [*range(last - 1), last, last - 1])
     qparams = getattr(x, "qparams", None)

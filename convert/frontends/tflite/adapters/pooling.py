@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.tflite.adapters.convolutions import padded
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, check_rank, number
 from tmconvert.frontends.tflite.adapters.windows import padding_of
@@ -23,9 +23,7 @@ class _Window:
     where windows are further apart than one element.
     """
 
-    def __init__(
-        self, g: Emitter, x: AdapterValue, scheme: str, kernel: list[int], strides: list[int]
-    ) -> None:
+    def __init__(self, g: Emitter, x, scheme: str, kernel: list[int], strides: list[int]) -> None:
         check_rank(g, x, 4)
         self.kernel, self.strides = kernel, strides
         self.x = channels_first(g, x)
@@ -39,16 +37,8 @@ class _Window:
 
 @OPERATORS.add("MAX_POOL_2D")
 def max_pool_2d(
-    g: Emitter,
-    x: AdapterValue,
-    *,
-    padding: str,
-    stride_w: int,
-    stride_h: int,
-    filter_width: int,
-    filter_height: int,
-    fused_activation_function: str = "NONE",
-) -> Any:
+    g, x, *, padding, stride_w, stride_h, filter_width, filter_height, fused_activation_function="NONE"
+):
     window = _Window(g, x, padding, [filter_height, filter_width], [stride_h, stride_w])
     source, begin, ceil = window.x, window.padding.begin, window.reaches_beyond
     if window.needs_padding:
@@ -60,16 +50,8 @@ def max_pool_2d(
 
 @OPERATORS.add("AVERAGE_POOL_2D")
 def average_pool_2d(
-    g: Emitter,
-    x: AdapterValue,
-    *,
-    padding: str,
-    stride_w: int,
-    stride_h: int,
-    filter_width: int,
-    filter_height: int,
-    fused_activation_function: str = "NONE",
-) -> Any:
+    g, x, *, padding, stride_w, stride_h, filter_width, filter_height, fused_activation_function="NONE"
+):
     window = _Window(g, x, padding, [filter_height, filter_width], [stride_h, stride_w])
     return activated(g, ChannelsFirst(_mean(g, window)), fused_activation_function)
 
@@ -100,16 +82,8 @@ def _whole(g: Emitter, x: Any, window: _Window) -> Any:
 
 @OPERATORS.add("L2_POOL_2D")
 def l2_pool_2d(
-    g: Emitter,
-    x: AdapterValue,
-    *,
-    padding: str,
-    stride_w: int,
-    stride_h: int,
-    filter_width: int,
-    filter_height: int,
-    fused_activation_function: str = "NONE",
-) -> Any:
+    g, x, *, padding, stride_w, stride_h, filter_width, filter_height, fused_activation_function="NONE"
+):
     """The root of the mean of the squares."""
     window = _Window(g, x, padding, [filter_height, filter_width], [stride_h, stride_w])
     window.x = g.call("aten::square", window.x)

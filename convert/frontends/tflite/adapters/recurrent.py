@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.tflite.adapters.values import PREFIX
-from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
 # inputs of UNIDIRECTIONAL_SEQUENCE_LSTM, by their first index
@@ -16,14 +13,14 @@ _FROM_INPUT, _RECURRENT, _PEEPHOLES, _BIASES, _PROJECTION, _STATES, _NORMS = 1, 
 
 @OPERATORS.add("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def sequence_lstm(
-    g: Emitter,
-    *inputs: AdapterValue,
-    time_major: bool = False,
-    cell_clip: float = 0.0,
-    proj_clip: float = 0.0,
-    fused_activation_function: str = "NONE",
-    diagonal_recurrent_tensors: bool = False,
-) -> Any:
+    g,
+    *inputs,
+    time_major=False,
+    cell_clip=0.0,
+    proj_clip=0.0,
+    fused_activation_function="NONE",
+    diagonal_recurrent_tensors=False,
+):
     """An LSTM whose states begin with zeros, or with what is given."""
     given = [*inputs, *[None] * (24 - len(inputs))]
     lacks_gate = given[_FROM_INPUT] is None or given[_RECURRENT] is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import axis_of, rank, static_int
 from tmconvert.frontends.tflite.adapters.values import PREFIX, axes_in, number
 from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_first_axis, known_channels_first
@@ -24,7 +24,7 @@ _REDUCTIONS = {
 
 def _add(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, x: AdapterValue, axes: AdapterValue, *, keep_dims: bool = False) -> Any:
+    def adapter(g, x, axes, *, keep_dims=False):
         return reduced(g, f"aten::{op}", x, axes_in(g, x, axes), keep_dims)
 
 
@@ -46,24 +46,22 @@ for _name, _op in _REDUCTIONS.items():
 
 
 @OPERATORS.add("ARG_MAX")
-def arg_max(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
+def arg_max(g, x, axis):
     return g.call("aten::argmax", x, axis_of(g, x, axis), False)
 
 
 @OPERATORS.add("ARG_MIN")
-def arg_min(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
+def arg_min(g, x, axis):
     return g.call("aten::argmin", x, axis_of(g, x, axis), False)
 
 
 @OPERATORS.add("TOPK_V2")
-def topk(g: Emitter, x: AdapterValue, k: AdapterValue) -> Any:
+def topk(g, x, k):
     return g.call("aten::topk", x, static_int(g, k, "the number of elements"), rank(g, x) - 1, True, True)
 
 
 @OPERATORS.add("CUMSUM")
-def cumsum(
-    g: Emitter, x: AdapterValue, axis: AdapterValue, *, exclusive: bool = False, reverse: bool = False
-) -> Any:
+def cumsum(g, x, axis, *, exclusive=False, reverse=False):
     place = axis_of(g, x, axis)
     source = g.call("aten::flip", x, [place]) if reverse else x
     made = g.call("aten::cumsum", source, place)
@@ -72,7 +70,7 @@ def cumsum(
 
 
 @OPERATORS.add("L2_NORMALIZATION")
-def l2_normalization(g: Emitter, x: AdapterValue, *, fused_activation_function: str = "NONE") -> Any:
+def l2_normalization(g, x, *, fused_activation_function="NONE"):
     """Divides by the length of the last axis, at least 1e-6."""
     last = rank(g, x) - 1
     squares = g.call("aten::sum", g.call("aten::square", x), [last], True)
@@ -81,9 +79,7 @@ def l2_normalization(g: Emitter, x: AdapterValue, *, fused_activation_function: 
 
 
 @OPERATORS.add("LOCAL_RESPONSE_NORMALIZATION")
-def local_response_normalization(
-    g: Emitter, x: AdapterValue, *, radius: int, alpha: float, beta: float, bias: float = 0.0
-) -> Any:
+def local_response_normalization(g, x, *, radius, alpha, beta, bias=0.0):
     size = 2 * radius + 1
     known = known_channels_first(g, x)
     if known is None:

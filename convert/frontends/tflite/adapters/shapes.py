@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import axis_of, rank, reshaped, static_int, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, scalar, stacked, without_axes
 from tmconvert.frontends.tflite.layout import (
@@ -23,14 +22,12 @@ OPERATORS = Table(PREFIX)
 
 
 @OPERATORS.add("RESHAPE")
-def reshape(
-    g: Emitter, x: AdapterValue, shape: AdapterValue = None, *, new_shape: Sequence[int] | None = None
-) -> Any:
+def reshape(g, x, shape=None, *, new_shape=None):
     return reshaped(g, x, list(new_shape or []) if shape is None else static_ints(g, shape))
 
 
 @OPERATORS.add("SQUEEZE")
-def squeeze(g: Emitter, x: AdapterValue, *, squeeze_dims: Sequence[int] | None = None) -> Any:
+def squeeze(g, x, *, squeeze_dims=None):
     shape = g.type(x).shape
     axes = [axis_of(g, x, axis) for axis in squeeze_dims or []]
     if not squeeze_dims:
@@ -39,7 +36,7 @@ def squeeze(g: Emitter, x: AdapterValue, *, squeeze_dims: Sequence[int] | None =
 
 
 @OPERATORS.add("EXPAND_DIMS")
-def expand_dims(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
+def expand_dims(g, x, axis):
     place, count = static_int(g, axis, "an axis"), rank(g, x) + 1
     if not -count <= place < count:
         raise Refusal(f"axis {place} is out of range for a tensor of rank {count - 1}")
@@ -49,7 +46,7 @@ def expand_dims(g: Emitter, x: AdapterValue, axis: AdapterValue) -> Any:
 
 
 @OPERATORS.add("TRANSPOSE")
-def transpose(g: Emitter, x: AdapterValue, order: AdapterValue) -> Any:
+def transpose(g, x, order):
     axes = [axis_of(g, x, each) for each in static_ints(g, order, "the order of axes")]
     known = known_channels_first(g, x)
     source = x if known is None else known
@@ -59,16 +56,16 @@ def transpose(g: Emitter, x: AdapterValue, order: AdapterValue) -> Any:
 
 
 @OPERATORS.add("SHAPE")
-def shape_of(g: Emitter, x: AdapterValue) -> Any:
+def shape_of(g, x):
     return g.constant(np.array(list(g.type(x).shape), object if _is_open(g, x) else np.int64))
 
 
-def _is_open(g: Emitter, x: AdapterValue) -> bool:
+def _is_open(g: Emitter, x) -> bool:
     return not all(isinstance(extent, int) for extent in g.type(x).shape)
 
 
 @OPERATORS.add("RANK")
-def rank_of(g: Emitter, x: AdapterValue) -> Any:
+def rank_of(g, x):
     return g.constant(rank(g, x), np.int64)
 
 
@@ -76,9 +73,7 @@ def rank_of(g: Emitter, x: AdapterValue) -> Any:
 
 
 @OPERATORS.add("CONCATENATION")
-def concatenation(
-    g: Emitter, *xs: AdapterValue, axis: int = 0, fused_activation_function: str = "NONE"
-) -> Any:
+def concatenation(g, *xs, axis=0, fused_activation_function="NONE"):
     place = axis_of(g, xs[0], axis)
     if any(known_channels_first(g, x) is not None for x in xs):
         parts = [channels_first(g, x) for x in xs]
@@ -89,7 +84,7 @@ def concatenation(
 
 
 @OPERATORS.add("PACK")
-def pack(g: Emitter, *xs: AdapterValue, values_count: int, axis: int = 0) -> Any:
+def pack(g, *xs, values_count, axis=0):
     count = rank(g, xs[0]) + 1
     if not -count <= axis < count or values_count != len(xs):
         raise Refusal(f"PACK has {len(xs)} inputs, but values_count is {values_count} (axis {axis})")
@@ -97,7 +92,7 @@ def pack(g: Emitter, *xs: AdapterValue, values_count: int, axis: int = 0) -> Any
 
 
 @OPERATORS.add("UNPACK")
-def unpack(g: Emitter, x: AdapterValue, *, num: int, axis: int = 0) -> Any:
+def unpack(g, x, *, num, axis=0):
     place = axis_of(g, x, axis)
     if g.type(x).shape[place] != num:
         raise Refusal(f"UNPACK has num {num}, but the axis has {g.type(x).shape[place]} elements")
@@ -105,22 +100,22 @@ def unpack(g: Emitter, x: AdapterValue, *, num: int, axis: int = 0) -> Any:
 
 
 @OPERATORS.add("TILE")
-def tile(g: Emitter, x: AdapterValue, repeats: AdapterValue) -> Any:
+def tile(g, x, repeats):
     counts = static_ints(g, repeats, "numbers of repeats")
     return x if set(counts) == {1} else g.call("aten::repeat", x, counts)
 
 
 @OPERATORS.add("BROADCAST_TO")
-def broadcast_to(g: Emitter, x: AdapterValue, shape: AdapterValue) -> Any:
+def broadcast_to(g, x, shape):
     return _expanded(g, x, static_ints(g, shape))
 
 
-def _expanded(g: Emitter, x: AdapterValue, shape: list[Any]) -> Any:
+def _expanded(g: Emitter, x, shape: list[Any]) -> Any:
     return x if list(g.type(x).shape) == shape else g.call("aten::expand", x, shape)
 
 
 @OPERATORS.add("BROADCAST_ARGS")
-def broadcast_args(g: Emitter, first: AdapterValue, second: AdapterValue) -> Any:
+def broadcast_args(g, first, second):
     shapes = [static_ints(g, each) for each in (first, second)]
     count = max(map(len, shapes))
     rows = [[1] * (count - len(shape)) + shape for shape in shapes]
@@ -129,12 +124,12 @@ def broadcast_args(g: Emitter, first: AdapterValue, second: AdapterValue) -> Any
 
 
 @OPERATORS.add("FILL")
-def fill(g: Emitter, shape: AdapterValue, value: AdapterValue) -> Any:
+def fill(g, shape, value):
     return _expanded(g, value, static_ints(g, shape))
 
 
 @OPERATORS.add("RANGE")
-def range_(g: Emitter, start: AdapterValue, limit: AdapterValue, delta: AdapterValue) -> Any:
+def range_(g, start, limit, delta):
     if g.type(start).dtype.kind == "f":
         bounds = [scalar(g, each, "a bound of RANGE") for each in (start, limit, delta)]
         return g.constant(np.arange(*bounds, dtype=g.type(start).dtype))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import axis_of, rank, static_ints
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.frontends.tflite.adapters.values import PREFIX, axes_in, scalar
@@ -23,7 +23,7 @@ OPERATORS = Table(PREFIX)
 
 
 @OPERATORS.add("SLICE")
-def slice_(g: Emitter, x: AdapterValue, begin: AdapterValue, size: AdapterValue) -> Any:
+def slice_(g, x, begin, size):
     """A size of -1 is all that follows."""
     starts, sizes = (static_ints(g, each, "the bounds of SLICE") for each in (begin, size))
     index = [
@@ -33,7 +33,7 @@ def slice_(g: Emitter, x: AdapterValue, begin: AdapterValue, size: AdapterValue)
     return _indexed(g, x, index)
 
 
-def _indexed(g: Emitter, x: AdapterValue, index: list[slice]) -> Any:
+def _indexed(g: Emitter, x, index: list[slice]) -> Any:
     """Slices each axis; in NCHW where the tensor is known in NCHW."""
     known = known_channels_first(g, x)
     if known is None or len(index) != rank(g, x):
@@ -43,19 +43,19 @@ def _indexed(g: Emitter, x: AdapterValue, index: list[slice]) -> Any:
 
 @OPERATORS.add("STRIDED_SLICE")
 def strided_slice(
-    g: Emitter,
-    x: AdapterValue,
-    begin: AdapterValue,
-    end: AdapterValue,
-    strides: AdapterValue,
+    g,
+    x,
+    begin,
+    end,
+    strides,
     *,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-    offset: bool = False,
-) -> Any:
+    begin_mask=0,
+    end_mask=0,
+    ellipsis_mask=0,
+    new_axis_mask=0,
+    shrink_axis_mask=0,
+    offset=False,
+):
     starts, ends, steps = (
         static_ints(g, each, "the bounds of STRIDED_SLICE") for each in (begin, end, strides)
     )
@@ -81,7 +81,7 @@ def strided_slice(
 
 
 @OPERATORS.add("SPLIT")
-def split(g: Emitter, axis: AdapterValue, x: AdapterValue, *, num_splits: int) -> Any:
+def split(g, axis, x, *, num_splits):
     place = axis_of(g, x, axis)
     extent = g.type(x).shape[place]
     if num_splits < 1 or extent % num_splits:
@@ -90,7 +90,7 @@ def split(g: Emitter, axis: AdapterValue, x: AdapterValue, *, num_splits: int) -
 
 
 @OPERATORS.add("SPLIT_V")
-def split_v(g: Emitter, x: AdapterValue, sizes: AdapterValue, axis: AdapterValue, *, num_splits: int) -> Any:
+def split_v(g, x, sizes, axis, *, num_splits):
     place = axis_of(g, x, axis)
     parts = static_ints(g, sizes, "the sizes of SPLIT_V")
     if parts.count(-1) == 1:
@@ -99,7 +99,7 @@ def split_v(g: Emitter, x: AdapterValue, sizes: AdapterValue, axis: AdapterValue
     return _parts(g, x, parts, place)
 
 
-def _parts(g: Emitter, x: AdapterValue, sizes: list[Any], axis: int) -> list[Any]:
+def _parts(g: Emitter, x, sizes: list[Any], axis: int) -> list[Any]:
     if len(sizes) == 1:
         return [x]
     known = known_channels_first(g, x)
@@ -113,17 +113,17 @@ def _parts(g: Emitter, x: AdapterValue, sizes: list[Any], axis: int) -> list[Any
 
 
 @OPERATORS.add("PAD")
-def pad(g: Emitter, x: AdapterValue, paddings: AdapterValue) -> Any:
+def pad(g, x, paddings):
     return _padded(g, x, paddings, "constant", 0)
 
 
 @OPERATORS.add("PADV2")
-def padv2(g: Emitter, x: AdapterValue, paddings: AdapterValue, value: AdapterValue) -> Any:
+def padv2(g, x, paddings, value):
     return _padded(g, x, paddings, "constant", scalar(g, value, "the value of PADV2"))
 
 
 @OPERATORS.add("MIRROR_PAD")
-def mirror_pad(g: Emitter, x: AdapterValue, paddings: AdapterValue, *, mode: str) -> Any:
+def mirror_pad(g, x, paddings, *, mode):
     """SYMMETRIC repeats the last element, which is what "replicate" does with one."""
     if mode == "REFLECT":
         return _padded(g, x, paddings, "reflect", 0)
@@ -144,7 +144,7 @@ def mirror_pad(g: Emitter, x: AdapterValue, paddings: AdapterValue, *, mode: str
     return made
 
 
-def _padded(g: Emitter, x: AdapterValue, paddings: AdapterValue, mode: str, value: Any) -> Any:
+def _padded(g: Emitter, x, paddings, mode: str, value) -> Any:
     amounts = static_ints(g, paddings, "the padding")
     if len(amounts) != 2 * rank(g, x):
         raise Refusal(f"a tensor of {rank(g, x)} axes has {len(amounts)} amounts of padding")
@@ -157,12 +157,12 @@ def _padded(g: Emitter, x: AdapterValue, paddings: AdapterValue, mode: str, valu
 
 
 @OPERATORS.add("REVERSE_V2")
-def reverse(g: Emitter, x: AdapterValue, axes: AdapterValue) -> Any:
+def reverse(g, x, axes):
     return g.call("aten::flip", x, axes_in(g, x, axes))
 
 
 @OPERATORS.add("DYNAMIC_UPDATE_SLICE")
-def dynamic_update_slice(g: Emitter, x: AdapterValue, update: AdapterValue, start: AdapterValue) -> Any:
+def dynamic_update_slice(g, x, update, start):
     """The start is moved so that the update lies within ``x``."""
     starts = static_ints(g, start, "the start of an update")
     sizes, extents = g.type(update).shape, g.type(x).shape

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import axis_of, known_numbers, rank, scalar, stacked, static_ints
 from tmconvert.frontends.shared.arguments import like as number
 from tmconvert.frontends.tflite.layout import like, value_of
@@ -31,7 +30,7 @@ __all__ = [
 PREFIX = "tflite."
 
 
-def axes_in(g: Emitter, x: AdapterValue, axes: AdapterValue) -> list[int]:
+def axes_in(g: Emitter, x, axes) -> list[int]:
     """Returns the axes that a tensor names, in ascending order."""
     return sorted({axis_of(g, x, each) for each in static_ints(g, axes, "the axes")})
 
@@ -66,7 +65,7 @@ def activated(g: Emitter, result: Any, name: str) -> Any:
     return like(result, g.call(ops[name], value))
 
 
-def check_rank(g: Emitter, x: AdapterValue, *ranks: int) -> None:
+def check_rank(g: Emitter, x, *ranks: int) -> None:
     """Raises Refusal for a tensor of another rank."""
     if rank(g, x) not in ranks:
         raise Refusal(f"a tensor has {rank(g, x)} axes, not {' or '.join(map(str, ranks))}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.vocabulary import Adapter
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, is_tensor
 from tmconvert.ir.emitter import Emitter
@@ -56,7 +55,7 @@ def generic(op: Op) -> Adapter:
     arguments = list(op.args)
     names = [argument.name for argument in arguments]
 
-    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def adapter(g, *args, **kwargs):
         if len(args) > len(arguments):
             raise TypeError(f"takes {len(arguments)} arguments, got {len(args)}")
         given = dict(zip(names, args, strict=False))
@@ -85,10 +84,10 @@ def generic(op: Op) -> Adapter:
     return adapter
 
 
-def _without_axes(g: Emitter, op: Op, given: dict[str, AdapterValue]) -> Any:
+def _without_axes(g: Emitter, op: Op, given: dict[str, Any]) -> Any:
     """Applies the op to tensors of rank 0, along a single axis of extent 1."""
 
-    def lifted(value: AdapterValue) -> Any:
+    def lifted(value):
         return g.call("aten::reshape", value, [1]) if is_tensor(value) and not g.type(value).rank else value
 
     result = g.call(op.name, **{name: lifted(value) for name, value in given.items()})
@@ -106,7 +105,7 @@ def called(adapter: Adapter) -> Adapter:
     def fitting(name: str) -> str:
         return name if name in own else next((other for other in OTHERS.get(name, ()) if other in own), name)
 
-    def renamed(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def renamed(g, *args, **kwargs):
         given = {fitting(name): value for name, value in kwargs.items() if name != "out"}
         return adapter(g, *args, **given)
 
@@ -116,7 +115,7 @@ def called(adapter: Adapter) -> Adapter:
 def in_place(adapter: Adapter) -> Adapter:
     """Returns the adapter of the in-place form: the result has the operand's type and shape."""
 
-    def written(g: Emitter, x: AdapterValue, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def written(g, x, *args, **kwargs):
         result = adapter(g, x, *args, **kwargs)
         if not is_tensor(result):
             return result

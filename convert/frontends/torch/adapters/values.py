@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.arguments import (
     axes_of,
     axis_of,
@@ -57,7 +56,7 @@ _NAMES = {
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 
 
-def dtype_called(value: AdapterValue) -> np.dtype:
+def dtype_called(value) -> np.dtype:
     """Returns NumPy's dtype of torch's (a GlobalRef ``torch.float32``), or of a Python type. Raises
     Refusal.
     """
@@ -75,7 +74,7 @@ def dtype_called(value: AdapterValue) -> np.dtype:
         raise Refusal(f"the element type {name} is not supported") from None
 
 
-def is_number(value: AdapterValue) -> bool:
+def is_number(value) -> bool:
     return isinstance(value, (bool, int, float, complex, Dim, np.generic))
 
 
@@ -84,7 +83,7 @@ def kind_of(dtype: np.dtype) -> int:
     return 2 if dtype.name == "bfloat16" else _ORDER[dtype.kind]
 
 
-def common_type(g: Emitter, *values: AdapterValue) -> np.dtype:
+def common_type(g: Emitter, *values) -> np.dtype:
     """Returns the element type of an operation on these operands: torch's ``result_type``.
 
     Tensors of rank 1 or more decide the type; tensors of rank 0, then Python numbers, do only if they have a
@@ -113,7 +112,7 @@ def common_type(g: Emitter, *values: AdapterValue) -> np.dtype:
     return result
 
 
-def _of_number(value: AdapterValue) -> np.dtype:
+def _of_number(value) -> np.dtype:
     if isinstance(value, (bool, np.bool_)):
         return np.dtype(bool)
     return np.dtype(np.int64) if isinstance(value, (int, Dim, np.integer)) else DEFAULT
@@ -146,34 +145,34 @@ def constant(g: Emitter, value: Any, dtype: Any) -> Any:
     return g.constant(_wrapped(value, np.dtype(dtype)))
 
 
-def number_of(dtype: np.dtype, value: AdapterValue) -> Any:
+def number_of(dtype: np.dtype, value) -> Any:
     """Converts an attribute to a number of ``dtype`` like torch: integers wrap around, fractions are
     truncated.
     """
     return value if kind_of(dtype) >= 2 or isinstance(value, Dim) else int(_wrapped(value, dtype))
 
 
-def _wrapped(value: AdapterValue, dtype: np.dtype) -> np.ndarray:
+def _wrapped(value, dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype)
 
 
-def typed(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
+def typed(g, x, dtype):
     """Casts ``x`` to the argument ``dtype`` of a call, if any."""
     return x if dtype is None else cast(g, x, dtype_called(dtype))
 
 
-def indices(g: Emitter, x: AdapterValue) -> Any:
+def indices(g, x):
     """Casts indices and counts to int64, which torch uses for them."""
     return cast(g, x, np.int64)
 
 
-def floating(g: Emitter, x: AdapterValue) -> Any:
+def floating(g, x):
     """Returns ``x`` if it is a float tensor, else ``x`` cast to float32."""
     return x if kind_of(g.type(x).dtype) >= 2 else cast(g, x, DEFAULT)
 
 
-def varargs(args: tuple[AdapterValue, ...]) -> Any:
+def varargs(args: tuple[Any, ...]) -> Any:
     """Returns a list that a method takes as one argument or as several: ``x.view(2, 3)``, ``x.view([2,
     3])``.
     """

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.frontends.megengine.adapters.functions import modes
 from tmconvert.frontends.megengine.adapters.functions.elemwise import unary
-from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
-from tmconvert.ir.emitter import Emitter
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
@@ -36,18 +33,11 @@ for _name, _mode in OF_INP.items():
 
 
 @FUNCTIONS.add("leaky_relu")
-def leaky_relu(g: Emitter, inp: AdapterValue, negative_slope: float = 0.01) -> Any:
+def leaky_relu(g, inp, negative_slope=0.01):
     return modes.applied(g, "PRELU", inp, negative_slope)
 
 
 @FUNCTIONS.add("prelu")
-def prelu(
-    g: Emitter,
-    x: AdapterValue = None,
-    y: AdapterValue = None,
-    *,
-    inp: AdapterValue = None,
-    weight: AdapterValue = None,
-) -> Any:
+def prelu(g, x=None, y=None, *, inp=None, weight=None):
     """PReLU; before 1.10 the parameters were named inp and weight."""
     return modes.applied(g, "PRELU", inp if x is None else x, weight if y is None else y)

@@ -13,9 +13,8 @@ from tmconvert.frontends.megengine.adapters.functions.elemwise import unary, whe
 from tmconvert.frontends.megengine.adapters.modules.functional_forms import parameter
 from tmconvert.frontends.megengine.adapters.operators import images as image_operators
 from tmconvert.frontends.megengine.adapters.values import axis_of, cast, promoted, rank, static_int
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.indexing import places_of
-from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.")
@@ -27,20 +26,12 @@ OPERATORS.add("Where")(where)
 
 
 @FUNCTIONS.add("einsum.einsum")
-def einsum(g: Emitter, equation: AdapterValue, *args: AdapterValue) -> Any:
+def einsum(g, equation, *args):
     return g.call("aten::einsum", promoted(g, *args), str(equation))
 
 
 @FUNCTIONS.add("math.cross")
-def cross(
-    g: Emitter,
-    a: AdapterValue,
-    b: AdapterValue,
-    axisa: int = -1,
-    axisb: int = -1,
-    axisc: int = -1,
-    axis: int | None = None,
-) -> Any:
+def cross(g, a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """Cross product; a vector of two elements is padded with a zero."""
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -52,24 +43,22 @@ def cross(
     return g.call("aten::permute", result, order)
 
 
-def _in_space(g: Emitter, vector: AdapterValue) -> Any:
+def _in_space(g, vector):
     return g.call("aten::pad", vector, [0, 1]) if g.type(vector).shape == (2,) else vector
 
 
-def _axis_last(g: Emitter, x: AdapterValue, axis: int) -> Any:
+def _axis_last(g: Emitter, x, axis: int) -> Any:
     where = axis_of(g, x, axis)
     return g.call("aten::permute", x, [*(i for i in range(rank(g, x)) if i != where), where])
 
 
 @OPERATORS.add("Cross")
-def cross_operator(
-    g: Emitter, a: AdapterValue, b: AdapterValue, *, axisa: int, axisb: int, axisc: int
-) -> Any:
+def cross_operator(g, a, b, *, axisa, axisb, axisc):
     return cross(g, a, b, axisa, axisb, axisc)
 
 
 @OPERATORS.add("NonZero")
-def non_zero_operator(g: Emitter, condition: AdapterValue) -> Any:
+def non_zero_operator(g, condition):
     """[axes, found], int32."""
     zero = g.constant(0, g.type(condition).dtype)
     is_mask = g.type(condition).dtype.kind == "b"
@@ -78,7 +67,7 @@ def non_zero_operator(g: Emitter, condition: AdapterValue) -> Any:
 
 
 @FUNCTIONS.add("tensor.non_zero")
-def non_zero(g: Emitter, condition: AdapterValue, as_tuple: bool = False) -> Any:
+def non_zero(g, condition, as_tuple=False):
     places = non_zero_operator(g, condition)
     if as_tuple:
         return [g.call("aten::select", places, 0, i) for i in range(rank(g, condition))]
@@ -90,7 +79,7 @@ def non_zero(g: Emitter, condition: AdapterValue, as_tuple: bool = False) -> Any
 
 @OPERATORS.add("Flip")
 @FUNCTIONS.add("vision.flip")
-def flip(g: Emitter, inp: AdapterValue, vertical: bool = True, horizontal: bool = True) -> Any:
+def flip(g, inp, vertical=True, horizontal=True):
     """Flips images [N, H, W, C] vertically and horizontally."""
     axes = [axis for axis, wanted in ((1, vertical), (2, horizontal)) if wanted]
     return g.call("aten::flip", _image(g, inp), axes) if axes else inp
@@ -98,27 +87,20 @@ def flip(g: Emitter, inp: AdapterValue, vertical: bool = True, horizontal: bool 
 
 @OPERATORS.add("Rotate")
 @FUNCTIONS.add("vision.rot90")
-def rot90(g: Emitter, inp: AdapterValue, clockwise: bool = True) -> Any:
+def rot90(g, inp, clockwise=True):
     """Rotates images [N, H, W, C] to [N, W, H, C]."""
     transposed = g.call("aten::permute", _image(g, inp), [0, 2, 1, 3])
     return g.call("aten::flip", transposed, [2 if clockwise else 1])
 
 
-def _image(g: Emitter, inp: AdapterValue) -> Any:
+def _image(g, inp):
     if rank(g, inp) != 4:
         raise Refusal(f"an image must have four axes, got {g.type(inp)}")
     return inp
 
 
 @FUNCTIONS.add("vision.resize")
-def resize(
-    g: Emitter,
-    inp: AdapterValue,
-    size: Any,
-    format: str = "NCHW",
-    imode: str = "bilinear",
-    max_size: Any = None,
-) -> Any:
+def resize(g, inp, size, format="NCHW", imode="bilinear", max_size=None):
     mode = imode.removeprefix("bi") if imode in ("bilinear", "bicubic") else imode
     if max_size is not None:
         size = [min(static_int(g, each), static_int(g, max_size)) for each in size]
@@ -126,9 +108,7 @@ def resize(
 
 
 @FUNCTIONS.add("vision.rotate")
-def rotate(
-    g: Emitter, inp: AdapterValue, angle: float = 0.0, format: str = "NCHW", interp_mode: str = "bilinear"
-) -> Any:
+def rotate(g, inp, angle=0.0, format="NCHW", interp_mode="bilinear"):
     """Rotates around the centre of the image by an angle in degrees, with zeros outside."""
     if (format, interp_mode) != ("NCHW", "bilinear"):
         raise Refusal(f"rotate in format {format!r} with mode {interp_mode!r} is not supported", "use NCHW")
@@ -147,37 +127,30 @@ def rotate(
 
 
 @MODULES.add("Flip")
-def flip_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def flip_module(g, module, inp):
     return flip(g, inp, module.attributes["vertical"], module.attributes["horizontal"])
 
 
 @MODULES.add("Rot90")
-def rot90_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def rot90_module(g, module, inp):
     return rot90(g, inp, module.attributes["clockwise"])
 
 
 @MODULES.add("Resize")
-def resize_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def resize_module(g, module, inp):
     size = parameter(g, module, "size")
     return resize(g, inp, size, module.attributes["format"], module.attributes["imode"])
 
 
 @MODULES.add("Rotate")
-def rotate_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def rotate_module(g, module, inp):
     return rotate(g, inp, *(module.attributes[name] for name in ("angle", "format", "interp_mode")))
 
 
 @MODULES.add("Remap")
 def remap_module(
-    g: Emitter,
-    module: TracedModule,
-    inp: AdapterValue,
-    map_1: AdapterValue,
-    map_2: AdapterValue,
-    interpolation: str = "linear",
-    borderMode: str = "replicate",
-    borderValue: float = 0.0,
-) -> Any:
+    g, module, inp, map_1, map_2, interpolation="linear", borderMode="replicate", borderValue=0.0
+):
     """Remaps by coordinates in one tensor, or x and y in two."""
     alone = not all(g.type(map_2).shape)
     places = map_1 if alone else tensor.stack(g, [map_1, map_2], rank(g, map_1))

@@ -12,8 +12,7 @@ from tmconvert.frontends.megengine.adapters.functions import modes
 from tmconvert.frontends.megengine.adapters.functions.math import reduction
 from tmconvert.frontends.megengine.adapters.modules.functional_forms import parameter
 from tmconvert.frontends.megengine.adapters.values import cast, is_tensor, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.ir import TracedModule
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
@@ -26,35 +25,35 @@ OF_1_12_3 = "multi-head attention of MegEngine 1.12.3, which runs on GPUs only, 
 
 @FUNCTIONS.add("multi_head_attention")
 def multi_head_attention(
-    g: Emitter,
-    query: AdapterValue,
-    key: AdapterValue,
-    value: AdapterValue,
-    embed_dim: int,
-    num_heads: int,
-    attn_drop: float,
-    out_drop: float,
-    io_weight_bias: AdapterValue,
-    qproj_size: int | None = None,
-    kproj_size: int | None = None,
-    vproj_size: int | None = None,
-    oproj_size: int | None = None,
-    qbias: bool = False,
-    kbias: bool = False,
-    vbias: bool = False,
-    obias: bool = False,
-    bias_k: AdapterValue = None,
-    bias_v: AdapterValue = None,
-    add_zero_attn: bool = False,
-    key_padding_mask: AdapterValue = None,
-    attn_mask: AdapterValue = None,
-    need_weights: bool = False,
-    average_attn_weights: bool = False,
-    is_causal: bool = False,
-    maybe_cudnn_style_mask: bool = False,
-    reslink: bool = False,
-    training: bool = True,
-) -> list[Any]:
+    g,
+    query,
+    key,
+    value,
+    embed_dim,
+    num_heads,
+    attn_drop,
+    out_drop,
+    io_weight_bias,
+    qproj_size=None,
+    kproj_size=None,
+    vproj_size=None,
+    oproj_size=None,
+    qbias=False,
+    kbias=False,
+    vbias=False,
+    obias=False,
+    bias_k=None,
+    bias_v=None,
+    add_zero_attn=False,
+    key_padding_mask=None,
+    attn_mask=None,
+    need_weights=False,
+    average_attn_weights=False,
+    is_causal=False,
+    maybe_cudnn_style_mask=False,
+    reslink=False,
+    training=True,
+):
     """Multi-head attention: query [N, L, E], key [N, S, K] and value [N, S, V] to the result [N, L, O].
 
     The second result are the attention weights, [N * heads, L, S], or None.
@@ -81,7 +80,7 @@ def multi_head_attention(
     return [output, _shown(g, weights, num_heads, average_attn_weights) if need_weights else None]
 
 
-def _check(g: Emitter, tensors: tuple[AdapterValue, ...], sizes: list[int]) -> None:
+def _check(g: Emitter, tensors: tuple[Any, ...], sizes: list[int]) -> None:
     if any(isinstance(size, bool) for size in sizes):
         raise Refusal(OF_1_12_3)
     if any(rank(g, x) != 3 for x in tensors):
@@ -90,9 +89,7 @@ def _check(g: Emitter, tensors: tuple[AdapterValue, ...], sizes: list[int]) -> N
         raise Refusal(f"attention with projections of the sizes {sizes} is not supported")
 
 
-def _projections(
-    g: Emitter, flat: AdapterValue, widths: list[int], sizes: list[int], biases: list[bool]
-) -> Any:
+def _projections(g: Emitter, flat, widths: list[int], sizes: list[int], biases: list[bool]) -> Any:
     """Returns a function of a tensor and the index of a projection, which applies it."""
     flat, ends = reshaped(g, flat, [-1]), [0]
     count = sum(width * size for width, size in zip(widths, sizes, strict=True))
@@ -112,38 +109,31 @@ def _projections(
     ]
     added = [part(size) if size and has_bias else None for size, has_bias in zip(sizes, biases, strict=True)]
 
-    def project(x: AdapterValue, i: int) -> Any:
+    def project(x, i: int) -> Any:
         return x if weights[i] is None else g.call("aten::linear", x, weights[i], added[i])
 
     return project
 
 
-def _heads(g: Emitter, x: AdapterValue, heads: int) -> Any:
+def _heads(g: Emitter, x, heads: int) -> Any:
     """[N, T, E] -> [N, heads, T, E / heads]."""
     batch, length, width = g.type(x).shape
     return g.call("aten::permute", reshaped(g, x, [batch, length, heads, width // heads]), [0, 2, 1, 3])
 
 
-def _scores(g: Emitter, queries: AdapterValue, keys: AdapterValue, scale: float) -> Any:
+def _scores(g: Emitter, queries, keys, scale: float) -> Any:
     scaled = g.call("aten::mul", queries, g.constant(scale, g.type(queries).dtype))
     return g.call("aten::matmul", scaled, g.call("aten::permute", keys, [0, 1, 3, 2]))
 
 
-def _merged(g: Emitter, weights: AdapterValue, values: AdapterValue) -> Any:
+def _merged(g, weights, values):
     """Concatenates the results of the heads: [N, L, V]."""
     mixed = g.call("aten::permute", g.call("aten::matmul", weights, values), [0, 2, 1, 3])
     batch, length, heads, width = g.type(mixed).shape
     return reshaped(g, mixed, [batch, length, heads * width])
 
 
-def _mask(
-    g: Emitter,
-    scores: AdapterValue,
-    heads: int,
-    attn_mask: AdapterValue,
-    key_padding_mask: AdapterValue,
-    is_causal: bool,
-) -> Any:
+def _mask(g: Emitter, scores, heads: int, attn_mask, key_padding_mask, is_causal: bool) -> Any:
     """Returns the mask that is added to the scores [N, heads or 1, L, S]; a mask argument overrides
     ``is_causal``.
     """
@@ -161,7 +151,7 @@ def _mask(
     return parts[0] if len(parts) == 1 else modes.applied(g, "ADD", *parts) if parts else None
 
 
-def _added(g: Emitter, mask: AdapterValue, dtype: np.dtype) -> Any:
+def _added(g: Emitter, mask, dtype: np.dtype) -> Any:
     """Converts a bool mask to minus infinity where it is true; other masks are unchanged."""
     if not is_tensor(mask):
         raise Refusal(OF_1_12_3)
@@ -170,7 +160,7 @@ def _added(g: Emitter, mask: AdapterValue, dtype: np.dtype) -> Any:
     return g.call("aten::where", mask, g.constant(-np.inf, dtype), g.constant(0, dtype))
 
 
-def _shown(g: Emitter, weights: AdapterValue, heads: int, average: bool) -> Any:
+def _shown(g: Emitter, weights, heads: int, average: bool) -> Any:
     """Returns the attention weights [N, heads or 1, L, S] as MegEngine returns them."""
     batch, own, queries, keys = g.type(weights).shape
     if average:
@@ -185,19 +175,19 @@ SIZES = ("qproj_size", "kproj_size", "vproj_size", "oproj_size", "qbias", "kbias
 
 @OPERATORS.add("MultiHeadAttn")
 def multi_head_attn(
-    g: Emitter,
-    query: AdapterValue,
-    key: AdapterValue,
-    value: AdapterValue,
-    weights: AdapterValue,
-    *others: AdapterValue,
-    embeding_size: int,
-    num_heads: int,
-    sm_scaler: float,
-    attn_mask_type: AdapterValue,
-    tensor_combination_type: AdapterValue,
-    **state: AdapterValue,
-) -> list[Any]:
+    g,
+    query,
+    key,
+    value,
+    weights,
+    *others,
+    embeding_size,
+    num_heads,
+    sm_scaler,
+    attn_mask_type,
+    tensor_combination_type,
+    **state,
+):
     """Returns the result, the attention weights, and the workspace."""
     kind = str(tensor_combination_type).upper(), str(attn_mask_type).upper()
     if kind not in (("NONE", "NO_MASK"), ("ONLY_MASK", "USER_DEFINED_MASK")):
@@ -218,18 +208,18 @@ def multi_head_attn(
 
 @MODULES.add("MultiHeadAttention")
 def multi_head_attention_module(
-    g: Emitter,
-    module: TracedModule,
-    query: AdapterValue,
-    key: AdapterValue,
-    value: AdapterValue,
-    key_padding_mask: AdapterValue = None,
-    attn_mask: AdapterValue = None,
-    need_weights: bool = False,
-    average_attn_weights: bool = False,
-    is_causal: bool = False,
-    maybe_cudnn_style_mask: bool = False,
-) -> list[Any]:
+    g,
+    module,
+    query,
+    key,
+    value,
+    key_padding_mask=None,
+    attn_mask=None,
+    need_weights=False,
+    average_attn_weights=False,
+    is_causal=False,
+    maybe_cudnn_style_mask=False,
+):
     attributes = module.attributes
     if "enable_qproj" in attributes:
         raise Refusal(OF_1_12_3)

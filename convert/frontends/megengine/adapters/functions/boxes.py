@@ -9,8 +9,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions import modes, sorting, tensor
 from tmconvert.frontends.megengine.adapters.values import cast, per_axis, reshaped, static_int
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.ir import TracedModule
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -22,14 +21,7 @@ MAX_BATCH = 64
 
 
 @FUNCTIONS.add("vision.roi_pooling")
-def roi_pooling(
-    g: Emitter,
-    inp: AdapterValue,
-    rois: AdapterValue,
-    output_shape: AdapterValue,
-    mode: str = "max",
-    scale: float = 1.0,
-) -> Any:
+def roi_pooling(g, inp, rois, output_shape, mode="max", scale=1.0):
     """The maximum, or the mean, of each bin of a box; zero for empty bins."""
     boxes, size = cast(g, rois, g.type(inp).dtype), per_axis(g, output_shape, 2)
     if mode.lower() == "max":
@@ -65,25 +57,25 @@ def _parts(g: Emitter, corners: Term, first: int, parts: int, extent: int) -> Te
     return Term(g, cast(g, inside, corners.type.dtype))
 
 
-def _column(g: Emitter, boxes: AdapterValue, place: int) -> Any:
+def _column(g: Emitter, boxes, place: int) -> Any:
     """[K, 1, 1, 1]: one value per box."""
     return reshaped(g, g.call("aten::select", boxes, 1, place), [g.type(boxes).shape[0], 1, 1, 1])
 
 
 @FUNCTIONS.add("nn.deformable_psroi_pooling")
 def deformable_psroi_pooling(
-    g: Emitter,
-    inp: AdapterValue,
-    rois: AdapterValue,
-    trans: AdapterValue,
-    no_trans: bool,
-    part_size: AdapterValue,
-    pooled_h: AdapterValue,
-    pooled_w: AdapterValue,
-    sample_per_part: AdapterValue,
-    spatial_scale: float,
-    trans_std: float = 0.1,
-) -> Any:
+    g,
+    inp,
+    rois,
+    trans,
+    no_trans,
+    part_size,
+    pooled_h,
+    pooled_w,
+    sample_per_part,
+    spatial_scale,
+    trans_std=0.1,
+):
     """The mean of linearly interpolated samples in bins of boxes, which ``trans`` moves.
 
     Shapes: inp [N, C, H, W], rois [K, 5], trans [K, 2, pooled_h, pooled_w] (x before y), in units of the box
@@ -125,7 +117,7 @@ def deformable_psroi_pooling(
     return (summed / counted.clamp(min=1)).value
 
 
-def _moves(g: Emitter, trans: AdapterValue, axis: int, each: int) -> Term:
+def _moves(g: Emitter, trans, axis: int, each: int) -> Term:
     """[K, 1, pooled_h each, pooled_w each]: the offset of the samples along an axis."""
     moves = g.call("aten::slice", trans, 1, axis, axis + 1)
     for where in (2, 3):
@@ -143,23 +135,19 @@ def _between(g: Emitter, place: Term, extent: int) -> Term:
 
 
 @MODULES.add("DeformablePSROIPooling")
-def psroi_module(
-    g: Emitter, module: TracedModule, inp: AdapterValue, rois: AdapterValue, trans: AdapterValue
-) -> Any:
+def psroi_module(g, module, inp, rois, trans):
     names = ("no_trans", "part_size", "pooled_h", "pooled_w", "sample_per_part", "spatial_scale", "trans_std")
     return deformable_psroi_pooling(g, inp, rois, trans, *(module.attributes[name] for name in names))
 
 
 @OPERATORS.add("DeformablePSROIPooling")
-def psroi_operator(
-    g: Emitter, inp: AdapterValue, rois: AdapterValue, trans: AdapterValue, **state: AdapterValue
-) -> list[Any]:
+def psroi_operator(g, inp, rois, trans, **state):
     """Returns also the counts of samples, which only training uses."""
     return [deformable_psroi_pooling(g, inp, rois, trans, **state), None]
 
 
 @OPERATORS.add("NMSKeep")
-def nms_keep(g: Emitter, boxes: AdapterValue, *, iou_thresh: float, max_output: int) -> list[Any]:
+def nms_keep(g, boxes, *, iou_thresh, max_output):
     """Returns [B, max_output] indices of the kept boxes, padded with the last one, and their counts [B].
 
     Boxes [B, N, 4] come with falling scores, so that the kept ones are in order.
@@ -176,9 +164,7 @@ def nms_keep(g: Emitter, boxes: AdapterValue, *, iou_thresh: float, max_output: 
     return [tensor.concat(g, list(each), 0) for each in zip(*made, strict=True)]
 
 
-def _kept(
-    g: Emitter, boxes: AdapterValue, scores: AdapterValue, threshold: float, most: int
-) -> tuple[Any, Any]:
+def _kept(g: Emitter, boxes, scores, threshold: float, most: int) -> tuple[Any, Any]:
     """Returns [1, most] indices of the kept boxes of one image, and their count [1]."""
     count = g.type(boxes).shape[0]
     kept = cast(g, g.call("torchvision::nms", boxes, scores, threshold), np.int32)

@@ -9,18 +9,18 @@ from typing import Any
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions import modes
 from tmconvert.frontends.megengine.adapters.values import cast, per_axis, promoted, rank, reshaped, static_int
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
 
-def cross_correlation(conv_mode: AdapterValue) -> None:
+def cross_correlation(conv_mode) -> None:
     if str(conv_mode).lower() != "cross_correlation":
         raise Refusal(f"conv_mode {conv_mode!r} is not supported")
 
 
-def _without_groups_axis(g: Emitter, weight: AdapterValue, axes: int, groups: int) -> Any:
+def _without_groups_axis(g: Emitter, weight, axes: int, groups: int) -> Any:
     """Reshapes [groups, first / groups, ...] to [first, ...]."""
     shape = g.type(weight).shape
     if len(shape) == axes + 3:
@@ -33,9 +33,7 @@ def _without_groups_axis(g: Emitter, weight: AdapterValue, axes: int, groups: in
 _COUNTS = {4: "four", 5: "five", 6: "six"}
 
 
-def with_bias(
-    g: Emitter, inp: AdapterValue, channels: int, bias: AdapterValue, call: Callable[[Any], Any]
-) -> Any:
+def with_bias(g: Emitter, inp, channels: int, bias, call: Callable[[Any], Any]) -> Any:
     """Emits ``call`` with the bias if it is per channel; else the bias is added to the result."""
     if bias is None:
         return call(None)
@@ -45,16 +43,7 @@ def with_bias(
     return modes.applied(g, "ADD", call(None), bias)
 
 
-def convolved(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: Any,
-    bias: AdapterValue,
-    stride: AdapterValue,
-    padding: AdapterValue,
-    dilation: AdapterValue,
-    groups: Any,
-) -> Any:
+def convolved(g, inp, weight, bias, stride, padding, dilation, groups):
     """A convolution over the spatial axes of ``inp``; ``bias`` is per channel."""
     axes, groups = rank(g, inp) - 2, static_int(g, groups, "a number of groups")
     bias = None if bias is None else reshaped(g, bias, [-1])
@@ -63,7 +52,7 @@ def convolved(
     return g.call(f"aten::conv{axes}d", inp, weight, bias, *windows, groups)
 
 
-def _channels(g: Emitter, weight: AdapterValue, axes: int) -> int:
+def _channels(g: Emitter, weight, axes: int) -> int:
     """Output channels of a weight, with an axis for the groups or without."""
     return math.prod(g.type(weight).shape[: rank(g, weight) - axes - 1])
 
@@ -71,17 +60,17 @@ def _channels(g: Emitter, weight: AdapterValue, axes: int) -> int:
 def _add_convolution(name: str, axes: int) -> None:
     @FUNCTIONS.add(name)
     def adapter(
-        g: Emitter,
-        inp: AdapterValue,
-        weight: AdapterValue,
-        bias: AdapterValue = None,
-        stride: AdapterValue = 1,
-        padding: AdapterValue = 0,
-        dilation: AdapterValue = 1,
-        groups: int = 1,
-        conv_mode: AdapterValue = "cross_correlation",
-        compute_mode: AdapterValue = "default",
-    ) -> Any:
+        g,
+        inp,
+        weight,
+        bias=None,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        conv_mode="cross_correlation",
+        compute_mode="default",
+    ):
         """Weights (O, I, ...), or (groups, O / groups, I / groups, ...); bias (1, O, 1, ...)."""
         cross_correlation(conv_mode)
         inp, weight = promoted(g, inp, weight)
@@ -100,17 +89,7 @@ for _axes in (1, 2, 3):
     _add_convolution(f"conv{_axes}d", _axes)
 
 
-def transposed(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: Any,
-    bias: AdapterValue,
-    stride: AdapterValue,
-    padding: AdapterValue,
-    output_padding: AdapterValue,
-    dilation: AdapterValue,
-    groups: Any,
-) -> Any:
+def transposed(g, inp, weight, bias, stride, padding, output_padding, dilation, groups):
     """A transposed convolution; ``bias`` is per channel of the result.
 
     Weights (I, O, ...), or (groups, I / groups, O / groups, ...).
@@ -129,18 +108,18 @@ def transposed(
 def _add_transposed(name: str, axes: int) -> None:
     @FUNCTIONS.add(name)
     def adapter(
-        g: Emitter,
-        inp: AdapterValue,
-        weight: AdapterValue,
-        bias: AdapterValue = None,
-        stride: AdapterValue = 1,
-        padding: AdapterValue = 0,
-        output_padding: AdapterValue = 0,
-        dilation: AdapterValue = 1,
-        groups: int = 1,
-        conv_mode: AdapterValue = "cross_correlation",
-        compute_mode: AdapterValue = "default",
-    ) -> Any:
+        g,
+        inp,
+        weight,
+        bias=None,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        dilation=1,
+        groups=1,
+        conv_mode="cross_correlation",
+        compute_mode="default",
+    ):
         cross_correlation(conv_mode)
         inp, weight = promoted(g, inp, weight)
         if rank(g, inp) != axes + 2:
@@ -156,19 +135,19 @@ _add_transposed("conv_transpose3d", 3)
 
 @FUNCTIONS.add("deformable_conv2d")
 def deformable_conv2d(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    offset: AdapterValue,
-    mask: AdapterValue,
-    bias: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    dilation: AdapterValue = 1,
-    groups: int = 1,
-    conv_mode: AdapterValue = "cross_correlation",
-    compute_mode: AdapterValue = "default",
-) -> Any:
+    g,
+    inp,
+    weight,
+    offset,
+    mask,
+    bias=None,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    conv_mode="cross_correlation",
+    compute_mode="default",
+):
     """Offsets (N, 2 G kH kW, H, W), y before x; masks (N, G kH kW, H, W)."""
     cross_correlation(conv_mode)
     weight = _without_groups_axis(g, weight, 2, groups)
@@ -176,7 +155,7 @@ def deformable_conv2d(
     moves = [cast(g, value, dtype) for value in (offset, mask)]
     windows = [per_axis(g, value, 2) for value in (stride, padding, dilation)]
 
-    def call(value: AdapterValue) -> Any:
+    def call(value):
         vector = None if value is None else reshaped(g, value, [-1])
         return g.call("torchvision::deform_conv2d", inp, weight, *moves, vector, *windows)
 
@@ -184,16 +163,7 @@ def deformable_conv2d(
 
 
 @FUNCTIONS.add("local_conv2d")
-def local_conv2d(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    dilation: AdapterValue = 1,
-    conv_mode: AdapterValue = "cross_correlation",
-) -> Any:
+def local_conv2d(g, inp, weight, bias=None, stride=1, padding=0, dilation=1, conv_mode="cross_correlation"):
     """Convolution with separate weights per position: (groups, H', W', I / groups, kH, kW, O / groups).
 
     The windows become channels of one element each, so that each position is a group of a convolution.
@@ -217,14 +187,7 @@ def local_conv2d(
     return result if bias is None else modes.applied(g, "ADD", result, bias)
 
 
-def columns_of(
-    g: Emitter,
-    inp: AdapterValue,
-    kernel: list[int],
-    stride: AdapterValue,
-    padding: AdapterValue,
-    dilation: AdapterValue,
-) -> Any:
+def columns_of(g: Emitter, inp, kernel: list[int], stride, padding, dilation) -> Any:
     """Returns the windows of ``inp`` as [N, C kH kW, positions]."""
     spread, around, steps = (per_axis(g, value, 2) for value in (dilation, padding, stride))
     return g.call("aten::im2col", inp, kernel, spread, around, steps)
@@ -232,19 +195,19 @@ def columns_of(
 
 @FUNCTIONS.add("region_restricted_conv")
 def region_restricted_conv(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    rin: AdapterValue,
-    rout: AdapterValue,
-    bias: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    dilation: AdapterValue = 1,
-    groups: int = 1,
-    conv_mode: AdapterValue = "cross_correlation",
-    compute_mode: AdapterValue = "default",
-) -> Any:
+    g,
+    inp,
+    weight,
+    rin,
+    rout,
+    bias=None,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    conv_mode="cross_correlation",
+    compute_mode="default",
+):
     """A convolution of the elements whose region (N, H, W) equals that of the result (N, H', W')."""
     cross_correlation(conv_mode)
     weight = _without_groups_axis(g, weight, 2, groups)

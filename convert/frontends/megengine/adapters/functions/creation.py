@@ -12,7 +12,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import MAX_INTS, cast, is_tensor, static_int, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
@@ -22,7 +22,7 @@ FUNCTIONS = Table("megengine.functional.tensor.")
 MAX_COUNT = 1 << 24  # of numbers in a row
 
 
-def _filled(g: Emitter, shape: AdapterValue, value: Any, dtype: Any) -> Any:
+def _filled(g, shape, value, dtype):
     sizes = static_ints(g, shape)
     scalar = g.constant(np.asarray(value).astype(dtype))
     return g.call("aten::expand", scalar, sizes) if sizes else scalar
@@ -39,27 +39,17 @@ def _number(g: Emitter, value: Any) -> np.float32:
 
 
 @FUNCTIONS.add("zeros")
-def zeros(
-    g: Emitter, shape: AdapterValue, dtype: AdapterValue = "float32", device: AdapterValue = None
-) -> Any:
+def zeros(g, shape, dtype="float32", device=None):
     return _filled(g, shape, 0, dtype)
 
 
 @FUNCTIONS.add("ones")
-def ones(
-    g: Emitter, shape: AdapterValue, dtype: AdapterValue = "float32", device: AdapterValue = None
-) -> Any:
+def ones(g, shape, dtype="float32", device=None):
     return _filled(g, shape, 1, dtype)
 
 
 @FUNCTIONS.add("full")
-def full(
-    g: Emitter,
-    shape: AdapterValue,
-    value: AdapterValue,
-    dtype: AdapterValue = None,
-    device: AdapterValue = None,
-) -> Any:
+def full(g, shape, value, dtype=None, device=None):
     """Without ``dtype``, floats are float32, integers int32 and bools bool."""
     if is_tensor(value):
         value = cast(g, value, dtype) if dtype is not None else value
@@ -72,31 +62,24 @@ def full(
 
 
 @FUNCTIONS.add("zeros_like")
-def zeros_like(g: Emitter, inp: AdapterValue) -> Any:
+def zeros_like(g, inp):
     return full_like(g, inp, 0)
 
 
 @FUNCTIONS.add("ones_like")
-def ones_like(g: Emitter, inp: AdapterValue) -> Any:
+def ones_like(g, inp):
     return full_like(g, inp, 1)
 
 
 @FUNCTIONS.add("full_like")
-def full_like(g: Emitter, inp: AdapterValue, value: AdapterValue) -> Any:
+def full_like(g, inp, value):
     """Fills with a scalar or a one-element vector."""
     type_ = g.type(inp)
     return _filled(g, list(type_.shape) or [1], value, type_.dtype)
 
 
 @FUNCTIONS.add("arange")
-def arange(
-    g: Emitter,
-    start: AdapterValue = 0,
-    stop: AdapterValue = None,
-    step: AdapterValue = 1,
-    dtype: AdapterValue = "float32",
-    device: AdapterValue = None,
-) -> Any:
+def arange(g, start=0, stop=None, step=1, dtype="float32", device=None):
     """As many values as fit before ``stop``, computed by ``linspace`` and cast to an integer ``dtype``."""
     if stop is None:
         start, stop = 0, start
@@ -109,14 +92,7 @@ def arange(
 
 
 @FUNCTIONS.add("linspace")
-def linspace(
-    g: Emitter,
-    start: AdapterValue,
-    stop: AdapterValue,
-    num: AdapterValue,
-    dtype: AdapterValue = "float32",
-    device: AdapterValue = None,
-) -> Any:
+def linspace(g, start, stop, num, dtype="float32", device=None):
     first, last, count = _number(g, start), _number(g, stop), _size(g, num)
     if not is_symbolic(count):
         return _spaced(g, first, last, int(_number(g, num)), dtype)
@@ -125,13 +101,13 @@ def linspace(
     return cast(g, (places * step + first).value, dtype)
 
 
-def _size(g: Emitter, value: AdapterValue) -> Any:
+def _size(g, value):
     """Returns ``value`` as a Dim if it is symbolic; else unchanged."""
     sizes = g.sizes(value) if is_tensor(value) else None
     return sizes.reshape(-1)[0] if sizes is not None and sizes.size == 1 else value
 
 
-def _spaced(g: Emitter, start: np.float32, stop: np.float32, count: int, dtype: AdapterValue) -> Any:
+def _spaced(g: Emitter, start: np.float32, stop: np.float32, count: int, dtype) -> Any:
     """Returns start + i * step for each i, in float32."""
     if not 0 < count <= MAX_COUNT:
         raise Refusal(f"linspace of {count} elements from {start} to {stop} is not supported")
@@ -141,13 +117,7 @@ def _spaced(g: Emitter, start: np.float32, stop: np.float32, count: int, dtype: 
 
 
 @FUNCTIONS.add("eye")
-def eye(
-    g: Emitter,
-    N: AdapterValue,
-    M: AdapterValue = None,
-    dtype: AdapterValue = "float32",
-    device: AdapterValue = None,
-) -> Any:
+def eye(g, N, M=None, dtype="float32", device=None):
     return identity(g, static_ints(g, N) + ([] if M is None else static_ints(g, M)), 0, dtype)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.frontends.megengine.adapters.functions import modes
 from tmconvert.frontends.megengine.adapters.values import cast, floating, promoted
-from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table()
@@ -96,59 +96,59 @@ for _name, (_operator, _op) in COMPARISONS.items():
 
 
 @METHODS.add("__pos__")
-def pos(g: Emitter, x: AdapterValue) -> Any:
+def pos(g, x):
     return x
 
 
 @FUNCTIONS.add(ELEMWISE + "atan")
-def atan(g: Emitter, x: AdapterValue) -> Any:
+def atan(g, x):
     """ATAN2 of x and a float32 one."""
     return g.call("aten::atan", cast(g, x, np.float32))
 
 
 @FUNCTIONS.add(ELEMWISE + "atan2")
-def atan2(g: Emitter, y: AdapterValue, x: AdapterValue) -> Any:
+def atan2(g, y, x):
     """The angle of the point (x, y)."""
     return modes.applied(g, "ATAN2", y, x)
 
 
 @FUNCTIONS.add(ELEMWISE + "clip")
-def clip(g: Emitter, x: AdapterValue, lower: AdapterValue = None, upper: AdapterValue = None) -> Any:
+def clip(g, x, lower=None, upper=None):
     return modes.applied(g, "CLIP", x, lower, upper)
 
 
 @FUNCTIONS.add("megengine.functional.math.sign")
-def sign(g: Emitter, x: AdapterValue) -> Any:
+def sign(g, x):
     return modes.applied(g, "SIGN", x)
 
 
 @FUNCTIONS.add("megengine.functional.math.isnan")
-def isnan(g: Emitter, inp: AdapterValue) -> Any:
+def isnan(g, inp):
     return _test(g, "aten::isnan", inp)
 
 
 @FUNCTIONS.add("megengine.functional.math.isinf")
-def isinf(g: Emitter, inp: AdapterValue) -> Any:
+def isinf(g, inp):
     return _test(g, "aten::isinf", inp)
 
 
-def _test(g: Emitter, op: str, x: AdapterValue) -> Any:
+def _test(g: Emitter, op: str, x) -> Any:
     """Compares ``x`` with itself or infinity, if it is a float tensor."""
     return modes.with_an_axis(g, g.call(op, x)) if g.type(x).dtype.kind == "f" else g.call(op, floating(g, x))
 
 
 @FUNCTIONS.add("megengine.functional.tensor.where")
-def where(g: Emitter, mask: AdapterValue, x: AdapterValue, y: AdapterValue) -> Any:
+def where(g, mask, x, y):
     return g.call("aten::where", mask, *promoted(g, x, y))
 
 
 @FUNCTIONS.add("opdef.Elemwise")
-def elemwise_operator(g: Emitter, *inputs: AdapterValue, mode: AdapterValue) -> Any:
+def elemwise_operator(g, *inputs, mode):
     return modes.applied(g, mode, *inputs)
 
 
 @FUNCTIONS.add("opdef.ElemwiseMultiType")
-def elemwise_multi_type(g: Emitter, *inputs: AdapterValue, mode: AdapterValue, dtype: AdapterValue) -> Any:
+def elemwise_multi_type(g, *inputs, mode, dtype):
     """Comparisons and predicates with bool results."""
     tests = {"ISNAN": isnan, "ISINF": isinf}
     name = str(mode).upper()
@@ -159,5 +159,5 @@ def elemwise_multi_type(g: Emitter, *inputs: AdapterValue, mode: AdapterValue, d
 
 
 @FUNCTIONS.add("opdef.TypeCvt")
-def type_cvt(g: Emitter, inp: Any, dtype: Any) -> Any:
+def type_cvt(g, inp, dtype):
     return cast(g, inp, np.dtype(dtype))

@@ -9,26 +9,23 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import is_tensor
 from tmconvert.frontends.shared import indexing
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 
-def getitem(g: Emitter, x: AdapterValue, index: AdapterValue) -> Any:
+def getitem(g, x, index):
     return indexing.getitem(g, x, _checked(indexing.unlisted(index)))
 
 
-def setitem(g: Emitter, x: AdapterValue, index: AdapterValue, value: AdapterValue) -> Any:
+def setitem(g, x, index, value):
     """``x`` after ``x[index] = value``. The index ``...`` alone replaces the tensor by the value."""
     return _tensor(g, value) if index is Ellipsis else written(g, x, index, value)
 
 
-def written(
-    g: Emitter, x: AdapterValue, index: AdapterValue, value: AdapterValue, *, adds: bool = False
-) -> Any:
+def written(g: Emitter, x, index, value, *, adds: bool = False) -> Any:
     return indexing.written(g, x, _checked(index), _tensor(g, value), adds=adds)
 
 
-def _checked(index: AdapterValue) -> Any:
+def _checked(index):
     if any(item is False for item in (index if isinstance(index, tuple) else (index,))):
         raise Refusal(
             "False is not supported as an index", "use integers, slices and integer tensors as indices"
@@ -36,7 +33,7 @@ def _checked(index: AdapterValue) -> Any:
     return index
 
 
-def _tensor(g: Emitter, value: AdapterValue) -> Any:
+def _tensor(g, value):
     """Returns ``value`` as a tensor."""
     if is_tensor(value) and indexing.belongs(g, value):
         return value

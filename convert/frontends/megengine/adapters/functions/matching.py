@@ -9,9 +9,8 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions.sorting import sort
 from tmconvert.frontends.megengine.adapters.values import cast, reshaped, static_int
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.indexing import places_of
-from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.")
 OPERATORS = Table("opdef.")
@@ -21,16 +20,8 @@ MAX_DISPLACEMENTS = 1024
 
 @FUNCTIONS.add("vision.correlation")
 def correlation(
-    g: Emitter,
-    data1: AdapterValue,
-    data2: AdapterValue,
-    kernel_size: int = 1,
-    max_displacement: int = 1,
-    stride1: int = 1,
-    stride2: int = 1,
-    pad_size: int = 0,
-    is_multiply: bool = True,
-) -> Any:
+    g, data1, data2, kernel_size=1, max_displacement=1, stride1=1, stride2=1, pad_size=0, is_multiply=True
+):
     """For each displacement of the second image, the mean of products (or distances) in a window."""
     kernel, reach, step = static_int(g, kernel_size), static_int(g, max_displacement), static_int(g, stride2)
     shape = g.type(data1).shape
@@ -45,7 +36,7 @@ def correlation(
     if min(counts) < 1 or len(moves) ** 2 > MAX_DISPLACEMENTS:
         raise Refusal(f"correlation of {extents} by {len(moves)} displacements is not supported")
 
-    def window(image: AdapterValue, down: int, across: int) -> Any:
+    def window(image, down: int, across: int) -> Any:
         rows = g.call("aten::slice", image, 2, reach + down, reach + down + used[0])
         return g.call("aten::slice", rows, 3, reach + across, reach + across + used[1])
 
@@ -65,9 +56,7 @@ def correlation(
 
 
 @FUNCTIONS.add("vision.nms")
-def nms(
-    g: Emitter, boxes: AdapterValue, scores: AdapterValue, iou_thresh: float, max_output: AdapterValue = None
-) -> Any:
+def nms(g, boxes, scores, iou_thresh, max_output=None):
     """Boxes of equal scores come in the order of argsort. The threshold is a float32."""
     if g.type(boxes).shape != (*g.type(scores).shape, 4):
         raise Refusal(f"boxes {g.type(boxes)} and scores {g.type(scores)} do not fit each other")
@@ -80,7 +69,7 @@ def nms(
 
 
 @FUNCTIONS.add("tensor.cond_take")
-def cond_take(g: Emitter, mask: AdapterValue, x: AdapterValue) -> list[Any]:
+def cond_take(g, mask, x):
     """Returns the elements where the mask is true, and their flat indices."""
     if g.type(mask).dtype.kind != "b" or g.type(mask).shape != g.type(x).shape:
         raise Refusal(f"{g.type(mask)} is not a valid mask for {g.type(x)}")
@@ -89,5 +78,5 @@ def cond_take(g: Emitter, mask: AdapterValue, x: AdapterValue) -> list[Any]:
 
 
 @OPERATORS.add("CondTake")
-def cond_take_operator(g: Emitter, x: AdapterValue, mask: AdapterValue) -> list[Any]:
+def cond_take_operator(g, x, mask):
     return cond_take(g, mask, x)

@@ -20,7 +20,7 @@ from tmconvert.frontends.megengine.adapters.values import (
     rank,
     reshaped,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("megengine.functional.math.")
@@ -36,12 +36,12 @@ REDUCTIONS = {
 }
 
 
-def _is_empty(axis: AdapterValue) -> bool:
+def _is_empty(axis) -> bool:
     """MegEngine reduces over the axes of a list one by one: over none of them nothing changes."""
     return isinstance(axis, (list, tuple)) and not axis
 
 
-def _axes(g: Emitter, inp: AdapterValue, axis: AdapterValue) -> list[int]:
+def _axes(g: Emitter, inp, axis) -> list[int]:
     """Returns the axes to reduce: None means all; a scalar has none."""
     return axes_of(g, inp, axis) if rank(g, inp) else []
 
@@ -50,7 +50,7 @@ def reduction(name: str) -> Callable[..., Any]:
     """An adapter of one tensor, axes and ``keepdims``."""
     op, of_bools = REDUCTIONS[name]
 
-    def adapter(g: Emitter, inp: AdapterValue, axis: AdapterValue = None, keepdims: bool = False) -> Any:
+    def adapter(g: Emitter, inp, axis=None, keepdims: bool = False) -> Any:
         if _is_empty(axis):
             return inp
         is_bool = g.type(inp).dtype.kind == "b"
@@ -64,7 +64,7 @@ def reduction(name: str) -> Callable[..., Any]:
 
 
 def _arg_reduction(op: str) -> Callable[..., Any]:
-    def adapter(g: Emitter, inp: AdapterValue, axis: AdapterValue = None, keepdims: bool = False) -> Any:
+    def adapter(g: Emitter, inp, axis=None, keepdims: bool = False) -> Any:
         if axis is None:
             return g.call(f"aten::{op}", reshaped(g, inp, [-1]), 0, False)
         if not isinstance(axis, (list, tuple)):
@@ -83,7 +83,7 @@ for _name in ("argmax", "argmin"):
 
 
 @FUNCTIONS.add("var")
-def var(g: Emitter, inp: AdapterValue, axis: AdapterValue = None, keepdims: bool = False) -> Any:
+def var(g, inp, axis=None, keepdims=False):
     """The mean of the squared deviations from the mean: divided by the number of elements."""
     mean = reduction("mean")
     deviation = modes.applied(g, "SUB", inp, mean(g, inp, axis, axis is not None))
@@ -91,14 +91,12 @@ def var(g: Emitter, inp: AdapterValue, axis: AdapterValue = None, keepdims: bool
 
 
 @FUNCTIONS.add("std")
-def std(g: Emitter, inp: AdapterValue, axis: AdapterValue = None, keepdims: bool = False) -> Any:
+def std(g, inp, axis=None, keepdims=False):
     return g.call("aten::sqrt", var(g, inp, axis, keepdims))
 
 
 @FUNCTIONS.add("norm")
-def norm(
-    g: Emitter, inp: AdapterValue, ord: AdapterValue = None, axis: AdapterValue = None, keepdims: bool = False
-) -> Any:
+def norm(g, inp, ord=None, axis=None, keepdims=False):
     """Infinite orders are the extremes of the whole tensor, whatever the axis."""
     if axis is None and rank(g, inp) != 1:
         raise Refusal("the norm of a tensor of rank other than 1 needs an axis")
@@ -114,8 +112,6 @@ def norm(
 
 
 @FUNCTIONS.add("normalize")
-def normalize(
-    g: Emitter, inp: AdapterValue, ord: AdapterValue = None, axis: AdapterValue = None, eps: float = 1e-12
-) -> Any:
+def normalize(g, inp, ord=None, axis=None, eps=1e-12):
     length = norm(g, inp, ord, axis, keepdims=axis is not None)
     return modes.applied(g, "TRUE_DIV", inp, clip(g, length, lower=float(eps)))

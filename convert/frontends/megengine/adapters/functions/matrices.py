@@ -11,7 +11,7 @@ from tmconvert.frontends.megengine.adapters.functions import modes
 from tmconvert.frontends.megengine.adapters.modules.functional_forms import parameter
 from tmconvert.frontends.megengine.adapters.modules.layers import batch_norm
 from tmconvert.frontends.megengine.adapters.values import cast, promoted, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -20,7 +20,7 @@ METHODS = Table()
 MODULES = Table("megengine.module.")
 
 
-def _operands(g: Emitter, x: AdapterValue, y: AdapterValue) -> tuple[Any, Any]:
+def _operands(g: Emitter, x, y) -> tuple[Any, Any]:
     """Casts operands to one dtype; the product of int8 is int32."""
     x, y = promoted(g, x, y)
     if g.type(x).dtype == np.int8:
@@ -28,21 +28,13 @@ def _operands(g: Emitter, x: AdapterValue, y: AdapterValue) -> tuple[Any, Any]:
     return x, y
 
 
-def _transposed(g: Emitter, x: AdapterValue) -> Any:
+def _transposed(g, x):
     order = list(range(rank(g, x)))
     return g.call("aten::permute", x, [*order[:-2], order[-1], order[-2]])
 
 
 @FUNCTIONS.add("math.matmul")
-def matmul(
-    g: Emitter,
-    inp1: AdapterValue,
-    inp2: AdapterValue,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    compute_mode: AdapterValue = "default",
-    format: AdapterValue = "default",
-) -> Any:
+def matmul(g, inp1, inp2, transpose_a=False, transpose_b=False, compute_mode="default", format="default"):
     """A vector is one row as first operand, one column as second, before either is transposed."""
     x, y = _operands(g, inp1, inp2)
     ranks = rank(g, x), rank(g, y)
@@ -66,25 +58,19 @@ METHODS.add("__rmatmul__")(lambda g, x, y: matmul(g, y, x))
 
 
 @FUNCTIONS.add("math.dot")
-def dot(g: Emitter, inp1: AdapterValue, inp2: AdapterValue) -> Any:
+def dot(g, inp1, inp2):
     if (rank(g, inp1), rank(g, inp2)) != (1, 1):
         raise Refusal(f"dot of {g.type(inp1)} and {g.type(inp2)}, which are not both vectors")
     return matmul(g, inp1, inp2)
 
 
 @FUNCTIONS.add("math.matinv")
-def matinv(g: Emitter, inp: AdapterValue) -> Any:
+def matinv(g, inp):
     return g.call("aten::linalg_inv", inp)
 
 
 @FUNCTIONS.add("nn.linear")
-def linear(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue = None,
-    compute_mode: AdapterValue = "default",
-) -> Any:
+def linear(g, inp, weight, bias=None, compute_mode="default"):
     x, w = _operands(g, inp, weight)
     type_ = g.type(w)
     if type_.rank != 2 or type_.dtype.kind != "f":
@@ -96,33 +82,31 @@ def linear(
 
 
 @MODULES.add("linear.Linear")
-def linear_module(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def linear_module(g, module, inp):
     return linear(g, inp, parameter(g, module, "weight"), parameter(g, module, "bias"))
 
 
 @MODULES.add("linear.LinearRelu")
-def linear_relu(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def linear_relu(g, module, inp):
     return g.call("aten::relu", linear_module(g, module, inp))
 
 
 @MODULES.add("linear_bn.LinearBn1d")
-def linear_bn1d(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def linear_bn1d(g, module, inp):
     return batch_norm(g, module.children["bn"], linear_module(g, module.children["linear"], inp))
 
 
 @MODULES.add("linear_bn.LinearBnRelu1d")
-def linear_bn_relu1d(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def linear_bn_relu1d(g, module, inp):
     return g.call("aten::relu", linear_bn1d(g, module, inp))
 
 
 @MODULES.add("batch_matmul_activation.BatchMatMulActivation")
-def batch_matmul_activation(g: Emitter, module: TracedModule, x: AdapterValue) -> Any:
+def batch_matmul_activation(g, module, x):
     return multiplied(g, module, x, parameter(g, module, "weight"), parameter(g, module, "bias"))
 
 
-def multiplied(
-    g: Emitter, module: TracedModule, x: AdapterValue, weight: AdapterValue, bias: AdapterValue
-) -> Any:
+def multiplied(g: Emitter, module: TracedModule, x, weight, bias) -> Any:
     """A BatchMatMulActivation with this weight and bias in place of its own."""
     result = matmul(g, weight, x)
     if bias is not None:

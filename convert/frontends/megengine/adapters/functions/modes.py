@@ -10,7 +10,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import cast, floating, is_tensor, promoted, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -51,7 +50,7 @@ LOGIC = {"AND": "logical_and", "OR": "logical_or", "XOR": "logical_xor"}
 FUSED_ADD = {f"FUSE_ADD_{mode}": mode for mode in ("RELU", "SIGMOID", "TANH", "H_SWISH")}
 
 
-def applied(g: Emitter, mode: AdapterValue, *inputs: AdapterValue) -> Any:
+def applied(g, mode, *inputs):
     """Emits the mode ``mode`` (a case-insensitive name) on tensors and numbers."""
     name = str(mode).rpartition(".")[2].upper()
     if name not in MODES:
@@ -73,7 +72,7 @@ def mode(*names: str) -> Callable[[Adapter], Adapter]:
     return register
 
 
-def compared(g: Emitter, op: str, x: AdapterValue, y: AdapterValue) -> Any:
+def compared(g: Emitter, op: str, x, y) -> Any:
     """A comparison, bools; bools themselves are ordered as 0 and 1. That of scalars has one axis."""
     x, y = promoted(g, x, y)
     if g.type(x).dtype.kind == "b" and op not in ("eq", "ne"):
@@ -81,7 +80,7 @@ def compared(g: Emitter, op: str, x: AdapterValue, y: AdapterValue) -> Any:
     return with_an_axis(g, g.call(f"aten::{op}", x, y))
 
 
-def with_an_axis(g: Emitter, x: AdapterValue) -> Any:
+def with_an_axis(g, x):
     """``x``, but with shape (1,) in the place of ()."""
     return x if g.type(x).rank else reshaped(g, x, [1])
 
@@ -119,11 +118,11 @@ def _fused_add(name: str) -> Adapter:
     return lambda g, x, y: MODES[name](g, MODES["ADD"](g, x, y))
 
 
-def _is_float(g: Emitter, x: AdapterValue) -> bool:
+def _is_float(g: Emitter, x) -> bool:
     return bool(g.type(x).dtype.kind == "f")
 
 
-def _flags(g: Emitter, value: AdapterValue) -> Any:
+def _flags(g, value):
     return value if is_tensor(value) else g.constant(bool(value))
 
 
@@ -142,17 +141,17 @@ MODES.update(
 )
 
 
-def _terms(g: Emitter, *values: AdapterValue, to_float: bool = False) -> list[Term]:
+def _terms(g: Emitter, *values, to_float: bool = False) -> list[Term]:
     return [Term(g, value) for value in promoted(g, *values, to_float=to_float)]
 
 
 @mode("ERFCINV")
-def erfcinv(g: Emitter, x: AdapterValue) -> Any:
+def erfcinv(g, x):
     return (1 - Term(g, floating(g, x))).erfinv().value
 
 
 @mode("FAST_TANH")
-def fast_tanh(g: Emitter, x: AdapterValue) -> Any:
+def fast_tanh(g, x):
     """A quotient of polynomials, also where it is far from the tanh."""
     term = Term(g, floating(g, x))
     square = term * term
@@ -160,7 +159,7 @@ def fast_tanh(g: Emitter, x: AdapterValue) -> Any:
 
 
 @mode("FLOOR_DIV")
-def floor_div(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+def floor_div(g, x, y):
     """Floor division; of floats the quotient is rounded down: 1 // 0.1 is 10."""
     x, y = promoted(g, x, y)
     if _is_float(g, x):
@@ -169,14 +168,14 @@ def floor_div(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
 
 
 @mode("MOD")
-def mod(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+def mod(g, x, y):
     """Remainder, with the sign of the dividend for floats and that of the divisor for integers."""
     x, y = promoted(g, x, y)
     return g.call("aten::fmod" if _is_float(g, x) else "aten::remainder", x, y)
 
 
 @mode("POW")
-def power(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+def power(g, x, y):
     """Always of floats. Exponents that are products, roots and inverses become these."""
     forms = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
     exponent = _number(g, y, x)
@@ -186,7 +185,7 @@ def power(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
     return g.call(f"aten::{forms[exponent]}", x) if exponent in forms else g.call("aten::pow", x, y)
 
 
-def _number(g: Emitter, value: AdapterValue, other: AdapterValue) -> Any:
+def _number(g, value, other):
     """The number that ``value`` is, also as a constant tensor that broadcasts to ``other``; else None."""
     if not is_tensor(value):
         return value if isinstance(value, (int, float, np.number)) else None
@@ -198,7 +197,7 @@ def _number(g: Emitter, value: AdapterValue, other: AdapterValue) -> Any:
 
 
 @mode("PRELU")
-def prelu(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+def prelu(g, x, y):
     """x above zero, x y below; y may have any shape that broadcasts."""
     slope = _number(g, y, x)
     x, y = promoted(g, x, y)
@@ -210,7 +209,7 @@ def prelu(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
     return (term.call("clamp", min=0) + term.call("clamp", max=0) * slopes).value
 
 
-def _is_per_channel(g: Emitter, x: AdapterValue, slopes: AdapterValue) -> bool:
+def _is_per_channel(g: Emitter, x, slopes) -> bool:
     """Whether constant ``slopes`` broadcast along axis 1 of ``x``, and along no other."""
     shape, extents = g.type(slopes).shape, g.type(x).shape
     if g.known(slopes) is None or len(shape) > len(extents) or len(extents) < 2:
@@ -220,7 +219,7 @@ def _is_per_channel(g: Emitter, x: AdapterValue, slopes: AdapterValue) -> bool:
 
 
 @mode("CLIP")
-def clip(g: Emitter, x: AdapterValue, lower: AdapterValue = None, upper: AdapterValue = None) -> Any:
+def clip(g, x, lower=None, upper=None):
     """Bounds are numbers or tensors; between bounds in the wrong order the lower one comes first."""
     if lower is None or upper is None:
         name, bound = ("MIN", upper) if lower is None else ("MAX", lower)
@@ -234,7 +233,7 @@ def clip(g: Emitter, x: AdapterValue, lower: AdapterValue = None, upper: Adapter
     return (x <= lower).where(lower, x.call("minimum", upper)).value
 
 
-def _clamped(g: Emitter, x: AdapterValue, bounds: dict[str, AdapterValue]) -> Any:
+def _clamped(g: Emitter, x, bounds: dict[str, Any]) -> Any:
     """A clamp where the bounds are numbers in order, else None."""
     if not is_tensor(x) or any(_number(g, bound, x) is None for bound in bounds.values()):
         return None
@@ -248,39 +247,39 @@ def _clamped(g: Emitter, x: AdapterValue, bounds: dict[str, AdapterValue]) -> An
 
 
 @mode("FUSE_MUL_ADD3")
-def fuse_mul_add3(g: Emitter, x: AdapterValue, y: AdapterValue, z: AdapterValue) -> Any:
+def fuse_mul_add3(g, x, y, z):
     x, y, z = _terms(g, x, y, z)
     return (x * y + z).value
 
 
 @mode("FUSE_MUL_ADD4")
-def fuse_mul_add4(g: Emitter, x: AdapterValue, y: AdapterValue, z: AdapterValue, w: AdapterValue) -> Any:
+def fuse_mul_add4(g, x, y, z, w):
     x, y, z, w = _terms(g, x, y, z, w)
     return (x * y + z * w).value
 
 
 @mode("COND_LEQ_MOV")
-def cond_leq_mov(g: Emitter, x: AdapterValue, y: AdapterValue, z: AdapterValue) -> Any:
+def cond_leq_mov(g, x, y, z):
     """z where x <= y, else zero."""
     x, y, z = _terms(g, x, y, z)
     return (x <= y).where(z, 0).value
 
 
 @mode("COND_LT_MOV")
-def cond_lt_mov(g: Emitter, x: AdapterValue, y: AdapterValue, z: AdapterValue) -> Any:
+def cond_lt_mov(g, x, y, z):
     x, y, z = _terms(g, x, y, z)
     return (x < y).where(z, 0).value
 
 
 @mode("SWITCH_GT0")
-def switch_gt0(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+def switch_gt0(g, x, y):
     """y where x is positive, else zero."""
     x, y = _terms(g, x, y)
     return (x > 0).where(y, 0).value
 
 
 @mode("RMULH")
-def rmulh(g: Emitter, x: AdapterValue, y: AdapterValue) -> Any:
+def rmulh(g, x, y):
     """The upper half of a product of integers, rounded; of signed ones twice that."""
     x, y = _terms(g, x, y)
     bits = x.dtype.itemsize * 8 - (x.dtype.kind == "i")

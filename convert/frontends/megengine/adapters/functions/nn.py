@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import rank, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.ir.emitter import Emitter
+from tmconvert.frontends.shared.adapter_table import Table
 
 FUNCTIONS = Table("megengine.functional.nn.")
 
 
 @FUNCTIONS.add("dropout")
-def dropout(g: Emitter, inp: AdapterValue, drop_prob: float, training: bool = False) -> Any:
+def dropout(g, inp, drop_prob, training=False):
     """The identity: a conversion is for inference, whatever training flag was recorded."""
     return inp
 
 
 @FUNCTIONS.add("pad")
-def pad(g: Emitter, src: Any, pad_width: Any, mode: Any = "constant", constant_value: float = 0.0) -> Any:
+def pad(g, src, pad_width, mode="constant", constant_value=0.0):
     names = {"constant": "constant", "reflect": "reflect", "replicate": "replicate", "edge": "replicate"}
     if str(mode).lower() not in names:
         raise Refusal(f"the padding mode {mode!r} is not supported")

@@ -6,7 +6,7 @@ from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import axis_of, rank, reshaped, static_int, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.normalizing import scaled, standardized
 
@@ -15,20 +15,20 @@ FUNCTIONS = Table("megengine.functional.nn.")
 
 @FUNCTIONS.add("batch_norm")
 def batch_norm(
-    g: Emitter,
-    inp: AdapterValue,
-    running_mean: AdapterValue = None,
-    running_var: AdapterValue = None,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
+    g,
+    inp,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
     *,
-    training: bool = False,
-    momentum: float = 0.9,
-    eps: float = 1e-5,
-    inplace: bool = True,
-    compute_mode: AdapterValue = "default",
-    param_dim: AdapterValue = "dim_1c11",
-) -> Any:
+    training=False,
+    momentum=0.9,
+    eps=1e-5,
+    inplace=True,
+    compute_mode="default",
+    param_dim="dim_1c11",
+):
     """Parameters have shape (1, C, 1, 1), or (1, 1, 1, C) with param_dim dim_111c, for channels last."""
     name = str(param_dim).lower()
     if name == "dim_111c":
@@ -52,7 +52,7 @@ def batch_norm(
     return g.call("aten::batch_norm", inp, *parameters, float(eps))
 
 
-def _by_batch(g: Emitter, inp: AdapterValue, weight: AdapterValue, bias: AdapterValue, eps: float) -> Any:
+def _by_batch(g: Emitter, inp, weight, bias, eps: float) -> Any:
     """Batch norm without running statistics uses those of the batch, also in inference."""
     axes = rank(g, inp)
     column = [1, g.type(inp).shape[1], *[1] * (axes - 2)]
@@ -63,18 +63,18 @@ def _by_batch(g: Emitter, inp: AdapterValue, weight: AdapterValue, bias: Adapter
 
 @FUNCTIONS.add("sync_batch_norm")
 def sync_batch_norm(
-    g: Emitter,
-    inp: AdapterValue,
-    running_mean: AdapterValue,
-    running_var: AdapterValue,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    training: bool = False,
-    momentum: AdapterValue = 0.9,
-    eps: float = 1e-5,
-    eps_mode: AdapterValue = "additive",
-    group: AdapterValue = None,
-) -> Any:
+    g,
+    inp,
+    running_mean,
+    running_var,
+    weight=None,
+    bias=None,
+    training=False,
+    momentum=0.9,
+    eps=1e-5,
+    eps_mode="additive",
+    group=None,
+):
     """``eps_mode`` "max" uses max(variance, eps) instead of variance + eps."""
     mode = str(eps_mode).lower()
     if mode not in ("additive", "max"):
@@ -86,15 +86,7 @@ def sync_batch_norm(
 
 
 @FUNCTIONS.add("layer_norm")
-def layer_norm(
-    g: Emitter,
-    inp: AdapterValue,
-    normalized_shape: AdapterValue,
-    affine: bool,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    eps: float = 1e-5,
-) -> Any:
+def layer_norm(g, inp, normalized_shape, affine, weight=None, bias=None, eps=1e-5):
     """Layer norm of the last axes, as many as ``normalized_shape`` has."""
     shape = static_ints(g, normalized_shape)
     parameters = (weight, bias) if affine else (None, None)
@@ -102,15 +94,7 @@ def layer_norm(
 
 
 @FUNCTIONS.add("general_norm")
-def general_norm(
-    g: Emitter,
-    inp: AdapterValue,
-    normalized_axis: AdapterValue,
-    affine: bool = True,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    eps: float = 1e-5,
-) -> Any:
+def general_norm(g, inp, normalized_axis, affine=True, weight=None, bias=None, eps=1e-5):
     """Layer norm of any axes, which are moved to the end."""
     axes = [axis_of(g, inp, axis) for axis in static_ints(g, normalized_axis, "the axes")]
     if not axes or axes != sorted(set(axes)):
@@ -125,41 +109,19 @@ def general_norm(
 
 
 @FUNCTIONS.add("group_norm")
-def group_norm(
-    g: Emitter,
-    inp: AdapterValue,
-    num_groups: AdapterValue,
-    affine: bool,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    eps: float = 1e-5,
-) -> Any:
+def group_norm(g, inp, num_groups, affine, weight=None, bias=None, eps=1e-5):
     parameters = (weight, bias) if affine else (None, None)
     return g.call("aten::group_norm", inp, static_int(g, num_groups), *parameters, float(eps))
 
 
 @FUNCTIONS.add("instance_norm")
-def instance_norm(
-    g: Emitter,
-    inp: AdapterValue,
-    affine: bool,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    eps: float = 1e-5,
-) -> Any:
+def instance_norm(g, inp, affine, weight=None, bias=None, eps=1e-5):
     parameters = (weight, bias) if affine else (None, None)
     return g.call("aten::instance_norm", inp, *parameters, float(eps))
 
 
 @FUNCTIONS.add("local_response_norm")
-def local_response_norm(
-    g: Emitter,
-    inp: AdapterValue,
-    kernel_size: AdapterValue = 5,
-    k: float = 2.0,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-) -> Any:
+def local_response_norm(g, inp, kernel_size=5, k=2.0, alpha=1e-4, beta=0.75):
     """MegEngine's alpha multiplies the sum of the squares, ATen's their mean."""
     size = static_int(g, kernel_size)
     return g.call("aten::local_response_norm", inp, size, float(alpha) * size, float(beta), float(k))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tmconvert.errors import Refusal
@@ -16,8 +14,7 @@ from tmconvert.frontends.megengine.adapters.values import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.ir.emitter import Emitter
+from tmconvert.frontends.shared.adapter_table import Table
 
 FUNCTIONS = Table("megengine.functional.tensor.")
 METHODS = Table()
@@ -27,17 +24,17 @@ OPERATORS = Table("opdef.")
 @METHODS.add("to", "detach")
 @OPERATORS.add("Borrow", "Copy", "FastpathCopy", "Identity")
 @FUNCTIONS.add("copy")
-def copy(g: Emitter, inp: AdapterValue, device: AdapterValue = None, **attributes: AdapterValue) -> Any:
+def copy(g, inp, device=None, **attributes):
     return inp
 
 
 @METHODS.add("_broadcast")
-def broadcast_method(g: Emitter, x: AdapterValue, *shape: AdapterValue) -> Any:
+def broadcast_method(g, x, *shape):
     return broadcast_to(g, x, shape[0] if len(shape) == 1 else shape)
 
 
 @FUNCTIONS.add("broadcast_to")
-def broadcast_to(g: Emitter, inp: AdapterValue, shape: AdapterValue) -> Any:
+def broadcast_to(g, inp, shape):
     """None in ``shape`` keeps the extent."""
     if isinstance(shape, (list, tuple)) and None in [item for item in shape if not is_tensor(item)]:
         old = (*[1] * (len(shape) - rank(g, inp)), *g.type(inp).shape)
@@ -47,7 +44,7 @@ def broadcast_to(g: Emitter, inp: AdapterValue, shape: AdapterValue) -> Any:
 
 
 @FUNCTIONS.add("repeat")
-def repeat(g: Emitter, inp: AdapterValue, repeats: AdapterValue, axis: AdapterValue = None) -> Any:
+def repeat(g, inp, repeats, axis=None):
     """Repeats each element; without ``axis`` the tensor is flattened."""
     if axis is None:
         inp, axis = reshaped(g, inp, [g.type(inp).size]), 0
@@ -56,7 +53,7 @@ def repeat(g: Emitter, inp: AdapterValue, repeats: AdapterValue, axis: AdapterVa
 
 
 @FUNCTIONS.add("tile")
-def tile(g: Emitter, inp: AdapterValue, reps: AdapterValue) -> Any:
+def tile(g, inp, reps):
     counts = static_ints(g, reps, "a number of copies")
     if len(counts) < rank(g, inp):
         raise Refusal(f"repeat needs one count per element, got {counts} for {g.type(inp)}")
@@ -64,14 +61,14 @@ def tile(g: Emitter, inp: AdapterValue, reps: AdapterValue) -> Any:
 
 
 @FUNCTIONS.add("roll")
-def roll(g: Emitter, inp: AdapterValue, shift: AdapterValue, axis: AdapterValue = None) -> Any:
+def roll(g, inp, shift, axis=None):
     shifts = static_ints(g, shift, "a shift")
     axes = [] if axis is None else [axis_of(g, inp, item) for item in static_ints(g, axis, "an axis")]
     return g.call("aten::roll", inp, shifts, axes)
 
 
 @FUNCTIONS.add("meshgrid")
-def meshgrid(g: Emitter, *inputs: AdapterValue, indexing: str = "xy") -> list[Any]:
+def meshgrid(g, *inputs, indexing="xy"):
     """ "xy": the first input varies along the second axis; "ij": each along its own."""
     if indexing not in ("xy", "ij"):
         raise Refusal(f"the indexing {indexing!r} is not supported", "use 'xy' or 'ij'")
@@ -89,24 +86,22 @@ def meshgrid(g: Emitter, *inputs: AdapterValue, indexing: str = "xy") -> list[An
 
 
 @FUNCTIONS.add("diag")
-def diag(g: Emitter, inp: AdapterValue, k: int = 0) -> Any:
+def diag(g, inp, k=0):
     """The diagonal of a matrix, ``k`` above the main one; of a vector, the matrix with that diagonal."""
     op = "aten::diagonal" if rank(g, inp) == 2 else "aten::diag_embed"
     return g.call(op, inp, static_int(g, k, "a diagonal"))
 
 
 @FUNCTIONS.add("gather")
-def gather(g: Emitter, inp: AdapterValue, axis: AdapterValue, index: AdapterValue) -> Any:
+def gather(g, inp, axis, index):
     return g.call("aten::gather", inp, axis_of(g, inp, axis), _places(g, index))
 
 
 @FUNCTIONS.add("scatter")
-def scatter(
-    g: Emitter, inp: AdapterValue, axis: AdapterValue, index: AdapterValue, source: AdapterValue
-) -> Any:
+def scatter(g, inp, axis, index, source):
     source = cast(g, source, g.type(inp).dtype)
     return g.call("aten::scatter", inp, axis_of(g, inp, axis), _places(g, index), source)
 
 
-def _places(g: Emitter, index: AdapterValue) -> Any:
+def _places(g, index):
     return index if g.type(index).dtype == np.int64 else cast(g, index, np.int32)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import cast, is_tensor, per_axis, reshaped, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -24,26 +24,11 @@ OPENCV_CHANNELS = (1, 2, 3)
 
 
 @FUNCTIONS.add("remap")
-def remap(
-    g: Emitter,
-    inp: AdapterValue,
-    map_xy: AdapterValue,
-    border_mode: str = "replicate",
-    scalar: float = 0.0,
-    interp_mode: str = "linear",
-) -> Any:
+def remap(g, inp, map_xy, border_mode="replicate", scalar=0.0, interp_mode="linear"):
     return _sampled(g, inp, map_xy, None, border_mode, scalar, interp_mode)
 
 
-def _sampled(
-    g: Emitter,
-    inp: AdapterValue,
-    places: AdapterValue,
-    batch: AdapterValue,
-    border: str,
-    value: float,
-    mode: str,
-) -> Any:
+def _sampled(g: Emitter, inp, places, batch, border: str, value: float, mode: str) -> Any:
     if border.lower() not in ("replicate", "reflect", "reflect_101", "wrap", "constant"):
         raise Refusal(f"the border mode {border!r} is not supported")
     if mode.lower() not in ("nearest", "linear"):
@@ -57,15 +42,8 @@ def _sampled(
 
 @FUNCTIONS.add("warp_affine")
 def warp_affine(
-    g: Emitter,
-    inp: AdapterValue,
-    mat: AdapterValue,
-    out_shape: AdapterValue,
-    border_mode: str = "replicate",
-    border_val: float = 0.0,
-    format: str = "NHWC",
-    interp_mode: str = "linear",
-) -> Any:
+    g, inp, mat, out_shape, border_mode="replicate", border_val=0.0, format="NHWC", interp_mode="linear"
+):
     """Pixel (x, y) of the result is that of the input at mat (x, y, 1)."""
     x = _channels_first(g, inp, format)
     if g.type(mat).shape[1:] != (2, 3) or interp_mode.lower() != "linear":
@@ -86,16 +64,16 @@ def warp_affine(
 
 @FUNCTIONS.add("warp_perspective")
 def warp_perspective(
-    g: Emitter,
-    inp: AdapterValue,
-    mat: AdapterValue,
-    out_shape: AdapterValue,
-    mat_idx: AdapterValue = None,
-    border_mode: str = "replicate",
-    border_val: float = 0.0,
-    format: str = "NCHW",
-    interp_mode: str = "linear",
-) -> Any:
+    g,
+    inp,
+    mat,
+    out_shape,
+    mat_idx=None,
+    border_mode="replicate",
+    border_val=0.0,
+    format="NCHW",
+    interp_mode="linear",
+):
     """Pixel (x, y) of the result is that of the input at mat (x, y, 1), divided by its third entry."""
     x = _channels_first(g, cast(g, inp, np.float32) if g.type(inp).dtype == np.float16 else inp, format)
     if g.type(mat).shape[1:] != (3, 3) or interp_mode.lower() != "linear":
@@ -117,17 +95,17 @@ def warp_perspective(
     return made if format == "NCHW" else g.call("aten::permute", made, [0, 2, 3, 1])
 
 
-def _channels_first(g: Emitter, x: AdapterValue, format_: str) -> Any:
+def _channels_first(g: Emitter, x, format_: str) -> Any:
     if format_ not in ("NCHW", "NHWC") or len(g.type(x).shape) != 4:
         raise Refusal(f"images {g.type(x)} in format {format_!r} are not supported")
     return x if format_ == "NCHW" else g.call("aten::permute", x, [0, 3, 1, 2])
 
 
-def _is_by_opencv(g: Emitter, x: AdapterValue, format_: str) -> bool:
+def _is_by_opencv(g: Emitter, x, format_: str) -> bool:
     return format_ == "NHWC" and g.type(x).shape[1] in OPENCV_CHANNELS
 
 
-def check_channels_last(g: Emitter, inp: AdapterValue, mode: str) -> None:
+def check_channels_last(g: Emitter, inp, mode: str) -> None:
     """Raises Refusal where MegEngine's NHWC result differs from that of NCHW."""
     type_ = g.type(inp)
     if (type_.dtype.kind != "f" and mode != "nearest") or (
@@ -136,14 +114,14 @@ def check_channels_last(g: Emitter, inp: AdapterValue, mode: str) -> None:
         raise Refusal(f"{mode} interpolation of {type_} in format 'NHWC' is not supported", "use NCHW")
 
 
-def _size(g: Emitter, out_shape: AdapterValue) -> list[int]:
+def _size(g: Emitter, out_shape) -> list[int]:
     size = static_ints(g, out_shape, "the size of an image")
     if len(size) != 2 or min(size) < 1:
         raise Refusal(f"an image size must be two integers, got {size}")
     return size
 
 
-def _entry(g: Emitter, mat: AdapterValue, row: int, column: int) -> Term:
+def _entry(g: Emitter, mat, row: int, column: int) -> Term:
     """[N, 1, 1]: one entry of each matrix, in float64 for compatibility with OpenCV."""
     number = g.call("aten::select", g.call("aten::select", mat, 1, row), 1, column)
     return Term(g, g.call("aten::reshape", number, [g.type(mat).shape[0], 1, 1]))
@@ -168,16 +146,7 @@ def _joined(g: Emitter, places: list[Term], size: list[int]) -> Any:
 
 
 @FUNCTIONS.add("roi_align")
-def roi_align(
-    g: Emitter,
-    inp: AdapterValue,
-    rois: AdapterValue,
-    output_shape: AdapterValue,
-    mode: str = "average",
-    spatial_scale: float = 1.0,
-    sample_points: AdapterValue = 2,
-    aligned: bool = True,
-) -> Any:
+def roi_align(g, inp, rois, output_shape, mode="average", spatial_scale=1.0, sample_points=2, aligned=True):
     """Mean or maximum of linearly interpolated samples in each bin of a box, zero outside.
 
     ``rois`` are rows of the image's number, x1, y1, x2, y2. A box that ends before it begins has no size.
@@ -204,7 +173,7 @@ def roi_align(
 
 
 @FUNCTIONS.add("cvt_color")
-def cvt_color(g: Emitter, inp: AdapterValue, mode: str = "") -> Any:
+def cvt_color(g, inp, mode=""):
     """Converts images [N, H, W, C] of floats from 0 to 1, or of bytes, to other colour spaces."""
     name, type_ = mode.upper(), g.type(inp)
     if name not in COLOURS or not (type_.dtype.kind == "f" or type_.dtype == np.uint8):
@@ -218,7 +187,7 @@ def cvt_color(g: Emitter, inp: AdapterValue, mode: str = "") -> Any:
     return g.call("aten::linear", inp, g.constant(matrix), g.constant(shift))
 
 
-def _mixed_bytes(g: Emitter, colours: AdapterValue, mode: str) -> Any:
+def _mixed_bytes(g: Emitter, colours, mode: str) -> Any:
     """Weighted sums in fixed point, rounded half up; below 2**24 float32 is exact."""
     if mode == "RGB2YUV":  # the others are made of the luma after it is rounded
         colours = g.call("aten::cat", [colours, _mixed_bytes(g, colours, "BGR2GRAY")], 3)

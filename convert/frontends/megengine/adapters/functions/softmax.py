@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.frontends.megengine.adapters.functions import modes
 from tmconvert.frontends.megengine.adapters.values import axes_of, axis_of, floating, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
-from tmconvert.ir import TracedModule
-from tmconvert.ir.emitter import Emitter
+from tmconvert.frontends.shared.adapter_table import Table
 
 FUNCTIONS = Table("megengine.functional.nn.")
 MODULES = Table("megengine.module.activation.")
 
 
 @FUNCTIONS.add("softmax")
-def softmax(g: Emitter, inp: AdapterValue, axis: AdapterValue = None) -> Any:
+def softmax(g, inp, axis=None):
     if axis is None:  # the rule of MegEngine's own default
         axis = 0 if rank(g, inp) in (0, 1, 3) else 1
     if not isinstance(axis, (list, tuple)):
@@ -26,12 +22,12 @@ def softmax(g: Emitter, inp: AdapterValue, axis: AdapterValue = None) -> Any:
 
 
 @MODULES.add("Softmax")
-def softmax_module(g: Emitter, module: TracedModule, inputs: AdapterValue) -> Any:
+def softmax_module(g, module, inputs):
     return softmax(g, inputs, module.attributes.get("axis"))
 
 
 @FUNCTIONS.add("logsoftmax")
-def logsoftmax(g: Emitter, inp: AdapterValue, axis: AdapterValue) -> Any:
+def logsoftmax(g, inp, axis):
     x = floating(g, inp)
     if not isinstance(axis, (list, tuple)):
         return g.call("aten::log_softmax", x, axis_of(g, x, axis))
@@ -39,7 +35,7 @@ def logsoftmax(g: Emitter, inp: AdapterValue, axis: AdapterValue) -> Any:
 
 
 @FUNCTIONS.add("logsumexp")
-def logsumexp(g: Emitter, inp: AdapterValue, axis: AdapterValue, keepdims: bool = False) -> Any:
+def logsumexp(g, inp, axis, keepdims=False):
     """Without ``keepdims`` MegEngine squeezes all axes of extent 1 of the maximum that it adds."""
     x = floating(g, inp)
     axes = axes_of(g, x, axis)

@@ -13,14 +13,14 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions import modes
 from tmconvert.frontends.megengine.adapters.values import axis_of, rank, reshaped, static_int
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 
 FUNCTIONS = Table("megengine.functional.math.")
 
 
-def _ordered(g: Emitter, inp: AdapterValue, k: int, descending: bool) -> list[Any]:
+def _ordered(g: Emitter, inp, k: int, descending: bool) -> list[Any]:
     """Returns the first ``k`` elements of the sorted rows, and their indices."""
     if rank(g, inp) not in (1, 2):
         raise Refusal(f"sort supports only tensors of rank 1 and 2, not {g.type(inp)}")
@@ -33,7 +33,7 @@ def _ordered(g: Emitter, inp: AdapterValue, k: int, descending: bool) -> list[An
 
 
 @FUNCTIONS.add("sort")
-def sort(g: Emitter, inp: AdapterValue, descending: bool = False, dim: int | None = None) -> list[Any]:
+def sort(g, inp, descending=False, dim=None):
     """``dim``, and tensors of all ranks, were added in 1.13.1."""
     if dim is not None:
         order = list(range(rank(g, inp)))
@@ -47,19 +47,12 @@ def sort(g: Emitter, inp: AdapterValue, descending: bool = False, dim: int | Non
 
 
 @FUNCTIONS.add("argsort")
-def argsort(g: Emitter, inp: AdapterValue, descending: bool = False) -> Any:
+def argsort(g, inp, descending=False):
     return sort(g, inp, descending)[1]
 
 
 @FUNCTIONS.add("topk")
-def topk(
-    g: Emitter,
-    inp: AdapterValue,
-    k: AdapterValue,
-    descending: bool = True,
-    kth_only: bool = False,
-    no_sort: bool = False,
-) -> list[Any]:
+def topk(g, inp, k, descending=True, kth_only=False, no_sort=False):
     """Sorted even with ``no_sort``, which allows any order. A negative ``k`` selects from the other end."""
     number = static_int(g, k, "k")
     extent = g.type(inp).shape[-1]

@@ -20,7 +20,7 @@ from tmconvert.frontends.megengine.adapters.values import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir import QParams
 from tmconvert.ir.emitter import Emitter
 
@@ -32,17 +32,17 @@ METHODS.add("__setitem__")(setitem)
 
 
 @FUNCTIONS.add("reshape")
-def reshape(g: Emitter, inp: AdapterValue, target_shape: AdapterValue) -> Any:
+def reshape(g, inp, target_shape):
     return reshaped(g, inp, static_ints(g, target_shape))
 
 
 @METHODS.add("reshape")
-def reshape_method(g: Emitter, x: AdapterValue, *shape: AdapterValue) -> Any:
+def reshape_method(g, x, *shape):
     """``x.reshape(2, -1)`` and ``x.reshape((2, -1))``."""
     return reshaped(g, x, static_ints(g, _variadic(shape)))
 
 
-def _variadic(items: tuple[AdapterValue, ...]) -> Any:
+def _variadic(items: tuple[Any, ...]) -> Any:
     if len(items) == 1 and (isinstance(items[0], (list, tuple)) or is_tensor(items[0])):
         return items[0]
     return items
@@ -50,7 +50,7 @@ def _variadic(items: tuple[AdapterValue, ...]) -> Any:
 
 @METHODS.add("flatten")
 @FUNCTIONS.add("flatten")
-def flatten(g: Emitter, inp: AdapterValue, start_axis: int = 0, end_axis: int = -1) -> Any:
+def flatten(g, inp, start_axis=0, end_axis=-1):
     shape = g.type(inp).shape
     if not shape:
         return reshaped(g, inp, [1])
@@ -62,7 +62,7 @@ def flatten(g: Emitter, inp: AdapterValue, start_axis: int = 0, end_axis: int = 
 
 
 @FUNCTIONS.add("transpose")
-def transpose(g: Emitter, inp: AdapterValue, pattern: AdapterValue) -> Any:
+def transpose(g, inp, pattern):
     """Permutes axes; entries "x" insert an axis."""
     if isinstance(pattern, (list, tuple)) and "x" in pattern:
         moved = transpose(g, inp, [item for item in pattern if item != "x"])
@@ -75,14 +75,14 @@ def transpose(g: Emitter, inp: AdapterValue, pattern: AdapterValue) -> Any:
 
 
 @METHODS.add("transpose")
-def transpose_method(g: Emitter, x: AdapterValue, *pattern: AdapterValue) -> Any:
+def transpose_method(g, x, *pattern):
     """``x.transpose(0, 2, 1)``, ``x.transpose((0, 2, 1))``; without axes, in reverse order."""
     axes = _variadic(pattern) if pattern else tuple(range(rank(g, x)))[::-1]
     return transpose(g, x, axes)
 
 
 @FUNCTIONS.add("swapaxes")
-def swapaxes(g: Emitter, inp: AdapterValue, axis1: int, axis2: int) -> Any:
+def swapaxes(g, inp, axis1, axis2):
     order = list(range(rank(g, inp)))
     first, second = axis_of(g, inp, axis1), axis_of(g, inp, axis2)
     order[first], order[second] = second, first
@@ -90,7 +90,7 @@ def swapaxes(g: Emitter, inp: AdapterValue, axis1: int, axis2: int) -> Any:
 
 
 @FUNCTIONS.add("squeeze")
-def squeeze(g: Emitter, inp: AdapterValue, axis: AdapterValue = None) -> Any:
+def squeeze(g, inp, axis=None):
     shape = g.type(inp).shape
     dropped = [i for i, extent in enumerate(shape) if extent == 1] if axis is None else axes_of(g, inp, axis)
     if any(shape[i] != 1 for i in dropped):
@@ -99,7 +99,7 @@ def squeeze(g: Emitter, inp: AdapterValue, axis: AdapterValue = None) -> Any:
 
 
 @FUNCTIONS.add("expand_dims")
-def expand_dims(g: Emitter, inp: AdapterValue, axis: AdapterValue) -> Any:
+def expand_dims(g, inp, axis):
     new_axes = static_ints(g, axis, "an axis")
     total = rank(g, inp) + len(new_axes)
     positions = {item % total for item in new_axes if -total <= item < total}
@@ -110,13 +110,13 @@ def expand_dims(g: Emitter, inp: AdapterValue, axis: AdapterValue) -> Any:
 
 
 @FUNCTIONS.add("concat")
-def concat(g: Emitter, inps: AdapterValue, axis: int = 0, device: AdapterValue = None) -> Any:
+def concat(g, inps, axis=0, device=None):
     tensors = _joinable(g, inps)
     return tensors[0] if len(tensors) == 1 else g.call("aten::cat", tensors, axis_of(g, tensors[0], axis))
 
 
 @FUNCTIONS.add("stack")
-def stack(g: Emitter, inps: AdapterValue, axis: int = 0, device: AdapterValue = None) -> Any:
+def stack(g, inps, axis=0, device=None):
     where = static_int(g, axis, "an axis")
     return concat(g, [expand_dims(g, x, where) for x in _joinable(g, inps)], where)
 
@@ -132,7 +132,7 @@ def _joinable(g: Emitter, inps: Any) -> list[Any]:
 
 
 @FUNCTIONS.add("split")
-def split(g: Emitter, inp: AdapterValue, nsplits_or_sections: AdapterValue, axis: int = 0) -> list[Any]:
+def split(g, inp, nsplits_or_sections, axis=0):
     """Splits into a number of equal parts, or at split points."""
     where = axis_of(g, inp, axis)
     extent = g.type(inp).shape[where]
@@ -153,15 +153,7 @@ def split(g: Emitter, inp: AdapterValue, nsplits_or_sections: AdapterValue, axis
 
 
 @METHODS.add("__new__")
-def new_tensor(
-    g: Emitter,
-    cls: AdapterValue,
-    data: AdapterValue,
-    dtype: AdapterValue = None,
-    device: AdapterValue = None,
-    *others: AdapterValue,
-    **more: AdapterValue,
-) -> Any:
+def new_tensor(g, cls, data, dtype=None, device=None, *others, **more):
     """``Tensor(x)`` and ``Parameter(x)`` of a tensor: a copy."""
     if not is_tensor(data):
         raise Refusal(f"Tensor() of {data!r} is supported only for tensors")
@@ -169,7 +161,7 @@ def new_tensor(
 
 
 @METHODS.add("astype")
-def astype(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
+def astype(g, x, dtype):
     """Casts a tensor. A cast to a quantized dtype quantizes the values; a cast from one keeps the real
     values.
     """
@@ -177,7 +169,7 @@ def astype(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
 
 
 @FUNCTIONS.add("cumsum")
-def cumsum(g: Emitter, inp: AdapterValue, axis: int) -> Any:
+def cumsum(g, inp, axis):
     """Cumulative sum in the element type, also of small integers."""
     if g.type(inp).dtype.kind == "b":
         raise Refusal("MegEngine has no cumulative sum of bools", "convert them to int32 first")

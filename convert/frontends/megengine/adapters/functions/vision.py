@@ -10,7 +10,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.values import cast, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
@@ -34,14 +34,7 @@ RESIZES = {
 
 
 @FUNCTIONS.add("interpolate")
-def interpolate(
-    g: Emitter,
-    inp: AdapterValue,
-    size: AdapterValue = None,
-    scale_factor: AdapterValue = None,
-    mode: str = "bilinear",
-    align_corners: bool | None = None,
-) -> Any:
+def interpolate(g, inp, size=None, scale_factor=None, mode="bilinear", align_corners=None):
     """Float16 inputs are computed and returned in float32; bytes are rounded half up."""
     type_, mode = g.type(inp), mode.lower()
     if mode not in RESIZES:
@@ -69,7 +62,7 @@ def interpolate(
     return g.call(op, inp, sizes, align_corners=bool(align_corners))
 
 
-def _sizes(g: Emitter, spatial: tuple[int, ...], size: AdapterValue, scale_factor: AdapterValue) -> list[int]:
+def _sizes(g: Emitter, spatial: tuple[int, ...], size, scale_factor) -> list[int]:
     """Returns the output extents. A single size applies to the first axis; the others become 1, as in
     MegEngine.
     """
@@ -89,7 +82,7 @@ def _sizes(g: Emitter, spatial: tuple[int, ...], size: AdapterValue, scale_facto
     return result
 
 
-def _nearest(g: Emitter, inp: AdapterValue, sizes: list[int]) -> Any:
+def _nearest(g: Emitter, inp, sizes: list[int]) -> Any:
     """Selects the elements floor(i / (outputs / extent)), with the division in float32.
 
     14 -> 2 takes the elements 0 and 6, not 7; so does ATen with a scale slightly off.
@@ -124,7 +117,7 @@ def _scale(extent: int, places: np.ndarray) -> float | None:
     return None
 
 
-def _scaled(extent: int, scale: AdapterValue) -> int:
+def _scaled(extent: int, scale) -> int:
     """Returns floor(extent * scale), with the product rounded to float32."""
     if not isinstance(scale, (int, float)) or not abs(scale) <= MAX_SCALE:
         raise Refusal(f"a scale_factor must be a number of at most {MAX_SCALE}")

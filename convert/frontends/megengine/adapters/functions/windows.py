@@ -11,7 +11,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions.convolutions import columns_of
 from tmconvert.frontends.megengine.adapters.values import per_axis, reshaped, static_int, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 
@@ -19,12 +19,7 @@ FUNCTIONS = Table("megengine.functional.nn.")
 
 
 def _windows(
-    g: Emitter,
-    inp: AdapterValue,
-    kernel_size: AdapterValue,
-    stride: AdapterValue,
-    padding: AdapterValue,
-    fill: float | None,
+    g: Emitter, inp, kernel_size, stride, padding, fill: float | None
 ) -> tuple[Any, list[int], list[int], list[int]]:
     """Returns (input, kernel, stride, padding) of pooling.
 
@@ -44,27 +39,14 @@ def _windows(
 
 
 @FUNCTIONS.add("max_pool2d")
-def max_pool2d(
-    g: Emitter,
-    inp: AdapterValue,
-    kernel_size: AdapterValue,
-    stride: AdapterValue = None,
-    padding: AdapterValue = 0,
-) -> Any:
+def max_pool2d(g, inp, kernel_size, stride=None, padding=0):
     dtype = g.type(inp).dtype
     lowest = float(np.finfo(dtype).min) if dtype.kind == "f" else float(np.iinfo(dtype).min)
     return g.call("aten::max_pool2d", *_windows(g, inp, kernel_size, stride, padding, lowest))
 
 
 @FUNCTIONS.add("avg_pool2d")
-def avg_pool2d(
-    g: Emitter,
-    inp: AdapterValue,
-    kernel_size: AdapterValue,
-    stride: AdapterValue = None,
-    padding: AdapterValue = 0,
-    mode: AdapterValue = "average_count_exclude_padding",
-) -> Any:
+def avg_pool2d(g, inp, kernel_size, stride=None, padding=0, mode="average_count_exclude_padding"):
     """The default mode does not count padding."""
     modes = {"average_count_exclude_padding": False, "average": True}
     counted = modes.get(str(mode).lower())
@@ -78,7 +60,7 @@ def avg_pool2d(
     return g.call("aten::avg_pool2d", *windows, count_include_pad=counted)
 
 
-def _adaptive(g: Emitter, inp: AdapterValue, oshp: AdapterValue, pool: Callable[..., Any], over: str) -> Any:
+def _adaptive(g: Emitter, inp, oshp, pool: Callable[..., Any], over: str) -> Any:
     """MegEngine's adaptive windows are uniform: stride in // out, kernel in - (out - 1) stride."""
     sizes = static_ints(g, oshp)
     outputs = sizes * 2 if len(sizes) == 1 else sizes
@@ -95,24 +77,17 @@ def _adaptive(g: Emitter, inp: AdapterValue, oshp: AdapterValue, pool: Callable[
 
 
 @FUNCTIONS.add("adaptive_avg_pool2d")
-def adaptive_avg_pool2d(g: Emitter, inp: AdapterValue, oshp: AdapterValue) -> Any:
+def adaptive_avg_pool2d(g, inp, oshp):
     return _adaptive(g, inp, oshp, avg_pool2d, "aten::mean")
 
 
 @FUNCTIONS.add("adaptive_max_pool2d")
-def adaptive_max_pool2d(g: Emitter, inp: AdapterValue, oshp: AdapterValue) -> Any:
+def adaptive_max_pool2d(g, inp, oshp):
     return _adaptive(g, inp, oshp, max_pool2d, "aten::amax")
 
 
 @FUNCTIONS.add("sliding_window")
-def sliding_window(
-    g: Emitter,
-    inp: AdapterValue,
-    kernel_size: AdapterValue,
-    padding: AdapterValue = 0,
-    stride: AdapterValue = 1,
-    dilation: AdapterValue = 1,
-) -> Any:
+def sliding_window(g, inp, kernel_size, padding=0, stride=1, dilation=1):
     """(N, C, H, W) -> (N, C, H', W', kH, kW)."""
     batch, channels, *extents = g.type(inp).shape
     kernel = per_axis(g, kernel_size, 2)
@@ -132,15 +107,7 @@ def _counts(extents: Any, *windows: list[int]) -> list[int]:
 
 
 @FUNCTIONS.add("sliding_window_transpose")
-def sliding_window_transpose(
-    g: Emitter,
-    inp: AdapterValue,
-    output_size: AdapterValue,
-    kernel_size: AdapterValue,
-    padding: AdapterValue = 0,
-    stride: AdapterValue = 1,
-    dilation: AdapterValue = 1,
-) -> Any:
+def sliding_window_transpose(g, inp, output_size, kernel_size, padding=0, stride=1, dilation=1):
     """(N, C, H', W', kH, kW) -> (N, C, H, W): sums of overlapping elements."""
     if g.type(inp).dtype.kind != "f":
         raise Refusal(
@@ -155,5 +122,5 @@ def sliding_window_transpose(
 
 
 @FUNCTIONS.add("pixel_shuffle", "layerPixelShuffle_traceable")
-def pixel_shuffle(g: Emitter, inp: AdapterValue, upscale_factor: AdapterValue) -> Any:
+def pixel_shuffle(g, inp, upscale_factor):
     return g.call("aten::pixel_shuffle", inp, static_int(g, upscale_factor, "a factor"))

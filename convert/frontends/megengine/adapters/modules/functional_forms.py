@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.frontends.megengine.adapters.functions import modes, nn, tensor
-from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -35,31 +35,31 @@ def parameter(g: Emitter, module: TracedModule, name: str, array: np.ndarray | N
 
 
 @MODULES.add("activation.LeakyReLU")
-def leaky_relu(g: Emitter, module: TracedModule, inputs: AdapterValue) -> Any:
+def leaky_relu(g, module, inputs):
     return modes.applied(g, "PRELU", inputs, module.attributes["negative_slope"])
 
 
 @MODULES.add("activation.PReLU")
-def prelu(g: Emitter, module: TracedModule, inputs: AdapterValue) -> Any:
+def prelu(g, module, inputs):
     return modes.applied(g, "PRELU", inputs, parameter(g, module, "weight"))
 
 
 @MODULES.add("padding.Pad")
-def pad(g: Emitter, module: TracedModule, src: AdapterValue) -> Any:
+def pad(g, module, src):
     attributes = module.attributes
     return nn.pad(g, src, attributes["pad_width"], attributes["mode"], attributes.get("pad_val", 0.0))
 
 
 @MODULES.add("identity.Identity", "dropout.Dropout", "quant_dequant.QuantStub", "quant_dequant.DequantStub")
-def identity(g: Emitter, module: TracedModule, inputs: AdapterValue) -> Any:
+def identity(g, module, inputs):
     return inputs
 
 
 @MODULES.add("concat.Concat")
-def concat(g: Emitter, module: TracedModule, tensors: AdapterValue, axis: int = 0) -> Any:
+def concat(g, module, tensors, axis=0):
     return tensor.concat(g, tensors, axis)
 
 
 @MODULES.add("elemwise.Elemwise")
-def elemwise_module(g: Emitter, module: TracedModule, *inps: AdapterValue) -> Any:
+def elemwise_module(g, module, *inps):
     return modes.applied(g, module.attributes["method"], *inps)

@@ -9,7 +9,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions import convolutions, nn, normalization, windows
 from tmconvert.frontends.megengine.adapters.modules.functional_forms import parameter
 from tmconvert.frontends.megengine.adapters.values import per_axis, promoted, rank
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -21,13 +21,11 @@ def _parameters(g: Emitter, module: TracedModule) -> tuple[Any, Any]:
 
 
 @MODULES.add("conv.Conv1d", "conv.Conv2d", "conv.Conv3d")
-def convolution(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def convolution(g, module, inp):
     return convolved(g, module, inp, *_parameters(g, module))
 
 
-def convolved(
-    g: Emitter, module: TracedModule, inp: AdapterValue, weight: AdapterValue, bias: AdapterValue
-) -> Any:
+def convolved(g: Emitter, module: TracedModule, inp, weight, bias) -> Any:
     """A convolution with this weight and bias in place of its own."""
     attributes, axes = module.attributes, rank(g, inp) - 2
     convolutions.cross_correlation(attributes.get("conv_mode", "cross_correlation"))
@@ -43,13 +41,11 @@ def convolved(
 
 
 @MODULES.add("conv.ConvTranspose2d", "conv.ConvTranspose3d")
-def conv_transpose(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def conv_transpose(g, module, inp):
     return transposed(g, module, inp, *_parameters(g, module))
 
 
-def transposed(
-    g: Emitter, module: TracedModule, inp: AdapterValue, weight: AdapterValue, bias: AdapterValue
-) -> Any:
+def transposed(g: Emitter, module: TracedModule, inp, weight, bias) -> Any:
     """A transposed convolution with this weight and bias in place of its own."""
     attributes = module.attributes
     convolutions.cross_correlation(attributes.get("conv_mode", "cross_correlation"))
@@ -67,24 +63,20 @@ def transposed(
 
 
 @MODULES.add("conv.LocalConv2d")
-def local_conv2d(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def local_conv2d(g, module, inp):
     names = ("stride", "padding", "dilation", "conv_mode")
     values = (module.attributes[name] for name in names)
     return convolutions.local_conv2d(g, inp, parameter(g, module, "weight"), None, *values)
 
 
 @MODULES.add("conv.DeformableConv2d")
-def deformable_conv2d(
-    g: Emitter, module: TracedModule, inp: AdapterValue, offset: AdapterValue, mask: AdapterValue
-) -> Any:
+def deformable_conv2d(g, module, inp, offset, mask):
     weight, bias = _parameters(g, module)
     return convolutions.deformable_conv2d(g, inp, weight, offset, mask, bias, *_windows(module))
 
 
 @MODULES.add("conv.RegionRestrictedConv")
-def region_restricted_conv(
-    g: Emitter, module: TracedModule, inp: AdapterValue, rin: AdapterValue, rout: AdapterValue
-) -> Any:
+def region_restricted_conv(g, module, inp, rin, rout):
     weight, bias = _parameters(g, module)
     return convolutions.region_restricted_conv(g, inp, weight, rin, rout, bias, *_windows(module))
 
@@ -101,14 +93,14 @@ def _add_rectified(name: str, layer: Layer) -> None:
 
 
 def _normed(child: str, layer: Layer) -> Layer:
-    def adapter(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+    def adapter(g: Emitter, module: TracedModule, inp) -> Any:
         return batch_norm(g, module.children["bn"], layer(g, module.children[child], inp))
 
     return adapter
 
 
 @MODULES.add("batchnorm.BatchNorm1d", "batchnorm.BatchNorm2d", "batchnorm.SyncBatchNorm")
-def batch_norm(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def batch_norm(g, module, inp):
     """Batch norm of inference for any value of ``training``: a conversion is for deployment."""
     attributes = module.attributes
     if attributes.get("freeze") and rank(g, inp) != 4 and not module.class_name.endswith("SyncBatchNorm"):
@@ -138,13 +130,13 @@ def _add(name: str, function: Callable[..., Any], *attributes: str) -> None:
     """A module without tensors is its function, with the attributes as further arguments."""
 
     @MODULES.add(name)
-    def adapter(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+    def adapter(g, module, inp):
         return function(g, inp, *(module.attributes[attribute] for attribute in attributes))
 
 
 def _add_norm(name: str, function: Callable[..., Any], *attributes: str) -> None:
     @MODULES.add(f"normalization.{name}")
-    def adapter(g: Emitter, module: TracedModule, x: AdapterValue) -> Any:
+    def adapter(g, module, x):
         values = (module.attributes[attribute] for attribute in (*attributes, "affine"))
         return function(g, x, *values, *_parameters(g, module), module.attributes["eps"])
 
@@ -164,7 +156,7 @@ _add_norm("GeneralNorm", normalization.general_norm, "normalized_axis")
 
 
 @MODULES.add("pooling.AvgPool2d")
-def avg_pool2d(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def avg_pool2d(g, module, inp):
     names, mode = ("kernel_size", "stride", "padding"), "average_count_exclude_padding"
     values = (module.attributes[name] for name in names)
     return windows.avg_pool2d(g, inp, *values, module.attributes.get("mode", mode))

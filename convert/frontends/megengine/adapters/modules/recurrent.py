@@ -11,27 +11,19 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.modules.functional_forms import parameter
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
 MODULES = Table("megengine.module.rnn.")
 
 
-def _gates(g: Emitter, module: TracedModule, inp: AdapterValue, hidden: AdapterValue) -> Any:
+def _gates(g: Emitter, module: TracedModule, inp, hidden) -> Any:
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     return gates(g, inp, hidden, *(parameter(g, module, name) for name in names))
 
 
-def gates(
-    g: Emitter,
-    inp: AdapterValue,
-    hidden: AdapterValue,
-    weight_ih: AdapterValue,
-    weight_hh: AdapterValue,
-    bias_ih: AdapterValue,
-    bias_hh: AdapterValue,
-) -> Any:
+def gates(g, inp, hidden, weight_ih, weight_hh, bias_ih, bias_hh):
     """Pre-activations of the gates: W x + b + W' h + b'; without a hidden state it is zero."""
     given = g.call("aten::linear", inp, weight_ih, bias_ih)
     kept = bias_hh if hidden is None else g.call("aten::linear", hidden, weight_hh, bias_hh)
@@ -39,11 +31,11 @@ def gates(
 
 
 @MODULES.add("RNNCell")
-def rnn_cell(g: Emitter, module: TracedModule, input: AdapterValue, hx: AdapterValue = None) -> Any:
+def rnn_cell(g, module, input, hx=None):
     return g.call(f"aten::{nonlinearity(module.attributes['nonlinearity'])}", _gates(g, module, input, hx))
 
 
-def nonlinearity(mode: AdapterValue) -> str:
+def nonlinearity(mode) -> str:
     name = str(mode).lower()
     if name not in ("tanh", "relu"):
         raise Refusal(f"the nonlinearity {name!r} is not supported")
@@ -51,12 +43,12 @@ def nonlinearity(mode: AdapterValue) -> str:
 
 
 @MODULES.add("LSTMCell")
-def lstm_cell(g: Emitter, module: TracedModule, input: Any, hx: Any = None) -> list[Any]:
+def lstm_cell(g, module, input, hx=None):
     hidden, cell = (None, None) if hx is None else hx
     return lstm_step(g, _gates(g, module, input, hidden), cell)
 
 
-def lstm_step(g: Emitter, sums: AdapterValue, cell: AdapterValue) -> list[Any]:
+def lstm_step(g: Emitter, sums, cell) -> list[Any]:
     """Returns the new hidden and cell states from the gates' pre-activations; a missing ``cell`` is zero."""
     width = g.type(sums).shape[-1] // 4
     i, f, step, o = (g.call("aten::slice", sums, 1, n * width, (n + 1) * width, 1) for n in range(4))
@@ -68,25 +60,25 @@ def lstm_step(g: Emitter, sums: AdapterValue, cell: AdapterValue) -> list[Any]:
 
 
 @MODULES.add("RNN")
-def rnn(g: Emitter, module: TracedModule, input: AdapterValue, hx: AdapterValue = None) -> list[Any]:
+def rnn(g, module, input, hx=None):
     (state,) = _first_states(g, module, input, 1) if hx is None else (hx,)
     name = nonlinearity(module.attributes["nonlinearity"])
     return _of_module(g, module, f"aten::rnn_{name}", input, state, 1)
 
 
 @MODULES.add("LSTM")
-def lstm(g: Emitter, module: TracedModule, input: Any, hx: Any = None) -> list[Any]:
+def lstm(g, module, input, hx=None):
     """The outputs, and the last states as a pair."""
     states = _first_states(g, module, input, 2) if hx is None else list(hx)
     output, hidden, cell = _of_module(g, module, "aten::lstm", input, states, 4)
     return [output, [hidden, cell]]
 
 
-def _directions(attributes: Mapping[str, AdapterValue]) -> int:
+def _directions(attributes: Mapping[str, Any]) -> int:
     return 2 if attributes["bidirectional"] else 1
 
 
-def _first_states(g: Emitter, module: TracedModule, input: AdapterValue, count: int) -> list[Any]:
+def _first_states(g: Emitter, module: TracedModule, input, count: int) -> list[Any]:
     attributes, type_ = module.attributes, g.type(input)
     batch = type_.shape[0 if attributes["batch_first"] else 1]
     states = _directions(attributes) * attributes["num_layers"]
@@ -94,9 +86,7 @@ def _first_states(g: Emitter, module: TracedModule, input: AdapterValue, count: 
     return [g.call("aten::expand", zeros, [states, batch, attributes["hidden_size"]])] * count
 
 
-def _of_module(
-    g: Emitter, module: TracedModule, op: str, input: AdapterValue, states: AdapterValue, gates: int
-) -> list[Any]:
+def _of_module(g: Emitter, module: TracedModule, op: str, input, states, gates: int) -> list[Any]:
     flat, prefix = module.tensors["_flatten_weights"], f"{module.name}." if module.name else ""
     return layers(g, op, input, states, flat.reshape(-1), module.attributes, prefix, gates)
 
@@ -104,10 +94,10 @@ def _of_module(
 def layers(
     g: Emitter,
     op: str,
-    input: AdapterValue,
-    states: AdapterValue,
+    input,
+    states,
     flat: np.ndarray,
-    attributes: Mapping[str, AdapterValue],
+    attributes: Mapping[str, Any],
     prefix: str,
     gates: int,
 ) -> list[Any]:
@@ -129,7 +119,7 @@ def layers(
 
 
 def _parameters(
-    g: Emitter, flat: np.ndarray, attributes: Mapping[str, AdapterValue], prefix: str, gates: int
+    g: Emitter, flat: np.ndarray, attributes: Mapping[str, Any], prefix: str, gates: int
 ) -> list[Any]:
     """Splits the flat parameter into weights and biases of each layer and direction."""
     shapes = _shapes(attributes, gates)

@@ -32,7 +32,7 @@ from tmconvert.frontends.megengine.adapters.values import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
 from tmconvert.ir.emitter import Emitter
 
 FUNCTIONS = Table("opdef.")
@@ -44,7 +44,7 @@ ALL_AXES = 2**31 - 1
 def renamed(adapter: Adapter, **names: str) -> Adapter:
     """Returns the adapter of a function for an operator; ``names`` maps its parameter names."""
 
-    def operator(g: Emitter, *inputs: AdapterValue, **state: AdapterValue) -> Any:
+    def operator(g, *inputs, **state):
         return adapter(g, *inputs, **{ours: state[theirs] for ours, theirs in names.items()})
 
     return operator
@@ -76,7 +76,7 @@ for _name, (_adapter, _names) in SAME.items():
 
 
 @FUNCTIONS.add("GetVarShape")
-def get_var_shape(g: Emitter, inp: AdapterValue, axis: int = NO_AXIS, **state: AdapterValue) -> Any:
+def get_var_shape(g, inp, axis=NO_AXIS, **state):
     """The shape as an int32 vector; with ``axis``, a vector of that one extent."""
     shape = g.type(inp).shape
     if axis != NO_AXIS:
@@ -85,9 +85,7 @@ def get_var_shape(g: Emitter, inp: AdapterValue, axis: int = NO_AXIS, **state: A
 
 
 @FUNCTIONS.add("Reshape")
-def reshape(
-    g: Emitter, inp: AdapterValue, target: AdapterValue = None, *, shape: AdapterValue, axis: int = NO_AXIS
-) -> Any:
+def reshape(g, inp, target=None, *, shape, axis=NO_AXIS):
     """Reshapes to a tensor of sizes, or the attribute ``shape``; the extent of ``axis`` is inferred."""
     sizes = static_ints(g, shape if target is None else target)
     if axis != NO_AXIS:
@@ -96,12 +94,12 @@ def reshape(
 
 
 @FUNCTIONS.add("Broadcast")
-def broadcast(g: Emitter, inp: AdapterValue, target: AdapterValue = None, *, shape: AdapterValue) -> Any:
+def broadcast(g, inp, target=None, *, shape):
     return rearranging.broadcast_to(g, inp, shape if target is None else target)
 
 
 @FUNCTIONS.add("Dimshuffle")
-def dimshuffle(g: Emitter, inp: Any, *, pattern: Any) -> Any:
+def dimshuffle(g, inp, *, pattern):
     """Permutes axes; -1 inserts one, and axes of extent 1 that are not listed are removed."""
     unnamed = [axis for axis in range(rank(g, inp)) if axis not in pattern]
     kept = [axis for axis in pattern if axis >= 0]
@@ -111,7 +109,7 @@ def dimshuffle(g: Emitter, inp: Any, *, pattern: Any) -> Any:
 
 
 @FUNCTIONS.add("AddAxis")
-def add_axis(g: Emitter, inp: AdapterValue, *, axis: Any) -> Any:
+def add_axis(g, inp, *, axis):
     """Inserts axes one after the other; each counts the axes inserted before."""
     shape = list(g.type(inp).shape)
     for place in axis:
@@ -122,7 +120,7 @@ def add_axis(g: Emitter, inp: AdapterValue, *, axis: Any) -> Any:
 
 
 @FUNCTIONS.add("RemoveAxis")
-def remove_axis(g: Emitter, inp: AdapterValue, *, axis: Any) -> Any:
+def remove_axis(g, inp, *, axis):
     """Removes axes one after the other; each counts the axes that are left."""
     shape = list(g.type(inp).shape)
     for place in axis:
@@ -132,17 +130,17 @@ def remove_axis(g: Emitter, inp: AdapterValue, *, axis: Any) -> Any:
 
 
 @FUNCTIONS.add("Concat")
-def concat(g: Emitter, *inputs: AdapterValue, axis: int, comp_node: AdapterValue = None) -> Any:
+def concat(g, *inputs, axis, comp_node=None):
     return tensor.concat(g, inputs, axis)
 
 
 @FUNCTIONS.add("Stack")
-def stack(g: Emitter, *inputs: AdapterValue, axis: int, comp_node: AdapterValue = None) -> Any:
+def stack(g, *inputs, axis, comp_node=None):
     return tensor.stack(g, inputs, axis)
 
 
 @FUNCTIONS.add("Split")
-def split(g: Emitter, inp: AdapterValue, *sizes: AdapterValue, axis: int, nsections: int = 0) -> list[Any]:
+def split(g, inp, *sizes, axis, nsections=0):
     """Splits into equal parts, or parts of the given sizes."""
     if not sizes:
         return tensor.split(g, inp, nsections, axis)
@@ -156,16 +154,7 @@ def split(g: Emitter, inp: AdapterValue, *sizes: AdapterValue, axis: int, nsecti
 
 
 @FUNCTIONS.add("Reduce")
-def reduce(
-    g: Emitter,
-    inp: AdapterValue,
-    target: AdapterValue = None,
-    *,
-    mode: AdapterValue,
-    axis: int = ALL_AXES,
-    keepdim: bool = True,
-    data_type: AdapterValue = "DEFAULT",
-) -> Any:
+def reduce(g, inp, target=None, *, mode, axis=ALL_AXES, keepdim=True, data_type="DEFAULT"):
     """Reduces over one axis, over all to a scalar, or to the shape ``target``, whose reduced axes have extent
     1.
     """
@@ -186,7 +175,7 @@ def reduce(
     return over(g, inp, axis_of(g, inp, axis), keepdim)
 
 
-def _reduced_to(g: Emitter, inp: AdapterValue, sizes: list[AdapterValue], over: Adapter) -> Any:
+def _reduced_to(g: Emitter, inp, sizes: list[Any], over: Adapter) -> Any:
     shape = g.type(inp).shape
     if sizes == [1]:
         return reshaped(g, over(g, inp), [1])
@@ -198,7 +187,7 @@ def _reduced_to(g: Emitter, inp: AdapterValue, sizes: list[AdapterValue], over: 
 
 def _add_arg_reduction(name: str) -> None:
     @FUNCTIONS.add(name)
-    def adapter(g: Emitter, inp: AdapterValue, *, axis: int) -> Any:
+    def adapter(g, inp, *, axis):
         return g.call(f"aten::{name.lower()}", inp, axis_of(g, inp, axis), True)
 
 
@@ -207,13 +196,13 @@ for _name in ("Argmax", "Argmin"):
 
 
 @FUNCTIONS.add("Argsort")
-def argsort(g: Emitter, inp: AdapterValue, *, order: AdapterValue) -> list[Any]:
+def argsort(g, inp, *, order):
     """Returns the sorted elements and their indices."""
     return sorting.sort(g, inp, str(order).upper() == "DESCENDING")
 
 
 @FUNCTIONS.add("TopK")
-def topk(g: Emitter, inp: AdapterValue, k: AdapterValue, *, mode: AdapterValue) -> Any:
+def topk(g, inp, k, *, mode):
     """Returns the ``k`` smallest elements, for negative ``k`` the largest. KTH_ONLY returns the last one
     only.
     """
@@ -223,7 +212,7 @@ def topk(g: Emitter, inp: AdapterValue, k: AdapterValue, *, mode: AdapterValue) 
 
 
 @FUNCTIONS.add("Cumsum")
-def cumsum(g: Emitter, inp: AdapterValue, *, axis: int, exclusive: bool = True, reverse: bool = False) -> Any:
+def cumsum(g, inp, *, axis, exclusive=True, reverse=False):
     """``exclusive`` sums leave out the element itself, ``reverse`` ones start at the end."""
     where = axis_of(g, inp, axis)
     x = g.call("aten::flip", inp, [where]) if reverse else inp
@@ -235,14 +224,14 @@ def cumsum(g: Emitter, inp: AdapterValue, *, axis: int, exclusive: bool = True, 
 
 
 @FUNCTIONS.add("MaskedFill")
-def masked_fill(g: Emitter, inp: AdapterValue, mask: AdapterValue, *, value: float) -> Any:
+def masked_fill(g, inp, mask, *, value):
     """``value`` where the mask of the leading axes is true."""
     shape = [*g.type(mask).shape, *[1] * (rank(g, inp) - rank(g, mask))]
     return g.call("aten::where", reshaped(g, mask, shape), g.constant(value, g.type(inp).dtype), inp)
 
 
 @FUNCTIONS.add("ParamPackConcat")
-def param_pack_concat(g: Emitter, *inputs: AdapterValue, offsets: AdapterValue = None) -> Any:
+def param_pack_concat(g, *inputs, offsets=None):
     """Flattens and concatenates tensors; the last operand has the ``offsets`` of their starts and ends."""
     parts = [reshaped(g, each, [-1]) for each in inputs[:-1]]
     _check_packed(offsets, [g.type(each).shape[0] for each in parts])
@@ -250,7 +239,7 @@ def param_pack_concat(g: Emitter, *inputs: AdapterValue, offsets: AdapterValue =
 
 
 @FUNCTIONS.add("ParamPackSplit")
-def param_pack_split(g: Emitter, inp: Any, *, offsets: Any, shapes: Any) -> list[Any]:
+def param_pack_split(g, inp, *, offsets, shapes):
     _check_packed(offsets, [prod(shape) for shape in shapes])
     parts = tensor.split(g, inp, list(offsets[1:-1:2]), 0)
     return [reshaped(g, part, list(shape)) for part, shape in zip(parts, shapes, strict=True)]
@@ -263,7 +252,7 @@ def _check_packed(offsets: Any, sizes: list[int]) -> None:
 
 
 @FUNCTIONS.add("Dropout")
-def dropout(g: Emitter, inp: AdapterValue, **state: AdapterValue) -> list[Any]:
+def dropout(g, inp, **state):
     """The identity: a conversion is for inference. The second result, a mask, is used in training only."""
     return [inp, None]
 
@@ -272,25 +261,17 @@ def dropout(g: Emitter, inp: AdapterValue, **state: AdapterValue) -> list[Any]:
 
 
 @FUNCTIONS.add("Fill")
-def fill(g: Emitter, shape: Any, *, value: float, dtype: Any, comp_node: AdapterValue = None) -> Any:
+def fill(g, shape, *, value, dtype, comp_node=None):
     return creation.full(g, shape, value, np.dtype(dtype))
 
 
 @FUNCTIONS.add("Eye")
-def eye(g: Emitter, shape: Any, *, dtype: Any, k: int = 0, comp_node: AdapterValue = None) -> Any:
+def eye(g, shape, *, dtype, k=0, comp_node=None):
     return creation.identity(g, static_ints(g, shape), k, np.dtype(dtype))
 
 
 @FUNCTIONS.add("Linspace")
-def linspace(
-    g: Emitter,
-    start: AdapterValue,
-    stop: AdapterValue,
-    num: AdapterValue,
-    *,
-    endpoint: bool = True,
-    comp_node: AdapterValue = None,
-) -> Any:
+def linspace(g, start, stop, num, *, endpoint=True, comp_node=None):
     if endpoint:
         return creation.linspace(g, start, stop, num)
     count = static_int(g, cast(g, num, np.int32), "a number of steps")
@@ -301,14 +282,12 @@ def linspace(
 
 
 @FUNCTIONS.add("IndexingOneHot")
-def indexing_one_hot(g: Emitter, inp: AdapterValue, index: AdapterValue, *, axis: int, ndim: int = 0) -> Any:
+def indexing_one_hot(g, inp, index, *, axis, ndim=0):
     return lookup.indexing_one_hot(g, inp, index, axis, True)
 
 
 @FUNCTIONS.add("IndexingSetOneHot")
-def indexing_set_one_hot(
-    g: Emitter, inp: AdapterValue, index: AdapterValue, value: AdapterValue, *, axis: int, ndim: int = 0
-) -> Any:
+def indexing_set_one_hot(g, inp, index, value, *, axis, ndim=0):
     """``index`` lacks the axis ``axis``; ``value`` has extent 1 there."""
     where = axis_of(g, inp, axis)
     return rearranging.scatter(g, inp, where, reshaped(g, index, g.type(value).shape), value)

@@ -8,18 +8,18 @@ from typing import Any
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions import boxes, sampling, vision
 from tmconvert.frontends.megengine.adapters.values import static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
 
 
-def channels_first(format_: AdapterValue, wanted: str = "NCHW") -> None:
+def channels_first(format_, wanted: str = "NCHW") -> None:
     if str(format_).upper() != wanted:
         raise Refusal(f"the format {format_} is not supported", f"use {wanted}")
 
 
-def in_format(g: Emitter, inp: AdapterValue, format_: AdapterValue, call: Callable[[Any], Any]) -> Any:
+def in_format(g: Emitter, inp, format_, call: Callable[[Any], Any]) -> Any:
     """Emits ``call`` on an image in NCHW, and converts the result to the format of ``inp``."""
     if str(format_).upper() != "NHWC":
         channels_first(format_)
@@ -28,9 +28,7 @@ def in_format(g: Emitter, inp: AdapterValue, format_: AdapterValue, call: Callab
 
 
 @OPERATORS.add("Resize")
-def resize(
-    g: Emitter, inp: AdapterValue, size: AdapterValue, *, format: AdapterValue, imode: AdapterValue
-) -> Any:
+def resize(g, inp, size, *, format, imode):
     modes = {"LINEAR": "bilinear", "CUBIC": "bicubic", "NEAREST": "nearest"}
     name = modes.get(str(imode).upper(), str(imode))
     if str(format).upper() == "NHWC":
@@ -39,15 +37,7 @@ def resize(
 
 
 @OPERATORS.add("Resize3D")
-def resize3d(
-    g: Emitter,
-    inp: AdapterValue,
-    size: AdapterValue,
-    *,
-    format: AdapterValue,
-    imode: AdapterValue,
-    align_corners: bool = False,
-) -> Any:
+def resize3d(g, inp, size, *, format, imode, align_corners=False):
     channels_first(format, "NCDHW")
     if str(imode).upper() != "LINEAR":
         raise Refusal(f"the interpolation mode {imode!r} is not supported")
@@ -55,47 +45,19 @@ def resize3d(
 
 
 @OPERATORS.add("Remap")
-def remap(
-    g: Emitter,
-    inp: AdapterValue,
-    places: AdapterValue,
-    *,
-    border_type: AdapterValue,
-    scalar: float,
-    format: AdapterValue,
-    imode: AdapterValue,
-) -> Any:
+def remap(g, inp, places, *, border_type, scalar, format, imode):
     return in_format(
         g, inp, format, lambda image: sampling.remap(g, image, places, border_type, scalar, imode)
     )
 
 
 @OPERATORS.add("WarpAffine")
-def warp_affine(
-    g: Emitter,
-    inp: AdapterValue,
-    mat: AdapterValue,
-    size: AdapterValue,
-    *,
-    border_mode: AdapterValue,
-    border_val: float,
-    format: AdapterValue,
-    imode: AdapterValue,
-) -> Any:
+def warp_affine(g, inp, mat, size, *, border_mode, border_val, format, imode):
     return sampling.warp_affine(g, inp, mat, size, border_mode, border_val, format, imode)
 
 
 @OPERATORS.add("WarpPerspective")
-def warp_perspective(
-    g: Emitter,
-    inp: AdapterValue,
-    mat: AdapterValue,
-    *others: AdapterValue,
-    bmode: AdapterValue,
-    border_val: float,
-    format: AdapterValue,
-    imode: AdapterValue,
-) -> Any:
+def warp_perspective(g, inp, mat, *others, bmode, border_val, format, imode):
     """``others`` are the size, or the image index for each matrix and the size."""
     *batch, size = others
     where = batch[0] if batch else None
@@ -103,16 +65,7 @@ def warp_perspective(
 
 
 @OPERATORS.add("ROIAlign")
-def roi_align(
-    g: Emitter,
-    inp: AdapterValue,
-    rois: AdapterValue,
-    *,
-    mode: AdapterValue,
-    spatial_scale: float,
-    offset: float,
-    **state: AdapterValue,
-) -> list[Any]:
+def roi_align(g, inp, rois, *, mode, spatial_scale, offset, **state):
     """RoI align; the second result, indices of maxima, is used in training only."""
     channels_first(state.get("format", "NCHW"))
     if offset not in (0, 0.5):
@@ -124,13 +77,11 @@ def roi_align(
 
 
 @OPERATORS.add("ROIPooling")
-def roi_pooling(
-    g: Emitter, inp: AdapterValue, rois: AdapterValue, size: AdapterValue, *, mode: AdapterValue, scale: float
-) -> list[Any]:
+def roi_pooling(g, inp, rois, size, *, mode, scale):
     """RoI pooling; the second result, indices of maxima, is used in training only."""
     return [boxes.roi_pooling(g, inp, rois, static_ints(g, size), mode, scale), None]
 
 
 @OPERATORS.add("CvtColor")
-def cvt_color(g: Emitter, inp: AdapterValue, *, mode: str) -> Any:
+def cvt_color(g, inp, *, mode):
     return sampling.cvt_color(g, inp, mode)

@@ -14,7 +14,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.functions.indexing import getitem, written
 from tmconvert.frontends.megengine.adapters.values import rank, reshaped
-from tmconvert.frontends.shared.adapter_table import Adapter, AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Adapter, Table
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table("opdef.")
@@ -34,13 +34,7 @@ def _numbers(inputs: tuple[Any, ...], items: Any, slice_items: Any) -> Iterator[
         yield axis, parts
 
 
-def _index(
-    g: Emitter,
-    x: AdapterValue,
-    inputs: tuple[AdapterValue, ...],
-    items: AdapterValue,
-    slice_items: AdapterValue,
-) -> tuple[Any, ...]:
+def _index(g: Emitter, x, inputs: tuple[Any, ...], items, slice_items) -> tuple[Any, ...]:
     """Returns the index as Python has it: one entry per axis."""
     index: list[Any] = [slice(None)] * rank(g, x)
     for axis, (start, stop, step, number) in _numbers(inputs, items, slice_items):
@@ -49,12 +43,7 @@ def _index(
 
 
 def _mesh(
-    g: Emitter,
-    x: AdapterValue,
-    inputs: tuple[AdapterValue, ...],
-    items: AdapterValue,
-    slice_items: AdapterValue,
-    batched: bool = False,
+    g: Emitter, x, inputs: tuple[Any, ...], items, slice_items, batched: bool = False
 ) -> tuple[Any, ...]:
     """An index of tensors that each select along their own axis (an outer index).
 
@@ -81,39 +70,20 @@ def _mesh(
     return tuple(index)
 
 
-def _batched_mesh(
-    g: Emitter,
-    x: AdapterValue,
-    inputs: tuple[AdapterValue, ...],
-    items: AdapterValue,
-    slice_items: AdapterValue,
-) -> Any:
+def _batched_mesh(g: Emitter, x, inputs: tuple[Any, ...], items, slice_items) -> Any:
     """Each batch has its own indices: rows of tensors of rank 2."""
     return _mesh(g, x, inputs, items, slice_items, batched=True)
 
 
 def _reader(index: Index) -> Adapter:
-    def adapter(
-        g: Emitter,
-        x: AdapterValue,
-        *inputs: AdapterValue,
-        items: AdapterValue,
-        slice_items: AdapterValue = (),
-    ) -> Any:
+    def adapter(g, x, *inputs, items, slice_items=()):
         return getitem(g, x, index(g, x, inputs, items, slice_items))
 
     return adapter
 
 
 def _writer(index: Index, adds: bool) -> Adapter:
-    def adapter(
-        g: Emitter,
-        x: AdapterValue,
-        value: AdapterValue,
-        *inputs: AdapterValue,
-        items: AdapterValue,
-        slice_items: AdapterValue = (),
-    ) -> Any:
+    def adapter(g, x, value, *inputs, items, slice_items=()):
         return written(g, x, index(g, x, inputs, items, slice_items), value, adds=adds)
 
     return adapter

@@ -10,7 +10,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.megengine.adapters.quantized.observers import HELP, OBSERVERS, Scales, scalar
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import QParams, TracedModule
 from tmconvert.ir.emitter import Emitter
@@ -69,7 +69,7 @@ class Quantizer(NamedTuple):
         shape = [-1, *scale.shape[2:]]
         return self._replace(scale=scale.reshape(shape), zero_point=zero_point.reshape(shape))
 
-    def apply(self, g: Emitter, value: AdapterValue) -> Any:
+    def apply(self, g, value):
         """Fake-quantizes ``value``, or only annotates it."""
         type_ = g.type(value)
         if type_.dtype != np.float32:
@@ -78,7 +78,7 @@ class Quantizer(NamedTuple):
         return g.quantized(value, self.qparams(type_.rank), rounded)
 
 
-def applied(g: Emitter, value: AdapterValue, fake_quant: AdapterValue, observer: AdapterValue) -> Any:
+def applied(g, value, fake_quant, observer):
     """Returns the result of ``QATModule._apply_fakequant_with_observer`` for a value."""
     quantizer = quantizer_of(fake_quant, observer, g.known(value))
     return value if quantizer is None else quantizer.apply(g, value)
@@ -192,20 +192,12 @@ FAKE_QUANTS: dict[str, Callable[[TracedModule, Any], Any]] = {
 
 
 @FUNCTIONS.add("megengine.module.qat.module.QATModule._apply_fakequant_with_observer")
-def apply_fakequant_with_observer(
-    g: Emitter, module: AdapterValue, target: AdapterValue, fake_quant: AdapterValue, observer: AdapterValue
-) -> Any:
+def apply_fakequant_with_observer(g, module, target, fake_quant, observer):
     return applied(g, target, fake_quant, observer)
 
 
 def _by_operator(
-    g: Emitter,
-    x: AdapterValue,
-    scale: np.ndarray,
-    zero_point: np.ndarray | None,
-    low: int,
-    high: int,
-    source: str,
+    g: Emitter, x, scale: np.ndarray, zero_point: np.ndarray | None, low: int, high: int, source: str
 ) -> Any:
     name = integers_of_range(low, high)
     zeros = np.zeros(1, np.float32) if zero_point is None else zero_point
@@ -214,7 +206,7 @@ def _by_operator(
     return Quantizer(name, low, high, scale, zeros, symmetric, source, True).apply(g, x)
 
 
-def _constant(g: Emitter, value: AdapterValue) -> np.ndarray:
+def _constant(g: Emitter, value) -> np.ndarray:
     array = g.known(value)
     if array is None:
         raise Refusal("a scale is computed from the data", "make it a constant of the model")
@@ -222,32 +214,15 @@ def _constant(g: Emitter, value: AdapterValue) -> np.ndarray:
 
 
 @FUNCTIONS.add("opdef.FakeQuant")
-def fake_quant(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    qmin: int,
-    qmax: int,
-    **_: AdapterValue,
-) -> Any:
+def fake_quant(g, x, scale, zero_point, qmin, qmax, **_):
     return _by_operator(g, x, _constant(g, scale), _constant(g, zero_point), qmin, qmax, "FakeQuant")
 
 
 @FUNCTIONS.add("opdef.TQT")
-def tqt(g: Emitter, x: AdapterValue, scale: AdapterValue, qmin: int, qmax: int, **_: AdapterValue) -> Any:
+def tqt(g, x, scale, qmin, qmax, **_):
     return _by_operator(g, x, _power_of_two(_constant(g, scale)), None, qmin, qmax, "TQT")
 
 
 @FUNCTIONS.add("opdef.LSQ")
-def lsq(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    grad_scale: AdapterValue,
-    qmin: int,
-    qmax: int,
-    **_: AdapterValue,
-) -> Any:
+def lsq(g, x, scale, zero_point, grad_scale, qmin, qmax, **_):
     return _by_operator(g, x, _constant(g, scale), _constant(g, zero_point), qmin, qmax, "LSQ")

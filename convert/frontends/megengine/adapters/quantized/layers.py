@@ -11,7 +11,7 @@ from tmconvert.frontends.megengine.adapters.operators import windows as window_o
 from tmconvert.frontends.megengine.adapters.quantized import qat
 from tmconvert.frontends.megengine.adapters.quantized.fake_quant import bias_qparams
 from tmconvert.frontends.megengine.adapters.values import reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir import QParams, TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -22,7 +22,7 @@ MODULES = Table("megengine.module.quantized.")
 
 def _add_layer(name: str, layer: qat.Layer, rectified: bool) -> None:
     @MODULES.add(name)
-    def adapter(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+    def adapter(g, module, inp):
         weight, bias = quantized_parameters(g, module, inp)
         result = layer.call(g, module, inp, weight, bias)
         return output(g, module, g.call("aten::relu", result) if rectified else result)
@@ -40,7 +40,7 @@ for _name, (_layer, _, _rectified) in qat.LAYERS.items():  # the batch norm is f
         _add_layer(_name, _layer, _rectified)
 
 
-def quantized_parameters(g: Emitter, module: TracedModule, inp: AdapterValue) -> tuple[Any, Any]:
+def quantized_parameters(g: Emitter, module: TracedModule, inp) -> tuple[Any, Any]:
     """Returns the weight, and the bias quantized with the scales of the products."""
     weight, bias = functional_forms.parameter(g, module, "weight"), module.tensors.get("bias")
     if bias is None:
@@ -54,12 +54,12 @@ def quantized_parameters(g: Emitter, module: TracedModule, inp: AdapterValue) ->
     return weight, g.quantized(value, qparams)
 
 
-def output(g: Emitter, module: TracedModule, value: AdapterValue) -> Any:
+def output(g: Emitter, module: TracedModule, value) -> Any:
     """Quantizes ``value`` to the module's ``output_dtype``; a Linear may have none."""
     return in_dtype(g, value, module.attributes.get("output_dtype"))
 
 
-def in_dtype(g: Emitter, value: AdapterValue, dtype: AdapterValue) -> Any:
+def in_dtype(g, value, dtype):
     """Quantizes ``value`` with the QParams of a quantized dtype, if it is one."""
     if dtype is None:
         return value
@@ -69,7 +69,7 @@ def in_dtype(g: Emitter, value: AdapterValue, dtype: AdapterValue) -> Any:
 
 
 @MODULES.add("batch_matmul_activation.BatchMatMulActivation")
-def batch_matmul_activation(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def batch_matmul_activation(g, module, inp):
     """A convolution per sample of the batch: weights (batch, out, in, 1, 1), bias (1, out, 1, 1)."""
     weight, bias = quantized_parameters(g, module, inp)
     weight = tensor.reshape(g, weight, list(g.type(weight).shape[:3]))
@@ -78,17 +78,17 @@ def batch_matmul_activation(g: Emitter, module: TracedModule, inp: AdapterValue)
 
 
 @MODULES.add("quant_dequant.QuantStub")
-def quant_stub(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def quant_stub(g, module, inp):
     return output(g, module, inp)
 
 
 @MODULES.add("quant_dequant.DequantStub")
-def dequant_stub(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def dequant_stub(g, module, inp):
     return inp
 
 
 @MODULES.add("elemwise.Elemwise")
-def elemwise(g: Emitter, module: TracedModule, *inps: AdapterValue) -> Any:
+def elemwise(g, module, *inps):
     """The method is that of the float module with the prefix q."""
     method = str(module.attributes["method"]).lower()
     if not method.startswith("q"):
@@ -97,7 +97,7 @@ def elemwise(g: Emitter, module: TracedModule, *inps: AdapterValue) -> Any:
 
 
 @MODULES.add("concat.Concat")
-def concat(g: Emitter, module: TracedModule, inps: AdapterValue, axis: int = 0) -> Any:
+def concat(g, module, inps, axis=0):
     """Requantizes each tensor before the concatenation; rounding after it gives the same result."""
     return output(g, module, tensor.concat(g, inps, axis))
 
@@ -107,19 +107,19 @@ def concat(g: Emitter, module: TracedModule, inps: AdapterValue, axis: int = 0) 
 
 @FUNCTIONS.add("conv_bias_activation")
 def conv_bias_activation(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    dtype: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    dilation: AdapterValue = 1,
-    groups: int = 1,
-    nonlinear_mode: AdapterValue = "identity",
-    conv_mode: AdapterValue = "cross_correlation",
-    compute_mode: AdapterValue = "default",
-) -> Any:
+    g,
+    inp,
+    weight,
+    bias,
+    dtype=None,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    nonlinear_mode="identity",
+    conv_mode="cross_correlation",
+    compute_mode="default",
+):
     """``bias`` is already quantized, or not quantized."""
     convolutions.cross_correlation(conv_mode)
     result = convolutions.convolved(g, inp, weight, bias, stride, padding, dilation, groups)
@@ -129,19 +129,19 @@ def conv_bias_activation(
 
 @FUNCTIONS.add("batch_conv_bias_activation")
 def batch_conv_bias_activation(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    dtype: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    dilation: AdapterValue = 1,
-    groups: int = 1,
-    nonlinear_mode: AdapterValue = "identity",
-    conv_mode: AdapterValue = "cross_correlation",
-    compute_mode: AdapterValue = "default",
-) -> Any:
+    g,
+    inp,
+    weight,
+    bias,
+    dtype=None,
+    stride=1,
+    padding=0,
+    dilation=1,
+    groups=1,
+    nonlinear_mode="identity",
+    conv_mode="cross_correlation",
+    compute_mode="default",
+):
     """Kernels (N, ...) per sample: one convolution with N times the groups."""
     convolutions.cross_correlation(conv_mode)
     batch, channels, *extents = g.type(inp).shape
@@ -159,15 +159,7 @@ def batch_conv_bias_activation(
 
 
 @OPERATORS.add("BatchConvBias")
-def batch_conv_bias(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    *,
-    dtype: AdapterValue,
-    **state: AdapterValue,
-) -> Any:
+def batch_conv_bias(g, inp, weight, bias, *, dtype, **state):
     windows = window_operators.geometry(state)
     groups = g.type(weight).shape[1] if str(state["sparse"]).upper() == "GROUP" else 1
     return batch_conv_bias_activation(
@@ -177,19 +169,19 @@ def batch_conv_bias(
 
 @FUNCTIONS.add("conv_transpose2d")
 def conv_transpose2d(
-    g: Emitter,
-    inp: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue = None,
-    dtype: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    output_padding: AdapterValue = 0,
-    dilation: AdapterValue = 1,
-    groups: int = 1,
-    conv_mode: AdapterValue = "cross_correlation",
-    compute_mode: AdapterValue = "default",
-) -> Any:
+    g,
+    inp,
+    weight,
+    bias=None,
+    dtype=None,
+    stride=1,
+    padding=0,
+    output_padding=0,
+    dilation=1,
+    groups=1,
+    conv_mode="cross_correlation",
+    compute_mode="default",
+):
     """Version 1.9 and earlier have no ``output_padding``: positional calls have one argument less."""
     if isinstance(groups, str):
         output_padding, dilation, groups = 0, output_padding, dilation

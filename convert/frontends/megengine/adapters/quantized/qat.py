@@ -17,7 +17,7 @@ from tmconvert.frontends.megengine.adapters.quantized.fake_quant import (
     is_enabled,
     quantizer_of,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 
@@ -36,9 +36,7 @@ class Layer(NamedTuple):
     column: Callable[[int], list[int]]
 
 
-def _linear(
-    g: Emitter, module: TracedModule, inp: AdapterValue, weight: AdapterValue, bias: AdapterValue
-) -> Any:
+def _linear(g: Emitter, module: TracedModule, inp, weight, bias) -> Any:
     return g.call("aten::linear", inp, weight, bias)
 
 
@@ -75,7 +73,7 @@ LAYERS: dict[str, tuple[Layer, bool, bool]] = {
 
 def _add_layer(name: str, layer: Layer, normed: bool, rectified: bool) -> None:
     @MODULES.add(name)
-    def adapter(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+    def adapter(g, module, inp):
         inner = module.children[layer.child] if normed else module
         weight, bias = _folded(layer, module) if normed else _parameters(inner)
         weight, bias = quantized_parameters(g, module, inp, weight, bias)
@@ -87,13 +85,13 @@ for _name, _row in LAYERS.items():
     _add_layer(_name, *_row)
 
 
-def activation(g: Emitter, module: TracedModule, value: AdapterValue) -> Any:
+def activation(g: Emitter, module: TracedModule, value) -> Any:
     """``QATModule.apply_quant_activation``."""
     return applied(g, value, _part(module, "act_fake_quant"), _part(module, "act_observer"))
 
 
 def quantized_parameters(
-    g: Emitter, module: TracedModule, inp: AdapterValue, weight: np.ndarray, bias: np.ndarray | None
+    g: Emitter, module: TracedModule, inp, weight: np.ndarray, bias: np.ndarray | None
 ) -> tuple[Any, Any]:
     """``apply_quant_weight`` and ``apply_quant_bias``; returns the bias as a vector."""
     fake_quant = _part(module, "weight_fake_quant")
@@ -161,20 +159,20 @@ NORM = ("weight", "bias", "running_mean", "running_var")
 
 
 @MODULES.add("quant_dequant.QuantStub")
-def quant_stub(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def quant_stub(g, module, inp):
     return activation(g, module, inp)
 
 
 @MODULES.add("quant_dequant.DequantStub")
-def dequant_stub(g: Emitter, module: TracedModule, inp: AdapterValue) -> Any:
+def dequant_stub(g, module, inp):
     return inp
 
 
 @MODULES.add("elemwise.Elemwise")
-def elemwise(g: Emitter, module: TracedModule, *inps: AdapterValue) -> Any:
+def elemwise(g, module, *inps):
     return activation(g, module, functional_forms.elemwise_module(g, module, *inps))
 
 
 @MODULES.add("concat.Concat")
-def concat(g: Emitter, module: TracedModule, inps: AdapterValue, axis: int = 0) -> Any:
+def concat(g, module, inps, axis=0):
     return activation(g, module, tensor.concat(g, inps, axis))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from tmconvert.frontends.onnx.adapters.shared_attention import (
     split_heads,
 )
 from tmconvert.frontends.onnx.adapters.values import cast, known_numbers, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -34,24 +32,24 @@ HIDDEN = -10000.0  # what is added to scores of keys that a mask hides
 
 @OPERATORS.add("Attention")
 def attention(
-    g: Emitter,
-    input: AdapterValue,
-    weights: AdapterValue,
-    bias: AdapterValue = None,
-    mask_index: AdapterValue = None,
-    past: AdapterValue = None,
-    attention_bias: AdapterValue = None,
-    past_sequence_length: AdapterValue = None,
+    g,
+    input,
+    weights,
+    bias=None,
+    mask_index=None,
+    past=None,
+    attention_bias=None,
+    past_sequence_length=None,
     *,
-    do_rotary: int = 0,
-    mask_filter_value: float = HIDDEN,
-    num_heads: int,
-    past_present_share_buffer: int = 0,
-    qkv_hidden_sizes: Sequence[int] | None = None,
-    rotary_embedding_dim: int = 0,
-    scale: float = 0.0,
-    unidirectional: int = 0,
-) -> Any:
+    do_rotary=0,
+    mask_filter_value=HIDDEN,
+    num_heads,
+    past_present_share_buffer=0,
+    qkv_hidden_sizes=None,
+    rotary_embedding_dim=0,
+    scale=0.0,
+    unidirectional=0,
+):
     """Self-attention of [N, L, I] with one matrix for queries, keys and values."""
     if do_rotary or past_present_share_buffer:
         raise Refusal("Attention with rotary embeddings or a shared buffer is not supported")
@@ -81,27 +79,27 @@ def attention(
 
 @OPERATORS.add("QAttention")
 def qattention(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    input_scale: AdapterValue,
-    weight_scale: AdapterValue,
-    mask_index: AdapterValue = None,
-    input_zero_point: AdapterValue = None,
-    weight_zero_point: AdapterValue = None,
-    past: AdapterValue = None,
+    g,
+    input,
+    weight,
+    bias,
+    input_scale,
+    weight_scale,
+    mask_index=None,
+    input_zero_point=None,
+    weight_zero_point=None,
+    past=None,
     *,
-    num_heads: int,
-    **attributes: Any,
-) -> Any:
+    num_heads,
+    **attributes,
+):
     """Attention of integers, of which the products with the weight are quantized."""
     given = dequantized(g, input, input_scale, input_zero_point)
     matrix = dequantized(g, weight, weight_scale, weight_zero_point, 1)
     return attention(g, given, matrix, bias, mask_index, past, num_heads=num_heads, **attributes)
 
 
-def _look_back(g: Emitter, call: AttentionCall, past: AdapterValue) -> None:
+def _look_back(g: Emitter, call: AttentionCall, past) -> None:
     """Hides the keys after a query, before whose first one there are ``past`` keys."""
     if past is None:
         call.is_causal = True
@@ -110,7 +108,7 @@ def _look_back(g: Emitter, call: AttentionCall, past: AdapterValue) -> None:
         call.allowed.append(causal_mask(g, queries, keys, past))
 
 
-def _masked(g: Emitter, call: AttentionCall, mask: AdapterValue, value: float) -> list[Any]:
+def _masked(g: Emitter, call: AttentionCall, mask, value: float) -> list[Any]:
     """Returns what a mask adds to the scores. It has lengths [N], or 1 for keys that are seen: [N, S],
     [N, L, S] or [N, 1, L, S].
     """
@@ -138,23 +136,23 @@ def _masked(g: Emitter, call: AttentionCall, mask: AdapterValue, value: float) -
 
 @OPERATORS.add("MultiHeadAttention")
 def multi_head_attention(
-    g: Emitter,
-    query: AdapterValue,
-    key: AdapterValue = None,
-    value: AdapterValue = None,
-    bias: AdapterValue = None,
-    key_padding_mask: AdapterValue = None,
-    attention_bias: AdapterValue = None,
-    past_key: AdapterValue = None,
-    past_value: AdapterValue = None,
-    past_sequence_length: AdapterValue = None,
-    cache_indirection: AdapterValue = None,
+    g,
+    query,
+    key=None,
+    value=None,
+    bias=None,
+    key_padding_mask=None,
+    attention_bias=None,
+    past_key=None,
+    past_value=None,
+    past_sequence_length=None,
+    cache_indirection=None,
     *,
-    mask_filter_value: float = HIDDEN,
-    num_heads: int,
-    scale: float = 0.0,
-    unidirectional: int = 0,
-) -> Any:
+    mask_filter_value=HIDDEN,
+    num_heads,
+    scale=0.0,
+    unidirectional=0,
+):
     if past_sequence_length is not None or cache_indirection is not None:
         raise Refusal("MultiHeadAttention with a shared buffer is not supported")
     q, k, v = _heads(g, query, key, value, bias, num_heads)
@@ -167,9 +165,7 @@ def multi_head_attention(
     return merge_heads(g, call.result(g)), k, v, lambda: call.scores(g)
 
 
-def _heads(
-    g: Emitter, query: AdapterValue, key: AdapterValue, value: AdapterValue, bias: AdapterValue, heads: int
-) -> list[Any]:
+def _heads(g: Emitter, query, key, value, bias, heads: int) -> list[Any]:
     """Returns query, key and value as [N, H, L, E], of tensors that may be packed."""
     if rank(g, query) == 5:  # [N, L, H, 3, E]
         parts = [g.call("aten::select", query, 3, place) for place in range(3)]
@@ -194,31 +190,31 @@ def _heads(
 
 @OPERATORS.add("GroupQueryAttention")
 def group_query_attention(
-    g: Emitter,
-    query: AdapterValue,
-    key: AdapterValue = None,
-    value: AdapterValue = None,
-    past_key: AdapterValue = None,
-    past_value: AdapterValue = None,
-    seqlens_k: AdapterValue = None,
-    total_sequence_length: AdapterValue = None,
-    cos_cache: AdapterValue = None,
-    sin_cache: AdapterValue = None,
-    position_ids: AdapterValue = None,
-    attention_bias: AdapterValue = None,
-    head_sink: AdapterValue = None,
+    g,
+    query,
+    key=None,
+    value=None,
+    past_key=None,
+    past_value=None,
+    seqlens_k=None,
+    total_sequence_length=None,
+    cos_cache=None,
+    sin_cache=None,
+    position_ids=None,
+    attention_bias=None,
+    head_sink=None,
     *,
-    causal: int = 1,
-    do_rotary: int = 0,
-    kv_num_heads: int,
-    local_window_size: int = -1,
-    num_heads: int,
-    rotary_interleaved: int = 0,
-    scale: float = 0.0,
-    smooth_softmax: int = 0,
-    softcap: float = 0.0,
-    **others: Any,
-) -> Any:
+    causal=1,
+    do_rotary=0,
+    kv_num_heads,
+    local_window_size=-1,
+    num_heads,
+    rotary_interleaved=0,
+    scale=0.0,
+    smooth_softmax=0,
+    softcap=0.0,
+    **others,
+):
     """Attention with a cache that grows by the keys of each step; all sequences have the same length."""
     if head_sink is not None or smooth_softmax > 0 or any(each not in _UNUSED for each in others.values()):
         what = "head_sink, smooth_softmax or a quantized cache"
@@ -258,15 +254,13 @@ def _window(g: Emitter, queries: Any, keys: Any, past: Any, size: int) -> Any:
     return (distance < size).value
 
 
-def _unpacked(g: Emitter, packed: AdapterValue, heads: int, key_heads: int) -> list[Any]:
+def _unpacked(g: Emitter, packed, heads: int, key_heads: int) -> list[Any]:
     width = g.type(packed).shape[2] // (heads + 2 * key_heads)
     sizes = [heads * width, key_heads * width, key_heads * width]
     return list(g.call("aten::split_with_sizes", packed, sizes, 2))
 
 
-def _rotated(
-    g: Emitter, x: AdapterValue, places: AdapterValue, cos: AdapterValue, sin: AdapterValue, interleaved: bool
-) -> Any:
+def _rotated(g: Emitter, x, places, cos, sin, interleaved: bool) -> Any:
     """Rotates [N, H, L, E] by the angles of positions [N or 1, L]."""
     tables = [rows_of(g, table, places) for table in (cos, sin)]
     batch, length, half = g.type(tables[0]).shape
@@ -276,18 +270,18 @@ def _rotated(
 
 @OPERATORS.add("RotaryEmbedding")
 def rotary_embedding(
-    g: Emitter,
-    input: AdapterValue,
-    position_ids: AdapterValue,
-    cos_cache: AdapterValue,
-    sin_cache: AdapterValue,
+    g,
+    input,
+    position_ids,
+    cos_cache,
+    sin_cache,
     *,
-    interleaved: int = 0,
-    is_packed_batching: int = 0,
-    num_heads: int = 0,
-    rotary_embedding_dim: int = 0,
-    scale: float = 1.0,
-) -> Any:
+    interleaved=0,
+    is_packed_batching=0,
+    num_heads=0,
+    rotary_embedding_dim=0,
+    scale=1.0,
+):
     """Rotates [N, L, H E] or [N, H, L, E]; ``position_ids`` is the first position, or has all [N, L]."""
     if is_packed_batching:
         raise Refusal("RotaryEmbedding of packed batches is not supported")
@@ -307,15 +301,7 @@ def rotary_embedding(
 
 
 @OPERATORS.add("RelativePositionBias")
-def relative_position_bias(
-    g: Emitter,
-    bias_table: AdapterValue,
-    query_length: AdapterValue,
-    key_length: AdapterValue,
-    *,
-    is_bidirectional: int = 0,
-    max_distance: int,
-) -> Any:
+def relative_position_bias(g, bias_table, query_length, key_length, *, is_bidirectional=0, max_distance):
     """[1, H, L, S]: the biases of T5, by buckets of the distance of a key from a query."""
     queries, keys = (
         int(known_numbers(g, each, "the length of RelativePositionBias").reshape(-1)[0])

@@ -21,7 +21,6 @@ from tmconvert.frontends.onnx.adapters.standard import (
 )
 from tmconvert.frontends.onnx.adapters.standard.activations import flattened
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, like, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -39,7 +38,7 @@ _ACTIVATIONS: dict[str, Callable[..., Term]] = {
 }
 
 
-def activated(g: Emitter, x: AdapterValue, name: str, params: Sequence[float] = ()) -> Any:
+def activated(g: Emitter, x, name: str, params: Sequence[float] = ()) -> Any:
     """Applies the activation of a fused operator. Raises Refusal."""
     if name not in _ACTIVATIONS:
         raise Refusal(f"the activation {name!r} is unknown")
@@ -50,17 +49,7 @@ def activated(g: Emitter, x: AdapterValue, name: str, params: Sequence[float] = 
 
 
 @OPERATORS.add("FusedConv")
-def fused_conv(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    B: AdapterValue = None,
-    Z: AdapterValue = None,
-    *,
-    activation: str = "",
-    activation_params: Sequence[float] = (),
-    **attributes: Any,
-) -> Any:
+def fused_conv(g, X, W, B=None, Z=None, *, activation="", activation_params=(), **attributes):
     """activation(conv(X, W) + B + Z)."""
     made = convolutions.conv(g, X, W, B, **attributes)
     made = made if Z is None else g.call("aten::add", made, Z)
@@ -68,21 +57,14 @@ def fused_conv(
 
 
 @OPERATORS.add("NhwcConv", "NhwcFusedConv")
-def nhwc_conv(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    B: AdapterValue = None,
-    Z: AdapterValue = None,
-    **attributes: Any,
-) -> Any:
+def nhwc_conv(g, X, W, B=None, Z=None, **attributes):
     """A convolution of [N, H, W, C]; the weight is that of Conv."""
     given, other = (None if each is None else g.call("aten::permute", each, [0, 3, 1, 2]) for each in (X, Z))
     return g.call("aten::permute", fused_conv(g, given, W, B, other, **attributes), [0, 2, 3, 1])
 
 
 @OPERATORS.add("NhwcMaxPool")
-def nhwc_max_pool(g: Emitter, x: AdapterValue, **attributes: Any) -> Any:
+def nhwc_max_pool(g, x, **attributes):
     """Maximum pooling of [N, H, W, C]."""
     made, _ = pooling.max_pool(g, g.call("aten::permute", x, [0, 3, 1, 2]), **attributes)
     return g.call("aten::permute", made, [0, 2, 3, 1])
@@ -90,39 +72,29 @@ def nhwc_max_pool(g: Emitter, x: AdapterValue, **attributes: Any) -> Any:
 
 @OPERATORS.add("FusedGemm")
 def fused_gemm(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    C: AdapterValue = None,
+    g,
+    A,
+    B,
+    C=None,
     *,
-    activation: str = "",
-    activation_alpha: float | None = None,
-    activation_beta: float | None = None,
-    activation_gamma: float | None = None,
-    **attributes: Any,
-) -> Any:
+    activation="",
+    activation_alpha=None,
+    activation_beta=None,
+    activation_gamma=None,
+    **attributes,
+):
     params = [value for value in (activation_alpha, activation_beta) if value is not None]
     return activated(g, matrices.gemm(g, A, B, C, **attributes), activation, params)
 
 
 @OPERATORS.add("FusedMatMul", "TransposeMatMul")
-def fused_matmul(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    transBatchA: int = 0,
-    transBatchB: int = 0,
-) -> Any:
+def fused_matmul(g, A, B, *, alpha=1.0, transA=0, transB=0, transBatchA=0, transBatchB=0):
     left, right = _transposed(g, A, transA, transBatchA), _transposed(g, B, transB, transBatchB)
     made = matrices.product(g, left, right)
     return made if alpha == 1.0 else g.call("aten::mul", made, like(g, made, alpha))
 
 
-def _transposed(g: Emitter, x: AdapterValue, is_transposed: int, has_batch_last: int) -> Any:
+def _transposed(g: Emitter, x, is_transposed: int, has_batch_last: int) -> Any:
     """Transposes a matrix. With ``has_batch_last`` its row axis is the first one, before the batch."""
     count = rank(g, x)
     order = list(range(count))
@@ -134,7 +106,7 @@ def _transposed(g: Emitter, x: AdapterValue, is_transposed: int, has_batch_last:
 
 
 @OPERATORS.add("GemmFastGelu")
-def gemm_fast_gelu(g: Emitter, X: AdapterValue, W: AdapterValue, bias: AdapterValue = None) -> Any:
+def gemm_fast_gelu(g, X, W, bias=None):
     return fast_gelu(g, g.call("aten::matmul", X, W), bias)
 
 
@@ -142,29 +114,29 @@ def gemm_fast_gelu(g: Emitter, X: AdapterValue, W: AdapterValue, bias: AdapterVa
 
 
 @OPERATORS.add("Gelu")
-def gelu(g: Emitter, X: AdapterValue) -> Any:
+def gelu(g, X):
     return g.call("aten::gelu", X, approximate="none")
 
 
 @OPERATORS.add("BiasGelu")
-def bias_gelu(g: Emitter, A: AdapterValue, B: AdapterValue) -> Any:
+def bias_gelu(g, A, B):
     return gelu(g, g.call("aten::add", A, B))
 
 
 @OPERATORS.add("FastGelu")
-def fast_gelu(g: Emitter, X: AdapterValue, bias: AdapterValue = None) -> Any:
+def fast_gelu(g, X, bias=None):
     given = X if bias is None else g.call("aten::add", X, bias)
     return g.call("aten::gelu", given, approximate="tanh")
 
 
 @OPERATORS.add("QuickGelu")
-def quick_gelu(g: Emitter, X: AdapterValue, *, alpha: float = 1.702) -> Any:
+def quick_gelu(g, X, *, alpha=1.702):
     x = Term(g, X)
     return (x * (x * alpha).sigmoid()).value
 
 
 @OPERATORS.add("BiasSplitGelu")
-def bias_split_gelu(g: Emitter, X: AdapterValue, bias: AdapterValue) -> Any:
+def bias_split_gelu(g, X, bias):
     """The first half of the last axis, by the gelu of the second one."""
     whole = g.call("aten::add", X, bias)
     axis = rank(g, whole) - 1
@@ -174,14 +146,12 @@ def bias_split_gelu(g: Emitter, X: AdapterValue, bias: AdapterValue) -> Any:
 
 
 @OPERATORS.add("BiasAdd")
-def bias_add(g: Emitter, X: AdapterValue, bias: AdapterValue, skip: AdapterValue) -> Any:
+def bias_add(g, X, bias, skip):
     return g.call("aten::add", g.call("aten::add", X, bias), skip)
 
 
 @OPERATORS.add("BiasSoftmax")
-def bias_softmax(
-    g: Emitter, data: AdapterValue, bias: AdapterValue, *, axis: int = 1, is_inner_broadcast: int
-) -> Any:
+def bias_softmax(g, data, bias, *, axis=1, is_inner_broadcast):
     """The softmax of data + bias, over ``axis`` and all axes after it."""
     place, shape = axis_of(g, data, axis), list(g.type(bias).shape)
     if not is_inner_broadcast and len(shape) == rank(g, data):
@@ -196,16 +166,7 @@ def bias_softmax(
 
 
 @OPERATORS.add("BiasDropout")
-def bias_dropout(
-    g: Emitter,
-    data: AdapterValue,
-    bias: AdapterValue,
-    residual: AdapterValue = None,
-    ratio: AdapterValue = None,
-    training_mode: AdapterValue = None,
-    *,
-    seed: AdapterValue = None,
-) -> Any:
+def bias_dropout(g, data, bias, residual=None, ratio=None, training_mode=None, *, seed=None):
     made = g.call("aten::add", data, bias)
     return made if residual is None else g.call("aten::add", made, residual)
 
@@ -214,16 +175,7 @@ def bias_dropout(
 
 
 @OPERATORS.add("SkipLayerNormalization")
-def skip_layer_normalization(
-    g: Emitter,
-    input: AdapterValue,
-    skip: AdapterValue,
-    gamma: AdapterValue,
-    beta: AdapterValue = None,
-    bias: AdapterValue = None,
-    *,
-    epsilon: float = EPSILON,
-) -> Any:
+def skip_layer_normalization(g, input, skip, gamma, beta=None, bias=None, *, epsilon=EPSILON):
     """Normalizes the sum of two tensors and a bias; the sum is the fourth result."""
     whole = _sum(g, input, skip, bias)
     made = g.call("aten::layer_norm", whole, list(g.type(gamma).shape), gamma, beta, epsilon)
@@ -231,20 +183,12 @@ def skip_layer_normalization(
 
 
 @OPERATORS.add("SkipSimplifiedLayerNormalization")
-def skip_simplified_layer_normalization(
-    g: Emitter,
-    input: AdapterValue,
-    skip: AdapterValue,
-    gamma: AdapterValue,
-    bias: AdapterValue = None,
-    *,
-    epsilon: float = EPSILON,
-) -> Any:
+def skip_simplified_layer_normalization(g, input, skip, gamma, bias=None, *, epsilon=EPSILON):
     whole = _sum(g, input, skip, bias)
     return g.call("aten::rms_norm", whole, list(g.type(gamma).shape), gamma, epsilon), None, None, whole
 
 
-def _sum(g: Emitter, *terms: AdapterValue) -> Any:
+def _sum(g, *terms):
     return functools.reduce(
         lambda a, b: g.call("aten::add", a, b), [each for each in terms if each is not None]
     )
@@ -252,20 +196,20 @@ def _sum(g: Emitter, *terms: AdapterValue) -> Any:
 
 @OPERATORS.add("EmbedLayerNormalization")
 def embed_layer_normalization(
-    g: Emitter,
-    input_ids: AdapterValue,
-    segment_ids: AdapterValue,
-    word_embedding: AdapterValue,
-    position_embedding: AdapterValue,
-    segment_embedding: AdapterValue = None,
-    gamma: AdapterValue = None,
-    beta: AdapterValue = None,
-    mask: AdapterValue = None,
-    position_ids: AdapterValue = None,
+    g,
+    input_ids,
+    segment_ids,
+    word_embedding,
+    position_embedding,
+    segment_embedding=None,
+    gamma=None,
+    beta=None,
+    mask=None,
+    position_ids=None,
     *,
-    epsilon: float = EPSILON,
-    mask_index_type: int = 1,
-) -> Any:
+    epsilon=EPSILON,
+    mask_index_type=1,
+):
     """Normalized sum of the embeddings of words, positions and segments; then the length of each sequence."""
     batch, length = g.type(input_ids).shape
     words = g.call("aten::embedding", word_embedding, cast(g, input_ids, np.int64))
@@ -286,17 +230,7 @@ def embed_layer_normalization(
 
 
 @OPERATORS.add("GroupNorm")
-def group_norm(
-    g: Emitter,
-    X: AdapterValue,
-    gamma: AdapterValue,
-    beta: AdapterValue,
-    *,
-    activation: int,
-    channels_last: int = 1,
-    epsilon: float = 1e-5,
-    groups: int,
-) -> Any:
+def group_norm(g, X, gamma, beta, *, activation, channels_last=1, epsilon=1e-5, groups):
     """Group normalization, with SiLU after it if ``activation`` is 1."""
     given = g.call("aten::permute", X, [0, 3, 1, 2]) if channels_last else X
     made = g.call("aten::group_norm", given, groups, gamma, beta, epsilon)
@@ -308,39 +242,37 @@ def group_norm(
 
 
 @OPERATORS.add("Pad")
-def pad(
-    g: Emitter, data: AdapterValue, pads: AdapterValue, value: AdapterValue = None, *, mode: str = "constant"
-) -> Any:
+def pad(g, data, pads, value=None, *, mode="constant"):
     return slicing.pad(g, data, reshaped(g, pads, [-1]), value, mode=mode)
 
 
 @OPERATORS.add("Trilu")
-def trilu(g: Emitter, X: AdapterValue, k: AdapterValue = None, *, upper: int = 1) -> Any:
+def trilu(g, X, k=None, *, upper=1):
     return matrices.trilu(g, X, k, upper=upper)
 
 
 @OPERATORS.add("Unique")
-def unique(g: Emitter, x: AdapterValue) -> Any:
+def unique(g, x):
     return sorting.unique(g, x, sorted=0)
 
 
 @OPERATORS.add("ExpandDims")
-def expand_dims(g: Emitter, X: AdapterValue, axis: AdapterValue) -> Any:
+def expand_dims(g, X, axis):
     return shapes.unsqueeze(g, X, axis)
 
 
 @OPERATORS.add("GatherND")
-def gather_nd(g: Emitter, data: AdapterValue, indices: AdapterValue) -> Any:
+def gather_nd(g, data, indices):
     return gathering.gather_nd(g, data, indices)
 
 
 @OPERATORS.add("Inverse")
-def inverse(g: Emitter, X: AdapterValue) -> Any:
+def inverse(g, X):
     return g.call("aten::linalg_inv", X)
 
 
 @OPERATORS.add("CDist")
-def cdist(g: Emitter, A: AdapterValue, B: AdapterValue, *, metric: str = "sqeuclidean") -> Any:
+def cdist(g, A, B, *, metric="sqeuclidean"):
     """Distances between rows of two matrices."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise Refusal(f"the metric {metric!r} is not supported")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from tmconvert.frontends.onnx.adapters.qparams import quantized as to_integers
 from tmconvert.frontends.onnx.adapters.standard import gathering, pooling, quantized
 from tmconvert.frontends.onnx.adapters.standard.activations import flattened
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -23,9 +21,7 @@ OPERATORS.add("QuantizeLinear")(quantized.quantize_linear)
 OPERATORS.add("DequantizeLinear")(quantized.dequantize_linear)
 
 
-def _stored(
-    g: Emitter, made: AdapterValue, scale: AdapterValue, zero: AdapterValue, like: AdapterValue
-) -> Any:
+def _stored(g, made, scale, zero, like):
     """Quantizes a result to the type of its zero point, or else of an operand."""
     dtype = g.type(like if zero is None else zero).dtype
     return to_integers(g, made, scale, zero, Integers.of(dtype))
@@ -33,17 +29,7 @@ def _stored(
 
 def _binary(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(
-        g: Emitter,
-        A: AdapterValue,
-        A_scale: AdapterValue,
-        A_zero_point: AdapterValue,
-        B: AdapterValue,
-        B_scale: AdapterValue,
-        B_zero_point: AdapterValue,
-        C_scale: AdapterValue,
-        C_zero_point: AdapterValue = None,
-    ) -> Any:
+    def adapter(g, A, A_scale, A_zero_point, B, B_scale, B_zero_point, C_scale, C_zero_point=None):
         left, right = dequantized(g, A, A_scale, A_zero_point), dequantized(g, B, B_scale, B_zero_point)
         return _stored(g, g.call(f"aten::{op}", left, right), C_scale, C_zero_point, A)
 
@@ -53,45 +39,19 @@ for _name, _op in {"QLinearAdd": "add", "QLinearMul": "mul"}.items():
 
 
 @OPERATORS.add("QLinearSigmoid")
-def qlinear_sigmoid(
-    g: Emitter,
-    X: AdapterValue,
-    X_scale: AdapterValue,
-    X_zero_point: AdapterValue,
-    Y_scale: AdapterValue,
-    Y_zero_point: AdapterValue = None,
-) -> Any:
+def qlinear_sigmoid(g, X, X_scale, X_zero_point, Y_scale, Y_zero_point=None):
     made = g.call("aten::sigmoid", dequantized(g, X, X_scale, X_zero_point))
     return _stored(g, made, Y_scale, Y_zero_point, X)
 
 
 @OPERATORS.add("QLinearLeakyRelu")
-def qlinear_leaky_relu(
-    g: Emitter,
-    X: AdapterValue,
-    X_scale: AdapterValue,
-    X_zero_point: AdapterValue,
-    Y_scale: AdapterValue,
-    Y_zero_point: AdapterValue = None,
-    *,
-    alpha: float = 0.01,
-) -> Any:
+def qlinear_leaky_relu(g, X, X_scale, X_zero_point, Y_scale, Y_zero_point=None, *, alpha=0.01):
     made = g.call("aten::leaky_relu", dequantized(g, X, X_scale, X_zero_point), negative_slope=alpha)
     return _stored(g, made, Y_scale, Y_zero_point, X)
 
 
 @OPERATORS.add("QLinearSoftmax")
-def qlinear_softmax(
-    g: Emitter,
-    X: AdapterValue,
-    X_scale: AdapterValue,
-    x_zero_point: AdapterValue,
-    y_scale: AdapterValue,
-    y_zero_point: AdapterValue,
-    *,
-    axis: int = -1,
-    opset: int = 13,
-) -> Any:
+def qlinear_softmax(g, X, X_scale, x_zero_point, y_scale, y_zero_point, *, axis=-1, opset=13):
     given = dequantized(g, X, X_scale, x_zero_point)
     if opset < 13:
         made = flattened(g, given, axis, lambda rows: g.call("aten::softmax", rows, 1))
@@ -101,9 +61,7 @@ def qlinear_softmax(
 
 
 @OPERATORS.add("QLinearConcat")
-def qlinear_concat(
-    g: Emitter, Y_scale: AdapterValue, Y_zero_point: AdapterValue, *inputs: AdapterValue, axis: int
-) -> Any:
+def qlinear_concat(g, Y_scale, Y_zero_point, *inputs, axis):
     """Concatenates quantized tensors; ``inputs`` are a tensor, its scale and its zero point, in turn."""
     if len(inputs) % 3:
         raise Refusal(
@@ -116,18 +74,7 @@ def qlinear_concat(
 
 
 @OPERATORS.add("QLinearWhere")
-def qlinear_where(
-    g: Emitter,
-    condition: AdapterValue,
-    X: AdapterValue,
-    x_scale: AdapterValue,
-    x_zero_point: AdapterValue,
-    Y: AdapterValue,
-    y_scale: AdapterValue,
-    y_zero_point: AdapterValue,
-    z_scale: AdapterValue,
-    z_zero_point: AdapterValue,
-) -> Any:
+def qlinear_where(g, condition, X, x_scale, x_zero_point, Y, y_scale, y_zero_point, z_scale, z_zero_point):
     then, otherwise = dequantized(g, X, x_scale, x_zero_point), dequantized(g, Y, y_scale, y_zero_point)
     return _stored(g, g.call("aten::where", condition, then, otherwise), z_scale, z_zero_point, X)
 
@@ -135,7 +82,7 @@ def qlinear_where(
 # ---- over windows and axes
 
 
-def _moved(g: Emitter, x: AdapterValue, channels_last: int, *, back: bool = False) -> Any:
+def _moved(g: Emitter, x, channels_last: int, *, back: bool = False) -> Any:
     """Moves the channels from the last axis to the second one, or ``back``."""
     if not channels_last:
         return x
@@ -145,32 +92,15 @@ def _moved(g: Emitter, x: AdapterValue, channels_last: int, *, back: bool = Fals
 
 @OPERATORS.add("QLinearAveragePool")
 def qlinear_average_pool(
-    g: Emitter,
-    X: AdapterValue,
-    x_scale: AdapterValue,
-    x_zero_point: AdapterValue,
-    y_scale: AdapterValue,
-    y_zero_point: AdapterValue = None,
-    *,
-    channels_last: int = 0,
-    **attributes: Any,
-) -> Any:
+    g, X, x_scale, x_zero_point, y_scale, y_zero_point=None, *, channels_last=0, **attributes
+):
     given = _moved(g, dequantized(g, X, x_scale, x_zero_point), channels_last)
     made = _moved(g, pooling.average_pool(g, given, **attributes), channels_last, back=True)
     return _stored(g, made, y_scale, y_zero_point, X)
 
 
 @OPERATORS.add("QLinearGlobalAveragePool")
-def qlinear_global_average_pool(
-    g: Emitter,
-    X: AdapterValue,
-    x_scale: AdapterValue,
-    x_zero_point: AdapterValue,
-    y_scale: AdapterValue,
-    y_zero_point: AdapterValue = None,
-    *,
-    channels_last: int = 0,
-) -> Any:
+def qlinear_global_average_pool(g, X, x_scale, x_zero_point, y_scale, y_zero_point=None, *, channels_last=0):
     given = _moved(g, dequantized(g, X, x_scale, x_zero_point), channels_last)
     made = _moved(g, pooling.global_average_pool(g, given), channels_last, back=True)
     return _stored(g, made, y_scale, y_zero_point, X)
@@ -178,16 +108,8 @@ def qlinear_global_average_pool(
 
 @OPERATORS.add("QLinearReduceMean")
 def qlinear_reduce_mean(
-    g: Emitter,
-    data: AdapterValue,
-    data_scale: AdapterValue,
-    data_zero_point: AdapterValue,
-    reduced_scale: AdapterValue,
-    reduced_zero_point: AdapterValue = None,
-    *,
-    axes: Sequence[int] | None = None,
-    keepdims: int = 1,
-) -> Any:
+    g, data, data_scale, data_zero_point, reduced_scale, reduced_zero_point=None, *, axes=None, keepdims=1
+):
     given = dequantized(g, data, data_scale, data_zero_point)
     places = [axis_of(g, given, axis) for axis in (range(rank(g, given)) if axes is None else axes)]
     made = g.call("aten::mean", given, sorted(places), bool(keepdims))
@@ -195,9 +117,7 @@ def qlinear_reduce_mean(
 
 
 @OPERATORS.add("QLinearConv")
-def qlinear_conv(
-    g: Emitter, x: AdapterValue, *others: AdapterValue, channels_last: int = 0, **attributes: Any
-) -> Any:
+def qlinear_conv(g, x, *others, channels_last=0, **attributes):
     """The operator of ai.onnx; with ``channels_last`` the channels are the last axis of input and output."""
     made = quantized.qlinear_conv(g, _moved(g, x, channels_last), *others, **attributes)
     return _moved(g, made, channels_last, back=True)
@@ -208,21 +128,21 @@ def qlinear_conv(
 
 @OPERATORS.add("QGemm")
 def qgemm(
-    g: Emitter,
-    A: AdapterValue,
-    a_scale: AdapterValue,
-    a_zero_point: AdapterValue,
-    B: AdapterValue,
-    b_scale: AdapterValue,
-    b_zero_point: AdapterValue,
-    C: AdapterValue = None,
-    y_scale: AdapterValue = None,
-    y_zero_point: AdapterValue = None,
+    g,
+    A,
+    a_scale,
+    a_zero_point,
+    B,
+    b_scale,
+    b_zero_point,
+    C=None,
+    y_scale=None,
+    y_zero_point=None,
     *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-) -> Any:
+    alpha=1.0,
+    transA=0,
+    transB=0,
+):
     """alpha A' B' + C; in float32 if the result has no scale."""
     left = dequantized(g, A, a_scale, a_zero_point)
     left = g.call("aten::permute", left, [1, 0]) if transA else left
@@ -241,30 +161,14 @@ def qgemm(
 
 
 @OPERATORS.add("MatMulIntegerToFloat")
-def matmul_integer_to_float(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    a_scale: AdapterValue,
-    b_scale: AdapterValue,
-    a_zero_point: AdapterValue = None,
-    b_zero_point: AdapterValue = None,
-    bias: AdapterValue = None,
-) -> Any:
+def matmul_integer_to_float(g, A, B, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
     left = dequantized(g, A, quantized.of_rows(g, a_scale, A), quantized.of_rows(g, a_zero_point, A), -2)
     made = g.call("aten::matmul", left, dequantized(g, B, b_scale, b_zero_point, -1))
     return made if bias is None else g.call("aten::add", made, bias)
 
 
 @OPERATORS.add("DynamicQuantizeMatMul")
-def dynamic_quantize_matmul(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    b_scale: AdapterValue,
-    b_zero_point: AdapterValue = None,
-    bias: AdapterValue = None,
-) -> Any:
+def dynamic_quantize_matmul(g, A, B, b_scale, b_zero_point=None, bias=None):
     steps, scale, zero = quantized.dynamic_quantize_linear(g, A)
     return matmul_integer_to_float(g, steps, B, scale, b_scale, zero, b_zero_point, bias)
 
@@ -274,21 +178,21 @@ def dynamic_quantize_matmul(
 
 @OPERATORS.add("MatMulNBits")
 def matmul_nbits(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    scales: AdapterValue,
-    zero_points: AdapterValue = None,
-    g_idx: AdapterValue = None,
-    bias: AdapterValue = None,
+    g,
+    A,
+    B,
+    scales,
+    zero_points=None,
+    g_idx=None,
+    bias=None,
     *,
-    K: int,
-    N: int,
-    bits: int = 4,
-    block_size: int,
-    accuracy_level: int = 0,
-    weight_prepacked: int = 0,
-) -> Any:
+    K,
+    N,
+    bits=4,
+    block_size,
+    accuracy_level=0,
+    weight_prepacked=0,
+):
     """A [..., K] by a matrix [N, K] that is stored in blocks of 2, 4 or 8 bits along K, lower bits first."""
     if weight_prepacked or bits not in (2, 4, 8):
         raise Refusal(f"weights of {bits} bits are not supported")
@@ -315,7 +219,7 @@ def matmul_nbits(
     return g.call("aten::linear", A, cast(g, weight, g.type(A).dtype), bias)
 
 
-def _numbers(g: Emitter, packed: AdapterValue, bits: int, rows: int, columns: int) -> Any:
+def _numbers(g: Emitter, packed, bits: int, rows: int, columns: int) -> Any:
     """Unpacks a constant of bytes to a float32 matrix."""
     known = g.known(packed)
     if known is None:
@@ -331,17 +235,8 @@ def _unpacked(packed: np.ndarray, bits: int, rows: int, columns: int) -> np.ndar
 
 @OPERATORS.add("GatherBlockQuantized")
 def gather_block_quantized(
-    g: Emitter,
-    data: AdapterValue,
-    indices: AdapterValue,
-    scales: AdapterValue,
-    zero_points: AdapterValue = None,
-    *,
-    bits: int = 4,
-    block_size: int = 128,
-    gather_axis: int = 0,
-    quantize_axis: int = 1,
-) -> Any:
+    g, data, indices, scales, zero_points=None, *, bits=4, block_size=128, gather_axis=0, quantize_axis=1
+):
     """Rows of a table that is quantized in blocks along its last axis, as embeddings are."""
     known, last = g.known(data), rank(g, data) - 1
     if known is None or axis_of(g, data, quantize_axis) != last or rank(g, data) != 2:

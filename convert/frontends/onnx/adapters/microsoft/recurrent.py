@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.recurrent import recurrent_layer
 from tmconvert.frontends.onnx.adapters.values import cast, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
 OPERATORS = OperatorTable("com.microsoft")
@@ -18,21 +14,21 @@ OPERATORS = OperatorTable("com.microsoft")
 
 @OPERATORS.add("DynamicQuantizeLSTM")
 def dynamic_quantize_lstm(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    R: AdapterValue,
-    B: AdapterValue,
-    sequence_lens: AdapterValue,
-    initial_h: AdapterValue,
-    initial_c: AdapterValue,
-    P: AdapterValue,
-    W_scale: AdapterValue,
-    W_zero_point: AdapterValue,
-    R_scale: AdapterValue,
-    R_zero_point: AdapterValue,
-    **attributes: Any,
-) -> Any:
+    g,
+    X,
+    W,
+    R,
+    B,
+    sequence_lens,
+    initial_h,
+    initial_c,
+    P,
+    W_scale,
+    W_zero_point,
+    R_scale,
+    R_zero_point,
+    **attributes,
+):
     """W is [directions, I, 4 H] and R [directions, H, 4 H]: not as in LSTM."""
     weight = _transposed(g, W, W_scale, W_zero_point)
     recurrence = _transposed(g, R, R_scale, R_zero_point)
@@ -42,7 +38,7 @@ def dynamic_quantize_lstm(
     )
 
 
-def _transposed(g: Emitter, weight: AdapterValue, scale: AdapterValue, zero: AdapterValue) -> Any:
+def _transposed(g, weight, scale, zero):
     """Dequantizes a weight with parameters [directions], or [directions, 4 H] of its columns."""
     count = g.type(weight).shape[0]
     steps, zeros = (cast(g, each, np.float32) for each in (weight, zero))

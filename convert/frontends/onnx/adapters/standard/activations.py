@@ -10,7 +10,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, like, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
@@ -18,50 +17,34 @@ SELU_ALPHA, SELU_GAMMA = 1.6732631921768188, 1.0507010221481323  # the defaults 
 
 
 @OPERATORS.add("LeakyRelu")
-def leaky_relu(
-    g: Emitter, X: AdapterValue, *, alpha: float = 0.01, consumed_inputs: AdapterValue = None
-) -> Any:
+def leaky_relu(g, X, *, alpha=0.01, consumed_inputs=None):
     return g.call("aten::leaky_relu", X, negative_slope=alpha)
 
 
 @OPERATORS.add("Elu")
-def elu(g: Emitter, X: AdapterValue, *, alpha: float = 1.0, consumed_inputs: AdapterValue = None) -> Any:
+def elu(g, X, *, alpha=1.0, consumed_inputs=None):
     return g.call("aten::elu", X, alpha=alpha)
 
 
 @OPERATORS.add("Celu")
-def celu(g: Emitter, X: AdapterValue, *, alpha: float = 1.0) -> Any:
+def celu(g, X, *, alpha=1.0):
     return g.call("aten::celu", X, alpha=alpha)
 
 
 @OPERATORS.add("Selu")
-def selu1(
-    g: Emitter,
-    X: AdapterValue,
-    *,
-    alpha: float = 1.6732,
-    gamma: float = 1.0507,
-    consumed_inputs: AdapterValue = None,
-) -> Any:
+def selu1(g, X, *, alpha=1.6732, gamma=1.0507, consumed_inputs=None):
     return selu(g, X, alpha=alpha, gamma=gamma)
 
 
 @OPERATORS.add("Selu", since=6)
-def selu(g: Emitter, X: AdapterValue, *, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> Any:
+def selu(g, X, *, alpha=SELU_ALPHA, gamma=SELU_GAMMA):
     if math.isclose(alpha, SELU_ALPHA, rel_tol=1e-6) and math.isclose(gamma, SELU_GAMMA, rel_tol=1e-6):
         return g.call("aten::selu", X)
     return g.call("aten::elu", X, alpha=alpha, scale=gamma)
 
 
 @OPERATORS.add("HardSigmoid")
-def hard_sigmoid(
-    g: Emitter,
-    X: AdapterValue,
-    *,
-    alpha: float = 0.2,
-    beta: float = 0.5,
-    consumed_inputs: AdapterValue = None,
-) -> Any:
+def hard_sigmoid(g, X, *, alpha=0.2, beta=0.5, consumed_inputs=None):
     if math.isclose(alpha, 1 / 6, rel_tol=1e-5) and beta == 0.5:
         return g.call("aten::hardsigmoid", X)
     line = g.call("aten::add", g.call("aten::mul", X, like(g, X, alpha)), like(g, X, beta))
@@ -69,44 +52,44 @@ def hard_sigmoid(
 
 
 @OPERATORS.add("HardSwish")
-def hard_swish(g: Emitter, X: AdapterValue) -> Any:
+def hard_swish(g, X):
     return g.call("aten::hardswish", X)
 
 
 @OPERATORS.add("Swish")
-def swish(g: Emitter, X: AdapterValue, *, alpha: float = 1.0) -> Any:
+def swish(g, X, *, alpha=1.0):
     if alpha == 1.0:
         return g.call("aten::silu", X)
     return g.call("aten::mul", X, g.call("aten::sigmoid", g.call("aten::mul", X, like(g, X, alpha))))
 
 
 @OPERATORS.add("Mish")
-def mish(g: Emitter, X: AdapterValue) -> Any:
+def mish(g, X):
     return g.call("aten::mish", X)
 
 
 @OPERATORS.add("Gelu")
-def gelu(g: Emitter, X: AdapterValue, *, approximate: str = "none") -> Any:
+def gelu(g, X, *, approximate="none"):
     return g.call("aten::gelu", X, approximate=approximate)
 
 
 @OPERATORS.add("Softplus")
-def softplus(g: Emitter, X: AdapterValue) -> Any:
+def softplus(g, X):
     return g.call("aten::softplus", X)
 
 
 @OPERATORS.add("Softsign")
-def softsign(g: Emitter, input: AdapterValue) -> Any:
+def softsign(g, input):
     return g.call("aten::softsign", input)
 
 
 @OPERATORS.add("ThresholdedRelu")
-def thresholded_relu(g: Emitter, X: AdapterValue, *, alpha: float = 1.0) -> Any:
+def thresholded_relu(g, X, *, alpha=1.0):
     return g.call("aten::threshold", X, alpha, 0.0)
 
 
 @OPERATORS.add("Shrink")
-def shrink(g: Emitter, input: AdapterValue, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
+def shrink(g, input, *, bias=0.0, lambd=0.5):
     if g.type(input).dtype.kind == "f" and bias in (0.0, lambd):
         return g.call("aten::softshrink" if bias else "aten::hardshrink", input, lambd)
     below, above = (
@@ -118,16 +101,7 @@ def shrink(g: Emitter, input: AdapterValue, *, bias: float = 0.0, lambd: float =
 
 
 @OPERATORS.add("Dropout")
-def dropout(
-    g: Emitter,
-    data: AdapterValue,
-    ratio: AdapterValue = None,
-    training_mode: AdapterValue = None,
-    *,
-    seed: AdapterValue = None,
-    is_test: AdapterValue = None,
-    consumed_inputs: AdapterValue = None,
-) -> Any:
+def dropout(g, data, ratio=None, training_mode=None, *, seed=None, is_test=None, consumed_inputs=None):
     """The identity, with a mask of ones: models are converted for inference."""
     if training_mode is not None:
         known = g.known(training_mode)
@@ -142,15 +116,15 @@ def dropout(
 
 def _along_axis(name: str, op: str) -> None:
     @OPERATORS.add(name, since=13)
-    def adapter(g: Emitter, input: AdapterValue, *, axis: int = -1) -> Any:
+    def adapter(g, input, *, axis=-1):
         return g.call(f"aten::{op}", input, axis_of(g, input, axis))
 
     @OPERATORS.add(name)
-    def adapter1(g: Emitter, input: AdapterValue, *, axis: int = 1) -> Any:
+    def adapter1(g, input, *, axis=1):
         return flattened(g, input, axis, lambda rows: g.call(f"aten::{op}", rows, 1))
 
 
-def flattened(g: Emitter, x: AdapterValue, axis: int, apply: Any) -> Any:
+def flattened(g: Emitter, x, axis: int, apply) -> Any:
     """Applies a function of rows to ``x`` flattened to a matrix at an axis, as before opset 13."""
     shape = list(g.type(x).shape)
     place = axis + rank(g, x) if axis < 0 else axis
@@ -167,7 +141,7 @@ for _name, _op in {"Softmax": "softmax", "LogSoftmax": "log_softmax"}.items():
 
 
 @OPERATORS.add("Hardmax", since=13)
-def hardmax(g: Emitter, input: AdapterValue, *, axis: int = -1) -> Any:
+def hardmax(g, input, *, axis=-1):
     place = axis_of(g, input, axis)
     shape = g.type(input).shape
     best = cast(g, g.call("aten::argmax", input, place, True), np.int64)
@@ -177,5 +151,5 @@ def hardmax(g: Emitter, input: AdapterValue, *, axis: int = -1) -> Any:
 
 
 @OPERATORS.add("Hardmax")
-def hardmax1(g: Emitter, input: AdapterValue, *, axis: int = 1) -> Any:
+def hardmax1(g, input, *, axis=1):
     return flattened(g, input, axis, lambda rows: hardmax(g, rows, axis=1))

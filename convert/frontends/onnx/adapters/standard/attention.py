@@ -20,7 +20,6 @@ from tmconvert.frontends.onnx.adapters.shared_attention import (
     split_heads,
 )
 from tmconvert.frontends.onnx.adapters.values import cast, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -29,25 +28,25 @@ OPERATORS = OperatorTable()
 
 @OPERATORS.add("Attention")
 def attention(
-    g: Emitter,
-    Q: AdapterValue,
-    K: AdapterValue,
-    V: AdapterValue,
-    attn_mask: AdapterValue = None,
-    past_key: AdapterValue = None,
-    past_value: AdapterValue = None,
-    nonpad_kv_seqlen: AdapterValue = None,
+    g,
+    Q,
+    K,
+    V,
+    attn_mask=None,
+    past_key=None,
+    past_value=None,
+    nonpad_kv_seqlen=None,
     *,
-    is_causal: int = 0,
-    kv_num_heads: int = 0,
-    left_window_size: int = -1,
-    q_num_heads: int = 0,
-    qk_matmul_output_mode: int = 0,
-    right_window_size: int = -1,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    softmax_precision: int = 1,
-) -> Any:
+    is_causal=0,
+    kv_num_heads=0,
+    left_window_size=-1,
+    q_num_heads=0,
+    qk_matmul_output_mode=0,
+    right_window_size=-1,
+    scale=None,
+    softcap=0.0,
+    softmax_precision=1,
+):
     is_flat = rank(g, Q) == 3
     if is_flat:
         Q = split_heads(g, Q, q_num_heads)
@@ -78,7 +77,7 @@ def attention(
     return merge_heads(g, made) if is_flat else made, key, value, scores[qk_matmul_output_mode]
 
 
-def _offset(g: Emitter, call: AttentionCall, past: AdapterValue, lengths: AdapterValue) -> Any:
+def _offset(g: Emitter, call: AttentionCall, past, lengths) -> Any:
     """Returns how many keys are before the first query: None for none, a number, or [N, 1, 1, 1]."""
     if past is not None:
         return g.type(past).shape[2]
@@ -88,11 +87,11 @@ def _offset(g: Emitter, call: AttentionCall, past: AdapterValue, lengths: Adapte
     return ends - ends.like(g.type(call.query).shape[2])
 
 
-def _causal(g: Emitter, call: AttentionCall, offset: AdapterValue) -> Any:
+def _causal(g: Emitter, call: AttentionCall, offset) -> Any:
     return causal_mask(g, g.type(call.query).shape[2], g.type(call.key).shape[2], offset)
 
 
-def _window(g: Emitter, call: AttentionCall, offset: AdapterValue, left: int, right: int) -> list[Any]:
+def _window(g: Emitter, call: AttentionCall, offset, left: int, right: int) -> list[Any]:
     """Returns masks of keys that are at most so far to the left or the right of a query."""
     made = []
     queries, keys = g.type(call.query).shape[2], g.type(call.key).shape[2]
@@ -107,7 +106,7 @@ def _window(g: Emitter, call: AttentionCall, offset: AdapterValue, left: int, ri
     return made
 
 
-def _lengthened(g: Emitter, mask: AdapterValue, keys: AdapterValue) -> Any:
+def _lengthened(g, mask, keys):
     """A mask that has fewer keys hides the others."""
     axis = rank(g, mask) - 1
     missing = keys - g.type(mask).shape[axis]
@@ -121,16 +120,8 @@ def _lengthened(g: Emitter, mask: AdapterValue, keys: AdapterValue) -> Any:
 
 @OPERATORS.add("RotaryEmbedding")
 def rotary_embedding(
-    g: Emitter,
-    X: AdapterValue,
-    cos_cache: AdapterValue,
-    sin_cache: AdapterValue,
-    position_ids: AdapterValue = None,
-    *,
-    interleaved: int = 0,
-    num_heads: int = 0,
-    rotary_embedding_dim: int = 0,
-) -> Any:
+    g, X, cos_cache, sin_cache, position_ids=None, *, interleaved=0, num_heads=0, rotary_embedding_dim=0
+):
     """Rotates the features of [N, H, L, E] or [N, L, H E] by the angles of their positions."""
     tables = [cos_cache, sin_cache]
     if position_ids is not None:
@@ -148,6 +139,6 @@ def rotary_embedding(
     return reshaped(g, rotary(g, apart, cos, sin, width, bool(interleaved)), [batch, length, features])
 
 
-def _with_axis(g: Emitter, table: AdapterValue, axis: int) -> Any:
+def _with_axis(g: Emitter, table, axis: int) -> Any:
     shape = list(g.type(table).shape)
     return reshaped(g, table, [*shape[:axis], 1, *shape[axis:]])

@@ -23,7 +23,6 @@ from tmconvert.frontends.onnx.adapters.values import (
     stacked,
     static_int,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.emitter import EagerEmitter, Emitter
 from tmconvert.ir.subgraphs import emitted, empty_body, inlined
@@ -32,7 +31,7 @@ from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.symbolics.registry import catalogue
 
 OPERATORS = OperatorTable()
-Captured = Sequence[Sequence[AdapterValue]]
+Captured = Sequence[Sequence[Any]]
 MAX_UNROLLED = 500  # steps
 _VIEWS = ("aten::reshape", "aten::to")
 # signs of the difference of two sizes for which a comparison is true
@@ -47,14 +46,7 @@ _COMPARISONS = {
 
 
 @OPERATORS.add("If")
-def if_(
-    g: Emitter,
-    cond: AdapterValue,
-    *,
-    then_branch: TracedModule,
-    else_branch: TracedModule,
-    captured: Captured = ((), ()),
-) -> Any:
+def if_(g, cond, *, then_branch, else_branch, captured=((), ())):
     subgraphs = (else_branch, then_branch)
     known = g.known(cond)
     if known is not None:
@@ -73,7 +65,7 @@ def if_(
     return _listed(g.call("tm::cond", cast(g, reshaped(g, cond, []), np.bool_), around, then, otherwise))
 
 
-def _choice_help(cond: AdapterValue) -> str:
+def _choice_help(cond) -> str:
     """Returns how a branch is chosen whose condition is computed from one input of the model."""
     waiting, inputs = [cond], dict[str, None]()
     while waiting:
@@ -90,7 +82,7 @@ def _choice_help(cond: AdapterValue) -> str:
     )
 
 
-def _by_sizes(g: Emitter, cond: AdapterValue) -> bool | None:
+def _by_sizes(g: Emitter, cond) -> bool | None:
     """Returns a condition that compares two sizes as it is in the example, with a guard; None for others."""
     expr = getattr(cond, "expr", None)
     while isinstance(expr, CallFunction) and expr.function in _VIEWS:
@@ -107,14 +99,7 @@ def _by_sizes(g: Emitter, cond: AdapterValue) -> bool | None:
 
 
 @OPERATORS.add("Loop")
-def loop(
-    g: Emitter,
-    M: AdapterValue,
-    cond: AdapterValue = None,
-    *v_initial: AdapterValue,
-    body: TracedModule,
-    captured: Captured = ((),),
-) -> Any:
+def loop(g, M, cond=None, *v_initial, body, captured=((),)):
     state, around = list(v_initial), list(captured[0])
     first = True if cond is None else _flag(g, cond)
     if isinstance(g, EagerEmitter):
@@ -140,27 +125,27 @@ def loop(
     return _while(g, M, cond, state, around, step)
 
 
-def _given(g: Emitter, values: Sequence[AdapterValue]) -> list[Any]:
+def _given(g: Emitter, values: Sequence[Any]) -> list[Any]:
     """Returns arguments of a subgraph: arrays of those that are known."""
     return [value if g.known(value) is None else np.asarray(g.known(value)) for value in values]
 
 
-def _unknown(g: Emitter, values: Sequence[AdapterValue]) -> list[Any]:
+def _unknown(g: Emitter, values: Sequence[Any]) -> list[Any]:
     """Returns the values that are not known, without duplicates."""
     return [value for value in {id(each): each for each in values}.values() if g.known(value) is None]
 
 
-def _listed(results: AdapterValue) -> list[Any]:
+def _listed(results) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def _flag(g: Emitter, value: AdapterValue) -> bool | None:
+def _flag(g: Emitter, value) -> bool | None:
     """Returns a condition that is known."""
     known = g.known(value)
     return None if known is None else bool(known.reshape(-1)[0])
 
 
-def _holds_lists(values: Sequence[AdapterValue]) -> bool:
+def _holds_lists(values: Sequence[Any]) -> bool:
     return not all(map(is_tensor, values))
 
 
@@ -183,9 +168,7 @@ def _is_endless(step: InternalGraph) -> bool:
     return isinstance(expr, Constant) and bool(np.all(expr.value))
 
 
-def _counted(
-    g: Emitter, count: AdapterValue, state: list[Any], around: list[Any], step: InternalGraph
-) -> list[Any]:
+def _counted(g: Emitter, count, state: list[Any], around: list[Any], step: InternalGraph) -> list[Any]:
     """A loop over a number of steps is a scan over their numbers."""
     if isinstance(count, int) and count <= 0:
         raise Refusal("a loop that runs zero times is not supported")
@@ -200,9 +183,7 @@ def _counted(
     return _listed(g.call("tm::scan", [*state, numbers, *found], len(state), 1, inner.graph))
 
 
-def _while(
-    g: Emitter, M: AdapterValue, cond: AdapterValue, state: list[Any], around: list[Any], step: InternalGraph
-) -> list[Any]:
+def _while(g: Emitter, M, cond, state: list[Any], around: list[Any], step: InternalGraph) -> list[Any]:
     """A loop that ends by a condition, or after a number of steps that is computed."""
     limit = None if M is None else reshaped(g, cast(g, M, np.int64), [])
     found = _unknown(g, around)
@@ -225,9 +206,7 @@ def _while(
     return _listed(g.call("tm::loop", begins, entering, len(state) + 1, inner.graph))[1:]
 
 
-def _unrolled(
-    g: Emitter, count: AdapterValue, state: list[Any], around: list[Any], body: TracedModule
-) -> list[Any]:
+def _unrolled(g: Emitter, count, state: list[Any], around: list[Any], body: TracedModule) -> list[Any]:
     """Writes the steps of a loop one after the other."""
     if not isinstance(count, int) or count > MAX_UNROLLED:
         raise Refusal(
@@ -270,12 +249,7 @@ def _no_step(g: Emitter, state: list[Any], around: list[Any], body: TracedModule
 
 
 def _run(
-    g: EagerEmitter,
-    M: AdapterValue,
-    goes_on: bool | None,
-    state: list[Any],
-    around: list[Any],
-    body: TracedModule,
+    g: EagerEmitter, M, goes_on: bool | None, state: list[Any], around: list[Any], body: TracedModule
 ) -> list[Any]:
     """Computes a loop on arrays."""
     limit = None if M is None else int(np.asarray(M).reshape(-1)[0])
@@ -294,16 +268,16 @@ def _run(
 
 @OPERATORS.add("Scan", since=9)
 def scan(
-    g: Emitter,
-    *initial_state_and_scan_inputs: AdapterValue,
-    body: TracedModule,
-    num_scan_inputs: int,
-    scan_input_axes: Sequence[int] | None = None,
-    scan_input_directions: Sequence[int] | None = None,
-    scan_output_axes: Sequence[int] | None = None,
-    scan_output_directions: Sequence[int] | None = None,
-    captured: Captured = ((),),
-) -> Any:
+    g,
+    *initial_state_and_scan_inputs,
+    body,
+    num_scan_inputs,
+    scan_input_axes=None,
+    scan_input_directions=None,
+    scan_output_axes=None,
+    scan_output_directions=None,
+    captured=((),),
+):
     given = list(initial_state_and_scan_inputs)
     count = len(given) - num_scan_inputs
     state, scanned = given[:count], given[count:]
@@ -344,14 +318,8 @@ def _scanned(
 
 @OPERATORS.add("Scan", since=8)
 def scan8(
-    g: Emitter,
-    sequence_lens: AdapterValue,
-    *initial_state_and_scan_inputs: AdapterValue,
-    body: TracedModule,
-    num_scan_inputs: int,
-    directions: Sequence[int] | None = None,
-    captured: Captured = ((),),
-) -> Any:
+    g, sequence_lens, *initial_state_and_scan_inputs, body, num_scan_inputs, directions=None, captured=((),)
+):
     """Scans over the second axis, for each element of the batch."""
     if sequence_lens is not None:
         raise Refusal("a scan over sequences of different lengths is not supported", "export at opset 9")
@@ -375,14 +343,14 @@ def scan8(
     return _stacked(g, rows)
 
 
-def _axis_first(g: Emitter, x: AdapterValue, axis: int, is_backwards: bool) -> Any:
+def _axis_first(g: Emitter, x, axis: int, is_backwards: bool) -> Any:
     """Returns ``x`` with the scanned axis first, in the order of the steps."""
     order = [axis, *(each for each in range(rank(g, x)) if each != axis)]
     x = g.call("aten::permute", x, order) if axis else x
     return g.call("aten::flip", x, [0]) if is_backwards else x
 
 
-def _put_back(g: Emitter, x: AdapterValue, axis: int, is_backwards: int) -> Any:
+def _put_back(g: Emitter, x, axis: int, is_backwards: int) -> Any:
     """Returns a stacked result with the steps along ``axis``."""
     x = g.call("aten::flip", x, [0]) if is_backwards else x
     place = axis_of(g, x, axis)

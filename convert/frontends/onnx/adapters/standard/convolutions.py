@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.windows import Window, padded, window
 from tmconvert.frontends.onnx.adapters.values import rank, reshaped, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
@@ -17,18 +15,8 @@ OPERATORS = OperatorTable()
 
 @OPERATORS.add("Conv")
 def conv(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    B: AdapterValue = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    g, X, W, B=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None
+):
     kernel = list(g.type(W).shape[2:])
     if kernel_shape is not None and list(kernel_shape) != kernel:
         raise Refusal(f"kernel_shape {list(kernel_shape)} is not that of the weight, {kernel}")
@@ -36,9 +24,7 @@ def conv(
     return convolved(g, X, W, B, settings, group)
 
 
-def convolved(
-    g: Emitter, x: AdapterValue, weight: AdapterValue, bias: AdapterValue, settings: Window, group: int
-) -> Any:
+def convolved(g: Emitter, x, weight, bias, settings: Window, group: int) -> Any:
     """A convolution with any padding."""
     axes = rank(g, x) - 2
     if not 1 <= axes <= 3:
@@ -51,20 +37,20 @@ def convolved(
 
 @OPERATORS.add("ConvTranspose")
 def conv_transpose(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    B: AdapterValue = None,
+    g,
+    X,
+    W,
+    B=None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    output_padding: Sequence[int] | None = None,
-    output_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    auto_pad="NOTSET",
+    dilations=None,
+    group=1,
+    kernel_shape=None,
+    output_padding=None,
+    output_shape=None,
+    pads=None,
+    strides=None,
+):
     axes = rank(g, X) - 2
     if not 1 <= axes <= 3:
         raise Refusal(f"convolutions over {axes} axes are not supported")
@@ -89,9 +75,9 @@ def conv_transpose(
 
 def _transposed(
     g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
+    x,
+    weight,
+    bias,
     strides: list[int],
     begin: list[Any],
     end: list[Any],
@@ -117,20 +103,20 @@ def _transposed(
 
 @OPERATORS.add("DeformConv")
 def deform_conv(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    offset: AdapterValue,
-    B: AdapterValue = None,
-    mask: AdapterValue = None,
+    g,
+    X,
+    W,
+    offset,
+    B=None,
+    mask=None,
     *,
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    offset_group: int = 1,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    dilations=None,
+    group=1,
+    kernel_shape=None,
+    offset_group=1,
+    pads=None,
+    strides=None,
+):
     if rank(g, X) != 4:
         raise Refusal("a deformable convolution needs two spatial axes")
     settings = window(g, X, g.type(W).shape[2:], strides, dilations, pads, "NOTSET")
@@ -152,16 +138,7 @@ def deform_conv(
 
 
 @OPERATORS.add("Col2Im")
-def col2im(
-    g: Emitter,
-    input: AdapterValue,
-    image_shape: AdapterValue,
-    block_shape: AdapterValue,
-    *,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+def col2im(g, input, image_shape, block_shape, *, dilations=None, pads=None, strides=None):
     image, block = static_ints(g, image_shape), static_ints(g, block_shape)
     axes = len(image)
     spread, steps, padding = dilations or [1] * axes, strides or [1] * axes, list(pads or [0] * 2 * axes)

@@ -19,8 +19,6 @@ from tmconvert.frontends.onnx.adapters.values import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -30,7 +28,7 @@ LARGEST = 1 << 26  # elements of a range whose number is computed in floats
 
 
 @OPERATORS.add("ConstantOfShape")
-def constant_of_shape(g: Emitter, input: AdapterValue, *, value: AdapterValue = None) -> Any:
+def constant_of_shape(g, input, *, value=None):
     sizes = static_ints(g, input, "the shape of ConstantOfShape")
     array = np.zeros(1, np.float32) if value is None else known_numbers(g, value, "a value")
     one = g.constant(array.reshape(()))
@@ -38,7 +36,7 @@ def constant_of_shape(g: Emitter, input: AdapterValue, *, value: AdapterValue = 
 
 
 @OPERATORS.add("Range")
-def range_(g: Emitter, start: AdapterValue, limit: AdapterValue, delta: AdapterValue) -> Any:
+def range_(g, start, limit, delta):
     dtype = g.type(start).dtype
     if all(g.known(each) is not None for each in (start, limit, delta)):
         first, last, step = (
@@ -66,7 +64,7 @@ def _whole(size: Any) -> Any:
     return int(size) if float(size).is_integer() else None
 
 
-def _counted(g: Emitter, start: AdapterValue, limit: AdapterValue, delta: AdapterValue) -> Any:
+def _counted(g, start, limit, delta):
     """Returns a range whose number of elements is computed."""
     dtype = g.type(start).dtype
     first, last, step = (
@@ -81,7 +79,7 @@ def _counted(g: Emitter, start: AdapterValue, limit: AdapterValue, delta: Adapte
 
 def _window(name: str, shape: Callable[[np.ndarray], np.ndarray]) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, size: AdapterValue, *, output_datatype: int = 1, periodic: int = 1) -> Any:
+    def adapter(g, size, *, output_datatype=1, periodic=1):
         count = int(scalar(g, size, "the size of a window"))
         steps = np.arange(count, dtype=np.float64)
         angles = 2 * np.pi * steps / max(count if periodic else count - 1, 1)

@@ -9,7 +9,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped, scalar, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim
 
@@ -20,15 +19,7 @@ _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 @OPERATORS.add("GridSample")
-def grid_sample(
-    g: Emitter,
-    X: AdapterValue,
-    grid: AdapterValue,
-    *,
-    align_corners: int = 0,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-) -> Any:
+def grid_sample(g, X, grid, *, align_corners=0, mode="bilinear", padding_mode="zeros"):
     if mode not in _MODES or padding_mode not in _PADDINGS or rank(g, X) not in (4, 5):
         raise Refusal(f"GridSample in mode {mode!r}, {padding_mode!r} of a tensor of rank {rank(g, X)}")
     op = "aten::grid_sampler" if rank(g, X) == 4 else "aten::grid_sampler_3d"
@@ -37,25 +28,25 @@ def grid_sample(
 
 
 @OPERATORS.add("AffineGrid")
-def affine_grid(g: Emitter, theta: AdapterValue, size: AdapterValue, *, align_corners: int = 0) -> Any:
+def affine_grid(g, theta, size, *, align_corners=0):
     sizes = static_ints(g, size, "the size of AffineGrid")
     return g.call("aten::affine_grid_generator", theta, sizes, bool(align_corners))
 
 
 @OPERATORS.add("RoiAlign", since=16)
 def roi_align(
-    g: Emitter,
-    X: AdapterValue,
-    rois: AdapterValue,
-    batch_indices: AdapterValue,
+    g,
+    X,
+    rois,
+    batch_indices,
     *,
-    coordinate_transformation_mode: str = "half_pixel",
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
-    spatial_scale: float = 1.0,
-) -> Any:
+    coordinate_transformation_mode="half_pixel",
+    mode="avg",
+    output_height=1,
+    output_width=1,
+    sampling_ratio=0,
+    spatial_scale=1.0,
+):
     if mode != "avg":
         raise Refusal(f"RoiAlign in mode {mode!r} is not supported", "use mode='avg'")
     boxes = _with_batch(g, X, rois, batch_indices)
@@ -65,14 +56,12 @@ def roi_align(
 
 
 @OPERATORS.add("RoiAlign")
-def roi_align10(
-    g: Emitter, X: AdapterValue, rois: AdapterValue, batch_indices: AdapterValue, **attributes: Any
-) -> Any:
+def roi_align10(g, X, rois, batch_indices, **attributes):
     transform = "output_half_pixel"
     return roi_align(g, X, rois, batch_indices, coordinate_transformation_mode=transform, **attributes)
 
 
-def _with_batch(g: Emitter, x: AdapterValue, rois: AdapterValue, numbers: AdapterValue) -> Any:
+def _with_batch(g, x, rois, numbers):
     """Returns boxes with the index of their image before each, as torchvision has them."""
     dtype = g.type(x).dtype
     column = reshaped(g, cast(g, numbers, dtype), [g.type(rois).shape[0], 1])
@@ -80,23 +69,21 @@ def _with_batch(g: Emitter, x: AdapterValue, rois: AdapterValue, numbers: Adapte
 
 
 @OPERATORS.add("MaxRoiPool")
-def max_roi_pool(
-    g: Emitter, X: AdapterValue, rois: AdapterValue, *, pooled_shape: list[int], spatial_scale: float = 1.0
-) -> Any:
+def max_roi_pool(g, X, rois, *, pooled_shape, spatial_scale=1.0):
     return g.call("torchvision::roi_pool", X, rois, list(pooled_shape), spatial_scale)
 
 
 @OPERATORS.add("NonMaxSuppression")
 def non_max_suppression(
-    g: Emitter,
-    boxes: AdapterValue,
-    scores: AdapterValue,
-    max_output_boxes_per_class: AdapterValue = None,
-    iou_threshold: AdapterValue = None,
-    score_threshold: AdapterValue = None,
+    g,
+    boxes,
+    scores,
+    max_output_boxes_per_class=None,
+    iou_threshold=None,
+    score_threshold=None,
     *,
-    center_point_box: int = 0,
-) -> Any:
+    center_point_box=0,
+):
     """Returns rows of (picture, class, box) for the boxes of each class, the best first."""
     most = (
         0
@@ -123,9 +110,7 @@ def non_max_suppression(
     return rows[0] if len(rows) == 1 else g.call("aten::cat", rows, 0)
 
 
-def _chosen(
-    g: Emitter, boxes: AdapterValue, marks: AdapterValue, threshold: AdapterValue, overlap: float, most: int
-) -> Any:
+def _chosen(g: Emitter, boxes, marks, threshold, overlap: float, most: int) -> Any:
     """Returns the numbers of the boxes of one class that are kept."""
     places = None
     if threshold is not None:
@@ -138,7 +123,7 @@ def _chosen(
     return kept if places is None else g.call("aten::index_select", cast(g, places, np.int64), 0, kept)
 
 
-def _corners(g: Emitter, boxes: AdapterValue, is_centre: bool) -> Any:
+def _corners(g: Emitter, boxes, is_centre: bool) -> Any:
     """Returns boxes as two opposite corners, the smaller coordinates first."""
     first, second = (g.call("aten::slice", boxes, 2, start, start + 2, 1) for start in (0, 2))
     if is_centre:

@@ -13,7 +13,6 @@ from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.narrow_types import narrowed
 from tmconvert.frontends.onnx.adapters.standard.unsigned import in_signed
 from tmconvert.frontends.onnx.adapters.values import cast, element_type, like, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
@@ -52,7 +51,7 @@ _ROUNDINGS = {"Ceil": "ceil", "Floor": "floor", "Round": "round"}
 
 def _unary(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, X: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
+    def adapter(g, X, consumed_inputs=None):
         return _call(op)(g, X)
 
 
@@ -61,17 +60,17 @@ for _name, _op in (_UNARY | _ROUNDINGS).items():
 
 
 @OPERATORS.add("Identity")
-def identity(g: Emitter, input: AdapterValue) -> Any:
+def identity(g, input):
     return input
 
 
 @OPERATORS.add("IsNaN")
-def is_nan(g: Emitter, X: AdapterValue) -> Any:
+def is_nan(g, X):
     return g.call("aten::isnan", X)
 
 
 @OPERATORS.add("IsInf")
-def is_inf(g: Emitter, X: AdapterValue, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
+def is_inf(g, X, *, detect_negative=1, detect_positive=1):
     if detect_negative and detect_positive:
         return g.call("aten::isinf", X)
     if detect_positive:
@@ -83,7 +82,7 @@ def is_inf(g: Emitter, X: AdapterValue, *, detect_negative: int = 1, detect_posi
 
 
 @OPERATORS.add("Cast")
-def cast_to(g: Emitter, input: AdapterValue, *, to: Any, saturate: int = 1, round_mode: str = "up") -> Any:
+def cast_to(g, input, *, to, saturate=1, round_mode="up"):
     if isinstance(to, str):  # before opset 6
         names = {"DOUBLE": "float64", "FLOAT": "float32"}
         return cast(g, input, names.get(to, to.lower()))
@@ -91,7 +90,7 @@ def cast_to(g: Emitter, input: AdapterValue, *, to: Any, saturate: int = 1, roun
 
 
 @OPERATORS.add("BitCast")
-def bit_cast(g: Emitter, input: AdapterValue, *, to: int) -> Any:
+def bit_cast(g, input, *, to):
     """Between integers of one size the bits of two's complement stay in a cast."""
     given, wanted = g.type(input).dtype, element_type(to)
     are_integers = given.kind in "iub" and wanted.dtype.kind in "iu"
@@ -103,14 +102,12 @@ def bit_cast(g: Emitter, input: AdapterValue, *, to: int) -> Any:
 
 
 @OPERATORS.add("CastLike")
-def cast_like(
-    g: Emitter, input: AdapterValue, target_type: AdapterValue, *, saturate: int = 1, round_mode: str = "up"
-) -> Any:
+def cast_like(g, input, target_type, *, saturate=1, round_mode="up"):
     return cast(g, input, g.type(target_type).dtype)
 
 
 @OPERATORS.add("Clip", since=11)
-def clip(g: Emitter, input: AdapterValue, min: AdapterValue = None, max: AdapterValue = None) -> Any:
+def clip(g, input, min=None, max=None):
     low, high = (None if bound is None else g.known(bound) for bound in (min, max))
     if all(bound is None or known is not None for bound, known in ((min, low), (max, high))):
         bounds = [None if known is None else known.reshape(-1)[0].item() for known in (low, high)]
@@ -121,18 +118,11 @@ def clip(g: Emitter, input: AdapterValue, min: AdapterValue = None, max: Adapter
 
 
 @OPERATORS.add("Clip")
-def clip6(
-    g: Emitter,
-    input: AdapterValue,
-    *,
-    min: float | None = None,
-    max: float | None = None,
-    consumed_inputs: AdapterValue = None,
-) -> Any:
+def clip6(g, input, *, min=None, max=None, consumed_inputs=None):
     return clamped(g, input, min, max)
 
 
-def clamped(g: Emitter, x: AdapterValue, low: AdapterValue, high: AdapterValue) -> Any:
+def clamped(g, x, low, high):
     """Clips to numbers or None; the upper bound counts where the lower one is above it."""
     if low is None and high is None:
         return x
@@ -146,7 +136,7 @@ def _call(op: str) -> Callable[..., Any]:
     return in_signed(op, lambda g, *operands: g.call(f"aten::{op}", *operands))
 
 
-def _div(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
+def _div(g, a, b):
     if g.type(a).dtype.kind == "f":
         return g.call("aten::div", a, b)
     if _has_sizes(g, a) and _has_sizes(g, b):
@@ -154,13 +144,13 @@ def _div(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     return in_signed("div", lambda g, a, b: g.call("tm::trunc_divide", a, b))(g, a, b)
 
 
-def _has_sizes(g: Emitter, x: AdapterValue) -> bool:
+def _has_sizes(g: Emitter, x) -> bool:
     """Whether all elements are known and none is negative."""
     sizes = g.sizes(x)
     return sizes is not None and all(size >= 0 for size in sizes.reshape(-1))
 
 
-def _pow(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
+def _pow(g, a, b):
     dtype = g.type(a).dtype
     if g.type(b).dtype == dtype:
         return g.call("aten::pow", a, b)
@@ -192,23 +182,15 @@ _BINARY: dict[str, Binary] = {
 
 def _binary(name: str, apply: Binary) -> None:
     @OPERATORS.add(name, since=7)
-    def adapter(g: Emitter, A: AdapterValue, B: AdapterValue) -> Any:
+    def adapter(g, A, B):
         return apply(g, A, B)
 
     @OPERATORS.add(name)
-    def adapter1(
-        g: Emitter,
-        A: AdapterValue,
-        B: AdapterValue,
-        *,
-        axis: int | None = None,
-        broadcast: int = 0,
-        consumed_inputs: AdapterValue = None,
-    ) -> Any:
+    def adapter1(g, A, B, *, axis=None, broadcast=0, consumed_inputs=None):
         return apply(g, A, aligned(g, A, B, axis) if broadcast else B)
 
 
-def aligned(g: Emitter, a: AdapterValue, b: AdapterValue, axis: int | None) -> Any:
+def aligned(g: Emitter, a, b, axis: int | None) -> Any:
     """Reshapes the second operand for broadcasting as before opset 7: its axes begin at ``axis`` of a."""
     missing = 0 if axis is None else rank(g, a) - (axis % rank(g, a)) - rank(g, b)
     return b if missing <= 0 else reshaped(g, b, [*g.type(b).shape, *[1] * missing])
@@ -219,14 +201,14 @@ for _name, _apply in _BINARY.items():
 
 
 @OPERATORS.add("PRelu")
-def prelu_1(g: Emitter, X: AdapterValue, slope: AdapterValue, **_: Any) -> Any:
+def prelu_1(g, X, slope, **_):
     if g.type(slope).rank == 1 and g.type(X).rank > 2:  # a slope of each channel, not of the last axis
         slope = reshaped(g, slope, [-1] + [1] * (g.type(X).rank - 2))
     return prelu_7(g, X, slope)
 
 
 @OPERATORS.add("PRelu", since=7)
-def prelu_7(g: Emitter, X: AdapterValue, slope: AdapterValue) -> Any:
+def prelu_7(g, X, slope):
     zero = like(g, X, 0)
     if g.type(X).dtype.kind == "f" and g.type(slope).size == 1:
         known = g.known(slope)
@@ -244,12 +226,12 @@ def prelu_7(g: Emitter, X: AdapterValue, slope: AdapterValue) -> Any:
 
 
 @OPERATORS.add("Mod")
-def mod(g: Emitter, A: AdapterValue, B: AdapterValue, *, fmod: int = 0) -> Any:
+def mod(g, A, B, *, fmod=0):
     return _call("fmod" if fmod else "remainder")(g, A, B)
 
 
 @OPERATORS.add("BitShift")
-def bit_shift(g: Emitter, X: AdapterValue, Y: AdapterValue, *, direction: str) -> Any:
+def bit_shift(g, X, Y, *, direction):
     if direction not in ("LEFT", "RIGHT"):
         raise Refusal(f"direction {direction!r} is neither LEFT nor RIGHT")
     op, signed = f"bitwise_{direction.lower()}_shift", g.type(X).dtype.kind == "i"
@@ -267,7 +249,7 @@ def bit_shift(g: Emitter, X: AdapterValue, Y: AdapterValue, *, direction: str) -
 
 
 @OPERATORS.add("Where")
-def where(g: Emitter, condition: AdapterValue, X: AdapterValue, Y: AdapterValue) -> Any:
+def where(g, condition, X, Y):
     return g.call("aten::where", condition, X, Y)
 
 
@@ -276,7 +258,7 @@ def where(g: Emitter, condition: AdapterValue, X: AdapterValue, Y: AdapterValue)
 
 def _variadic(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(g: Emitter, *data: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
+    def adapter(g, *data, consumed_inputs=None):
         return functools.reduce(lambda a, b: _call(op)(g, a, b), data)
 
 
@@ -285,6 +267,6 @@ for _name, _op in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():
 
 
 @OPERATORS.add("Mean")
-def mean(g: Emitter, *data: AdapterValue, consumed_inputs: AdapterValue = None) -> Any:
+def mean(g, *data, consumed_inputs=None):
     whole = functools.reduce(lambda a, b: g.call("aten::add", a, b), data)
     return whole if len(data) == 1 else g.call("aten::div", whole, like(g, whole, len(data)))

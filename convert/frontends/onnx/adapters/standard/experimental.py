@@ -5,28 +5,23 @@ Source: the tables of contributed operators in ONNX Runtime's documentation, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import like, rank
-from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
 OPERATORS = OperatorTable()
 
 
 @OPERATORS.add("Affine")
-def affine(g: Emitter, X: AdapterValue, *, alpha: float = 1.0, beta: float = 0.0) -> Any:
+def affine(g, X, *, alpha=1.0, beta=0.0):
     return (Term(g, X) * alpha + beta).value
 
 
 @OPERATORS.add("ImageScaler")
-def image_scaler(g: Emitter, input: AdapterValue, *, bias: Sequence[float] = (), scale: float = 1.0) -> Any:
+def image_scaler(g, input, *, bias=(), scale=1.0):
     """Multiplies a picture, and adds a number to each of its channels."""
     scaled = g.call("aten::mul", input, like(g, input, scale))
     if not bias:
@@ -36,7 +31,7 @@ def image_scaler(g: Emitter, input: AdapterValue, *, bias: Sequence[float] = (),
 
 
 @OPERATORS.add("Crop")
-def crop(g: Emitter, input: AdapterValue, *, border: Sequence[int] = (), scale: Sequence[int] = ()) -> Any:
+def crop(g, input, *, border=(), scale=()):
     """Cuts (left, top, right, bottom) off a picture; with ``scale``, keeps as many rows and columns."""
     if len(border) != 4 or len(scale) not in (0, 2) or rank(g, input) != 4:
         raise Refusal(f"Crop by {list(border)} to {list(scale)} of a tensor of rank {rank(g, input)}")
@@ -48,15 +43,15 @@ def crop(g: Emitter, input: AdapterValue, *, border: Sequence[int] = (), scale: 
 
 
 @OPERATORS.add("ParametricSoftplus")
-def parametric_softplus(g: Emitter, X: AdapterValue, *, alpha: float, beta: float) -> Any:
+def parametric_softplus(g, X, *, alpha, beta):
     return ((Term(g, X) * beta).softplus() * alpha).value
 
 
 @OPERATORS.add("ScaledTanh")
-def scaled_tanh(g: Emitter, input: AdapterValue, *, alpha: float, beta: float) -> Any:
+def scaled_tanh(g, input, *, alpha, beta):
     return ((Term(g, input) * beta).tanh() * alpha).value
 
 
 @OPERATORS.add("Scale")
-def scale(g: Emitter, input: AdapterValue, *, scale: float = 1.0) -> Any:
+def scale(g, input, *, scale=1.0):
     return g.call("aten::mul", input, like(g, input, scale))

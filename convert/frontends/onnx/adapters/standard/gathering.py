@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,11 @@ from tmconvert.frontends.onnx.adapters.values import (
     reshaped,
     static_int,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
 
 
-def wrapped(g: Emitter, indices: AdapterValue, extent: AdapterValue) -> Any:
+def wrapped(g, indices, extent):
     """Returns indices that count from the beginning; negative ones count from the end."""
     known = g.known(indices)
     if known is None:
@@ -39,7 +36,7 @@ def wrapped(g: Emitter, indices: AdapterValue, extent: AdapterValue) -> Any:
 
 
 @OPERATORS.add("Gather")
-def gather(g: Emitter, data: AdapterValue, indices: AdapterValue, *, axis: int = 0) -> Any:
+def gather(g, data, indices, *, axis=0):
     place = axis_of(g, data, axis)
     shape, extent = g.type(data).shape, g.type(data).shape[place]
     known = g.sizes(indices)
@@ -54,13 +51,13 @@ def gather(g: Emitter, data: AdapterValue, indices: AdapterValue, *, axis: int =
 
 
 @OPERATORS.add("GatherElements")
-def gather_elements(g: Emitter, data: AdapterValue, indices: AdapterValue, *, axis: int = 0) -> Any:
+def gather_elements(g, data, indices, *, axis=0):
     place = axis_of(g, data, axis)
     return g.call("aten::gather", data, place, wrapped(g, indices, g.type(data).shape[place]))
 
 
 @OPERATORS.add("GatherND")
-def gather_nd(g: Emitter, data: AdapterValue, indices: AdapterValue, *, batch_dims: int = 0) -> Any:
+def gather_nd(g, data, indices, *, batch_dims=0):
     shape, where = g.type(data).shape, g.type(indices).shape
     depth = where[-1]
     picks = []
@@ -83,15 +80,7 @@ _SCATTERS = {
 
 
 @OPERATORS.add("ScatterElements", "Scatter")
-def scatter_elements(
-    g: Emitter,
-    data: AdapterValue,
-    indices: AdapterValue,
-    updates: AdapterValue,
-    *,
-    axis: int = 0,
-    reduction: str = "none",
-) -> Any:
+def scatter_elements(g, data, indices, updates, *, axis=0, reduction="none"):
     place = axis_of(g, data, axis)
     if reduction not in _SCATTERS:
         raise Refusal(f"reduction {reduction!r} is unknown")
@@ -100,9 +89,7 @@ def scatter_elements(
 
 
 @OPERATORS.add("ScatterND")
-def scatter_nd(
-    g: Emitter, data: AdapterValue, indices: AdapterValue, updates: AdapterValue, *, reduction: str = "none"
-) -> Any:
+def scatter_nd(g, data, indices, updates, *, reduction="none"):
     """Scatters slices; with a reduction of several at one place, elements of the flattened tensor."""
     shape, where = list(g.type(data).shape), g.type(indices).shape
     depth = where[-1]
@@ -125,9 +112,7 @@ def scatter_nd(
 
 
 @OPERATORS.add("OneHot")
-def one_hot(
-    g: Emitter, indices: AdapterValue, depth: AdapterValue, values: AdapterValue, *, axis: int = -1
-) -> Any:
+def one_hot(g, indices, depth, values, *, axis=-1):
     """Compares indices with 0, 1, ... along the new axis: what is out of range is off everywhere."""
     count = known_numbers(g, depth, "the depth of OneHot")
     extent = int(count.reshape(-1)[0])
@@ -146,14 +131,14 @@ def one_hot(
 
 
 @OPERATORS.add("NonZero")
-def non_zero(g: Emitter, X: AdapterValue) -> Any:
+def non_zero(g, X):
     if not rank(g, X):
         raise Refusal("NonZero of a tensor of rank 0 is not supported")
     return g.call("aten::permute", g.call("aten::nonzero", X), [1, 0])
 
 
 @OPERATORS.add("Compress")
-def compress(g: Emitter, input: AdapterValue, condition: AdapterValue, *, axis: int | None = None) -> Any:
+def compress(g, input, condition, *, axis=None):
     x = reshaped(g, input, [-1]) if axis is None else input
     place = 0 if axis is None else axis_of(g, input, axis)
     found = g.call("aten::nonzero", condition)
@@ -161,15 +146,7 @@ def compress(g: Emitter, input: AdapterValue, condition: AdapterValue, *, axis: 
 
 
 @OPERATORS.add("TensorScatter")
-def tensor_scatter(
-    g: Emitter,
-    past_cache: AdapterValue,
-    update: AdapterValue,
-    write_indices: AdapterValue = None,
-    *,
-    axis: int = -2,
-    mode: str = "linear",
-) -> Any:
+def tensor_scatter(g, past_cache, update, write_indices=None, *, axis=-2, mode="linear"):
     """Writes ``update`` along an axis, from an index on that each element of the batch has for itself."""
     place = axis_of(g, past_cache, axis)
     shape, count = g.type(past_cache).shape, g.type(update).shape

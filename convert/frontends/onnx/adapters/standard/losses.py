@@ -9,7 +9,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import cast, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -17,15 +16,7 @@ OPERATORS = OperatorTable()
 
 
 @OPERATORS.add("NegativeLogLikelihoodLoss")
-def negative_log_likelihood_loss(
-    g: Emitter,
-    input: AdapterValue,
-    target: AdapterValue,
-    weight: AdapterValue = None,
-    *,
-    ignore_index: int | None = None,
-    reduction: str = "mean",
-) -> Any:
+def negative_log_likelihood_loss(g, input, target, weight=None, *, ignore_index=None, reduction="mean"):
     """-weight[target] input[target] of each element of [N, C, ...]."""
     shape = list(g.type(input).shape)
     labels = Term(g, cast(g, target, np.int64))
@@ -50,21 +41,13 @@ def negative_log_likelihood_loss(
     return total.value
 
 
-def _weights(g: Emitter, weight: AdapterValue, labels: Term) -> Any:
+def _weights(g: Emitter, weight, labels: Term) -> Any:
     shape = list(labels.type.shape)
     return reshaped(g, g.call("aten::index_select", weight, 0, reshaped(g, labels.value, [-1])), shape)
 
 
 @OPERATORS.add("SoftmaxCrossEntropyLoss")
-def softmax_cross_entropy_loss(
-    g: Emitter,
-    scores: AdapterValue,
-    labels: AdapterValue,
-    weights: AdapterValue = None,
-    *,
-    ignore_index: int | None = None,
-    reduction: str = "mean",
-) -> Any:
+def softmax_cross_entropy_loss(g, scores, labels, weights=None, *, ignore_index=None, reduction="mean"):
     logarithms = g.call("aten::log_softmax", scores, 1)
     options = {"ignore_index": ignore_index, "reduction": reduction}
     return negative_log_likelihood_loss(g, logarithms, labels, weights, **options), logarithms

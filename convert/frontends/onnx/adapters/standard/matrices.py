@@ -9,7 +9,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import like, rank, scalar
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.emitter import Emitter
 
@@ -17,11 +16,11 @@ OPERATORS = OperatorTable()
 
 
 @OPERATORS.add("MatMul")
-def matmul(g: Emitter, A: AdapterValue, B: AdapterValue) -> Any:
+def matmul(g, A, B):
     return product(g, A, B)
 
 
-def product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
+def product(g, a, b):
     """A product of floats, as a linear layer where the second is a constant matrix, or of integers."""
     if g.type(a).dtype.kind == "f":
         if rank(g, b) == 2 and rank(g, a) > 1 and _is_constant(b) and not _is_constant(a):
@@ -32,7 +31,7 @@ def product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
     return integer_product(g, a, b)
 
 
-def _is_constant(value: AdapterValue) -> bool:
+def _is_constant(value) -> bool:
     """Whether ``value`` is a constant or computed from constants alone, as a dequantized weight."""
     if not isinstance(value, TensorNode):
         return True
@@ -42,7 +41,7 @@ def _is_constant(value: AdapterValue) -> bool:
     )
 
 
-def integer_product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
+def integer_product(g, a, b):
     """[..., M, K] x [..., K, N] of integers, as the sum over K of [..., M, K, 1] x [..., 1, K, N]."""
     from tmconvert.frontends.onnx.adapters.values import reshaped
 
@@ -55,18 +54,7 @@ def integer_product(g: Emitter, a: AdapterValue, b: AdapterValue) -> Any:
 
 
 @OPERATORS.add("Gemm")
-def gemm(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    C: AdapterValue = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    broadcast: int = 0,
-) -> Any:
+def gemm(g, A, B, C=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, broadcast=0):
     """alpha A' B' + beta C."""
     a = g.call("aten::permute", A, [1, 0]) if transA else A
     if g.type(a).dtype.kind != "f":
@@ -79,7 +67,7 @@ def gemm(
     return _sum(g, _times(g, g.call("aten::linear", a, weight, None), alpha), C, beta)
 
 
-def _times(g: Emitter, x: AdapterValue, factor: float) -> Any:
+def _times(g: Emitter, x, factor: float) -> Any:
     if factor == 1.0:
         return x
     if g.type(x).dtype.kind != "f":
@@ -89,28 +77,28 @@ def _times(g: Emitter, x: AdapterValue, factor: float) -> Any:
     return g.call("aten::mul", x, like(g, x, factor))
 
 
-def _sum(g: Emitter, x: AdapterValue, other: AdapterValue, beta: float) -> Any:
+def _sum(g: Emitter, x, other, beta: float) -> Any:
     return x if other is None or beta == 0 else g.call("aten::add", x, _times(g, other, beta))
 
 
 @OPERATORS.add("Einsum")
-def einsum(g: Emitter, *Inputs: AdapterValue, equation: str) -> Any:
+def einsum(g, *Inputs, equation):
     return g.call("aten::einsum", list(Inputs), equation.replace(" ", ""))
 
 
 @OPERATORS.add("Det")
-def det(g: Emitter, X: AdapterValue) -> Any:
+def det(g, X):
     return g.call("aten::linalg_det", X)
 
 
 @OPERATORS.add("Trilu")
-def trilu(g: Emitter, input: AdapterValue, k: AdapterValue = None, *, upper: int = 1) -> Any:
+def trilu(g, input, k=None, *, upper=1):
     diagonal = 0 if k is None else int(scalar(g, k, "the diagonal"))
     return g.call("aten::triu" if upper else "aten::tril", input, diagonal)
 
 
 @OPERATORS.add("EyeLike")
-def eye_like(g: Emitter, input: AdapterValue, *, dtype: int | None = None, k: int = 0) -> Any:
+def eye_like(g, input, *, dtype=None, k=0):
     from tmconvert.frontends.onnx.adapters.values import dtype_of, reshaped
 
     rows, columns = g.type(input).shape

@@ -13,7 +13,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.values import cast, like, reshaped
 from tmconvert.frontends.onnx.element_types import ElementType
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 
@@ -39,7 +38,7 @@ FLOATS = {
 LEAST_POWER, MOST_POWER = -127, 127  # exponents of float8e8m0, whose numbers are powers of two
 
 
-def narrowed(g: Emitter, x: AdapterValue, type_: ElementType, saturate: bool, round_mode: str = "up") -> Any:
+def narrowed(g: Emitter, x, type_: ElementType, saturate: bool, round_mode: str = "up") -> Any:
     """Casts to any element type; the result has the type that stands for it in a graph."""
     if type_.name in FLOATS:
         return _rounded(g, cast(g, x, np.float32), FLOATS[type_.name], saturate)
@@ -50,7 +49,7 @@ def narrowed(g: Emitter, x: AdapterValue, type_: ElementType, saturate: bool, ro
     return cast(g, x, type_.dtype)
 
 
-def _wrapped(g: Emitter, x: AdapterValue, type_: ElementType) -> Any:
+def _wrapped(g: Emitter, x, type_: ElementType) -> Any:
     """Keeps the low bits of an integer, as a cast between integers does."""
     count = 1 << type_.bits
     half = 0 if type_.dtype.kind == "u" else count // 2
@@ -60,7 +59,7 @@ def _wrapped(g: Emitter, x: AdapterValue, type_: ElementType) -> Any:
     return cast(g, g.call("aten::sub", rest, like(g, number, half)), type_.dtype)
 
 
-def _rounded(g: Emitter, x: AdapterValue, format: FloatFormat, saturate: bool) -> Any:
+def _rounded(g: Emitter, x, format: FloatFormat, saturate: bool) -> Any:
     """Rounds to the nearest number of a format, halves to the even one."""
     size = g.call("aten::abs", x)
     least = 2.0**format.exponent
@@ -79,7 +78,7 @@ def _rounded(g: Emitter, x: AdapterValue, format: FloatFormat, saturate: bool) -
     return g.call("aten::where", g.call("aten::isnan", x), like(g, x, format.nan), made)
 
 
-def _power_of_two(g: Emitter, x: AdapterValue, saturate: bool, round_mode: str) -> Any:
+def _power_of_two(g: Emitter, x, saturate: bool, round_mode: str) -> Any:
     """Rounds to a power of two; negative numbers, for which ONNX defines nothing, become NaN."""
     if round_mode not in ("up", "down", "nearest"):
         raise Refusal(f"casts to float8e8m0 that round {round_mode!r}")

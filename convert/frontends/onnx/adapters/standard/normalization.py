@@ -9,7 +9,6 @@ import numpy as np
 
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, like, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -19,20 +18,20 @@ EPSILON = 1e-5
 
 @OPERATORS.add("BatchNormalization")
 def batch_normalization(
-    g: Emitter,
-    X: AdapterValue,
-    scale: AdapterValue,
-    B: AdapterValue,
-    input_mean: AdapterValue,
-    input_var: AdapterValue,
+    g,
+    X,
+    scale,
+    B,
+    input_mean,
+    input_var,
     *,
-    epsilon: float = EPSILON,
-    momentum: float = 0.9,
-    training_mode: int = 0,
-    spatial: int = 1,
-    is_test: int = 1,
-    consumed_inputs: AdapterValue = None,
-) -> Any:
+    epsilon=EPSILON,
+    momentum=0.9,
+    training_mode=0,
+    spatial=1,
+    is_test=1,
+    consumed_inputs=None,
+):
     if training_mode:
         return _trained(g, X, scale, B, input_mean, input_var, epsilon, momentum)
     if not spatial:
@@ -41,15 +40,7 @@ def batch_normalization(
     return g.call("aten::batch_norm", X, *vectors, epsilon)
 
 
-def _of_elements(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    bias: AdapterValue,
-    mean: AdapterValue,
-    var: AdapterValue,
-    epsilon: float,
-) -> Any:
+def _of_elements(g: Emitter, x, scale, bias, mean, var, epsilon: float) -> Any:
     """Normalizes with statistics of each element of a sample, as before opset 9."""
     shape = g.type(x).shape[1:]
     scale, bias, mean, var = (Term(g, reshaped(g, each, list(shape))) for each in (scale, bias, mean, var))
@@ -57,23 +48,14 @@ def _of_elements(
     return ((Term(g, x) - mean) * factor + bias).value
 
 
-def _trained(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    bias: AdapterValue,
-    mean: AdapterValue,
-    var: AdapterValue,
-    epsilon: float,
-    momentum: float,
-) -> tuple[Any, ...]:
+def _trained(g: Emitter, x, scale, bias, mean, var, epsilon: float, momentum: float) -> tuple[Any, ...]:
     """Normalizes by the statistics of the batch, and returns the running ones, too."""
     axes = [axis for axis in range(rank(g, x)) if axis != 1]
     own_mean = g.call("aten::mean", x, axes, False)
     own_var = g.call("aten::var", x, axes, 0, False)
     made = g.call("aten::batch_norm", x, scale, bias, own_mean, own_var, epsilon)
 
-    def running(old: AdapterValue, new: AdapterValue) -> Any:
+    def running(old, new):
         kept = g.call("aten::mul", old, like(g, old, momentum))
         return g.call("aten::add", kept, g.call("aten::mul", new, like(g, new, 1 - momentum)))
 
@@ -81,29 +63,12 @@ def _trained(
 
 
 @OPERATORS.add("InstanceNormalization")
-def instance_normalization(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    B: AdapterValue,
-    *,
-    epsilon: float = EPSILON,
-    consumed_inputs: AdapterValue = None,
-) -> Any:
+def instance_normalization(g, input, scale, B, *, epsilon=EPSILON, consumed_inputs=None):
     return g.call("aten::instance_norm", input, scale, B, epsilon)
 
 
 @OPERATORS.add("LayerNormalization")
-def layer_normalization(
-    g: Emitter,
-    X: AdapterValue,
-    Scale: AdapterValue,
-    B: AdapterValue = None,
-    *,
-    axis: int = -1,
-    epsilon: float = EPSILON,
-    stash_type: int = 1,
-) -> Any:
+def layer_normalization(g, X, Scale, B=None, *, axis=-1, epsilon=EPSILON, stash_type=1):
     place = axis_of(g, X, axis)
     shape = list(g.type(X).shape)
     axes, normalized = list(range(place, len(shape))), shape[place:]
@@ -124,7 +89,7 @@ def layer_normalization(
     return made, mean, inverse
 
 
-def _as_weight(g: Emitter, weight: AdapterValue, normalized: list[Any]) -> Any:
+def _as_weight(g: Emitter, weight, normalized: list[Any]) -> Any:
     """Returns a weight with exactly the normalized shape, or None where it is broadcast otherwise."""
     if weight is None:
         return None
@@ -139,15 +104,7 @@ def _as_weight(g: Emitter, weight: AdapterValue, normalized: list[Any]) -> Any:
 
 
 @OPERATORS.add("RMSNormalization", "SimplifiedLayerNormalization")
-def rms_normalization(
-    g: Emitter,
-    X: AdapterValue,
-    scale: AdapterValue,
-    *,
-    axis: int = -1,
-    epsilon: float = EPSILON,
-    stash_type: int = 1,
-) -> Any:
+def rms_normalization(g, X, scale, *, axis=-1, epsilon=EPSILON, stash_type=1):
     normalized = list(g.type(X).shape[axis_of(g, X, axis) :])
     weight = _as_weight(g, scale, normalized)
     made = g.call("aten::rms_norm", X, normalized, weight, epsilon)
@@ -155,29 +112,12 @@ def rms_normalization(
 
 
 @OPERATORS.add("GroupNormalization", since=21)
-def group_normalization(
-    g: Emitter,
-    X: AdapterValue,
-    scale: AdapterValue,
-    bias: AdapterValue,
-    *,
-    num_groups: int,
-    epsilon: float = EPSILON,
-    stash_type: int = 1,
-) -> Any:
+def group_normalization(g, X, scale, bias, *, num_groups, epsilon=EPSILON, stash_type=1):
     return g.call("aten::group_norm", X, num_groups, scale, bias, epsilon)
 
 
 @OPERATORS.add("GroupNormalization", since=18)
-def group_normalization18(
-    g: Emitter,
-    X: AdapterValue,
-    scale: AdapterValue,
-    bias: AdapterValue,
-    *,
-    num_groups: int,
-    epsilon: float = EPSILON,
-) -> Any:
+def group_normalization18(g, X, scale, bias, *, num_groups, epsilon=EPSILON):
     """Scale and bias are one for each group here."""
     each = g.type(X).shape[1] // num_groups
     scale, bias = (
@@ -188,20 +128,12 @@ def group_normalization18(
 
 
 @OPERATORS.add("LRN")
-def lrn(
-    g: Emitter,
-    X: AdapterValue,
-    *,
-    size: int,
-    alpha: float = 0.0001,
-    beta: float = 0.75,
-    bias: float = 1.0,
-) -> Any:
+def lrn(g, X, *, size, alpha=0.0001, beta=0.75, bias=1.0):
     return g.call("aten::local_response_norm", X, size, alpha, beta, bias)
 
 
 @OPERATORS.add("LpNormalization")
-def lp_normalization(g: Emitter, input: AdapterValue, *, axis: int = -1, p: int = 2) -> Any:
+def lp_normalization(g, input, *, axis=-1, p=2):
     """x / |x|; where the norm is 0, the result is 0."""
     norm = g.call("aten::linalg_vector_norm", input, p, [axis_of(g, input, axis)], True)
     zero = g.call("aten::eq", norm, like(g, norm, 0))
@@ -210,9 +142,7 @@ def lp_normalization(g: Emitter, input: AdapterValue, *, axis: int = -1, p: int 
 
 
 @OPERATORS.add("MeanVarianceNormalization")
-def mean_variance_normalization1(
-    g: Emitter, X: AdapterValue, *, across_channels: int = 0, normalize_variance: int = 1
-) -> Any:
+def mean_variance_normalization1(g, X, *, across_channels=0, normalize_variance=1):
     first = 1 if across_channels else 2
     axes = [0, *range(first, rank(g, X))]
     if normalize_variance:
@@ -221,7 +151,7 @@ def mean_variance_normalization1(
 
 
 @OPERATORS.add("MeanVarianceNormalization", since=9)
-def mean_variance_normalization(g: Emitter, X: AdapterValue, *, axes: Any = (0, 2, 3)) -> Any:
+def mean_variance_normalization(g, X, *, axes=(0, 2, 3)):
     """(x - mean) / (sqrt(var) + 1e-9), with the variance as mean(x^2) - mean(x)^2."""
     places = [axis_of(g, X, axis) for axis in axes]
     mean = g.call("aten::mean", X, places, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.windows import Window, ceil_end, padded, product, window
 from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
 
 
-def _with_ceil(g: Emitter, x: AdapterValue, settings: Window, ceil_mode: int) -> Window:
+def _with_ceil(g: Emitter, x, settings: Window, ceil_mode: int) -> Window:
     """Returns a window with the padding that ``ceil_mode`` adds at the end."""
     if not ceil_mode:
         return settings
@@ -44,17 +42,17 @@ def _fits(settings: Window) -> bool:
 
 @OPERATORS.add("MaxPool")
 def max_pool(
-    g: Emitter,
-    X: AdapterValue,
+    g,
+    X,
     *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    storage_order: int = 0,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    kernel_shape,
+    auto_pad="NOTSET",
+    ceil_mode=0,
+    dilations=None,
+    pads=None,
+    storage_order=0,
+    strides=None,
+):
     """The second result has the indices of the largest elements in the flattened input, all axes counted."""
     axes = _spatial_axes(g, X)
     settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
@@ -76,7 +74,7 @@ def max_pool(
     return made, lambda: _places(g, X, settings, rounds_up, storage_order)
 
 
-def _places(g: Emitter, x: AdapterValue, settings: Window, rounds_up: bool, storage_order: int) -> Any:
+def _places(g: Emitter, x, settings: Window, rounds_up: bool, storage_order: int) -> Any:
     """Returns the indices of the largest elements in the flattened input, all axes counted."""
     axes = rank(g, x) - 2
     if not _fits(settings) or (storage_order and axes != 2):
@@ -93,7 +91,7 @@ def _places(g: Emitter, x: AdapterValue, settings: Window, rounds_up: bool, stor
     return g.call("aten::add", places, reshaped(g, starts, [batch, channels, *[1] * axes]))
 
 
-def _spatial_axes(g: Emitter, x: AdapterValue) -> int:
+def _spatial_axes(g: Emitter, x) -> int:
     axes = rank(g, x) - 2
     if not 1 <= axes <= 3:
         raise Refusal(f"pooling over {axes} axes is not supported")
@@ -102,17 +100,17 @@ def _spatial_axes(g: Emitter, x: AdapterValue) -> int:
 
 @OPERATORS.add("AveragePool")
 def average_pool(
-    g: Emitter,
-    X: AdapterValue,
+    g,
+    X,
     *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    kernel_shape,
+    auto_pad="NOTSET",
+    ceil_mode=0,
+    count_include_pad=0,
+    dilations=None,
+    pads=None,
+    strides=None,
+):
     axes = _spatial_axes(g, X)
     given = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
     if set(given.dilations) == {1} and _fits(given):
@@ -129,7 +127,7 @@ def average_pool(
     return g.call("aten::div", whole, _window_sum(g, ones, settings, axes))
 
 
-def _window_sum(g: Emitter, x: AdapterValue, settings: Window, axes: int) -> Any:
+def _window_sum(g: Emitter, x, settings: Window, axes: int) -> Any:
     """Returns the sum of each window, by a convolution of single channels with ones."""
     x = padded(g, x, settings.begin, settings.end, 0.0)
     batch, channels, *spatial = g.type(x).shape
@@ -142,17 +140,8 @@ def _window_sum(g: Emitter, x: AdapterValue, settings: Window, axes: int) -> Any
 
 @OPERATORS.add("LpPool")
 def lp_pool(
-    g: Emitter,
-    X: AdapterValue,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    p: int = 2,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    g, X, *, kernel_shape, auto_pad="NOTSET", ceil_mode=0, dilations=None, p=2, pads=None, strides=None
+):
     axes = _spatial_axes(g, X)
     settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
     settings = _with_ceil(g, X, settings, ceil_mode)
@@ -163,31 +152,22 @@ def lp_pool(
 
 
 @OPERATORS.add("GlobalAveragePool")
-def global_average_pool(g: Emitter, X: AdapterValue) -> Any:
+def global_average_pool(g, X):
     return g.call("aten::mean", X, list(range(2, rank(g, X))), True)
 
 
 @OPERATORS.add("GlobalMaxPool")
-def global_max_pool(g: Emitter, X: AdapterValue) -> Any:
+def global_max_pool(g, X):
     return g.call("aten::amax", X, list(range(2, rank(g, X))), True)
 
 
 @OPERATORS.add("GlobalLpPool")
-def global_lp_pool(g: Emitter, X: AdapterValue, *, p: float = 2) -> Any:
+def global_lp_pool(g, X, *, p=2):
     return g.call("aten::linalg_vector_norm", X, p, list(range(2, rank(g, X))), True)
 
 
 @OPERATORS.add("MaxUnpool")
-def max_unpool(
-    g: Emitter,
-    X: AdapterValue,
-    I: AdapterValue,  # noqa: E741 the name in the standard
-    output_shape: AdapterValue = None,
-    *,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+def max_unpool(g, X, I, output_shape=None, *, kernel_shape, pads=None, strides=None):  # noqa: E741 the name in the standard
     """Writes each element to its position in the flattened output, all axes counted; zeros elsewhere."""
     axes = _spatial_axes(g, X)
     strides, pads = strides or [1] * axes, pads or [0] * 2 * axes

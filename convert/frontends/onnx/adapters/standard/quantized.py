@@ -5,7 +5,6 @@ Operators on integers compute on the tensors that these stand for, so that a gra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from tmconvert.frontends.onnx.adapters.standard.convolutions import convolved
 from tmconvert.frontends.onnx.adapters.standard.narrow_types import narrowed
 from tmconvert.frontends.onnx.adapters.standard.windows import window
 from tmconvert.frontends.onnx.adapters.values import cast, dtype_of, element_type, rank, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -29,17 +27,8 @@ HALF = 16  # in this number and a rest weights of 8 bits are taken apart, whose 
 
 @OPERATORS.add("QuantizeLinear")
 def quantize_linear(
-    g: Emitter,
-    x: AdapterValue,
-    y_scale: AdapterValue,
-    y_zero_point: AdapterValue = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: int = 0,
-    precision: int = 0,
-    saturate: int = 1,
-) -> Any:
+    g, x, y_scale, y_zero_point=None, *, axis=1, block_size=0, output_dtype=0, precision=0, saturate=1
+):
     if output_dtype and element_type(output_dtype).dtype.kind == "f":
         return _quantized_float(g, x, y_scale, y_zero_point, axis, block_size, output_dtype, bool(saturate))
     dtype = dtype_of(output_dtype) if output_dtype else UINT8
@@ -50,14 +39,7 @@ def quantize_linear(
 
 
 def _quantized_float(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    zero: AdapterValue,
-    axis: int,
-    block: int,
-    output_dtype: int,
-    saturate: bool,
+    g: Emitter, x, scale, zero, axis: int, block: int, output_dtype: int, saturate: bool
 ) -> Any:
     """x / scale + zero, rounded to a float type of 4 or 8 bits."""
     steps = Term(g, cast(g, x, np.float32)) / Term(g, cast(g, spread(g, x, scale, axis, block), np.float32))
@@ -68,22 +50,13 @@ def _quantized_float(
 
 
 @OPERATORS.add("DequantizeLinear")
-def dequantize_linear(
-    g: Emitter,
-    x: AdapterValue,
-    x_scale: AdapterValue,
-    x_zero_point: AdapterValue = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: int = 0,
-) -> Any:
+def dequantize_linear(g, x, x_scale, x_zero_point=None, *, axis=1, block_size=0, output_dtype=0):
     dtype = dtype_of(output_dtype) if output_dtype else g.type(x_scale).dtype
     return cast(g, dequantized(g, x, x_scale, x_zero_point, axis, block_size), dtype)
 
 
 @OPERATORS.add("DynamicQuantizeLinear")
-def dynamic_quantize_linear(g: Emitter, x: AdapterValue) -> Any:
+def dynamic_quantize_linear(g, x):
     """Quantizes to uint8 with the range of the data, which has 0 in it."""
     given = Term(g, x)
     low, high = given.call("amin").minimum(0), given.call("amax").maximum(0)
@@ -99,24 +72,24 @@ def dynamic_quantize_linear(g: Emitter, x: AdapterValue) -> Any:
 
 @OPERATORS.add("QLinearConv")
 def qlinear_conv(
-    g: Emitter,
-    x: AdapterValue,
-    x_scale: AdapterValue,
-    x_zero_point: AdapterValue,
-    w: AdapterValue,
-    w_scale: AdapterValue,
-    w_zero_point: AdapterValue,
-    y_scale: AdapterValue,
-    y_zero_point: AdapterValue,
-    B: AdapterValue = None,
+    g,
+    x,
+    x_scale,
+    x_zero_point,
+    w,
+    w_scale,
+    w_zero_point,
+    y_scale,
+    y_zero_point,
+    B=None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    auto_pad="NOTSET",
+    dilations=None,
+    group=1,
+    kernel_shape=None,
+    pads=None,
+    strides=None,
+):
     given = dequantized(g, x, x_scale, x_zero_point)
     weight = dequantized(g, w, w_scale, w_zero_point, 0)
     bias = None
@@ -128,7 +101,7 @@ def qlinear_conv(
     return quantized(g, made, y_scale, y_zero_point, Integers.of(g.type(y_zero_point).dtype))
 
 
-def of_rows(g: Emitter, vector: AdapterValue, of: AdapterValue) -> Any:
+def of_rows(g, vector, of):
     """Scales or zero points of the rows of a first operand, as a column."""
     if vector is None or g.type(vector).rank != 1 or g.type(vector).size == 1 or rank(g, of) < 2:
         return vector
@@ -136,17 +109,7 @@ def of_rows(g: Emitter, vector: AdapterValue, of: AdapterValue) -> Any:
 
 
 @OPERATORS.add("QLinearMatMul")
-def qlinear_matmul(
-    g: Emitter,
-    a: AdapterValue,
-    a_scale: AdapterValue,
-    a_zero_point: AdapterValue,
-    b: AdapterValue,
-    b_scale: AdapterValue,
-    b_zero_point: AdapterValue,
-    y_scale: AdapterValue,
-    y_zero_point: AdapterValue,
-) -> Any:
+def qlinear_matmul(g, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
     left = dequantized(g, a, of_rows(g, a_scale, a), of_rows(g, a_zero_point, a), -2)
     right = dequantized(g, b, b_scale, b_zero_point, -1)
     made = g.call("aten::matmul", left, right)
@@ -154,7 +117,7 @@ def qlinear_matmul(
     return quantized(g, made, scale, zero, Integers.of(g.type(y_zero_point).dtype), -2)
 
 
-def centred(g: Emitter, x: AdapterValue, zero: AdapterValue) -> Any:
+def centred(g, x, zero):
     """x - zero, as float32."""
     given = Term(g, cast(g, x, np.float32))
     known = None if zero is None else g.known(zero)
@@ -163,7 +126,7 @@ def centred(g: Emitter, x: AdapterValue, zero: AdapterValue) -> Any:
     return (given - Term(g, cast(g, zero, np.float32))).value
 
 
-def is_exact(g: Emitter, weight: AdapterValue, count: int, axes: tuple[int, ...], widest: int = 255) -> bool:
+def is_exact(g: Emitter, weight, count: int, axes: tuple[int, ...], widest: int = 255) -> bool:
     """Whether float32 holds all sums of products of integers with a weight; ``count`` are those of a sum."""
     known = g.known(weight)
     if known is None:
@@ -172,13 +135,7 @@ def is_exact(g: Emitter, weight: AdapterValue, count: int, axes: tuple[int, ...]
 
 
 @OPERATORS.add("MatMulInteger")
-def matmul_integer(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    a_zero_point: AdapterValue = None,
-    b_zero_point: AdapterValue = None,
-) -> Any:
+def matmul_integer(g, A, B, a_zero_point=None, b_zero_point=None):
     """A product of integers: in float32 where it is exact there, which runtimes compute fastest."""
     left = centred(g, A, of_rows(g, a_zero_point, A))
     right = centred(g, B, None if b_zero_point is None else b_zero_point)
@@ -190,19 +147,19 @@ def matmul_integer(
 
 @OPERATORS.add("ConvInteger")
 def conv_integer(
-    g: Emitter,
-    x: AdapterValue,
-    w: AdapterValue,
-    x_zero_point: AdapterValue = None,
-    w_zero_point: AdapterValue = None,
+    g,
+    x,
+    w,
+    x_zero_point=None,
+    w_zero_point=None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
+    auto_pad="NOTSET",
+    dilations=None,
+    group=1,
+    kernel_shape=None,
+    pads=None,
+    strides=None,
+):
     given = centred(g, x, x_zero_point)
     axes = tuple(range(1, rank(g, w)))
     zero = w_zero_point

@@ -21,7 +21,6 @@ from tmconvert.frontends.onnx.adapters.standard.recurrent_steps import (
 )
 from tmconvert.frontends.onnx.adapters.standard.slicing import reverse_sequence
 from tmconvert.frontends.onnx.adapters.values import cast, reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
@@ -55,59 +54,30 @@ class Layer(NamedTuple):
 
 
 @OPERATORS.add("LSTM")
-def lstm(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    R: AdapterValue,
-    B: AdapterValue = None,
-    sequence_lens: AdapterValue = None,
-    initial_h: AdapterValue = None,
-    initial_c: AdapterValue = None,
-    P: AdapterValue = None,
-    **attributes: Any,
-) -> Any:
+def lstm(g, X, W, R, B=None, sequence_lens=None, initial_h=None, initial_c=None, P=None, **attributes):
     return recurrent_layer(g, "LSTM", X, W, R, B, sequence_lens, [initial_h, initial_c], P, **attributes)
 
 
 @OPERATORS.add("GRU")
-def gru(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    R: AdapterValue,
-    B: AdapterValue = None,
-    sequence_lens: AdapterValue = None,
-    initial_h: AdapterValue = None,
-    **attributes: Any,
-) -> Any:
+def gru(g, X, W, R, B=None, sequence_lens=None, initial_h=None, **attributes):
     return recurrent_layer(g, "GRU", X, W, R, B, sequence_lens, [initial_h], None, **attributes)
 
 
 @OPERATORS.add("RNN")
-def rnn(
-    g: Emitter,
-    X: AdapterValue,
-    W: AdapterValue,
-    R: AdapterValue,
-    B: AdapterValue = None,
-    sequence_lens: AdapterValue = None,
-    initial_h: AdapterValue = None,
-    **attributes: Any,
-) -> Any:
+def rnn(g, X, W, R, B=None, sequence_lens=None, initial_h=None, **attributes):
     return recurrent_layer(g, "RNN", X, W, R, B, sequence_lens, [initial_h], None, **attributes)
 
 
 def recurrent_layer(
     g: Emitter,
     name: str,
-    x: AdapterValue,
-    weight: AdapterValue,
-    recurrence: AdapterValue,
-    bias: AdapterValue,
-    lengths: AdapterValue,
-    initial: Sequence[AdapterValue],
-    peepholes: AdapterValue,
+    x,
+    weight,
+    recurrence,
+    bias,
+    lengths,
+    initial: Sequence[Any],
+    peepholes,
     *,
     activations: Sequence[str] | None = None,
     activation_alpha: Sequence[float] = (),
@@ -140,16 +110,14 @@ def recurrent_layer(
     return _results(g, layer, rows, last, bool(layout))
 
 
-def _state(g: Emitter, given: AdapterValue, x: AdapterValue, recurrence: AdapterValue, count: int) -> Any:
+def _state(g: Emitter, given, x, recurrence, count: int) -> Any:
     if given is not None:
         return given
     sizes = [count, g.type(x).shape[1], g.type(recurrence).shape[2]]
     return g.call("aten::expand", g.constant(0, g.type(x).dtype), sizes)
 
 
-def _results(
-    g: Emitter, layer: Layer, rows: AdapterValue, last: Sequence[AdapterValue], is_batch_first: bool
-) -> list[Any]:
+def _results(g: Emitter, layer: Layer, rows, last: Sequence[Any], is_batch_first: bool) -> list[Any]:
     """Returns [T, N, directions H] as [T, directions, N, H], and the last states."""
     steps, batch, width = g.type(rows).shape
     apart = reshaped(g, rows, [steps, batch, layer.directions, width // layer.directions])
@@ -195,7 +163,7 @@ def _by_aten(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     return _reversed(g, rows, layer.lengths) if is_reversed else rows, last
 
 
-def _reordered(g: Emitter, name: str, weight: AdapterValue) -> Any:
+def _reordered(g: Emitter, name: str, weight) -> Any:
     """Reorders the gates along the first axis as PyTorch has them."""
     order = _ORDERS[name]
     if len(order) == 1:
@@ -205,7 +173,7 @@ def _reordered(g: Emitter, name: str, weight: AdapterValue) -> Any:
     return g.call("aten::cat", parts, 0)
 
 
-def _reversed(g: Emitter, x: AdapterValue, lengths: AdapterValue) -> Any:
+def _reversed(g, x, lengths):
     """Reverses the sequences, each within its length."""
     if lengths is None:
         return g.call("aten::flip", x, [0])
@@ -241,5 +209,5 @@ def _by_steps(g: Emitter, layer: Layer) -> tuple[Any, list[Any]]:
     return (rows[0] if len(rows) == 1 else g.call("aten::cat", rows, 2)), stacked
 
 
-def _one(g: Emitter, value: AdapterValue, number: int) -> Any:
+def _one(g: Emitter, value, number: int) -> Any:
     return None if value is None else g.call("aten::select", value, 0, number)

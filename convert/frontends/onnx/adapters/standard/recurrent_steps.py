@@ -9,7 +9,6 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.qparams import dequantized
 from tmconvert.frontends.onnx.adapters.standard.quantized import dynamic_quantize_linear
 from tmconvert.frontends.onnx.adapters.values import reshaped
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.subgraphs import empty_body
 from tmconvert.ir.types import TensorType
@@ -105,11 +104,11 @@ def scanned(
     g: Emitter,
     cell: Cell,
     functions: Functions,
-    x: AdapterValue,
-    weights: Sequence[AdapterValue],
-    states: Sequence[AdapterValue],
-    peepholes: AdapterValue,
-    lengths: AdapterValue,
+    x,
+    weights: Sequence[Any],
+    states: Sequence[Any],
+    peepholes,
+    lengths,
 ) -> tuple[Any, list[Any]]:
     """Runs one direction over ``x`` [T, N, I]; ``weights`` are W, R and B (or None). Returns the outputs
     [T, N, H], which are 0 after the end of a sequence, and the last states.
@@ -143,7 +142,7 @@ def scanned(
     return made[-1], made[:-1]
 
 
-def _biases(g: Emitter, bias: AdapterValue) -> tuple[Any, Any]:
+def _biases(g: Emitter, bias) -> tuple[Any, Any]:
     if bias is None:
         return None, None
     half = g.type(bias).shape[0] // 2

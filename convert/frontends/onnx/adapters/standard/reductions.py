@@ -11,7 +11,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
@@ -19,7 +18,7 @@ Reduction = Callable[[Emitter, Any, list[int], bool], Any]
 
 
 def _call(op: str) -> Reduction:
-    def reduce(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+    def reduce(g: Emitter, x, axes: list[int], keep: bool) -> Any:
         dtype = g.type(x).dtype
         return cast(g, g.call(f"aten::{op}", x, axes, keep), dtype)
 
@@ -27,7 +26,7 @@ def _call(op: str) -> Reduction:
 
 
 def _extreme(op: str) -> Reduction:
-    def reduce(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+    def reduce(g: Emitter, x, axes: list[int], keep: bool) -> Any:
         dtype, shape = g.type(x).dtype, g.type(x).shape
         if dtype.kind == "b":
             return g.call("aten::any" if op == "amax" else "aten::all", x, axes, keep)
@@ -46,21 +45,21 @@ def _most(dtype: np.dtype) -> float | int:
     return math.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
-def _of_nothing(g: Emitter, x: AdapterValue, axes: list[int], keep: bool, value: float | int) -> Any:
+def _of_nothing(g: Emitter, x, axes: list[int], keep: bool, value: float | int) -> Any:
     """The result of a reduction over an axis without elements."""
     shape = g.type(x).shape
     kept = [(1 if axis in axes else n) for axis, n in enumerate(shape) if keep or axis not in axes]
     return g.call("aten::expand", g.constant(value, g.type(x).dtype), kept)
 
 
-def _log_sum_exp(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+def _log_sum_exp(g: Emitter, x, axes: list[int], keep: bool) -> Any:
     shape = g.type(x).shape
     if any(isinstance(shape[axis], int) and not shape[axis] for axis in axes):
         return _of_nothing(g, x, axes, keep, -math.inf)
     return _call("logsumexp")(g, x, axes, keep)
 
 
-def _mean(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+def _mean(g: Emitter, x, axes: list[int], keep: bool) -> Any:
     dtype = g.type(x).dtype
     if dtype.kind == "f":
         return g.call("aten::mean", x, axes, keep)
@@ -69,7 +68,7 @@ def _mean(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
     return g.call("tm::trunc_divide", whole, g.constant(count, dtype))
 
 
-def _prod(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+def _prod(g: Emitter, x, axes: list[int], keep: bool) -> Any:
     dtype = g.type(x).dtype
     for axis in sorted(axes, reverse=True):
         x = g.call("aten::prod", x, [axis], keep)
@@ -77,7 +76,7 @@ def _prod(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
 
 
 def _norm(order: int) -> Reduction:
-    def reduce(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+    def reduce(g: Emitter, x, axes: list[int], keep: bool) -> Any:
         if g.type(x).dtype.kind == "f":
             return g.call("aten::linalg_vector_norm", x, order, axes, keep)
         if order == 1:
@@ -88,11 +87,11 @@ def _norm(order: int) -> Reduction:
     return reduce
 
 
-def _sum_square(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+def _sum_square(g: Emitter, x, axes: list[int], keep: bool) -> Any:
     return _call("sum")(g, g.call("aten::mul", x, x), axes, keep)
 
 
-def _log_sum(g: Emitter, x: AdapterValue, axes: list[int], keep: bool) -> Any:
+def _log_sum(g: Emitter, x, axes: list[int], keep: bool) -> Any:
     return g.call("aten::log", g.call("aten::sum", x, axes, keep))
 
 
@@ -111,7 +110,7 @@ _REDUCTIONS: dict[str, Reduction] = {
 _SINCE = {"ReduceSum": 13}  # opset from which axes are an input; 18 for the others
 
 
-def _reduced(g: Emitter, x: AdapterValue, axes: Any, keepdims: int, apply: Reduction, is_noop: bool) -> Any:
+def _reduced(g: Emitter, x, axes, keepdims: int, apply: Reduction, is_noop: bool) -> Any:
     places = list(range(rank(g, x))) if not axes else sorted({axis_of(g, x, axis) for axis in axes})
     if not axes and is_noop:
         return x if apply in _PLAIN else apply(g, x, [], bool(keepdims))
@@ -120,28 +119,21 @@ def _reduced(g: Emitter, x: AdapterValue, axes: Any, keepdims: int, apply: Reduc
 
 def _add(name: str, apply: Reduction) -> None:
     @OPERATORS.add(name, since=_SINCE.get(name, 18))
-    def adapter(
-        g: Emitter,
-        data: AdapterValue,
-        axes: AdapterValue = None,
-        *,
-        keepdims: int = 1,
-        noop_with_empty_axes: int = 0,
-    ) -> Any:
+    def adapter(g, data, axes=None, *, keepdims=1, noop_with_empty_axes=0):
         given = [] if axes is None else static_ints(g, axes, "the axes of a reduction")
         if not given and noop_with_empty_axes:
             return _of_each(g, data, name)
         return _reduced(g, data, given, keepdims, apply, False)
 
     @OPERATORS.add(name)
-    def adapter1(g: Emitter, data: AdapterValue, *, axes: AdapterValue = None, keepdims: int = 1) -> Any:
+    def adapter1(g, data, *, axes=None, keepdims=1):
         return _reduced(g, data, axes, keepdims, apply, False)
 
 
 _PLAIN = frozenset(_REDUCTIONS[name] for name in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"))
 
 
-def _of_each(g: Emitter, x: AdapterValue, name: str) -> Any:
+def _of_each(g: Emitter, x, name: str) -> Any:
     """The effect of a reduction over no axis on each element."""
     if name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp"):
         return x
@@ -156,9 +148,7 @@ for _name, _apply in _REDUCTIONS.items():
 
 def _arg(name: str, op: str) -> None:
     @OPERATORS.add(name)
-    def adapter(
-        g: Emitter, data: AdapterValue, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
-    ) -> Any:
+    def adapter(g, data, *, axis=0, keepdims=1, select_last_index=0):
         place = axis_of(g, data, axis)
         if not select_last_index:
             return cast(g, g.call(f"aten::{op}", data, place, bool(keepdims)), np.int64)
@@ -172,18 +162,16 @@ for _name, _op in {"ArgMax": "argmax", "ArgMin": "argmin"}.items():
 
 
 @OPERATORS.add("CumSum")
-def cum_sum(g: Emitter, x: AdapterValue, axis: AdapterValue, *, exclusive: int = 0, reverse: int = 0) -> Any:
+def cum_sum(g, x, axis, *, exclusive=0, reverse=0):
     return _cumulative(g, x, axis, exclusive, reverse, "aten::cumsum", 0)
 
 
 @OPERATORS.add("CumProd")
-def cum_prod(g: Emitter, x: AdapterValue, axis: AdapterValue, *, exclusive: int = 0, reverse: int = 0) -> Any:
+def cum_prod(g, x, axis, *, exclusive=0, reverse=0):
     return _cumulative(g, x, axis, exclusive, reverse, "aten::cumprod", 1)
 
 
-def _cumulative(
-    g: Emitter, x: AdapterValue, axis: AdapterValue, exclusive: int, reverse: int, op: str, neutral: int
-) -> Any:
+def _cumulative(g: Emitter, x, axis, exclusive: int, reverse: int, op: str, neutral: int) -> Any:
     (number,) = static_ints(g, axis, "the axis of a cumulative operator")
     place, dtype = axis_of(g, x, number), g.type(x).dtype
     x = g.call("aten::flip", x, [place]) if reverse else x

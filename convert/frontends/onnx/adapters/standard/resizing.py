@@ -16,7 +16,6 @@ from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard import interpolation
 from tmconvert.frontends.onnx.adapters.standard.interpolation import Axis, Mode
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, known_numbers, like, rank, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import example, is_symbolic
 from tmconvert.symbolics.resizing import (
@@ -36,22 +35,22 @@ OLD = Mode("nearest", "asymmetric", "simple")  # before opset 11
 
 @OPERATORS.add("Resize", since=11)
 def resize(
-    g: Emitter,
-    X: AdapterValue,
-    roi: AdapterValue = None,
-    scales: AdapterValue = None,
-    sizes: AdapterValue = None,
+    g,
+    X,
+    roi=None,
+    scales=None,
+    sizes=None,
     *,
-    antialias: int = 0,
-    axes: Sequence[int] | None = None,
-    coordinate_transformation_mode: str = "half_pixel",
-    cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
-    extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str = "nearest",
-    nearest_mode: str = "round_prefer_floor",
-) -> Any:
+    antialias=0,
+    axes=None,
+    coordinate_transformation_mode="half_pixel",
+    cubic_coeff_a=-0.75,
+    exclude_outside=0,
+    extrapolation_value=0.0,
+    keep_aspect_ratio_policy="stretch",
+    mode="nearest",
+    nearest_mode="round_prefer_floor",
+):
     places = list(range(rank(g, X))) if axes is None else [axis_of(g, X, axis) for axis in axes]
     how = Mode(
         mode,
@@ -76,7 +75,7 @@ def resize(
     return _resized(g, X, found, how, extrapolation_value)
 
 
-def _regions(g: Emitter, roi: AdapterValue, places: list[int], how: Mode) -> list[tuple[float, float]]:
+def _regions(g: Emitter, roi, places: list[int], how: Mode) -> list[tuple[float, float]]:
     """Returns where the region of interest starts and ends along each axis."""
     if how.coordinates != "tf_crop_and_resize":
         return [(0.0, 1.0)] * len(places)
@@ -89,11 +88,7 @@ def _regions(g: Emitter, roi: AdapterValue, places: list[int], how: Mode) -> lis
 
 
 def _by_factors(
-    g: Emitter,
-    x: AdapterValue,
-    places: list[int],
-    factors: list[float],
-    regions: Sequence[tuple[float, float]],
+    g: Emitter, x, places: list[int], factors: list[float], regions: Sequence[tuple[float, float]]
 ) -> list[Axis]:
     if len(factors) != len(places) or not all(factor > 0 for factor in factors):
         raise Refusal(f"the scales {factors} do not fit {g.type(x)}")
@@ -114,9 +109,7 @@ def _grown(extent: Any, factor: float) -> Any:
     return int(np.floor(np.float32(extent) * np.float32(factor)))
 
 
-def _by_sizes(
-    g: Emitter, x: AdapterValue, places: list[int], sizes: Sequence[AdapterValue], policy: str
-) -> list[Axis]:
+def _by_sizes(g: Emitter, x, places: list[int], sizes: Sequence[Any], policy: str) -> list[Axis]:
     shape = g.type(x).shape
     if len(sizes) != len(places):
         raise Refusal(f"the sizes {sizes} do not fit {g.type(x)}")
@@ -138,28 +131,26 @@ def _by_sizes(
 
 
 @OPERATORS.add("Resize", since=10)
-def resize10(g: Emitter, X: AdapterValue, scales: AdapterValue, *, mode: str = "nearest") -> Any:
+def resize10(g, X, scales, *, mode="nearest"):
     return _upsampled(g, X, known_numbers(g, scales, "a scale of Resize").reshape(-1).tolist(), mode)
 
 
 @OPERATORS.add("Upsample", since=9)
-def upsample9(g: Emitter, X: AdapterValue, scales: AdapterValue, *, mode: str = "nearest") -> Any:
+def upsample9(g, X, scales, *, mode="nearest"):
     return _upsampled(g, X, known_numbers(g, scales, "a scale of Upsample").reshape(-1).tolist(), mode)
 
 
 @OPERATORS.add("Upsample", since=7)
-def upsample7(g: Emitter, X: AdapterValue, *, scales: Sequence[float], mode: str = "nearest") -> Any:
+def upsample7(g, X, *, scales, mode="nearest"):
     return _upsampled(g, X, list(scales), mode)
 
 
 @OPERATORS.add("Upsample")
-def upsample1(
-    g: Emitter, X: AdapterValue, *, height_scale: float, width_scale: float, mode: str = "nearest"
-) -> Any:
+def upsample1(g, X, *, height_scale, width_scale, mode="nearest"):
     return _upsampled(g, X, [1.0, 1.0, height_scale, width_scale], mode)
 
 
-def _upsampled(g: Emitter, x: AdapterValue, factors: list[float], mode: str) -> Any:
+def _upsampled(g: Emitter, x, factors: list[float], mode: str) -> Any:
     places = list(range(rank(g, x)))
     found = _by_factors(g, x, places, factors, [(0.0, 1.0)] * len(places))
     return _resized(g, x, found, OLD._replace(kind="linear" if mode == "bilinear" else mode), 0.0)
@@ -168,7 +159,7 @@ def _upsampled(g: Emitter, x: AdapterValue, factors: list[float], mode: str) -> 
 # ---- all of them
 
 
-def _resized(g: Emitter, x: AdapterValue, axes: list[Axis], how: Mode, outside: float) -> Any:
+def _resized(g: Emitter, x, axes: list[Axis], how: Mode, outside: float) -> Any:
     changed = [axis for axis, each in enumerate(axes) if not _is_identity(each, how)]
     for extent, outputs in ((example(axes[axis].extent), example(axes[axis].outputs)) for axis in changed):
         if outputs > LARGEST or extent * outputs > LARGEST_MATRIX:
@@ -196,7 +187,7 @@ def _is_identity(axis: Axis, how: Mode) -> bool:
     return bool(axis.outputs == axis.extent and (axis.factor is None or axis.factor == 1.0))
 
 
-def _along(g: Emitter, x: AdapterValue, axis: int, each: Axis, how: Mode) -> Any:
+def _along(g: Emitter, x, axis: int, each: Axis, how: Mode) -> Any:
     """Resizes one axis by index or by a matrix."""
     if is_symbolic((each.extent, each.outputs)):
         raise Refusal(
@@ -217,7 +208,7 @@ def _along(g: Emitter, x: AdapterValue, axis: int, each: Axis, how: Mode) -> Any
     return g.call("aten::permute", mixed, np.argsort(order).tolist())
 
 
-def _extrapolated(g: Emitter, x: AdapterValue, axes: list[Axis], value: float) -> Any:
+def _extrapolated(g: Emitter, x, axes: list[Axis], value: float) -> Any:
     """Replaces what lies outside of the tensor by a number."""
     for axis, each in enumerate(axes):
         if is_symbolic((each.extent, each.outputs)):
@@ -255,7 +246,7 @@ _COUNTERPARTS = {
 }
 
 
-def _by_aten(g: Emitter, x: AdapterValue, axes: list[Axis], changed: list[int], how: Mode) -> Any:
+def _by_aten(g: Emitter, x, axes: list[Axis], changed: list[int], how: Mode) -> Any:
     """Resizes by an op of PyTorch; None where there is none with these coordinates."""
     count = len(axes) - 2
     counterpart = _COUNTERPARTS.get((how.kind, how.antialias))
@@ -291,7 +282,7 @@ def _agrees(axis: Axis, how: Mode, counterpart: _Counterpart, corners: bool, sca
     return bool(np.allclose(theirs, interpolation.matrix(static, how), rtol=0, atol=CLOSE))
 
 
-def _channels_last(g: Emitter, x: AdapterValue, axes: list[Axis], changed: list[int], how: Mode) -> Any:
+def _channels_last(g: Emitter, x, axes: list[Axis], changed: list[int], how: Mode) -> Any:
     """Resizes [N, ..., C] with its channels moved to the front; None where they are resized, too."""
     last = len(axes) - 1
     if not set(changed) <= set(range(1, last)):

@@ -9,8 +9,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, known_numbers, scalar, stacked, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue
-from tmconvert.ir import TracedModule
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.subgraphs import emitted
 
@@ -24,13 +22,13 @@ class TensorSequence:
         self.items = items
 
 
-def _items(value: AdapterValue) -> list[Any]:
+def _items(value) -> list[Any]:
     if not isinstance(value, TensorSequence):
         raise Refusal("a sequence has a data-dependent length")
     return value.items
 
 
-def _place(g: Emitter, position: AdapterValue, count: int) -> int:
+def _place(g: Emitter, position, count: int) -> int:
     place = int(scalar(g, position, "the position in a sequence"))
     place = place + count if place < 0 else place
     if not 0 <= place <= count:
@@ -39,46 +37,42 @@ def _place(g: Emitter, position: AdapterValue, count: int) -> int:
 
 
 @OPERATORS.add("SequenceEmpty")
-def sequence_empty(g: Emitter, *, dtype: int = 1) -> Any:
+def sequence_empty(g, *, dtype=1):
     return TensorSequence([])
 
 
 @OPERATORS.add("SequenceConstruct")
-def sequence_construct(g: Emitter, *inputs: AdapterValue) -> Any:
+def sequence_construct(g, *inputs):
     return TensorSequence(list(inputs))
 
 
 @OPERATORS.add("SequenceInsert")
-def sequence_insert(
-    g: Emitter, input_sequence: AdapterValue, tensor: AdapterValue, position: AdapterValue = None
-) -> Any:
+def sequence_insert(g, input_sequence, tensor, position=None):
     items = list(_items(input_sequence))
     items.insert(len(items) if position is None else _place(g, position, len(items)), tensor)
     return TensorSequence(items)
 
 
 @OPERATORS.add("SequenceErase")
-def sequence_erase(g: Emitter, input_sequence: AdapterValue, position: AdapterValue = None) -> Any:
+def sequence_erase(g, input_sequence, position=None):
     items = list(_items(input_sequence))
     del items[-1 if position is None else _place(g, position, len(items))]
     return TensorSequence(items)
 
 
 @OPERATORS.add("SequenceAt")
-def sequence_at(g: Emitter, input_sequence: AdapterValue, position: AdapterValue) -> Any:
+def sequence_at(g, input_sequence, position):
     items = _items(input_sequence)
     return items[_place(g, position, len(items))]
 
 
 @OPERATORS.add("SequenceLength")
-def sequence_length(g: Emitter, input_sequence: AdapterValue) -> Any:
+def sequence_length(g, input_sequence):
     return g.constant(len(_items(input_sequence)), np.int64)
 
 
 @OPERATORS.add("SplitToSequence")
-def split_to_sequence(
-    g: Emitter, input: AdapterValue, split: AdapterValue = None, *, axis: int = 0, keepdims: int = 1
-) -> Any:
+def split_to_sequence(g, input, split=None, *, axis=0, keepdims=1):
     place = axis_of(g, input, axis)
     extent = g.type(input).shape[place]
     if split is None:
@@ -98,7 +92,7 @@ def split_to_sequence(
 
 
 @OPERATORS.add("ConcatFromSequence")
-def concat_from_sequence(g: Emitter, input_sequence: AdapterValue, *, axis: int, new_axis: int = 0) -> Any:
+def concat_from_sequence(g, input_sequence, *, axis, new_axis=0):
     items = _items(input_sequence)
     if not items:
         raise Refusal("a sequence without tensors cannot be concatenated")
@@ -108,13 +102,7 @@ def concat_from_sequence(g: Emitter, input_sequence: AdapterValue, *, axis: int,
 
 
 @OPERATORS.add("SequenceMap")
-def sequence_map(
-    g: Emitter,
-    input_sequence: AdapterValue,
-    *additional_inputs: AdapterValue,
-    body: TracedModule,
-    captured: Any = ((),),
-) -> Any:
+def sequence_map(g, input_sequence, *additional_inputs, body, captured=((),)):
     rows = []
     for number, item in enumerate(_items(input_sequence)):
         others = [
@@ -132,17 +120,17 @@ class Missing:
 
 
 @OPERATORS.add("Optional")
-def optional(g: Emitter, input: AdapterValue = None, *, type: AdapterValue = None) -> Any:
+def optional(g, input=None, *, type=None):
     return Missing() if input is None else input
 
 
 @OPERATORS.add("OptionalHasElement")
-def optional_has_element(g: Emitter, input: AdapterValue = None) -> Any:
+def optional_has_element(g, input=None):
     return g.constant(input is not None and not isinstance(input, Missing))
 
 
 @OPERATORS.add("OptionalGetElement")
-def optional_get_element(g: Emitter, input: AdapterValue) -> Any:
+def optional_get_element(g, input):
     if isinstance(input, Missing):
         raise Refusal("OptionalGetElement of an optional that has no value")
     return input

@@ -11,7 +11,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, rank, reshaped, scalar, static_ints
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.journal import retried
@@ -20,30 +19,28 @@ OPERATORS = OperatorTable()
 
 
 @OPERATORS.add("Shape")
-def shape_of(g: Emitter, data: AdapterValue, *, start: int = 0, end: int | None = None) -> Any:
+def shape_of(g, data, *, start=0, end=None):
     return g.constant(list(g.type(data).shape[start:end]), np.int64)
 
 
 @OPERATORS.add("Size")
-def size_of(g: Emitter, data: AdapterValue) -> Any:
+def size_of(g, data):
     return g.constant(g.type(data).size, np.int64)
 
 
 @OPERATORS.add("Reshape", since=5)
-def reshape(g: Emitter, data: AdapterValue, shape: AdapterValue, *, allowzero: int = 0) -> Any:
+def reshape(g, data, shape, *, allowzero=0):
     if g.sizes(shape) is None:
         raise Refusal("the shape of Reshape depends on the data", "make it a constant of the model")
     return _reshaped(g, data, static_ints(g, shape, "the shape of Reshape"), bool(allowzero))
 
 
 @OPERATORS.add("Reshape")
-def reshape1(
-    g: Emitter, data: AdapterValue, *, shape: Sequence[int], consumed_inputs: AdapterValue = None
-) -> Any:
+def reshape1(g, data, *, shape, consumed_inputs=None):
     return _reshaped(g, data, list(shape), False)
 
 
-def _reshaped(g: Emitter, x: AdapterValue, shape: list[Any], allows_zero: bool) -> Any:
+def _reshaped(g: Emitter, x, shape: list[Any], allows_zero: bool) -> Any:
     """A 0 stands for the size of the same axis, unless ``allows_zero``."""
     old = g.type(x).shape
     if not allows_zero:
@@ -51,34 +48,34 @@ def _reshaped(g: Emitter, x: AdapterValue, shape: list[Any], allows_zero: bool) 
     return reshaped(g, x, shape)
 
 
-def _is(size: AdapterValue, number: int) -> bool:
+def _is(size, number: int) -> bool:
     return isinstance(size, int) and size == number
 
 
 @OPERATORS.add("Flatten")
-def flatten(g: Emitter, input: AdapterValue, *, axis: int = 1) -> Any:
+def flatten(g, input, *, axis=1):
     shape = g.type(input).shape
     place = axis + len(shape) if axis < 0 else axis
     return reshaped(g, input, [math.prod(shape[:place]), math.prod(shape[place:])])
 
 
 @OPERATORS.add("Transpose")
-def transpose(g: Emitter, data: AdapterValue, *, perm: Sequence[int] | None = None) -> Any:
+def transpose(g, data, *, perm=None):
     order = list(perm) if perm is not None else list(range(rank(g, data)))[::-1]
     return data if order == sorted(order) else g.call("aten::permute", data, order)
 
 
 @OPERATORS.add("Squeeze", since=13)
-def squeeze(g: Emitter, data: AdapterValue, axes: AdapterValue = None) -> Any:
+def squeeze(g, data, axes=None):
     return _squeezed(g, data, None if axes is None else static_ints(g, axes, "the axes of Squeeze"))
 
 
 @OPERATORS.add("Squeeze")
-def squeeze1(g: Emitter, data: AdapterValue, *, axes: Sequence[int] | None = None) -> Any:
+def squeeze1(g, data, *, axes=None):
     return _squeezed(g, data, axes)
 
 
-def _squeezed(g: Emitter, x: AdapterValue, axes: Sequence[int] | None) -> Any:
+def _squeezed(g: Emitter, x, axes: Sequence[int] | None) -> Any:
     shape = g.type(x).shape
     places = (
         [axis for axis, size in enumerate(shape) if _is(size, 1)]
@@ -95,16 +92,16 @@ def _squeezed(g: Emitter, x: AdapterValue, axes: Sequence[int] | None) -> Any:
 
 
 @OPERATORS.add("Unsqueeze", since=13)
-def unsqueeze(g: Emitter, data: AdapterValue, axes: AdapterValue) -> Any:
+def unsqueeze(g, data, axes):
     return _unsqueezed(g, data, static_ints(g, axes, "the axes of Unsqueeze"))
 
 
 @OPERATORS.add("Unsqueeze")
-def unsqueeze1(g: Emitter, data: AdapterValue, *, axes: Sequence[int]) -> Any:
+def unsqueeze1(g, data, *, axes):
     return _unsqueezed(g, data, axes)
 
 
-def _unsqueezed(g: Emitter, x: AdapterValue, axes: Sequence[int]) -> Any:
+def _unsqueezed(g: Emitter, x, axes: Sequence[int]) -> Any:
     count = rank(g, x) + len(axes)
     places = {axis % count for axis in axes}
     if len(places) != len(axes):
@@ -114,19 +111,19 @@ def _unsqueezed(g: Emitter, x: AdapterValue, axes: Sequence[int]) -> Any:
 
 
 @OPERATORS.add("Expand")
-def expand(g: Emitter, input: AdapterValue, shape: AdapterValue) -> Any:
+def expand(g, input, shape):
     wanted = tuple(static_ints(g, shape, "the shape of Expand"))
     whole = list(broadcast_shapes(g.type(input).shape, wanted))
     return input if tuple(whole) == g.type(input).shape else g.call("aten::expand", input, whole)
 
 
 @OPERATORS.add("Tile", since=6)
-def tile(g: Emitter, input: AdapterValue, repeats: AdapterValue) -> Any:
+def tile(g, input, repeats):
     return g.call("aten::repeat", input, static_ints(g, repeats, "the repeats of Tile"))
 
 
 @OPERATORS.add("Tile")
-def tile1(g: Emitter, input: AdapterValue, tiles: AdapterValue, axis: AdapterValue) -> Any:
+def tile1(g, input, tiles, axis):
     counts = [1] * rank(g, input)
     counts[axis_of(g, input, int(scalar(g, axis, "the axis of Tile")))] = int(
         scalar(g, tiles, "the repeats of Tile")
@@ -135,7 +132,7 @@ def tile1(g: Emitter, input: AdapterValue, tiles: AdapterValue, axis: AdapterVal
 
 
 @OPERATORS.add("DepthToSpace")
-def depth_to_space(g: Emitter, input: AdapterValue, *, blocksize: int, mode: str = "DCR") -> Any:
+def depth_to_space(g, input, *, blocksize, mode="DCR"):
     if mode == "CRD":
         return g.call("aten::pixel_shuffle", input, blocksize)
     batch, channels, height, width = g.type(input).shape
@@ -146,7 +143,7 @@ def depth_to_space(g: Emitter, input: AdapterValue, *, blocksize: int, mode: str
 
 
 @OPERATORS.add("SpaceToDepth")
-def space_to_depth(g: Emitter, input: AdapterValue, *, blocksize: int, mode: str = "DCR") -> Any:
+def space_to_depth(g, input, *, blocksize, mode="DCR"):
     batch, channels, height, width = g.type(input).shape
     rows, columns = height // blocksize, width // blocksize
     parts = reshaped(g, input, [batch, channels, rows, blocksize, columns, blocksize])

@@ -10,7 +10,6 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, dtype_of, rank, reshaped, scalar
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = OperatorTable()
@@ -18,35 +17,17 @@ LARGEST = 1 << 26  # elements of a matrix that is stored
 
 
 @OPERATORS.add("DFT", since=20)
-def dft(
-    g: Emitter,
-    input: AdapterValue,
-    dft_length: AdapterValue = None,
-    axis: AdapterValue = None,
-    *,
-    inverse: int = 0,
-    onesided: int = 0,
-) -> Any:
+def dft(g, input, dft_length=None, axis=None, *, inverse=0, onesided=0):
     place = -2 if axis is None else int(scalar(g, axis, "the axis of DFT"))
     return _transformed(g, input, dft_length, place, bool(inverse), bool(onesided))
 
 
 @OPERATORS.add("DFT", since=17)
-def dft17(
-    g: Emitter,
-    input: AdapterValue,
-    dft_length: AdapterValue = None,
-    *,
-    axis: int = 1,
-    inverse: int = 0,
-    onesided: int = 0,
-) -> Any:
+def dft17(g, input, dft_length=None, *, axis=1, inverse=0, onesided=0):
     return _transformed(g, input, dft_length, axis, bool(inverse), bool(onesided))
 
 
-def _transformed(
-    g: Emitter, x: AdapterValue, length: AdapterValue, axis: int, inverse: bool, onesided: bool
-) -> Any:
+def _transformed(g: Emitter, x, length, axis: int, inverse: bool, onesided: bool) -> Any:
     place = axis_of(g, x, axis)
     real, imag = _parts(g, x)
     extent = g.type(real).shape[place]
@@ -61,7 +42,7 @@ def _transformed(
     return _stacked(g, parts)
 
 
-def _parts(g: Emitter, x: AdapterValue) -> tuple[Any, Any]:
+def _parts(g: Emitter, x) -> tuple[Any, Any]:
     """Returns real and imaginary part of [..., 2], or of [..., 1], which has no imaginary one."""
     last = rank(g, x) - 1
     size = g.type(x).shape[last]
@@ -71,25 +52,17 @@ def _parts(g: Emitter, x: AdapterValue) -> tuple[Any, Any]:
     return parts[0], parts[1] if size == 2 else None
 
 
-def _or_zeros(g: Emitter, real: AdapterValue, imag: AdapterValue) -> Any:
+def _or_zeros(g, real, imag):
     return g.call("aten::mul", real, g.constant(0, g.type(real).dtype)) if imag is None else imag
 
 
-def _stacked(g: Emitter, parts: Sequence[AdapterValue]) -> Any:
+def _stacked(g: Emitter, parts: Sequence[Any]) -> Any:
     columns = [reshaped(g, part, [*g.type(part).shape, 1]) for part in parts]
     return g.call("aten::cat", columns, g.type(columns[0]).rank - 1)
 
 
 @OPERATORS.add("STFT")
-def stft(
-    g: Emitter,
-    signal: AdapterValue,
-    frame_step: AdapterValue,
-    window: AdapterValue = None,
-    frame_length: AdapterValue = None,
-    *,
-    onesided: int = 1,
-) -> Any:
+def stft(g, signal, frame_step, window=None, frame_length=None, *, onesided=1):
     """[N, L, 1 or 2] -> [N, windows, frequencies, 2]."""
     if window is None and frame_length is None:
         raise Refusal("STFT has neither window nor frame_length")
@@ -119,15 +92,8 @@ def stft(
 
 @OPERATORS.add("MelWeightMatrix")
 def mel_weight_matrix(
-    g: Emitter,
-    num_mel_bins: AdapterValue,
-    dft_length: AdapterValue,
-    sample_rate: AdapterValue,
-    lower_edge_hertz: AdapterValue,
-    upper_edge_hertz: AdapterValue,
-    *,
-    output_datatype: int = 1,
-) -> Any:
+    g, num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz, *, output_datatype=1
+):
     """[frequencies, bins]: triangles with equally spaced corners on the mel scale. Source: the page of the
     operator.
     """

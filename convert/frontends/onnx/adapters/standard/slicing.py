@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from tmconvert.frontends.onnx.adapters.values import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
@@ -29,14 +27,7 @@ BEYOND = 10**9  # elements that no axis has
 
 
 @OPERATORS.add("Slice", since=10)
-def slice10(
-    g: Emitter,
-    data: AdapterValue,
-    starts: AdapterValue,
-    ends: AdapterValue,
-    axes: AdapterValue = None,
-    steps: AdapterValue = None,
-) -> Any:
+def slice10(g, data, starts, ends, axes=None, steps=None):
     count = g.type(starts).size
     places = list(range(count)) if axes is None else static_ints(g, axes, "the axes of Slice")
     strides = [1] * count if steps is None else static_ints(g, steps, "the steps of Slice")
@@ -44,7 +35,7 @@ def slice10(
     return _sliced(g, data, first, last, places, strides)
 
 
-def _bounds(g: Emitter, x: AdapterValue, bounds: AdapterValue, axes: list[int]) -> list[Any]:
+def _bounds(g: Emitter, x, bounds, axes: list[int]) -> list[Any]:
     """Returns bounds of slices; those that are computed from the data count from the beginning then."""
     if g.sizes(bounds) is not None:
         return static_ints(g, bounds, "the bounds of Slice")
@@ -60,21 +51,12 @@ def _bounds(g: Emitter, x: AdapterValue, bounds: AdapterValue, axes: list[int]) 
 
 
 @OPERATORS.add("Slice")
-def slice1(
-    g: Emitter,
-    data: AdapterValue,
-    *,
-    starts: Sequence[int],
-    ends: Sequence[int],
-    axes: Sequence[int] | None = None,
-) -> Any:
+def slice1(g, data, *, starts, ends, axes=None):
     places = list(range(len(starts))) if axes is None else list(axes)
     return _sliced(g, data, list(starts), list(ends), places, [1] * len(starts))
 
 
-def _sliced(
-    g: Emitter, x: AdapterValue, starts: list[Any], ends: list[Any], axes: list[int], steps: list[int]
-) -> Any:
+def _sliced(g: Emitter, x, starts: list[Any], ends: list[Any], axes: list[int], steps: list[int]) -> Any:
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise Refusal("starts, ends, axes and steps of a Slice differ in length")
     index: list[Any] = [slice(None)] * rank(g, x)
@@ -100,42 +82,28 @@ def _within(start: Any, end: Any, step: int) -> tuple[Any, Any]:
 
 
 @OPERATORS.add("Concat", since=4)
-def concat(g: Emitter, *inputs: AdapterValue, axis: int) -> Any:
+def concat(g, *inputs, axis):
     return inputs[0] if len(inputs) == 1 else g.call("aten::cat", list(inputs), axis_of(g, inputs[0], axis))
 
 
 @OPERATORS.add("Concat")
-def concat1(g: Emitter, *inputs: AdapterValue, axis: int = 1) -> Any:
+def concat1(g, *inputs, axis=1):
     return concat(g, *inputs, axis=axis)
 
 
 @OPERATORS.add("Split", since=13)
-def split(
-    g: Emitter,
-    input: AdapterValue,
-    split: AdapterValue = None,
-    *,
-    axis: int = 0,
-    num_outputs: int | None = None,
-) -> Callable[[int], Any]:
+def split(g, input, split=None, *, axis=0, num_outputs=None):
     sizes = None if split is None else static_ints(g, split, "the sizes of Split")
     return lambda count: _parts(g, input, sizes, axis, count)
 
 
 @OPERATORS.add("Split")
-def split1(
-    g: Emitter,
-    input: AdapterValue,
-    split: AdapterValue = None,
-    *,
-    axis: int = 0,
-    **given: Any,
-) -> Callable[[int], Any]:
+def split1(g, input, split=None, *, axis=0, **given):
     sizes = static_ints(g, split, "the sizes of Split") if split is not None else None
     return lambda count: _parts(g, input, sizes, axis, count)
 
 
-def _parts(g: Emitter, x: AdapterValue, sizes: list[Any] | None, axis: int, count: int) -> list[Any]:
+def _parts(g: Emitter, x, sizes: list[Any] | None, axis: int, count: int) -> list[Any]:
     """Returns parts of the given sizes, or of equal ones of which the last may be smaller."""
     place = axis_of(g, x, axis)
     extent = g.type(x).shape[place]
@@ -152,15 +120,7 @@ def _parts(g: Emitter, x: AdapterValue, sizes: list[Any] | None, axis: int, coun
 
 
 @OPERATORS.add("Pad", since=11)
-def pad(
-    g: Emitter,
-    data: AdapterValue,
-    pads: AdapterValue,
-    constant_value: AdapterValue = None,
-    axes: AdapterValue = None,
-    *,
-    mode: str = "constant",
-) -> Any:
+def pad(g, data, pads, constant_value=None, axes=None, *, mode="constant"):
     sizes = static_ints(g, pads, "the sizes of Pad")
     value = 0 if constant_value is None else scalar(g, constant_value, "the value of Pad")
     places = range(rank(g, data)) if axes is None else static_ints(g, axes, "the axes of Pad")
@@ -168,25 +128,19 @@ def pad(
 
 
 @OPERATORS.add("Pad", since=2)
-def pad2(
-    g: Emitter, data: AdapterValue, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0
-) -> Any:
+def pad2(g, data, *, pads, mode="constant", value=0.0):
     return _padded(g, data, list(pads), list(range(rank(g, data))), mode, value)
 
 
 @OPERATORS.add("Pad")
-def pad1(
-    g: Emitter, data: AdapterValue, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0
-) -> Any:
+def pad1(g, data, *, paddings, mode="constant", value=0.0):
     return _padded(g, data, list(paddings), list(range(rank(g, data))), mode, value)
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "wrap"}
 
 
-def _padded(
-    g: Emitter, x: AdapterValue, sizes: list[Any], axes: list[int], mode: str, value: AdapterValue
-) -> Any:
+def _padded(g: Emitter, x, sizes: list[Any], axes: list[int], mode: str, value) -> Any:
     """Removes what negative sizes cut, then pads."""
     if len(sizes) != 2 * len(axes) or mode not in _MODES:
         raise Refusal(f"Pad has {len(sizes)} sizes for {len(axes)} axes, in mode {mode!r}")
@@ -211,7 +165,7 @@ def _padded(
     return _repeated(g, x, begin, end, mode)
 
 
-def _repeated(g: Emitter, x: AdapterValue, begin: list[Any], end: list[Any], mode: str) -> Any:
+def _repeated(g: Emitter, x, begin: list[Any], end: list[Any], mode: str) -> Any:
     """Pads with elements of the tensor, one axis after the other."""
     for axis, (first, last) in enumerate(zip(begin, end, strict=True)):
         if not first and not last:
@@ -231,9 +185,7 @@ def _repeated(g: Emitter, x: AdapterValue, begin: list[Any], end: list[Any], mod
 
 
 @OPERATORS.add("CenterCropPad")
-def center_crop_pad(
-    g: Emitter, input_data: AdapterValue, shape: AdapterValue, *, axes: Sequence[int] | None = None
-) -> Any:
+def center_crop_pad(g, input_data, shape, *, axes=None):
     """Crops or pads with zeros around the centre; an odd element is at the end where it is padded."""
     wanted = static_ints(g, shape, "the shape of CenterCropPad")
     places = range(rank(g, input_data)) if axes is None else axes
@@ -252,9 +204,7 @@ def center_crop_pad(
 
 
 @OPERATORS.add("ReverseSequence")
-def reverse_sequence(
-    g: Emitter, input: AdapterValue, sequence_lens: AdapterValue, *, batch_axis: int = 1, time_axis: int = 0
-) -> Any:
+def reverse_sequence(g, input, sequence_lens, *, batch_axis=1, time_axis=0):
     """Reverses the first elements of each sequence, as many as it has."""
     shape = list(g.type(input).shape)
     time, batch = axis_of(g, input, time_axis), axis_of(g, input, batch_axis)

@@ -9,7 +9,6 @@ import numpy as np
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.unsigned import ordered_as_signed
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, reshaped, static_int
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 
@@ -17,19 +16,17 @@ OPERATORS = OperatorTable()
 
 
 @OPERATORS.add("TopK", since=10)
-def top_k(
-    g: Emitter, X: AdapterValue, K: AdapterValue, *, axis: int = -1, largest: int = 1, sorted: int = 1
-) -> Any:
+def top_k(g, X, K, *, axis=-1, largest=1, sorted=1):
     count = static_int(g, K, "the number of elements of TopK")
     return _top(g, X, count, axis, bool(largest))
 
 
 @OPERATORS.add("TopK")
-def top_k1(g: Emitter, X: AdapterValue, *, k: int, axis: int = -1) -> Any:
+def top_k1(g, X, *, k, axis=-1):
     return _top(g, X, k, axis, True)
 
 
-def _top(g: Emitter, x: AdapterValue, count: int, axis: int, is_largest: bool) -> Any:
+def _top(g: Emitter, x, count: int, axis: int, is_largest: bool) -> Any:
     place = axis_of(g, x, axis)
     x, original = ordered_as_signed(g, x)
     if data_symbols([count]):  # the first of all in order
@@ -41,7 +38,7 @@ def _top(g: Emitter, x: AdapterValue, count: int, axis: int, is_largest: bool) -
 
 
 @OPERATORS.add("Unique")
-def unique(g: Emitter, X: AdapterValue, *, axis: int | None = None, sorted: int = 1) -> Any:
+def unique(g, X, *, axis=None, sorted=1):
     """Distinct elements or slices; where they occur first; which one each is; how many there are."""
     if axis is None:
         x, place = reshaped(g, X, [-1]), 0
@@ -67,7 +64,7 @@ def unique(g: Emitter, X: AdapterValue, *, axis: int | None = None, sorted: int 
     )
 
 
-def _first(g: Emitter, inverse: AdapterValue, count: Any) -> Any:
+def _first(g, inverse, count):
     """Returns the first place of each number in ``inverse``; TFLite has such minima of int32 alone."""
     total = g.type(inverse).size
     numbers = cast(g, g.call("aten::arange", 0, total, 1), np.int32)
@@ -75,5 +72,5 @@ def _first(g: Emitter, inverse: AdapterValue, count: Any) -> Any:
     return cast(g, g.call("aten::scatter_reduce", start, 0, inverse, numbers, "amin"), np.int64)
 
 
-def _order(g: Emitter, x: AdapterValue) -> Any:
+def _order(g, x):
     return cast(g, g.call("aten::sort", x, 0, False, False)[1], np.int64)

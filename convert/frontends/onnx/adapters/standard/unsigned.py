@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.frontends.onnx.adapters.values import cast
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 SIGNED = {"uint16": np.int32, "uint32": np.int64, "uint64": np.int64}
@@ -33,7 +32,7 @@ def in_signed(op: str, apply: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(apply)
-    def computed(g: Emitter, *operands: AdapterValue) -> Any:
+    def computed(g, *operands):
         dtype = g.type(operands[0]).dtype
         if dtype.name not in SIGNED:
             return apply(g, *operands)
@@ -52,7 +51,7 @@ def in_signed(op: str, apply: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def ordered_as_signed(g: Emitter, x: AdapterValue) -> tuple[Any, Callable[[Any], Any]]:
+def ordered_as_signed(g: Emitter, x) -> tuple[Any, Callable[[Any], Any]]:
     """Returns signed integers in the order of ``x``, and a function that makes elements of ``x`` of them."""
     dtype = g.type(x).dtype
     if dtype.name not in SIGNED:
@@ -63,6 +62,6 @@ def ordered_as_signed(g: Emitter, x: AdapterValue) -> tuple[Any, Callable[[Any],
     return flipped(g, signed), lambda value: cast(g, flipped(g, value), dtype)
 
 
-def flipped(g: Emitter, x: AdapterValue) -> Any:
+def flipped(g, x):
     """Flips the sign bit of int64."""
     return g.call("aten::add", x, g.constant(_LOWEST, np.int64))

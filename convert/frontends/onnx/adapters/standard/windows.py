@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.values import rank
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 
 
@@ -29,7 +28,7 @@ class Window(NamedTuple):
 
 def window(
     g: Emitter,
-    x: AdapterValue,
+    x,
     kernel: Sequence[int],
     strides: Sequence[int] | None,
     dilations: Sequence[int] | None,
@@ -67,7 +66,7 @@ def _same(extent: Any, size: int, stride: int, dilation: int) -> Any:
     return max((count - 1) * stride + reach - extent, 0)
 
 
-def padded(g: Emitter, x: AdapterValue, begin: Sequence[Any], end: Sequence[Any], value: float) -> Any:
+def padded(g: Emitter, x, begin: Sequence[Any], end: Sequence[Any], value: float) -> Any:
     """Pads the spatial axes."""
     if not any(begin) and not any(end):
         return x

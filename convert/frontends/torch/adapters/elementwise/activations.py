@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, floating, number_of, rank, reshaped
 from tmconvert.ir.emitter import Emitter
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 
 
-def _declare(table: Table, name: str, **parameters: AdapterValue) -> None:
+def _declare(table: Table, name: str, **parameters) -> None:
     """Declares a unary op. Functions of torch.nn.functional take ``inplace`` after the other parameters."""
     names = ("input", *parameters, "inplace")
 
-    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def adapter(g, *args, **kwargs):
         if len(args) > len(names):
             raise TypeError(f"takes {len(names)} arguments, {len(args)} were given")
         given = {**parameters, **dict(zip(names, args, strict=False)), **kwargs}
@@ -57,7 +57,7 @@ for _name in (
 
 
 @ATEN.add("relu")
-def relu(g: Emitter, input: AdapterValue, inplace: bool = False) -> Any:
+def relu(g, input, inplace=False):
     dtype = g.type(input).dtype
     if dtype.kind != "f":
         return g.call("aten::maximum", input, g.constant(0, dtype))
@@ -65,19 +65,19 @@ def relu(g: Emitter, input: AdapterValue, inplace: bool = False) -> Any:
 
 
 @ATEN.add("relu6")
-def relu6(g: Emitter, input: AdapterValue, inplace: bool = False) -> Any:
+def relu6(g, input, inplace=False):
     if g.type(input).dtype.kind != "f":
         return g.call("aten::hardtanh", input, 0, 6)
     return g.call("aten::relu6", input)
 
 
 @ATEN.add("log_sigmoid_forward")
-def log_sigmoid_forward(g: Emitter, input: AdapterValue) -> Any:
+def log_sigmoid_forward(g, input):
     return g.call("aten::log_sigmoid", input), None
 
 
 @ATEN.add("prelu", "_prelu_kernel")
-def prelu(g: Emitter, input: AdapterValue, weight: AdapterValue) -> Any:
+def prelu(g, input, weight):
     """PReLU with one slope, or one per channel of axis 1."""
     slopes = reshaped(g, weight, [g.type(weight).size])
     shape = list(g.type(input).shape)
@@ -91,7 +91,7 @@ def prelu(g: Emitter, input: AdapterValue, weight: AdapterValue) -> Any:
 # ---- softmax
 
 
-def _softmax(g: Emitter, op: str, input: AdapterValue, dim: int | None, dtype: AdapterValue) -> Any:
+def _softmax(g: Emitter, op: str, input, dim: int | None, dtype) -> Any:
     x = input if dtype is None else cast(g, input, dtype_called(dtype))
     if dim is None:  # as torch.nn.functional guesses, with a warning
         dim = 0 if rank(g, x) in (0, 1, 3) else 1
@@ -104,31 +104,18 @@ def _declare_softmax(name: str) -> None:
     op = f"aten::{name}"
 
     @FUNCTIONS.add(name)
-    def functional(
-        g: Emitter,
-        input: AdapterValue,
-        dim: int | None = None,
-        _stacklevel: int = 3,
-        dtype: AdapterValue = None,
-    ) -> Any:
+    def functional(g, input, dim=None, _stacklevel=3, dtype=None):
         return _softmax(g, op, input, dim, dtype)
 
     if name == "softmin":
         return
 
     @ATEN.add(name, f"special_{name}")
-    def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        dim: int | None = None,
-        dtype: AdapterValue = None,
-        *,
-        out: AdapterValue = None,
-    ) -> Any:
+    def adapter(g, input, dim=None, dtype=None, *, out=None):
         return _softmax(g, op, input, dim, dtype)
 
     @ATEN.add(f"_{name}")
-    def half(g: Emitter, input: AdapterValue, dim: int, half_to_float: bool) -> Any:
+    def half(g, input, dim, half_to_float):
         return _softmax(g, op, cast(g, input, np.float32) if half_to_float else input, dim, None)
 
 
@@ -137,7 +124,7 @@ for _name in ("softmax", "log_softmax", "softmin"):
 
 
 @ATEN.add("_safe_softmax")
-def safe_softmax(g: Emitter, input: AdapterValue, dim: int, dtype: AdapterValue = None) -> Any:
+def safe_softmax(g, input, dim, dtype=None):
     """Softmax that returns zeros where all inputs are -inf."""
     result = _softmax(g, "aten::softmax", input, dim, dtype)
     lowest = g.constant(-np.inf, g.type(input).dtype)

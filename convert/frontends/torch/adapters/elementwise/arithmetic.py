@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import (
     cast,
     common_type,
@@ -25,7 +25,7 @@ ATEN = Table()
 
 
 @ATEN.add("add", "__add__", "__radd__")
-def add(g: Emitter, input: AdapterValue, other: AdapterValue, *, alpha: AdapterValue = 1) -> Any:
+def add(g, input, other, *, alpha=1):
     x, y = promoted(g, input, other)
     if g.type(x).dtype.kind == "b":
         return g.call("aten::logical_or", x, y) if alpha else x
@@ -33,28 +33,28 @@ def add(g: Emitter, input: AdapterValue, other: AdapterValue, *, alpha: AdapterV
 
 
 @ATEN.add("sub", "subtract", "__sub__")
-def sub(g: Emitter, input: AdapterValue, other: AdapterValue, *, alpha: AdapterValue = 1) -> Any:
+def sub(g, input, other, *, alpha=1):
     x, y = promoted(g, input, other)
     return g.call("aten::sub", x, _scaled(g, y, alpha))
 
 
-def _scaled(g: Emitter, x: AdapterValue, factor: AdapterValue) -> Any:
+def _scaled(g, x, factor):
     return x if factor == 1 else g.call("aten::mul", x, constant(g, factor, g.type(x).dtype))
 
 
 @ATEN.add("rsub", "__rsub__")
-def rsub(g: Emitter, input: AdapterValue, other: AdapterValue, *, alpha: AdapterValue = 1) -> Any:
+def rsub(g, input, other, *, alpha=1):
     return sub(g, other, input, alpha=alpha)
 
 
 @ATEN.add("mul", "multiply", "__mul__", "__rmul__")
-def mul(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def mul(g, input, other):
     x, y = promoted(g, input, other)
     return g.call("aten::logical_and" if g.type(x).dtype.kind == "b" else "aten::mul", x, y)
 
 
 @ATEN.add("div", "true_divide", "divide", "__div__", "__truediv__")
-def div(g: Emitter, input: AdapterValue, other: AdapterValue, *, rounding_mode: str | None = None) -> Any:
+def div(g, input, other, *, rounding_mode=None):
     x, y = promoted(g, input, other, to_float=rounding_mode is None)
     if rounding_mode is None:
         return g.call("aten::div", x, y)
@@ -68,27 +68,27 @@ def div(g: Emitter, input: AdapterValue, other: AdapterValue, *, rounding_mode: 
 
 
 @ATEN.add("__rdiv__", "__rtruediv__")
-def rdiv(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def rdiv(g, input, other):
     return div(g, other, input)
 
 
 @ATEN.add("floor_divide", "__floordiv__")
-def floor_divide(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def floor_divide(g, input, other):
     return div(g, input, other, rounding_mode="floor")
 
 
 @ATEN.add("pow", "__pow__")
-def pow(g: Emitter, input: AdapterValue, exponent: AdapterValue) -> Any:
+def pow(g, input, exponent):
     return g.call("aten::pow", *promoted(g, input, exponent))
 
 
 @ATEN.add("float_power")
-def float_power(g: Emitter, input: AdapterValue, exponent: AdapterValue) -> Any:
+def float_power(g, input, exponent):
     return g.call("aten::pow", *promoted(g, input, exponent, dtype=np.float64))
 
 
 @ATEN.add("ldexp")
-def ldexp(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def ldexp(g, input, other):
     two = g.call("aten::pow", *promoted(g, 2.0, other, to_float=True))
     return mul(g, input, two)
 
@@ -96,7 +96,7 @@ def ldexp(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
 def _declare(name: str, *names: str, to_float: bool = False, of_bools: str = "") -> None:
     """Declares a binary op. ``of_bools`` is the op for bool operands."""
 
-    def adapter(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+    def adapter(g, input, other):
         x, y = promoted(g, input, other, to_float=to_float)
         return g.call(of_bools if of_bools and g.type(x).dtype.kind == "b" else f"aten::{name}", x, y)
 
@@ -125,14 +125,14 @@ for _name in (
     *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"),
 ):
 
-    def _polynomial(g: Emitter, x: AdapterValue, n: AdapterValue, _name: str = _name) -> Any:
+    def _polynomial(g: Emitter, x, n, _name: str = _name) -> Any:
         return g.call(f"aten::special_{_name}", *promoted(g, x, n, to_float=True))
 
     ATEN.add(f"special_{_name}")(_polynomial)
 
 
 def _declare_extreme(name: str, of_integers: str) -> None:
-    def adapter(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+    def adapter(g, input, other):
         kind = kind_of(common_type(g, input, other))
         return (
             ATEN[of_integers](g, input, other)
@@ -148,7 +148,7 @@ _declare_extreme("fmin", "minimum")
 
 
 @ATEN.add("heaviside")
-def heaviside(g: Emitter, input: AdapterValue, values: AdapterValue) -> Any:
+def heaviside(g, input, values):
     return g.call("aten::heaviside", *promoted(g, input, values))
 
 
@@ -165,30 +165,26 @@ for _name in ("pow", "mod", "floordiv"):
 
 
 @ATEN.add("lerp")
-def lerp(g: Emitter, input: AdapterValue, end: AdapterValue, weight: AdapterValue) -> Any:
+def lerp(g, input, end, weight):
     x, y = promoted(g, input, end)
     weight = cast(g, weight, g.type(x).dtype) if is_tensor(weight) else constant(g, weight, g.type(x).dtype)
     return g.call("aten::lerp", x, y, weight)
 
 
 @ATEN.add("addcmul")
-def addcmul(
-    g: Emitter, input: AdapterValue, tensor1: AdapterValue, tensor2: AdapterValue, *, value: AdapterValue = 1
-) -> Any:
+def addcmul(g, input, tensor1, tensor2, *, value=1):
     x, first, second = promoted(g, input, tensor1, tensor2)
     return g.call("aten::add", x, g.call("aten::mul", _scaled(g, first, value), second))
 
 
 @ATEN.add("addcdiv")
-def addcdiv(
-    g: Emitter, input: AdapterValue, tensor1: AdapterValue, tensor2: AdapterValue, *, value: AdapterValue = 1
-) -> Any:
+def addcdiv(g, input, tensor1, tensor2, *, value=1):
     x, first, second = promoted(g, input, tensor1, tensor2)
     return g.call("aten::add", x, g.call("aten::div", _scaled(g, first, value), second))
 
 
 @ATEN.add("clamp", "clip")
-def clamp(g: Emitter, input: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(g, input, min=None, max=None):
     """``min(max(input, min), max)``. Bounds take part in type promotion, and may be tensors."""
     bounds = [bound for bound in (min, max) if bound is not None]
     dtype = common_type(g, input, *bounds)
@@ -210,10 +206,10 @@ def _is_plain(bound: Any, dtype: np.dtype) -> bool:
 
 
 @ATEN.add("clamp_min")
-def clamp_min(g: Emitter, input: AdapterValue, min: AdapterValue) -> Any:
+def clamp_min(g, input, min):
     return clamp(g, input, min)
 
 
 @ATEN.add("clamp_max")
-def clamp_max(g: Emitter, input: AdapterValue, max: AdapterValue) -> Any:
+def clamp_max(g, input, max):
     return clamp(g, input, None, max)

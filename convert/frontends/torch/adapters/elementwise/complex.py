@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter
 from tmconvert.frontends.torch.adapters.values import (
@@ -37,7 +37,7 @@ ATEN, COMPLEX = Table(), Table()
 PART_NAMES = {"complex64": "float32", "complex128": "float64", "cfloat": "float32", "cdouble": "float64"}
 
 
-def is_complex(leaf: AdapterValue) -> bool:
+def is_complex(leaf) -> bool:
     return isinstance(leaf, (Complex, complex))
 
 
@@ -55,11 +55,11 @@ def received(g: Emitter, leaf: Any) -> Any:
     )
 
 
-def zeros_like(g: Emitter, x: AdapterValue) -> Any:
+def zeros_like(g, x):
     return g.call("aten::expand", g.constant(0, g.type(x).dtype), list(g.type(x).shape))
 
 
-def of_real(g: Emitter, x: AdapterValue, dtype: np.dtype) -> Complex:
+def of_real(g: Emitter, x, dtype: np.dtype) -> Complex:
     """Converts a real tensor to a complex one of the complex ``dtype``."""
     real = cast(g, x, part_type(dtype))
     return Complex(real, zeros_like(g, real))
@@ -75,7 +75,7 @@ def aligned(g: Emitter, *values: Any) -> list[tuple[Any, Any]]:
     dtype = common_type(g, *(value.real if is_complex(value) else value for value in values))
     dtype = np.dtype(np.float32) if kind_of(dtype) < 2 else dtype
 
-    def part(value: AdapterValue) -> Any:
+    def part(value):
         return constant(g, value, dtype) if is_number(value) else cast(g, value, dtype)
 
     return [
@@ -83,7 +83,7 @@ def aligned(g: Emitter, *values: Any) -> list[tuple[Any, Any]]:
     ]
 
 
-def terms(g: Emitter, *values: AdapterValue) -> list[tuple[Term, Term]]:
+def terms(g: Emitter, *values) -> list[tuple[Term, Term]]:
     """Like ``aligned``, for formulas; missing imaginary parts are zeros."""
     return [
         (Term(g, real), Term(g, g.constant(0, g.type(real).dtype) if imag is None else imag))
@@ -91,14 +91,14 @@ def terms(g: Emitter, *values: AdapterValue) -> list[tuple[Term, Term]]:
     ]
 
 
-def made(g: Emitter, real: AdapterValue, imag: AdapterValue) -> Complex:
+def made(g: Emitter, real, imag) -> Complex:
     """Returns the complex tensor of two tensors or Terms, broadcast against each other."""
     parts = [part.value if isinstance(part, Term) else part for part in (real, imag)]
     shape = broadcast_shapes(*(g.type(part).shape for part in parts))
     return Complex(*(_expanded(g, part, shape) for part in parts))
 
 
-def _expanded(g: Emitter, x: AdapterValue, shape: tuple[AdapterValue, ...]) -> Any:
+def _expanded(g: Emitter, x, shape: tuple[Any, ...]) -> Any:
     return x if g.type(x).shape == shape else g.call("aten::expand", x, list(shape))
 
 
@@ -106,48 +106,48 @@ def _expanded(g: Emitter, x: AdapterValue, shape: tuple[AdapterValue, ...]) -> A
 
 
 @ATEN.add("view_as_complex")
-def view_as_complex(g: Emitter, input: AdapterValue) -> Any:
+def view_as_complex(g, input):
     return Complex(*(g.call("aten::select", input, -1, part) for part in (0, 1)))
 
 
 @ATEN.add("complex")
-def complex_(g: Emitter, real: AdapterValue, imag: AdapterValue) -> Any:
+def complex_(g, real, imag):
     return made(g, real, imag)
 
 
 @ATEN.add("polar")
-def polar(g: Emitter, abs: AdapterValue, angle: AdapterValue) -> Any:
+def polar(g, abs, angle):
     length, turn = (Term(g, value) for value in (abs, angle))
     return made(g, length * turn.cos(), length * turn.sin())
 
 
 @COMPLEX.add("view_as_real")
-def view_as_real(g: Emitter, input: Complex) -> Any:
+def view_as_real(g, input):
     parts = [reshaped(g, part, [*g.type(part).shape, 1]) for part in (input.real, input.imag)]
     return g.call("aten::cat", parts, dim=-1)
 
 
 @COMPLEX.add("real")
-def real(g: Emitter, input: Complex) -> Any:
+def real(g, input):
     return input.real
 
 
 @COMPLEX.add("imag")
-def imag(g: Emitter, input: Complex) -> Any:
+def imag(g, input):
     return input.imag
 
 
 @COMPLEX.add("abs", "absolute", "__abs__")
-def abs_(g: Emitter, input: Complex) -> Any:
+def abs_(g, input):
     return g.call("aten::hypot", input.real, input.imag)
 
 
 @COMPLEX.add("angle")
-def angle(g: Emitter, input: Complex) -> Any:
+def angle(g, input):
     return g.call("aten::atan2", input.imag, input.real)
 
 
-def complex_filled(g: Emitter, size: AdapterValue, value: complex, dtype: np.dtype) -> Complex:
+def complex_filled(g: Emitter, size, value: complex, dtype: np.dtype) -> Complex:
     """Returns a complex tensor of shape ``size`` filled with one number."""
     if is_tensor(value):
         raise Refusal("a complex tensor that is filled with the element of a tensor is not supported")
@@ -158,9 +158,7 @@ def complex_filled(g: Emitter, size: AdapterValue, value: complex, dtype: np.dty
 
 
 @COMPLEX.add("full_like")
-def full_like(
-    g: Emitter, input: Complex, fill_value: complex, *, dtype: AdapterValue = None, **options: AdapterValue
-) -> Any:
+def full_like(g, input, fill_value, *, dtype=None, **options):
     type_ = g.type(input.real)
     if dtype is not None:
         raise Refusal("full_like of a complex tensor in another element type is not supported")
@@ -168,7 +166,7 @@ def full_like(
 
 
 @COMPLEX.add("ones_like")
-def ones_like(g: Emitter, input: Complex, **options: AdapterValue) -> Any:
+def ones_like(g, input, **options):
     return full_like(g, input, 1, **options)
 
 
@@ -176,7 +174,7 @@ def ones_like(g: Emitter, input: Complex, **options: AdapterValue) -> Any:
 
 
 def _declare_sum(name: str, *names: str, sign: int, is_reflected: bool = False) -> None:
-    def adapter(g: Emitter, input: AdapterValue, other: AdapterValue, *, alpha: AdapterValue = 1) -> Any:
+    def adapter(g, input, other, *, alpha=1):
         if is_reflected:
             input, other = other, input
         other = other if alpha == 1 else COMPLEX["mul"](g, other, alpha)
@@ -192,14 +190,14 @@ _declare_sum("rsub", "__rsub__", sign=-1, is_reflected=True)
 
 
 @COMPLEX.add("mul", "multiply", "__mul__", "__rmul__")
-def mul(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def mul(g, input, other):
     pairs = aligned(g, input, other)
     operands = [real if imag is None else Complex(real, imag) for real, imag in pairs]
     return multilinear(lambda g, x, y: g.call("aten::mul", x, y))(g, *operands)
 
 
 @COMPLEX.add("div", "true_divide", "divide", "__truediv__")
-def div(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def div(g, input, other):
     if not is_complex(other):
         (a, b), (c, _) = terms(g, input, other)
         return made(g, a / c, b / c)
@@ -209,22 +207,22 @@ def div(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
 
 
 @COMPLEX.add("__rtruediv__", "__rdiv__")
-def rdiv(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def rdiv(g, input, other):
     return div(g, other, input)
 
 
 @COMPLEX.add("reciprocal")
-def reciprocal(g: Emitter, input: Complex) -> Any:
+def reciprocal(g, input):
     return div(g, 1, input)
 
 
 @COMPLEX.add("square")
-def square(g: Emitter, input: Complex) -> Any:
+def square(g, input):
     return mul(g, input, input)
 
 
 @COMPLEX.add("pow", "__pow__")
-def pow(g: Emitter, input: Complex, exponent: AdapterValue) -> Any:
+def pow(g, input, exponent):
     """Power: small integer exponents by multiplication, others by the logarithm."""
     if isinstance(exponent, int) and 1 <= exponent <= 4:
         result: Any = input
@@ -235,38 +233,38 @@ def pow(g: Emitter, input: Complex, exponent: AdapterValue) -> Any:
 
 
 @COMPLEX.add("__rpow__")
-def rpow(g: Emitter, input: Complex, other: Any) -> Any:
+def rpow(g, input, other):
     if is_number(other) and other.real > 0:
         return exp(g, mul(g, input, float(np.log(other))))
     return pow(g, other, input)
 
 
 @COMPLEX.add("exp")
-def exp(g: Emitter, input: Complex) -> Any:
+def exp(g, input):
     return polar(g, g.call("aten::exp", input.real), input.imag)
 
 
 @COMPLEX.add("log")
-def log(g: Emitter, input: AdapterValue) -> Any:
+def log(g, input):
     ((a, b),) = terms(g, input)
     return made(g, a.hypot(b).log(), b.atan2(a))
 
 
 @COMPLEX.add("sqrt")
-def sqrt(g: Emitter, input: Complex) -> Any:
+def sqrt(g, input):
     ((a, b),) = terms(g, input)
     return polar(g, a.hypot(b).sqrt().value, (b.atan2(a) * 0.5).value)
 
 
 @COMPLEX.add("conj", "conj_physical", "_conj")
-def conj(g: Emitter, input: AdapterValue) -> Any:
+def conj(g, input):
     if not isinstance(input, Complex):
         return input
     return Complex(input.real, g.call("aten::neg", input.imag))
 
 
 @COMPLEX.add("sgn")
-def sgn(g: Emitter, input: Complex) -> Any:
+def sgn(g, input):
     """z / |z|, and 0 where z is 0."""
     ((a, b),) = terms(g, input)
     size = a.hypot(b)
@@ -287,7 +285,7 @@ for _name, _parts in {"sin": ("sin", "cos", 1), "cos": ("cos", "sin", -1)}.items
 def _declare_question(name: str, *names: str, joined: str, of_pairs: bool = False) -> None:
     """Declares a predicate that is computed from both parts."""
 
-    def adapter(g: Emitter, *operands: AdapterValue) -> Any:
+    def adapter(g, *operands):
         (first, *rest) = terms(g, *operands)
         answers = [part.call(name, *(other[i] for other in rest)) for i, part in enumerate(first)]
         return answers[0].call(joined, answers[1]).value
@@ -310,7 +308,7 @@ def multilinear(adapter: Adapter) -> Adapter:
     operands.
     """
 
-    def combined(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def combined(g, *args, **kwargs):
         given = (args, kwargs)
         found = [leaf for leaf in leaves(given) if is_complex(leaf)]
         sums: list[Any] = [None, None]
@@ -332,14 +330,7 @@ def with_bias(adapter: Adapter, axes: int) -> Adapter:
     """Multiplies input and weight, and adds the bias once; ``axes`` counts the axes after the channels."""
     product = multilinear(adapter)
 
-    def biased(
-        g: Emitter,
-        input: AdapterValue,
-        weight: AdapterValue,
-        bias: AdapterValue = None,
-        *args: AdapterValue,
-        **kwargs: AdapterValue,
-    ) -> Any:
+    def biased(g, input, weight, bias=None, *args, **kwargs):
         result = product(g, input, weight, None, *args, **kwargs)
         if bias is None:
             return result
@@ -349,7 +340,7 @@ def with_bias(adapter: Adapter, axes: int) -> Adapter:
     return biased
 
 
-def _replacing(parts: Iterator[AdapterValue]) -> Callable[[Any], Any]:
+def _replacing(parts: Iterator[Any]) -> Callable[[Any], Any]:
     return lambda leaf: next(parts) if is_complex(leaf) else leaf
 
 
@@ -359,7 +350,7 @@ def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
     Real tensors in a list with complex ones, and arguments from place ``values_from`` on, are values too.
     """
 
-    def twice(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def twice(g, *args, **kwargs):
         given = list(args)
         if any(isinstance(each, str) and each == "multiply" for each in (*args, *kwargs.values())):
             raise Refusal("multiplying complex elements where they are scattered is not supported")
@@ -378,7 +369,7 @@ def by_parts(adapter: Adapter, values_from: int | None = None) -> Adapter:
     return twice
 
 
-def _as_value(g: Emitter, value: AdapterValue) -> Any:
+def _as_value(g, value):
     if isinstance(value, (bool, int, float)):
         return complex(value)
     if is_tensor(value):
@@ -387,8 +378,8 @@ def _as_value(g: Emitter, value: AdapterValue) -> Any:
     return value
 
 
-def _of_part(tree: AdapterValue, part: str) -> Any:
-    def chosen(leaf: AdapterValue) -> Any:
+def _of_part(tree, part: str) -> Any:
+    def chosen(leaf):
         if isinstance(leaf, GlobalRef) and leaf.name in PART_NAMES:
             return GlobalRef("torch", PART_NAMES[leaf.name])
         return getattr(leaf, part) if is_complex(leaf) else leaf

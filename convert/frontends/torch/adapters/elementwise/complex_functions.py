@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import COMPLEX as OF_COMPLEX
 from tmconvert.frontends.torch.adapters.elementwise.complex import (
@@ -28,14 +28,7 @@ add, sub, mul, div = (OF_COMPLEX[name] for name in ("add", "sub", "mul", "div"))
 def _declare_added(name: str, *names: str, product: str) -> None:
     """Declares beta * input + alpha * product, with complex numbers as factors."""
 
-    def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        *given: AdapterValue,
-        beta: Any = 1,
-        alpha: Any = 1,
-        **named: AdapterValue,
-    ) -> Any:
+    def adapter(g, input, *given, beta=1, alpha=1, **named):
         factors = *given, *(named[each] for each in names[len(given) :])
         multiplied = _multiplied(g, product, *factors)
         return add(g, input if beta == 1 else mul(g, input, beta), multiplied, alpha=alpha)
@@ -43,8 +36,8 @@ def _declare_added(name: str, *names: str, product: str) -> None:
     COMPLEX.add(name)(adapter)
 
 
-def _multiplied(g: Emitter, product: str, *factors: AdapterValue) -> Any:
-    def of_real(g: Emitter, first: AdapterValue, second: AdapterValue) -> Any:
+def _multiplied(g: Emitter, product: str, *factors) -> Any:
+    def of_real(g, first, second):
         if product == "outer":
             return g.call("aten::outer", first, second)
         result = g.call("aten::matmul", first, second)
@@ -61,21 +54,17 @@ _declare_added("baddbmm", "batch1", "batch2", product="bmm")
 
 
 @COMPLEX.add("lerp")
-def lerp(g: Emitter, input: AdapterValue, end: AdapterValue, weight: AdapterValue) -> Any:
+def lerp(g, input, end, weight):
     return add(g, input, mul(g, weight, sub(g, end, input)))
 
 
 @COMPLEX.add("addcmul")
-def addcmul(
-    g: Emitter, input: AdapterValue, tensor1: AdapterValue, tensor2: AdapterValue, *, value: AdapterValue = 1
-) -> Any:
+def addcmul(g, input, tensor1, tensor2, *, value=1):
     return add(g, input, mul(g, tensor1, tensor2), alpha=value)
 
 
 @COMPLEX.add("addcdiv")
-def addcdiv(
-    g: Emitter, input: AdapterValue, tensor1: AdapterValue, tensor2: AdapterValue, *, value: AdapterValue = 1
-) -> Any:
+def addcdiv(g, input, tensor1, tensor2, *, value=1):
     return add(g, input, div(g, tensor1, tensor2), alpha=value)
 
 
@@ -83,7 +72,7 @@ def addcdiv(
 
 
 @COMPLEX.add("tanh")
-def tanh(g: Emitter, input: Complex) -> Any:
+def tanh(g, input):
     """tanh(a + ib) by tanh(a) and tan(b), which do not overflow for large a."""
     ((a, b),) = terms(g, input)
     height, slope = a.tanh(), b.call("tan")
@@ -92,31 +81,31 @@ def tanh(g: Emitter, input: Complex) -> Any:
 
 
 @COMPLEX.add("tan")
-def tan(g: Emitter, input: Complex) -> Any:
+def tan(g, input):
     rotated = tanh(g, mul(g, input, 1j))
     return mul(g, rotated, -1j)
 
 
 @COMPLEX.add("sinh")
-def sinh(g: Emitter, input: Complex) -> Any:
+def sinh(g, input):
     ((a, b),) = terms(g, input)
     return made(g, a.sinh() * b.cos(), a.cosh() * b.call("sin"))
 
 
 @COMPLEX.add("cosh")
-def cosh(g: Emitter, input: Complex) -> Any:
+def cosh(g, input):
     ((a, b),) = terms(g, input)
     return made(g, a.cosh() * b.cos(), a.sinh() * b.call("sin"))
 
 
 @COMPLEX.add("sigmoid", "special_expit")
-def sigmoid(g: Emitter, input: Complex) -> Any:
+def sigmoid(g, input):
     """The logistic function as that of tanh, which does not overflow."""
     return add(g, mul(g, tanh(g, mul(g, input, 0.5)), 0.5), 0.5)
 
 
 @COMPLEX.add("silu")
-def silu(g: Emitter, input: Complex, inplace: bool = False) -> Any:
+def silu(g, input, inplace=False):
     return mul(g, input, sigmoid(g, input))
 
 
@@ -135,15 +124,15 @@ _declare_log("log10", 10)
 
 
 @COMPLEX.add("log1p", "special_log1p")
-def log1p(g: Emitter, input: Complex) -> Any:
+def log1p(g, input):
     return log(g, add(g, input, 1))
 
 
 @COMPLEX.add("exp2", "special_exp2")
-def exp2(g: Emitter, input: Complex) -> Any:
+def exp2(g, input):
     return exp(g, mul(g, input, math.log(2)))
 
 
 @COMPLEX.add("rsqrt")
-def rsqrt(g: Emitter, input: Complex) -> Any:
+def rsqrt(g, input):
     return OF_COMPLEX["reciprocal"](g, OF_COMPLEX["sqrt"](g, input))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import (
     cast,
     common_type,
@@ -21,7 +21,7 @@ ATEN, METHODS = Table(), Table()
 
 
 def _comparison(name: str, *names: str) -> None:
-    def adapter(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+    def adapter(g, input, other):
         dtype = common_type(g, input, other)
         if dtype.kind == "b" and name not in ("eq", "ne"):
             dtype = np.dtype(np.uint8)
@@ -39,47 +39,40 @@ _comparison("ge", "greater_equal")
 
 
 @ATEN.add("isclose")
-def isclose(
-    g: Emitter,
-    input: AdapterValue,
-    other: AdapterValue,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    equal_nan: bool = False,
-) -> Any:
+def isclose(g, input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     return g.call("aten::isclose", *promoted(g, input, other), rtol, atol, equal_nan)
 
 
 # ---- logic
 
 
-def nonzero_mask(g: Emitter, x: AdapterValue) -> Any:
+def nonzero_mask(g, x):
     """Whether each element is non-zero, as bool; NaN counts as non-zero."""
     return cast(g, x, bool) if is_tensor(x) else g.constant(bool(x))
 
 
 for _name in ("logical_and", "logical_or", "logical_xor"):
 
-    def _logical(g: Emitter, input: AdapterValue, other: AdapterValue, _name: str = _name) -> Any:
+    def _logical(g: Emitter, input, other, _name: str = _name) -> Any:
         return g.call(f"aten::{_name}", nonzero_mask(g, input), nonzero_mask(g, other))
 
     ATEN[_name] = _logical
 
 
 @ATEN.add("logical_not")
-def logical_not(g: Emitter, input: AdapterValue) -> Any:
+def logical_not(g, input):
     return g.call("aten::logical_not", nonzero_mask(g, input))
 
 
 @ATEN.add("bitwise_not", "__invert__")
-def bitwise_not(g: Emitter, input: AdapterValue) -> Any:
+def bitwise_not(g, input):
     is_bool = g.type(input).dtype.kind == "b"
     return g.call("aten::logical_not" if is_bool else "aten::bitwise_not", input)
 
 
 for _name in ("and", "or", "xor"):
 
-    def _bitwise(g: Emitter, input: AdapterValue, other: AdapterValue, _name: str = _name) -> Any:
+    def _bitwise(g: Emitter, input, other, _name: str = _name) -> Any:
         x, y = promoted(g, input, other)
         return g.call(f"aten::{'logical' if g.type(x).dtype.kind == 'b' else 'bitwise'}_{_name}", x, y)
 
@@ -87,10 +80,10 @@ for _name in ("and", "or", "xor"):
 
 for _name, _op in {"lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}.items():
 
-    def _shift(g: Emitter, input: AdapterValue, other: AdapterValue, _op: str = _op) -> Any:
+    def _shift(g: Emitter, input, other, _op: str = _op) -> Any:
         return g.call(f"aten::{_op}", *promoted(g, input, other))
 
-    def _reflected_shift(g: Emitter, input: AdapterValue, other: AdapterValue, _op: str = _op) -> Any:
+    def _reflected_shift(g: Emitter, input, other, _op: str = _op) -> Any:
         return g.call(f"aten::{_op}", *promoted(g, other, input))
 
     ATEN.add(_op, f"__{_name}__")(_shift)
@@ -100,7 +93,7 @@ for _name, _op in {"lshift": "bitwise_left_shift", "rshift": "bitwise_right_shif
 # ---- questions about floats, whose answer is known for integers
 
 
-def _everywhere(g: Emitter, x: AdapterValue, value: bool) -> Any:
+def _everywhere(g: Emitter, x, value: bool) -> Any:
     return g.call("aten::expand", g.constant(value), list(g.type(x).shape))
 
 
@@ -112,7 +105,7 @@ for _name, _of_integers in {
     "isfinite": True,
 }.items():
 
-    def _question(g: Emitter, input: AdapterValue, _name: str = _name, _answer: bool = _of_integers) -> Any:
+    def _question(g: Emitter, input, _name: str = _name, _answer: bool = _of_integers) -> Any:
         is_float = kind_of(g.type(input).dtype) >= 2
         return g.call(f"aten::{_name}", input) if is_float else _everywhere(g, input, _answer)
 
@@ -120,12 +113,12 @@ for _name, _of_integers in {
 
 
 @ATEN.add("isreal")
-def isreal(g: Emitter, input: AdapterValue) -> Any:
+def isreal(g, input):
     return _everywhere(g, input, True)
 
 
 @ATEN.add("signbit")
-def signbit(g: Emitter, input: AdapterValue) -> Any:
+def signbit(g, input):
     dtype = g.type(input).dtype
     if kind_of(dtype) >= 2:
         return g.call("aten::signbit", input)
@@ -135,14 +128,7 @@ def signbit(g: Emitter, input: AdapterValue) -> Any:
 
 
 @ATEN.add("isin")
-def isin(
-    g: Emitter,
-    elements: AdapterValue,
-    test_elements: AdapterValue,
-    *,
-    assume_unique: bool = False,
-    invert: bool = False,
-) -> Any:
+def isin(g, elements, test_elements, *, assume_unique=False, invert=False):
     """Compares each element with each test element, along a new last axis."""
     x, tests = promoted(g, elements, test_elements)
     shape = g.type(x).shape
@@ -157,7 +143,7 @@ def isin(
 
 
 @ATEN.add("where")
-def where(g: Emitter, condition: AdapterValue, input: AdapterValue = None, other: AdapterValue = None) -> Any:
+def where(g, condition, input=None, other=None):
     if input is None and other is None:
         places = cast(g, g.call("aten::nonzero", condition), np.int64)
         parts = g.call("aten::unbind", places, dim=1)
@@ -166,5 +152,5 @@ def where(g: Emitter, condition: AdapterValue, input: AdapterValue = None, other
 
 
 @METHODS.add("where")
-def method_where(g: Emitter, self: AdapterValue, condition: AdapterValue, other: AdapterValue) -> Any:
+def method_where(g, self, condition, other):
     return where(g, condition, self, other)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import of_real, part_type
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, is_tensor
@@ -18,7 +18,7 @@ ATEN = Table()
 FORMATS = frozenset({"contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided"})
 
 
-def converted(g: Emitter, x: AdapterValue, dtype: np.dtype) -> Any:
+def converted(g: Emitter, x, dtype: np.dtype) -> Any:
     """Returns ``x`` with the element type ``dtype``; complex tensors lose their imaginary part."""
     if dtype.kind != "c":
         return cast(g, x.real if isinstance(x, Complex) else x, dtype)
@@ -27,14 +27,14 @@ def converted(g: Emitter, x: AdapterValue, dtype: np.dtype) -> Any:
     return Complex(*(cast(g, part, part_type(dtype)) for part in (x.real, x.imag)))
 
 
-def _type_of(g: Emitter, x: AdapterValue) -> np.dtype:
+def _type_of(g: Emitter, x) -> np.dtype:
     if isinstance(x, Complex):
         return np.result_type(g.type(x.real).dtype, np.complex64)
     return g.type(x).dtype
 
 
 @ATEN.add("to", "_to_copy")
-def to(g: Emitter, input: AdapterValue, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+def to(g, input, *args, **kwargs):
     """``to(dtype)``, ``to(device)``, ``to(other)`` and combinations: only the element type matters."""
     for value in (*args, *kwargs.values()):
         if is_tensor(value) or isinstance(value, Complex):
@@ -45,7 +45,7 @@ def to(g: Emitter, input: AdapterValue, *args: AdapterValue, **kwargs: AdapterVa
 
 
 @ATEN.add("type_as")
-def type_as(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def type_as(g, input, other):
     return converted(g, input, _type_of(g, other))
 
 
@@ -66,16 +66,14 @@ _TYPES = {
 
 for _name, _dtype in _TYPES.items():
 
-    def _cast(
-        g: Emitter, input: AdapterValue, *, memory_format: AdapterValue = None, _dtype: str = _dtype
-    ) -> Any:
+    def _cast(g: Emitter, input, *, memory_format=None, _dtype: str = _dtype) -> Any:
         return converted(g, input, dtype_called(_dtype))
 
     ATEN[_name] = _cast
 
 
 @ATEN.add("type")
-def type_(g: Emitter, input: AdapterValue, dtype: AdapterValue, non_blocking: bool = False) -> Any:
+def type_(g, input, dtype, non_blocking=False):
     """``dtype`` is a dtype, or the name or class of a legacy tensor type: ``"torch.LongTensor"``."""
     name = dtype.name if isinstance(dtype, GlobalRef) else str(dtype)
     if name.endswith("Tensor"):

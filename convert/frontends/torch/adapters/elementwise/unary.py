@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, floating, kind_of
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
@@ -69,21 +69,21 @@ FLOATING: dict[str, tuple[str, ...]] = {
 
 for _name, _others in FLOATING.items():
 
-    def _floating(g: Emitter, input: AdapterValue, _name: str = _name) -> Any:
+    def _floating(g: Emitter, input, _name: str = _name) -> Any:
         return g.call(f"aten::{_name}", floating(g, input))
 
     ATEN.add(_name, *_others)(_floating)
 
 for _name, _others in {"floor": (), "ceil": (), "trunc": ("fix",)}.items():
 
-    def _whole(g: Emitter, input: AdapterValue, _name: str = _name) -> Any:
+    def _whole(g: Emitter, input, _name: str = _name) -> Any:
         return input if kind_of(g.type(input).dtype) < 2 else g.call(f"aten::{_name}", input)
 
     ATEN.add(_name, *_others)(_whole)
 
 
 @ATEN.add("round", "special_round")
-def round_(g: Emitter, input: AdapterValue, *, decimals: int = 0) -> Any:
+def round_(g, input, *, decimals=0):
     dtype = g.type(input).dtype
     if kind_of(dtype) < 2:
         return input
@@ -95,32 +95,32 @@ def round_(g: Emitter, input: AdapterValue, *, decimals: int = 0) -> Any:
 
 
 @ATEN.add("abs", "absolute", "__abs__")
-def abs_(g: Emitter, input: AdapterValue) -> Any:
+def abs_(g, input):
     return g.call("aten::abs", input)
 
 
 @ATEN.add("neg", "negative", "__neg__")
-def neg(g: Emitter, input: AdapterValue) -> Any:
+def neg(g, input):
     return g.call("aten::neg", input)
 
 
 @ATEN.add("sign", "sgn")
-def sign(g: Emitter, input: AdapterValue) -> Any:
+def sign(g, input):
     return input if g.type(input).dtype.kind == "b" else g.call("aten::sign", input)
 
 
 @ATEN.add("square")
-def square(g: Emitter, input: AdapterValue) -> Any:
+def square(g, input):
     return g.call("aten::square", cast(g, input, np.int64) if g.type(input).dtype.kind == "b" else input)
 
 
 @ATEN.add("positive", "__pos__", "real", "conj", "conj_physical", "resolve_conj", "resolve_neg")
-def itself(g: Emitter, input: AdapterValue) -> Any:
+def itself(g, input):
     return input
 
 
 @ATEN.add("angle")
-def angle(g: Emitter, input: AdapterValue) -> Any:
+def angle(g, input):
     """Angle of real numbers: pi if negative, else 0; NaN stays."""
     x = floating(g, input)
     dtype = g.type(x).dtype
@@ -130,14 +130,14 @@ def angle(g: Emitter, input: AdapterValue) -> Any:
 
 
 @ATEN.add("special_spherical_bessel_j0")
-def spherical_bessel_j0(g: Emitter, x: AdapterValue) -> Any:
+def spherical_bessel_j0(g, x):
     """sin x / x, and 1 at 0."""
     x = floating(g, x)
     return g.call("aten::sinc", g.call("aten::div", x, g.constant(np.pi, g.type(x).dtype)))
 
 
 @ATEN.add("frexp")
-def frexp(g: Emitter, input: AdapterValue) -> Any:
+def frexp(g, input):
     """``input`` = mantissa * 2 ** exponent with 0.5 <= |mantissa| < 1; zeros and infinities stay."""
     x = Term(g, floating(g, input))
     is_usual = x.ne(0) & (x - x).eq(0)
@@ -152,35 +152,29 @@ def frexp(g: Emitter, input: AdapterValue) -> Any:
 
 
 @ATEN.add("logit", "special_logit")
-def logit(g: Emitter, input: AdapterValue, eps: float | None = None) -> Any:
+def logit(g, input, eps=None):
     return g.call("aten::logit", floating(g, input), eps)
 
 
 @ATEN.add("nan_to_num")
-def nan_to_num(
-    g: Emitter,
-    input: AdapterValue,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Any:
+def nan_to_num(g, input, nan=None, posinf=None, neginf=None):
     if kind_of(g.type(input).dtype) < 2:
         return input
     return g.call("aten::nan_to_num", input, nan, posinf, neginf)
 
 
 @ATEN.add("polygamma", "special_polygamma")
-def polygamma(g: Emitter, n: AdapterValue, input: AdapterValue) -> Any:
+def polygamma(g, n, input):
     return g.call("aten::polygamma", n, floating(g, input))
 
 
 @METHODS.add("polygamma")
-def method_polygamma(g: Emitter, input: AdapterValue, n: int) -> Any:
+def method_polygamma(g, input, n):
     return polygamma(g, n, input)
 
 
 @ATEN.add("mvlgamma", "special_multigammaln")
-def mvlgamma(g: Emitter, input: AdapterValue, p: int) -> Any:
+def mvlgamma(g, input, p):
     """p(p-1)/4 log(pi) + the sum over j < p of lgamma(x - j/2)."""
     x = floating(g, input)
     dtype = g.type(x).dtype

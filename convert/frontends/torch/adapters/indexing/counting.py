@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.indexing.gather_scatter import with_axis
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.slicing import cut, joined
@@ -23,7 +23,7 @@ ATEN, FUNCTIONS, METHODS = Table(), Table("torch."), Table()
 
 
 @ATEN.add("nonzero")
-def nonzero(g: Emitter, input: AdapterValue, *, as_tuple: bool = False) -> Any:
+def nonzero(g, input, *, as_tuple=False):
     """Returns a row of indices per non-zero element; with ``as_tuple`` one tensor per axis."""
     places = g.call("aten::nonzero", with_axis(g, input)[0])
     if not as_tuple:
@@ -32,19 +32,17 @@ def nonzero(g: Emitter, input: AdapterValue, *, as_tuple: bool = False) -> Any:
 
 
 @ATEN.add("argwhere")
-def argwhere(g: Emitter, input: AdapterValue) -> Any:
+def argwhere(g, input):
     return nonzero(g, input)
 
 
 @ATEN.add("nonzero_numpy")
-def nonzero_numpy(g: Emitter, input: AdapterValue) -> Any:
+def nonzero_numpy(g, input):
     return nonzero(g, input, as_tuple=True)
 
 
 @ATEN.add("nonzero_static")
-def nonzero_static(
-    g: Emitter, input: AdapterValue, *, size: AdapterValue, fill_value: AdapterValue = -1
-) -> Any:
+def nonzero_static(g, input, *, size, fill_value=-1):
     """Returns the first ``size`` rows of ``nonzero``, padded with ``fill_value``.
 
     The n-th non-zero element is written to row n, and all zeros to an additional row.
@@ -69,7 +67,7 @@ def nonzero_static(
 # ---- classes and runs
 
 
-def classes(g: Emitter, x: AdapterValue, least: Any = 0) -> Any:
+def classes(g, x, least=0):
     """Returns int64 0, 1, ... up to the largest element, at least ``least`` values."""
     known = g.known(x)
     if g.type(x).size == 0:
@@ -83,9 +81,7 @@ def classes(g: Emitter, x: AdapterValue, least: Any = 0) -> Any:
 
 
 @ATEN.add("bincount")
-def bincount(
-    g: Emitter, input: AdapterValue, weights: AdapterValue = None, minlength: AdapterValue = 0
-) -> Any:
+def bincount(g, input, weights=None, minlength=0):
     """Counts how often each of 0, 1, ... occurs; with ``weights`` sums the weights."""
     places = Term(g, classes(g, input, static_int(g, minlength)))
     is_single = weights is not None and g.type(weights).dtype == np.float32
@@ -102,56 +98,30 @@ def bincount(
 
 @METHODS.add("unique")
 @FUNCTIONS.add("unique")
-def unique(
-    g: Emitter,
-    input: AdapterValue,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: AdapterValue = None,
-) -> Any:
+def unique(g, input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     results = _unique2(g, input, True, True, True) if dim is None else unique_dim(g, input, dim)
     return _requested(results, return_inverse, return_counts)
 
 
 @METHODS.add("unique_consecutive")
 @FUNCTIONS.add("unique_consecutive")
-def unique_consecutive(
-    g: Emitter,
-    input: AdapterValue,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: AdapterValue = None,
-) -> Any:
+def unique_consecutive(g, input, return_inverse=False, return_counts=False, dim=None):
     return _requested(runs(g, input, True, True, dim), return_inverse, return_counts)
 
 
 @ATEN.add("_unique")
-def _unique(g: Emitter, input: AdapterValue, sorted: bool = True, return_inverse: bool = False) -> Any:
+def _unique(g, input, sorted=True, return_inverse=False):
     return _unique2(g, input, sorted, return_inverse)[:2]
 
 
 @ATEN.add("_unique2")
-def _unique2(
-    g: Emitter,
-    input: AdapterValue,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-) -> Any:
+def _unique2(g, input, sorted=True, return_inverse=False, return_counts=False):
     results = g.call("aten::_unique2", input, True, return_inverse, return_counts)
     return _or_none(g, results, return_inverse, return_counts)
 
 
 @ATEN.add("unique_dim")
-def unique_dim(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-) -> Any:
+def unique_dim(g, input, dim, sorted=True, return_inverse=False, return_counts=False):
     """Returns the distinct slices along an axis, in lexicographic order."""
     axis = axis_of(g, input, dim)
     if g.type(input).shape[axis] == 0:
@@ -160,13 +130,7 @@ def unique_dim(
 
 
 @ATEN.add("unique_consecutive")
-def runs(
-    g: Emitter,
-    input: AdapterValue,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: AdapterValue = None,
-) -> Any:
+def runs(g, input, return_inverse=False, return_counts=False, dim=None):
     if dim is not None:
         return _runs_of_slices(g, input, axis_of(g, input, dim))
     results = g.call("aten::unique_consecutive", input, return_inverse, return_counts)
@@ -174,17 +138,11 @@ def runs(
 
 
 @ATEN.add("unique_dim_consecutive")
-def runs_of_slices(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-) -> Any:
+def runs_of_slices(g, input, dim, return_inverse=False, return_counts=False):
     return _runs_of_slices(g, input, axis_of(g, input, dim))
 
 
-def _runs_of_slices(g: Emitter, x: AdapterValue, axis: int) -> list[Any]:
+def _runs_of_slices(g: Emitter, x, axis: int) -> list[Any]:
     """Returns the first index of each run of equal slices, the run index of each slice, and the run
     lengths.
     """
@@ -202,16 +160,16 @@ def _runs_of_slices(g: Emitter, x: AdapterValue, axis: int) -> list[Any]:
     return [g.call("aten::index_select", x, axis, first.value), numbers.value, lengths]
 
 
-def _no_slices(g: Emitter, x: AdapterValue) -> list[Any]:
+def _no_slices(g: Emitter, x) -> list[Any]:
     none = g.constant(np.zeros(0, np.int64))
     return [x, none, none]
 
 
-def _or_none(g: Emitter, results: list[AdapterValue], return_inverse: bool, return_counts: bool) -> list[Any]:
+def _or_none(g: Emitter, results: list[Any], return_inverse: bool, return_counts: bool) -> list[Any]:
     none = g.constant(np.zeros(0, np.int64))
     return [results[0], results[1] if return_inverse else none, results[2] if return_counts else none]
 
 
-def _requested(results: list[AdapterValue], return_inverse: bool, return_counts: bool) -> Any:
+def _requested(results: list[Any], return_inverse: bool, return_counts: bool) -> Any:
     kept = [results[0], *results[1:2] * return_inverse, *results[2:] * return_counts]
     return kept[0] if len(kept) == 1 else kept

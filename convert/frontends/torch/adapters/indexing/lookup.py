@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.indexing.counting import classes
 from tmconvert.frontends.torch.adapters.values import cast, rank, reshaped
 from tmconvert.ir.emitter import Emitter
@@ -18,7 +18,7 @@ MODES = ("sum", "mean", "max")  # by ATen's number
 EPSILON = 1e-7  # what torch adds to a norm before it divides by it
 
 
-def _limited(g: Emitter, rows: AdapterValue, max_norm: float | None, norm_type: float) -> Any:
+def _limited(g: Emitter, rows, max_norm: float | None, norm_type: float) -> Any:
     """Limits the norms of rows to ``max_norm``; a module's table is renormalized row by row when it is
     used.
     """
@@ -31,45 +31,31 @@ def _limited(g: Emitter, rows: AdapterValue, max_norm: float | None, norm_type: 
 
 @FUNCTIONS.add("embedding")
 def functional_embedding(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
+    g, input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
+):
     return _limited(g, g.call("aten::embedding", weight, input), max_norm, norm_type)
 
 
 @ATEN.add("embedding")
-def embedding(
-    g: Emitter,
-    weight: AdapterValue,
-    indices: AdapterValue,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
+def embedding(g, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     return g.call("aten::embedding", weight, indices)
 
 
 @FUNCTIONS.add("embedding_bag")
 def functional_embedding_bag(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    offsets: AdapterValue = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: AdapterValue = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Any:
+    g,
+    input,
+    weight,
+    offsets=None,
+    max_norm=None,
+    norm_type=2.0,
+    scale_grad_by_freq=False,
+    mode="mean",
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
     if mode not in MODES:
         raise Refusal(f"embedding_bag with mode={mode!r} is not supported")
     if padding_idx is not None and padding_idx < 0:
@@ -89,14 +75,7 @@ def functional_embedding_bag(
     )
 
 
-def _equal_bags(
-    g: Emitter,
-    indices: AdapterValue,
-    rows: AdapterValue,
-    mode: str,
-    weights: AdapterValue,
-    padding_idx: int | None,
-) -> Any:
+def _equal_bags(g: Emitter, indices, rows, mode: str, weights, padding_idx: int | None) -> Any:
     """Bags of equal size, the rows of a matrix of indices; ``rows`` is [B, N, D]."""
     term = Term(g, rows)
     if weights is not None:
@@ -116,11 +95,11 @@ def _equal_bags(
 
 def _bags(
     g: Emitter,
-    weight: AdapterValue,
-    indices: AdapterValue,
-    offsets: AdapterValue,
+    weight,
+    indices,
+    offsets,
     mode: int,
-    per_sample_weights: AdapterValue,
+    per_sample_weights,
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> Any:
@@ -137,24 +116,24 @@ def _bags(
 
 @ATEN.add("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(
-    g: Emitter,
-    weight: AdapterValue,
-    indices: AdapterValue,
-    offsets: AdapterValue,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: AdapterValue = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = -1,
-) -> Any:
+    g,
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq=False,
+    mode=0,
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=-1,
+):
     """Returns the bags; the other results are used by gradients only."""
     result = _bags(g, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
     return result, None, None, None
 
 
 @ATEN.add("one_hot")
-def one_hot(g: Emitter, input: AdapterValue, num_classes: int = -1) -> Any:
+def one_hot(g, input, num_classes=-1):
     """One-hot encoding; without a number of classes it is the largest class plus one."""
     if num_classes == -1:
         column = reshaped(g, input, [*g.type(input).shape, 1])

@@ -8,7 +8,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared import indexing
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
 from tmconvert.ir.emitter import Emitter
 
@@ -16,31 +16,23 @@ ATEN, METHODS = Table(), Table()
 
 
 @METHODS.add("__getitem__")
-def getitem(g: Emitter, self: AdapterValue, index: AdapterValue) -> Any:
+def getitem(g, self, index):
     """``x[index]``: a list that contains more than integers is a tuple; bytes are a mask."""
     return indexing.getitem(g, self, _masks(g, indexing.unlisted(index)), numbers_first=True)
 
 
 @METHODS.add("__setitem__")
-def setitem(g: Emitter, self: AdapterValue, index: AdapterValue, value: AdapterValue) -> Any:
+def setitem(g, self, index, value):
     return _written(g, self, _masks(g, indexing.unlisted(index)), value)
 
 
-def _masks(g: Emitter, index: AdapterValue) -> Any:
+def _masks(g, index):
     if isinstance(index, tuple):
         return tuple(_masks(g, item) for item in index)
     return cast(g, index, bool) if is_tensor(index) and g.type(index).dtype == np.uint8 else index
 
 
-def _written(
-    g: Emitter,
-    x: AdapterValue,
-    index: AdapterValue,
-    value: AdapterValue,
-    *,
-    adds: bool = False,
-    is_python: bool = True,
-) -> Any:
+def _written(g: Emitter, x, index, value, *, adds: bool = False, is_python: bool = True) -> Any:
     """Writes a value, which may have leading axes of extent 1 that the indexed part lacks."""
     type_ = g.type(x)
     value = cast(g, value, type_.dtype) if is_tensor(value) else g.constant(value, type_.dtype)
@@ -52,20 +44,13 @@ def _written(
 
 
 @ATEN.add("index", "_unsafe_index")
-def index(g: Emitter, self: AdapterValue, indices: AdapterValue) -> Any:
+def index(g, self, indices):
     """``indices`` are tensors or None, one per axis; tensors are broadcast together."""
     return indexing.getitem(g, self, _per_axis(g, indices))
 
 
 @ATEN.add("index_put", "_index_put_impl", "_unsafe_index_put")
-def index_put(
-    g: Emitter,
-    input: AdapterValue,
-    indices: AdapterValue,
-    values: AdapterValue,
-    accumulate: bool = False,
-    unsafe: bool = False,
-) -> Any:
+def index_put(g, input, indices, values, accumulate=False, unsafe=False):
     if g.type(values).dtype != g.type(input).dtype:
         raise Refusal(f"index_put cannot write {g.type(values)} into {g.type(input)}")
     return _written(g, input, _per_axis(g, indices), values, adds=accumulate, is_python=False)
@@ -76,14 +61,12 @@ def _per_axis(g: Emitter, indices: Any) -> tuple[Any, ...]:
 
 
 @ATEN.add("take")
-def take(g: Emitter, input: AdapterValue, index: AdapterValue) -> Any:
+def take(g, input, index):
     return g.call("aten::take", input, index)
 
 
 @ATEN.add("put")
-def put(
-    g: Emitter, input: AdapterValue, index: AdapterValue, source: AdapterValue, accumulate: bool = False
-) -> Any:
+def put(g, input, index, source, accumulate=False):
     """Writes elements by their flat indices."""
     row = reshaped(g, input, [g.type(input).size])
     places, values = (reshaped(g, each, [g.type(each).size]) for each in (index, source))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes.sizes import SizeFloat
 from tmconvert.frontends.torch.adapters.values import promoted
-from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim
 
 ATEN = Table()
@@ -16,17 +13,8 @@ ATEN = Table()
 
 @ATEN.add("scaled_dot_product_attention")
 def attention(
-    g: Emitter,
-    query: AdapterValue,
-    key: AdapterValue,
-    value: AdapterValue,
-    attn_mask: AdapterValue = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: AdapterValue = None,
-    enable_gqa: bool = False,
-) -> Any:
+    g, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
+):
     if dropout_p > 0:
         raise Refusal(
             "scaled_dot_product_attention applies dropout, also in evaluation mode",
@@ -45,18 +33,18 @@ def attention(
 
 @ATEN.add("_scaled_dot_product_attention_math")
 def attention_math(
-    g: Emitter,
-    query: AdapterValue,
-    key: AdapterValue,
-    value: AdapterValue,
-    attn_mask: AdapterValue = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    dropout_mask: AdapterValue = None,
+    g,
+    query,
+    key,
+    value,
+    attn_mask=None,
+    dropout_p=0.0,
+    is_causal=False,
+    dropout_mask=None,
     *,
-    scale: AdapterValue = None,
-    enable_gqa: bool = False,
-) -> Any:
+    scale=None,
+    enable_gqa=False,
+):
     """Attention; its second result, the weights, is used by gradients only."""
     return attention(
         g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -64,15 +52,5 @@ def attention_math(
 
 
 @ATEN.add("_scaled_dot_product_flash_attention_for_cpu")
-def attention_flash(
-    g: Emitter,
-    query: AdapterValue,
-    key: AdapterValue,
-    value: AdapterValue,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    attn_mask: AdapterValue = None,
-    scale: AdapterValue = None,
-) -> Any:
+def attention_flash(g, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     return attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.layers import integer_layers
 from tmconvert.frontends.torch.adapters.layers.unbatched import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
@@ -17,20 +17,11 @@ from tmconvert.symbolics.results import window_extent
 ATEN = Table()
 
 
-def _convolved(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    stride: AdapterValue,
-    padding: AdapterValue,
-    dilation: AdapterValue,
-    groups: int,
-) -> Any:
+def _convolved(g: Emitter, x, weight, bias, stride, padding, dilation, groups: int) -> Any:
     axes = rank(g, weight) - 2
     steps, spread = per_axis(g, stride, axes), per_axis(g, dilation, axes)
 
-    def compute(images: AdapterValue) -> Any:
+    def compute(images):
         padded, around = _padded(g, images, g.type(weight).shape[2:], padding, spread)
         if kind_of(g.type(x).dtype) < 2:
             ends = [(each, each) for each in around]
@@ -43,14 +34,7 @@ def _convolved(
 
 
 def _by_products(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
+    g: Emitter, x, weight, bias, stride: list[int], padding: list[int], dilation: list[int], groups: int
 ) -> Any:
     """Returns a convolution with a dynamic number of groups, such as one with weights for each sample.
 
@@ -89,17 +73,7 @@ def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: list[int]) 
     return g.call("aten::pad", x, [0] * 4 + ends), [0] * axes
 
 
-def _transposed(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    stride: AdapterValue,
-    padding: AdapterValue,
-    output_padding: AdapterValue,
-    groups: int,
-    dilation: AdapterValue,
-) -> Any:
+def _transposed(g: Emitter, x, weight, bias, stride, padding, output_padding, groups: int, dilation) -> Any:
     axes = rank(g, weight) - 2
     steps, around, after, spread = (
         per_axis(g, each, axes) for each in (stride, padding, output_padding, dilation)
@@ -114,9 +88,9 @@ def _transposed(
 
 def _spread_by_products(
     g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
+    x,
+    weight,
+    bias,
     stride: list[int],
     padding: list[int],
     after: list[int],
@@ -148,9 +122,9 @@ def _spread_by_products(
 def _spread(
     g: Emitter,
     op: str,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
+    x,
+    weight,
+    bias,
     stride: list[int],
     padding: list[int],
     after: list[int],
@@ -173,49 +147,19 @@ def _spread(
 
 
 @ATEN.add("conv1d", "conv2d", "conv3d")
-def conv(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    dilation: AdapterValue = 1,
-    groups: int = 1,
-) -> Any:
+def conv(g, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
 
 
 @ATEN.add("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-def conv_transpose(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue = None,
-    stride: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    output_padding: AdapterValue = 0,
-    groups: int = 1,
-    dilation: AdapterValue = 1,
-) -> Any:
+def conv_transpose(g, input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @ATEN.add("convolution", "_convolution", "convolution_overrideable")
 def convolution(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    stride: AdapterValue,
-    padding: AdapterValue,
-    dilation: AdapterValue,
-    transposed: bool,
-    output_padding: AdapterValue,
-    groups: int,
-    *settings: AdapterValue,
-    **more: AdapterValue,
-) -> Any:
+    g, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *settings, **more
+):
     """ATen's convolution; ``settings`` are flags of cuDNN and are ignored."""
     if transposed:
         return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -223,21 +167,12 @@ def convolution(
 
 
 @ATEN.add("_convolution_mode")
-def convolution_mode(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    stride: AdapterValue,
-    padding: str,
-    dilation: AdapterValue,
-    groups: int,
-) -> Any:
+def convolution_mode(g, input, weight, bias, stride, padding, dilation, groups):
     return _convolved(g, input, weight, bias, stride, padding, dilation, groups)
 
 
 @ATEN.add("conv_tbc")
-def conv_tbc(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: AdapterValue, pad: int = 0) -> Any:
+def conv_tbc(g, input, weight, bias, pad=0):
     """``input`` is [T, N, C], ``weight`` [K, C, O]."""
     images, kernels = g.call("aten::permute", input, [1, 2, 0]), g.call("aten::permute", weight, [2, 1, 0])
     result = g.call("aten::conv1d", images, kernels, bias, [1], [pad])
@@ -245,7 +180,7 @@ def conv_tbc(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: Adapte
 
 
 @ATEN.add("linear")
-def linear(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: AdapterValue = None) -> Any:
+def linear(g, input, weight, bias=None):
     """Linear layer; ``weight`` may be one row [I], for a result without the last axis; ``bias``
     broadcasts.
     """
@@ -262,9 +197,7 @@ def linear(g: Emitter, input: AdapterValue, weight: AdapterValue, bias: AdapterV
 
 
 @ATEN.add("bilinear")
-def bilinear(
-    g: Emitter, input1: AdapterValue, input2: AdapterValue, weight: AdapterValue, bias: AdapterValue = None
-) -> Any:
+def bilinear(g, input1, input2, weight, bias=None):
     """Bilinear layer: [..., I] and [..., J] with ``weight`` [O, I, J] give [..., O]."""
     if kind_of(g.type(weight).dtype) == 2:
         return g.call("aten::bilinear", input1, input2, weight, bias)

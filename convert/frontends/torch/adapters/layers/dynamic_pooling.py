@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
@@ -22,13 +21,7 @@ def is_dynamic(extents: Ints, kernel: Ints, steps: Ints, around: Ints) -> bool:
 
 
 def averaged_beyond(
-    g: Emitter,
-    x: AdapterValue,
-    kernel: Ints,
-    steps: Ints,
-    around: Ints,
-    count_include_pad: bool,
-    divisor: int | None,
+    g: Emitter, x, kernel: Ints, steps: Ints, around: Ints, count_include_pad: bool, divisor: int | None
 ) -> Any:
     """Average pooling with ``ceil_mode``: pads to whole windows, then divides by the elements of each window.
 

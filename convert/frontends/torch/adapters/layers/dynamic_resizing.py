@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.torch.adapters.shapes.sizes import Quotient, float_tensor
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.dynamic_resizing import ALONG, Scales
 
 
-def resized_dynamically(
-    g: Emitter, name: str, x: AdapterValue, sizes: Sequence[AdapterValue], scales: Scales
-) -> Any:
+def resized_dynamically(g: Emitter, name: str, x, sizes: Sequence[Any], scales: Scales) -> Any:
     """Returns the result of an upsampling op between dynamic sizes; None where the op itself serves all.
 
     A factor may be a Quotient. Antialiased modes of images of width 1 are left to the op: torch's own result

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.layers.dynamic_resizing import has_quotient, resized_dynamically
 from tmconvert.frontends.torch.adapters.layers.unbatched import batched, per_axis
 from tmconvert.frontends.torch.adapters.shapes.sizes import Quotient, as_quotient
@@ -38,15 +38,15 @@ MODES = {**MIXING, **COPYING}
 
 @FUNCTIONS.add("interpolate", "upsample")
 def interpolate(
-    g: Emitter,
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Any:
+    g,
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     axes = rank(g, input) - 2
     scales = None
     if size is not None:
@@ -85,12 +85,7 @@ def scaled(extent: Any, factor: Any) -> Any:
 
 
 def _resized(
-    g: Emitter,
-    name: str,
-    x: AdapterValue,
-    sizes: Sequence[AdapterValue],
-    align_corners: bool,
-    scales: list[Any] | None,
+    g: Emitter, name: str, x, sizes: Sequence[Any], align_corners: bool, scales: list[Any] | None
 ) -> Any:
     corners = [align_corners] if name in MIXING.values() else []
     if align_corners:
@@ -143,35 +138,19 @@ INTERPOLATIONS, BORDERS = ("bilinear", "nearest", "bicubic"), ("zeros", "border"
 
 
 @FUNCTIONS.add("grid_sample")
-def grid_sample(
-    g: Emitter,
-    input: AdapterValue,
-    grid: AdapterValue,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
-) -> Any:
+def grid_sample(g, input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     numbers = INTERPOLATIONS.index(mode), BORDERS.index(padding_mode)
     return grid_sampler(g, input, grid, *numbers, bool(align_corners))
 
 
 @ATEN.add("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
-def grid_sampler(
-    g: Emitter,
-    input: AdapterValue,
-    grid: AdapterValue,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-) -> Any:
+def grid_sampler(g, input, grid, interpolation_mode, padding_mode, align_corners):
     op = "aten::grid_sampler" if rank(g, input) == 4 else "aten::grid_sampler_3d"
     return g.call(op, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @FUNCTIONS.add("affine_grid")
-def affine_grid(
-    g: Emitter, theta: AdapterValue, size: AdapterValue, align_corners: bool | None = None
-) -> Any:
+def affine_grid(g, theta, size, align_corners=None):
     return g.call("aten::affine_grid_generator", theta, static_ints(g, size), bool(align_corners))
 
 
@@ -179,14 +158,7 @@ def affine_grid(
 
 
 @FUNCTIONS.add("unfold")
-def unfold(
-    g: Emitter,
-    input: AdapterValue,
-    kernel_size: AdapterValue,
-    dilation: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    stride: AdapterValue = 1,
-) -> Any:
+def unfold(g, input, kernel_size, dilation=1, padding=0, stride=1):
     windows = [per_axis(g, each, 2) for each in (kernel_size, dilation, padding, stride)]
     return batched(g, input, 2, lambda x: g.call("aten::im2col", x, *windows))
 
@@ -195,15 +167,7 @@ ATEN.add("im2col")(unfold)
 
 
 @FUNCTIONS.add("fold")
-def fold(
-    g: Emitter,
-    input: AdapterValue,
-    output_size: AdapterValue,
-    kernel_size: AdapterValue,
-    dilation: AdapterValue = 1,
-    padding: AdapterValue = 0,
-    stride: AdapterValue = 1,
-) -> Any:
+def fold(g, input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     windows = [per_axis(g, each, 2) for each in (output_size, kernel_size, dilation, padding, stride)]
     return batched(g, input, 1, lambda x: g.call("aten::col2im", x, *windows))
 
@@ -212,5 +176,5 @@ ATEN.add("col2im")(fold)
 
 
 @ATEN.add("native_channel_shuffle")
-def channel_shuffle(g: Emitter, input: AdapterValue, groups: int) -> Any:
+def channel_shuffle(g, input, groups):
     return g.call("aten::channel_shuffle", input, groups)

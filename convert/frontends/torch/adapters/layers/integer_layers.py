@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue
 from tmconvert.frontends.torch.adapters.elementwise import arithmetic
 from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.emitter import Emitter
@@ -16,9 +15,7 @@ from tmconvert.symbolics.results import pooled, window_extent
 from tmconvert.symbolics.windows import Windows
 
 
-def _slices(
-    g: Emitter, x: AdapterValue, kernel: Any, outputs: Any, stride: list[int], dilation: list[int]
-) -> list[Any]:
+def _slices(g: Emitter, x, kernel, outputs, stride: list[int], dilation: list[int]) -> list[Any]:
     """Slices of ``x`` [N, C, ...] for each kernel position: [N, C, ``outputs``] each."""
     found = []
     for place in itertools.product(*map(range, kernel)):
@@ -30,7 +27,7 @@ def _slices(
     return found
 
 
-def _sum(g: Emitter, terms: list[AdapterValue]) -> Any:
+def _sum(g: Emitter, terms: list[Any]) -> Any:
     return functools.reduce(lambda x, y: g.call("aten::add", x, y), terms)
 
 
@@ -40,14 +37,7 @@ def _around(amounts: Any) -> list[Any]:
 
 
 def convolved(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    stride: list[int],
-    padding: AdapterValue,
-    dilation: list[int],
-    groups: int,
+    g: Emitter, x, weight, bias, stride: list[int], padding, dilation: list[int], groups: int
 ) -> Any:
     """Integer convolution; ``padding`` is (before, after) of each axis, other arguments are as of
     aten::conv2d.
@@ -72,9 +62,9 @@ def convolved(
 
 def spread(
     g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
+    x,
+    weight,
+    bias,
     stride: list[int],
     padding: list[int],
     output_padding: list[int],
@@ -96,7 +86,7 @@ def spread(
     return convolved(g, x, rotated, bias, [1] * len(kernel), ends, dilation, groups)
 
 
-def _with_zeros_between(g: Emitter, x: AdapterValue, axis: int, step: int) -> Any:
+def _with_zeros_between(g: Emitter, x, axis: int, step: int) -> Any:
     if step == 1:
         return x
     shape = list(g.type(x).shape)
@@ -111,7 +101,7 @@ def _with_zeros_between(g: Emitter, x: AdapterValue, axis: int, step: int) -> An
 
 def averaged(
     g: Emitter,
-    x: AdapterValue,
+    x,
     kernel: list[int],
     stride: list[int],
     padding: list[int],

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.elementwise.arithmetic import add, clamp_min, div, mul, sub
 from tmconvert.frontends.torch.adapters.elementwise.unary import ATEN as UNARY
 from tmconvert.frontends.torch.adapters.reductions.sums import ATEN as REDUCTIONS
@@ -18,15 +17,7 @@ ATEN, FUNCTIONS = Table(), Table()
 
 
 @FUNCTIONS.add("torch.nn.functional.gaussian_nll_loss")
-def gaussian_nll_loss(
-    g: Emitter,
-    input: AdapterValue,
-    target: AdapterValue,
-    var: AdapterValue,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-) -> Any:
+def gaussian_nll_loss(g, input, target, var, full=False, eps=1e-6, reduction="mean"):
     """(log v + (input - target)^2 / v) / 2, where v is ``var`` and at least ``eps``.
 
     A variance below 0, an error in torch, counts as ``eps``.
@@ -48,14 +39,7 @@ def gaussian_nll_loss(
 
 
 def _chunked(
-    g: Emitter,
-    input: AdapterValue,
-    linear_weight: AdapterValue,
-    target: AdapterValue,
-    linear_bias: AdapterValue,
-    weight: AdapterValue,
-    ignore_index: int,
-    acc_dtype: AdapterValue,
+    g: Emitter, input, linear_weight, target, linear_bias, weight, ignore_index: int, acc_dtype
 ) -> tuple[Term, Term]:
     """Returns the weighted loss [N] of each row of ``input`` [N, F], and the weights."""
     dtype, count = dtype_called(acc_dtype), g.type(target).shape[0]
@@ -77,20 +61,20 @@ def _chunked(
 
 @ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked")
 def linear_cross_entropy(
-    g: Emitter,
-    input: AdapterValue,
-    linear_weight: AdapterValue,
-    target: AdapterValue,
-    linear_bias: AdapterValue,
-    weight: AdapterValue,
-    reduction: str,
-    ignore_index: int,
-    label_smoothing: float,
-    batch_chunk_size: int,
-    acc_policy: str,
-    acc_dtype: AdapterValue,
-    *others: AdapterValue,
-) -> Any:
+    g,
+    input,
+    linear_weight,
+    target,
+    linear_bias,
+    weight,
+    reduction,
+    ignore_index,
+    label_smoothing,
+    batch_chunk_size,
+    acc_policy,
+    acc_dtype,
+    *others,
+):
     """The loss of nn.functional.linear_cross_entropy, without chunks; the other results are used by gradients
     only.
     """
@@ -103,16 +87,16 @@ def linear_cross_entropy(
 
 @ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
 def linear_cross_entropy_of_each(
-    g: Emitter,
-    input: AdapterValue,
-    linear_weight: AdapterValue,
-    target: AdapterValue,
-    linear_bias: AdapterValue,
-    weight: AdapterValue,
-    ignore_index: int,
-    batch_chunk_size: int,
-    acc_policy: str,
-    acc_dtype: AdapterValue,
-) -> Any:
+    g,
+    input,
+    linear_weight,
+    target,
+    linear_bias,
+    weight,
+    ignore_index,
+    batch_chunk_size,
+    acc_policy,
+    acc_dtype,
+):
     loss, _ = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
     return cast(g, loss.value, g.type(input).dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.subgraphs import empty_body
@@ -20,7 +20,7 @@ FUNCTIONS = Table("torchvision.models.detection.roi_heads.")
 REACH = 2  # the taps on each side that a bicubic interpolation looks at
 
 
-def _sides(g: Emitter, boxes: AdapterValue) -> list[Term]:
+def _sides(g: Emitter, boxes) -> list[Term]:
     return [Term(g, g.call("aten::select", boxes, 1, side)) for side in range(4)]
 
 
@@ -28,15 +28,13 @@ def _row(x: Term, axis: int = 1) -> Term:
     return Term(x.g, views.unsqueeze(x.g, x.value, axis))
 
 
-def _count(g: Emitter, size: Size, dtype: AdapterValue) -> Term:
+def _count(g: Emitter, size: Size, dtype) -> Term:
     """Returns 0, 1, ..., ``size`` - 1."""
     return Term(g, g.call("aten::arange", 0, size)).to(dtype)
 
 
 @FUNCTIONS.add("paste_masks_in_image")
-def paste_masks_in_image(
-    g: Emitter, masks: AdapterValue, boxes: AdapterValue, img_shape: Any, padding: int = 1
-) -> Any:
+def paste_masks_in_image(g, masks, boxes, img_shape, padding=1):
     """Pastes masks [N, 1, M, M], resized to boxes [N, 4], into an image: [N, 1, height, width].
 
     A mask gets ``padding`` zeros all around, and its box grows like the mask's width; corners are cut to
@@ -65,7 +63,7 @@ def _shares(low: Term, high: Term, size: Size, taps: int, growth: float) -> Term
 
 
 @FUNCTIONS.add("heatmaps_to_keypoints")
-def heatmaps_to_keypoints(g: Emitter, maps: Any, rois: Any) -> Any:
+def heatmaps_to_keypoints(g, maps, rois):
     """Returns coordinates [N, K, 3] and values [N, K] of the maxima of heatmaps [N, K, H, W] in boxes [N, 4].
 
     Each map is enlarged (bicubic) to the whole pixels of its box. Boxes are processed one at a time, since

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.layers import integer_layers
 from tmconvert.frontends.torch.adapters.layers.unbatched import in_one_type
 from tmconvert.frontends.torch.adapters.values import cast, floating, kind_of, rank, reshaped, static_ints
@@ -18,16 +18,7 @@ from tmconvert.symbolics.idioms.formulas import Term
 ATEN, FUNCTIONS = Table(), Table()
 
 
-def _batch_norm(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    mean: AdapterValue,
-    var: AdapterValue,
-    training: bool,
-    eps: float,
-) -> Any:
+def _batch_norm(g: Emitter, x, weight, bias, mean, var, training: bool, eps: float) -> Any:
     """Normalizes each channel; in training mode, or without running statistics, by its own mean and
     variance.
     """
@@ -45,9 +36,7 @@ def _batch_norm(
     return cast(g, g.call("aten::batch_norm", x, *parameters, eps), dtype)
 
 
-def _by_own_statistics(
-    g: Emitter, x: AdapterValue, weight: AdapterValue, bias: AdapterValue, eps: float
-) -> Any:
+def _by_own_statistics(g: Emitter, x, weight, bias, eps: float) -> Any:
     axes = [axis for axis in range(rank(g, x)) if axis != 1]
     term = Term(g, x)
     centred = term - term.mean(dim=axes, keepdim=True)
@@ -60,47 +49,20 @@ def _by_own_statistics(
 
 @ATEN.add("batch_norm")
 def batch_norm(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    running_mean: AdapterValue,
-    running_var: AdapterValue,
-    training: bool,
-    momentum: AdapterValue,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Any:
+    g, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=True
+):
     return _batch_norm(g, input, weight, bias, running_mean, running_var, training, eps)
 
 
 @FUNCTIONS.add("torch.nn.functional.batch_norm")
 def functional_batch_norm(
-    g: Emitter,
-    input: AdapterValue,
-    running_mean: AdapterValue,
-    running_var: AdapterValue,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    training: bool = False,
-    momentum: AdapterValue = 0.1,
-    eps: float = 1e-5,
-) -> Any:
+    g, input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     return _batch_norm(g, input, weight, bias, running_mean, running_var, training, eps)
 
 
 @ATEN.add("native_batch_norm", "_native_batch_norm_legit")
-def native_batch_norm(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    running_mean: AdapterValue,
-    running_var: AdapterValue,
-    training: bool,
-    momentum: AdapterValue = 0.1,
-    eps: float = 1e-5,
-) -> Any:
+def native_batch_norm(g, input, weight, bias, running_mean, running_var, training, momentum=0.1, eps=1e-5):
     """Returns also mean and 1 / standard deviation of each channel in training mode, for gradients."""
     result = _batch_norm(g, input, weight, bias, running_mean, running_var, training, eps)
     x = in_one_type(g, input, weight)[0]
@@ -112,47 +74,21 @@ def native_batch_norm(
 
 
 @ATEN.add("_native_batch_norm_legit_no_training")
-def batch_norm_no_training(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    running_mean: AdapterValue,
-    running_var: AdapterValue,
-    momentum: AdapterValue,
-    eps: float,
-) -> Any:
+def batch_norm_no_training(g, input, weight, bias, running_mean, running_var, momentum, eps):
     return _batch_norm(g, input, weight, bias, running_mean, running_var, False, eps), None, None
 
 
 @ATEN.add("_batch_norm_no_update")
-def batch_norm_no_update(g: Emitter, *args: AdapterValue) -> Any:
+def batch_norm_no_update(g, *args):
     return (*batch_norm_no_training(g, *args), None)
 
 
 @FUNCTIONS.add("torch.ops.aten._native_batch_norm_legit.no_stats")
-def batch_norm_without_statistics(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    training: bool,
-    momentum: AdapterValue,
-    eps: float,
-) -> Any:
+def batch_norm_without_statistics(g, input, weight, bias, training, momentum, eps):
     return _batch_norm(g, input, weight, bias, None, None, training, eps), None, None
 
 
-def _instance_norm(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    mean: AdapterValue,
-    var: AdapterValue,
-    use_input_stats: bool,
-    eps: float,
-) -> Any:
+def _instance_norm(g: Emitter, x, weight, bias, mean, var, use_input_stats: bool, eps: float) -> Any:
     if not use_input_stats:
         return _batch_norm(g, x, weight, bias, mean, var, False, eps)
     dtype = g.type(x).dtype
@@ -162,54 +98,35 @@ def _instance_norm(
 
 @ATEN.add("instance_norm")
 def instance_norm(
-    g: Emitter,
-    input: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    running_mean: AdapterValue,
-    running_var: AdapterValue,
-    use_input_stats: bool,
-    momentum: AdapterValue,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Any:
+    g, input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=True
+):
     return _instance_norm(g, input, weight, bias, running_mean, running_var, use_input_stats, eps)
 
 
 @FUNCTIONS.add("torch.nn.functional.instance_norm")
 def functional_instance_norm(
-    g: Emitter,
-    input: AdapterValue,
-    running_mean: AdapterValue = None,
-    running_var: AdapterValue = None,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    use_input_stats: bool = True,
-    momentum: AdapterValue = 0.1,
-    eps: float = 1e-5,
-) -> Any:
+    g,
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
     return _instance_norm(g, input, weight, bias, running_mean, running_var, use_input_stats, eps)
 
 
 @ATEN.add("group_norm")
-def group_norm(
-    g: Emitter,
-    input: AdapterValue,
-    num_groups: int,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
-) -> Any:
+def group_norm(g, input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     dtype = g.type(input).dtype
     x, weight, bias = in_one_type(g, input, weight, bias)
     return cast(g, g.call("aten::group_norm", x, num_groups, weight, bias, eps), dtype)
 
 
 @ATEN.add("native_group_norm")
-def native_group_norm(
-    g: Emitter, input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: float
-) -> Any:
+def native_group_norm(g, input, weight, bias, N, C, HxW, group, eps):
     result = group_norm(g, input, group, weight, bias, eps)
     shape, wide = [N * group, C // group * HxW], in_one_type(g, input, weight)[0]
     mean, spread = _statistics(g, reshaped(g, wide, shape), [1], eps)
@@ -217,15 +134,7 @@ def native_group_norm(
 
 
 @ATEN.add("layer_norm")
-def layer_norm(
-    g: Emitter,
-    input: AdapterValue,
-    normalized_shape: AdapterValue,
-    weight: AdapterValue = None,
-    bias: AdapterValue = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> Any:
+def layer_norm(g, input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     dtype = g.type(input).dtype
     x, weight, bias = in_one_type(g, input, weight, bias)
     shape = static_ints(g, normalized_shape)
@@ -233,14 +142,7 @@ def layer_norm(
 
 
 @ATEN.add("native_layer_norm")
-def native_layer_norm(
-    g: Emitter,
-    input: AdapterValue,
-    normalized_shape: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    eps: float,
-) -> Any:
+def native_layer_norm(g, input, normalized_shape, weight, bias, eps):
     """Returns the normalized tensor, and mean and 1 / sqrt(variance + eps) of the input."""
     shape = static_ints(g, normalized_shape)
     axes = list(range(rank(g, input) - len(shape), rank(g, input)))
@@ -248,7 +150,7 @@ def native_layer_norm(
     return (result, *_statistics(g, in_one_type(g, input, weight)[0], axes, eps))
 
 
-def _statistics(g: Emitter, x: AdapterValue, axes: list[int], eps: float) -> tuple[Any, Any]:
+def _statistics(g: Emitter, x, axes: list[int], eps: float) -> tuple[Any, Any]:
     term = Term(g, x)
     mean = term.mean(dim=axes, keepdim=True)
     centred = term - mean
@@ -257,13 +159,7 @@ def _statistics(g: Emitter, x: AdapterValue, axes: list[int], eps: float) -> tup
 
 
 @ATEN.add("rms_norm")
-def rms_norm(
-    g: Emitter,
-    input: AdapterValue,
-    normalized_shape: AdapterValue,
-    weight: AdapterValue = None,
-    eps: float | None = None,
-) -> Any:
+def rms_norm(g, input, normalized_shape, weight=None, eps=None):
     """RMS normalization; the default ``eps`` is the machine epsilon of the type."""
     dtype = g.type(input).dtype
     x, weight = in_one_type(g, input, weight)
@@ -272,20 +168,12 @@ def rms_norm(
 
 
 @ATEN.add("_fused_rms_norm")
-def fused_rms_norm(
-    g: Emitter,
-    input: AdapterValue,
-    normalized_shape: AdapterValue,
-    weight: AdapterValue = None,
-    eps: float | None = None,
-) -> Any:
+def fused_rms_norm(g, input, normalized_shape, weight=None, eps=None):
     return rms_norm(g, input, normalized_shape, weight, eps), None
 
 
 @FUNCTIONS.add("torch.nn.functional.local_response_norm")
-def local_response_norm(
-    g: Emitter, input: AdapterValue, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
+def local_response_norm(g, input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Windows of an even number of channels have one more channel before than after; in ONNX it is the
     reverse.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.layers import integer_layers
 from tmconvert.frontends.torch.adapters.layers.dynamic_pooling import averaged_beyond, is_dynamic
 from tmconvert.frontends.torch.adapters.layers.unbatched import (
@@ -25,7 +25,7 @@ ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
 AXES = (1, 2, 3)
 
 
-def _strides(g: Emitter, stride: AdapterValue, kernel: list[AdapterValue]) -> list[Any]:
+def _strides(g: Emitter, stride, kernel: list[Any]) -> list[Any]:
     """Returns the strides; by default, and for an empty list, the kernel size."""
     return kernel if stride is None or stride == [] or stride == () else per_axis(g, stride, len(kernel))
 
@@ -39,16 +39,7 @@ def _clipped(g: Emitter, x: Any, kernel: list[Any], padding: list[Any]) -> list[
 
 
 def _max_pool(axes: int) -> None:
-    def windows(
-        g: Emitter,
-        op: str,
-        input: AdapterValue,
-        kernel_size: AdapterValue,
-        stride: AdapterValue,
-        padding: AdapterValue,
-        dilation: AdapterValue,
-        ceil_mode: AdapterValue,
-    ) -> Any:
+    def windows(g: Emitter, op: str, input, kernel_size, stride, padding, dilation, ceil_mode) -> Any:
         kernel = per_axis(g, kernel_size, axes)
         steps = _strides(g, stride, kernel)
         around, spread = (per_axis(g, each, axes) for each in (padding, dilation))
@@ -60,40 +51,26 @@ def _max_pool(axes: int) -> None:
 
     @ATEN.add(f"max_pool{axes}d")
     def max_pool(
-        g: Emitter,
-        input: AdapterValue,
-        kernel_size: AdapterValue,
-        stride: AdapterValue = None,
-        padding: AdapterValue = 0,
-        dilation: AdapterValue = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
+        g, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+    ):
         op = f"aten::max_pool{axes}d" + ("_with_indices" if return_indices else "")
         return windows(g, op, input, kernel_size, stride, padding, dilation, ceil_mode)
 
     @ATEN.add(f"max_pool{axes}d_with_indices")
     def max_pool_with_indices(
-        g: Emitter,
-        input: AdapterValue,
-        kernel_size: AdapterValue,
-        stride: AdapterValue = None,
-        padding: AdapterValue = 0,
-        dilation: AdapterValue = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = True,
-    ) -> Any:
+        g, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True
+    ):
         op = f"aten::max_pool{axes}d_with_indices"
         return windows(g, op, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def _wide(g: Emitter, x: AdapterValue) -> tuple[Any, Any]:
+def _wide(g: Emitter, x) -> tuple[Any, Any]:
     """Casts ``x`` to a type that pooling supports (float64 for integers), with the cast back."""
     dtype = g.type(x).dtype
     if dtype.kind == "f":
         return x, lambda result: result
 
-    def narrow(result: AdapterValue) -> Any:
+    def narrow(result):
         if isinstance(result, (list, tuple)):
             return [cast(g, result[0], dtype), *result[1:]]
         return cast(g, result, dtype)
@@ -104,15 +81,15 @@ def _wide(g: Emitter, x: AdapterValue) -> tuple[Any, Any]:
 def _avg_pool(axes: int) -> None:
     @ATEN.add(f"avg_pool{axes}d")
     def avg_pool(
-        g: Emitter,
-        input: AdapterValue,
-        kernel_size: AdapterValue,
-        stride: AdapterValue = None,
-        padding: AdapterValue = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Any:
+        g,
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    ):
         kernel = per_axis(g, kernel_size, axes)
         steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
         windows = kernel, steps, around
@@ -129,9 +106,7 @@ def _avg_pool(axes: int) -> None:
 
 
 def _adaptive(axes: int) -> None:
-    def pooled(
-        g: Emitter, op: str, input: AdapterValue, output_size: AdapterValue, dynamically: Any = None
-    ) -> Any:
+    def pooled(g: Emitter, op: str, input, output_size, dynamically=None) -> Any:
         given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size]
         given = given * axes if len(given) == 1 else given
         extents = g.type(input).shape[-axes:]
@@ -143,19 +118,15 @@ def _adaptive(axes: int) -> None:
         return batched(g, input, axes, lambda x: g.call(op, x, sizes))
 
     @ATEN.add(f"adaptive_avg_pool{axes}d")
-    def adaptive_avg_pool(g: Emitter, input: AdapterValue, output_size: AdapterValue) -> Any:
+    def adaptive_avg_pool(g, input, output_size):
         return pooled(g, f"aten::adaptive_avg_pool{axes}d", input, output_size, averaged)
 
     @ATEN.add(f"adaptive_max_pool{axes}d", f"adaptive_max_pool{axes}d_with_indices")
-    def adaptive_max_pool(
-        g: Emitter, input: AdapterValue, output_size: AdapterValue, return_indices: bool = True
-    ) -> Any:
+    def adaptive_max_pool(g, input, output_size, return_indices=True):
         return pooled(g, f"aten::adaptive_max_pool{axes}d_with_indices", input, output_size)
 
     @FUNCTIONS.add(f"adaptive_max_pool{axes}d")
-    def values_of_adaptive_max_pool(
-        g: Emitter, input: AdapterValue, output_size: AdapterValue, return_indices: bool = False
-    ) -> Any:
+    def values_of_adaptive_max_pool(g, input, output_size, return_indices=False):
         with_places = "_with_indices" if return_indices else ""
         return pooled(g, f"aten::adaptive_max_pool{axes}d{with_places}", input, output_size)
 
@@ -163,33 +134,18 @@ def _adaptive(axes: int) -> None:
 def _unpool(axes: int) -> None:
     op = f"aten::max_unpool{axes}d"
 
-    def unpooled(g: Emitter, input: AdapterValue, indices: AdapterValue, sizes: list[AdapterValue]) -> Any:
-        def compute(x: AdapterValue) -> Any:
+    def unpooled(g: Emitter, input, indices, sizes: list[Any]) -> Any:
+        def compute(x):
             return g.call(op, x, reshaped(g, indices, list(g.type(x).shape)), sizes)
 
         return batched(g, input, axes, compute)
 
     @ATEN.add(f"max_unpool{axes}d")
-    def max_unpool_to(
-        g: Emitter,
-        input: AdapterValue,
-        indices: AdapterValue,
-        output_size: AdapterValue,
-        stride: AdapterValue = None,
-        padding: AdapterValue = None,
-    ) -> Any:
+    def max_unpool_to(g, input, indices, output_size, stride=None, padding=None):
         return unpooled(g, input, indices, per_axis(g, output_size, axes))
 
     @FUNCTIONS.add(f"max_unpool{axes}d")
-    def max_unpool(
-        g: Emitter,
-        input: AdapterValue,
-        indices: AdapterValue,
-        kernel_size: AdapterValue,
-        stride: AdapterValue = None,
-        padding: AdapterValue = 0,
-        output_size: AdapterValue = None,
-    ) -> Any:
+    def max_unpool(g, input, indices, kernel_size, stride=None, padding=0, output_size=None):
         """Max unpooling; the default output size of an axis is (extent - 1) stride - 2 padding + kernel."""
         if output_size is not None:
             return unpooled(g, input, indices, static_ints(g, output_size)[-axes:])
@@ -211,5 +167,5 @@ for _axes in AXES:
     *("fractional_max_pool2d", "fractional_max_pool3d"),
     *("fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"),
 )
-def fractional_max_pool(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+def fractional_max_pool(g, *args, **kwargs):
     raise Refusal("fractional pooling uses random windows", "use adaptive_max_pool2d")

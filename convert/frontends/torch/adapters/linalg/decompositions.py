@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.linalg.linear_algebra import matmul, transposed
 from tmconvert.frontends.torch.adapters.values import axis_of, rank, reshaped
 from tmconvert.ir.emitter import Emitter
@@ -17,23 +17,23 @@ from tmconvert.symbolics.idioms.matrices import part, unit
 ATEN = Table()
 
 
-def nothing(g: Emitter, x: AdapterValue) -> Any:
+def nothing(g, x):
     """Returns the empty tensor that torch returns for a result that was not requested."""
     return g.constant(np.zeros(0), g.type(x).dtype)
 
 
 @ATEN.add("linalg_det", "det")
-def det(g: Emitter, A: AdapterValue) -> Any:
+def det(g, A):
     return g.call("aten::linalg_det", A)
 
 
 @ATEN.add("linalg_slogdet", "slogdet")
-def slogdet(g: Emitter, A: AdapterValue) -> Any:
+def slogdet(g, A):
     return tuple(g.call("aten::linalg_slogdet", A))
 
 
 @ATEN.add("logdet")
-def logdet(g: Emitter, A: AdapterValue) -> Any:
+def logdet(g, A):
     sign, logarithm = (Term(g, part) for part in slogdet(g, A))
     return (sign < 0).where(math.nan, logarithm).value
 
@@ -42,43 +42,29 @@ def logdet(g: Emitter, A: AdapterValue) -> Any:
 
 
 @ATEN.add("linalg_lu_factor_ex")
-def lu_factor_ex(g: Emitter, A: AdapterValue, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(g, A, *, pivot=True, check_errors=False):
     return tuple(g.call("aten::linalg_lu_factor_ex", A))
 
 
 @ATEN.add("linalg_lu_factor")
-def lu_factor(g: Emitter, A: AdapterValue, *, pivot: bool = True) -> Any:
+def lu_factor(g, A, *, pivot=True):
     return lu_factor_ex(g, A)[:2]
 
 
 @ATEN.add("lu_unpack")
-def lu_unpack(
-    g: Emitter,
-    LU_data: AdapterValue,
-    LU_pivots: AdapterValue,
-    unpack_data: bool = True,
-    unpack_pivots: bool = True,
-) -> Any:
+def lu_unpack(g, LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     P, L, U = g.call("aten::lu_unpack", LU_data, LU_pivots)
     empty = nothing(g, LU_data)
     return (P if unpack_pivots else empty, *((L, U) if unpack_data else (empty, empty)))
 
 
 @ATEN.add("linalg_lu")
-def lu(g: Emitter, A: AdapterValue, *, pivot: bool = True) -> Any:
+def lu(g, A, *, pivot=True):
     return lu_unpack(g, *lu_factor(g, A))
 
 
 @ATEN.add("linalg_lu_solve")
-def lu_solve(
-    g: Emitter,
-    LU: AdapterValue,
-    pivots: AdapterValue,
-    B: AdapterValue,
-    *,
-    left: bool = True,
-    adjoint: bool = False,
-) -> Any:
+def lu_solve(g, LU, pivots, B, *, left=True, adjoint=False):
     """Solves A X = B, or X A = B if not ``left``; A is transposed if ``adjoint``."""
     if not left:
         return transposed(g, lu_solve(g, LU, pivots, transposed(g, B), adjoint=not adjoint))
@@ -91,14 +77,12 @@ def lu_solve(
 
 
 @ATEN.add("lu_solve")
-def older_lu_solve(g: Emitter, input: AdapterValue, LU_data: AdapterValue, LU_pivots: AdapterValue) -> Any:
+def older_lu_solve(g, input, LU_data, LU_pivots):
     return lu_solve(g, LU_data, LU_pivots, input)
 
 
 @ATEN.add("linalg_solve_ex")
-def solve_ex(
-    g: Emitter, A: AdapterValue, B: AdapterValue, *, left: bool = True, check_errors: bool = False
-) -> Any:
+def solve_ex(g, A, B, *, left=True, check_errors=False):
     is_vector = is_of_vectors(g, A, B)
     LU, pivots, info = lu_factor_ex(g, A)
     B = reshaped(g, B, [*g.type(B).shape, 1]) if is_vector else B
@@ -106,28 +90,28 @@ def solve_ex(
     return (reshaped(g, result, g.type(result).shape[:-1]) if is_vector else result), info
 
 
-def is_of_vectors(g: Emitter, A: AdapterValue, B: AdapterValue) -> bool:
+def is_of_vectors(g: Emitter, A, B) -> bool:
     return rank(g, B) == 1 or g.type(B).shape == g.type(A).shape[:-1]
 
 
 @ATEN.add("linalg_solve")
-def solve(g: Emitter, A: AdapterValue, B: AdapterValue, *, left: bool = True) -> Any:
+def solve(g, A, B, *, left=True):
     return solve_ex(g, A, B, left=left)[0]
 
 
 @ATEN.add("linalg_inv", "inverse")
-def inv(g: Emitter, A: AdapterValue) -> Any:
+def inv(g, A):
     return g.call("aten::linalg_inv", A)
 
 
 @ATEN.add("linalg_inv_ex")
-def inv_ex(g: Emitter, A: AdapterValue, *, check_errors: bool = False) -> Any:
+def inv_ex(g, A, *, check_errors=False):
     *batch, rows, _ = g.type(A).shape
     return solve_ex(g, A, unit(g, batch, rows, rows, g.type(A).dtype).value)
 
 
 @ATEN.add("linalg_tensorsolve")
-def tensorsolve(g: Emitter, A: Any, B: AdapterValue, dims: Any = None) -> Any:
+def tensorsolve(g, A, B, dims=None):
     """Solves tensordot(A, X, X.ndim) = B for X; the axes ``dims`` of A are moved to the end first."""
     moved = [] if dims is None else [axis_of(g, A, axis) for axis in dims]
     A = g.call("aten::permute", A, [axis for axis in range(rank(g, A)) if axis not in moved] + moved)
@@ -140,55 +124,40 @@ def tensorsolve(g: Emitter, A: Any, B: AdapterValue, dims: Any = None) -> Any:
 
 
 @ATEN.add("linalg_solve_triangular")
-def solve_triangular(
-    g: Emitter,
-    A: AdapterValue,
-    B: AdapterValue,
-    *,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
-) -> Any:
+def solve_triangular(g, A, B, *, upper, left=True, unitriangular=False):
     return g.call("aten::linalg_solve_triangular", A, B, upper, left, unitriangular)
 
 
 @ATEN.add("triangular_solve")
-def triangular_solve(
-    g: Emitter,
-    input: AdapterValue,
-    A: AdapterValue,
-    upper: bool = True,
-    transpose: bool = False,
-    unitriangular: bool = False,
-) -> Any:
+def triangular_solve(g, input, A, upper=True, transpose=False, unitriangular=False):
     matrix, is_upper = (transposed(g, A), not upper) if transpose else (A, upper)
     return solve_triangular(g, matrix, input, upper=is_upper, unitriangular=unitriangular), A
 
 
 @ATEN.add("linalg_cholesky_ex")
-def cholesky_ex(g: Emitter, A: AdapterValue, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(g, A, *, upper=False, check_errors=False):
     return tuple(g.call("aten::linalg_cholesky_ex", A, upper))
 
 
 @ATEN.add("linalg_cholesky")
-def linalg_cholesky(g: Emitter, A: AdapterValue, *, upper: bool = False) -> Any:
+def linalg_cholesky(g, A, *, upper=False):
     return cholesky_ex(g, A, upper=upper)[0]
 
 
 @ATEN.add("cholesky")
-def cholesky(g: Emitter, input: AdapterValue, upper: bool = False) -> Any:
+def cholesky(g, input, upper=False):
     return cholesky_ex(g, input, upper=upper)[0]
 
 
 @ATEN.add("cholesky_solve")
-def cholesky_solve(g: Emitter, input: AdapterValue, input2: AdapterValue, upper: bool = False) -> Any:
+def cholesky_solve(g, input, input2, upper=False):
     """Solves F F^T X = ``input``, or F^T F X = ``input`` if F is upper triangular."""
     first, second = (transposed(g, input2), input2) if upper else (input2, transposed(g, input2))
     return solve_triangular(g, second, solve_triangular(g, first, input, upper=False), upper=True)
 
 
 @ATEN.add("cholesky_inverse")
-def cholesky_inverse(g: Emitter, input: AdapterValue, upper: bool = False) -> Any:
+def cholesky_inverse(g, input, upper=False):
     *batch, rows, _ = g.type(input).shape
     return cholesky_solve(g, unit(g, batch, rows, rows, g.type(input).dtype).value, input, upper)
 
@@ -197,24 +166,17 @@ def cholesky_inverse(g: Emitter, input: AdapterValue, upper: bool = False) -> An
 
 
 @ATEN.add("geqrf")
-def geqrf(g: Emitter, input: AdapterValue) -> Any:
+def geqrf(g, input):
     return tuple(g.call("aten::geqrf", input))
 
 
 @ATEN.add("ormqr")
-def ormqr(
-    g: Emitter,
-    input: AdapterValue,
-    input2: AdapterValue,
-    input3: AdapterValue,
-    left: bool = True,
-    transpose: bool = False,
-) -> Any:
+def ormqr(g, input, input2, input3, left=True, transpose=False):
     return g.call("aten::ormqr", input, input2, input3, left, transpose)
 
 
 @ATEN.add("linalg_householder_product", "orgqr")
-def householder_product(g: Emitter, input: AdapterValue, tau: AdapterValue) -> Any:
+def householder_product(g, input, tau):
     return _orthogonal(g, input, tau, g.type(input).shape[-1])
 
 
@@ -225,7 +187,7 @@ def _orthogonal(g: Emitter, reflections: Any, tau: Any, count: Any) -> Any:
 
 
 @ATEN.add("linalg_qr")
-def qr(g: Emitter, A: AdapterValue, mode: str = "reduced") -> Any:
+def qr(g, A, mode="reduced"):
     reflections, tau = geqrf(g, A)
     rows, columns = g.type(A).shape[-2:]
     count = rows if mode == "complete" else min(rows, columns)
@@ -234,7 +196,7 @@ def qr(g: Emitter, A: AdapterValue, mode: str = "reduced") -> Any:
 
 
 @ATEN.add("qr")
-def older_qr(g: Emitter, input: AdapterValue, some: bool = True) -> Any:
+def older_qr(g, input, some=True):
     return qr(g, input, "reduced" if some else "complete")
 
 
@@ -242,19 +204,15 @@ def older_qr(g: Emitter, input: AdapterValue, some: bool = True) -> Any:
 
 
 @ATEN.add("linalg_ldl_factor_ex")
-def ldl_factor_ex(
-    g: Emitter, input: AdapterValue, *, hermitian: bool = False, check_errors: bool = False
-) -> Any:
+def ldl_factor_ex(g, input, *, hermitian=False, check_errors=False):
     return tuple(g.call("aten::linalg_ldl_factor_ex", input))
 
 
 @ATEN.add("linalg_ldl_factor")
-def ldl_factor(g: Emitter, input: AdapterValue, *, hermitian: bool = False) -> Any:
+def ldl_factor(g, input, *, hermitian=False):
     return ldl_factor_ex(g, input)[:2]
 
 
 @ATEN.add("linalg_ldl_solve")
-def ldl_solve(
-    g: Emitter, LD: AdapterValue, pivots: AdapterValue, B: AdapterValue, *, hermitian: bool = False
-) -> Any:
+def ldl_solve(g, LD, pivots, B, *, hermitian=False):
     return g.call("aten::linalg_ldl_solve", LD, pivots, B)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import (
     aligned,
@@ -44,14 +44,7 @@ def _declare(*names: str) -> Callable[[Any], Any]:
 
 
 def _along(
-    g: Emitter,
-    x: AdapterValue,
-    n: Any,
-    dim: int,
-    norm: str | None,
-    *,
-    inverse: bool = False,
-    onesided: bool = False,
+    g: Emitter, x, n, dim: int, norm: str | None, *, inverse: bool = False, onesided: bool = False
 ) -> Complex:
     """Transforms one axis."""
     ((real, imag),) = aligned(g, x)
@@ -60,7 +53,7 @@ def _along(
     return Complex(*g.call("tm::fft", real, imag, n, dim, norm or "backward", inverse, onesided))
 
 
-def _real_along(g: Emitter, x: AdapterValue, n: Any, dim: int, norm: str | None) -> Any:
+def _real_along(g: Emitter, x, n, dim: int, norm: str | None) -> Any:
     """Computes the real signal of its non-negative frequencies."""
     ((real, imag),) = aligned(g, x)
     dim = axis_of(g, real, dim)
@@ -70,44 +63,32 @@ def _real_along(g: Emitter, x: AdapterValue, n: Any, dim: int, norm: str | None)
 
 
 @_declare("fft_fft")
-def fft(
-    g: Emitter, input: AdapterValue, n: AdapterValue = None, dim: int = -1, norm: str | None = None
-) -> Any:
+def fft(g: Emitter, input, n=None, dim: int = -1, norm: str | None = None) -> Any:
     return _along(g, input, n, dim, norm)
 
 
 @_declare("fft_ifft")
-def ifft(
-    g: Emitter, input: AdapterValue, n: AdapterValue = None, dim: int = -1, norm: str | None = None
-) -> Any:
+def ifft(g: Emitter, input, n=None, dim: int = -1, norm: str | None = None) -> Any:
     return _along(g, input, n, dim, norm, inverse=True)
 
 
 @ATEN.add("fft_rfft")
-def rfft(
-    g: Emitter, input: AdapterValue, n: AdapterValue = None, dim: int = -1, norm: str | None = None
-) -> Any:
+def rfft(g, input, n=None, dim=-1, norm=None):
     return _along(g, input, n, dim, norm, onesided=True)
 
 
 @_declare("fft_irfft")
-def irfft(
-    g: Emitter, input: AdapterValue, n: AdapterValue = None, dim: int = -1, norm: str | None = None
-) -> Any:
+def irfft(g: Emitter, input, n=None, dim: int = -1, norm: str | None = None) -> Any:
     return _real_along(g, input, n, dim, norm)
 
 
 @_declare("fft_hfft")
-def hfft(
-    g: Emitter, input: AdapterValue, n: AdapterValue = None, dim: int = -1, norm: str | None = None
-) -> Any:
+def hfft(g: Emitter, input, n=None, dim: int = -1, norm: str | None = None) -> Any:
     return _real_along(g, conj(g, input), n, dim, SWAPPED[norm or "backward"])
 
 
 @ATEN.add("fft_ihfft")
-def ihfft(
-    g: Emitter, input: AdapterValue, n: AdapterValue = None, dim: int = -1, norm: str | None = None
-) -> Any:
+def ihfft(g, input, n=None, dim=-1, norm=None):
     return conj(g, _along(g, input, n, dim, SWAPPED[norm or "backward"], onesided=True))
 
 
@@ -125,32 +106,24 @@ def _axes(g: Emitter, x: Any, s: Any, dim: Any) -> list[tuple[int, Any]]:
     return list(zip(dims, [None] * len(dims) if s is None else s, strict=True))
 
 
-def _of_axes(
-    g: Emitter, x: AdapterValue, s: AdapterValue, dim: AdapterValue, norm: str | None, inverse: bool
-) -> Any:
+def _of_axes(g: Emitter, x, s, dim, norm: str | None, inverse: bool) -> Any:
     for axis, n in _axes(g, x, s, dim):
         x = _along(g, x, n, axis, norm, inverse=inverse)
     return x
 
 
 @_declare("fft_fftn")
-def fftn(
-    g: Emitter, input: AdapterValue, s: AdapterValue = None, dim: AdapterValue = None, norm: str | None = None
-) -> Any:
+def fftn(g: Emitter, input, s=None, dim=None, norm: str | None = None) -> Any:
     return _of_axes(g, input, s, dim, norm, inverse=False)
 
 
 @_declare("fft_ifftn")
-def ifftn(
-    g: Emitter, input: AdapterValue, s: AdapterValue = None, dim: AdapterValue = None, norm: str | None = None
-) -> Any:
+def ifftn(g: Emitter, input, s=None, dim=None, norm: str | None = None) -> Any:
     return _of_axes(g, input, s, dim, norm, inverse=True)
 
 
 @ATEN.add("fft_rfftn")
-def rfftn(
-    g: Emitter, input: AdapterValue, s: AdapterValue = None, dim: AdapterValue = None, norm: str | None = None
-) -> Any:
+def rfftn(g, input, s=None, dim=None, norm=None):
     *others, (last, n) = _axes(g, input, s, dim)
     x = _along(g, input, n, last, norm, onesided=True)
     for axis, length in others:
@@ -159,9 +132,7 @@ def rfftn(
 
 
 @_declare("fft_irfftn")
-def irfftn(
-    g: Emitter, input: AdapterValue, s: AdapterValue = None, dim: AdapterValue = None, norm: str | None = None
-) -> Any:
+def irfftn(g: Emitter, input, s=None, dim=None, norm: str | None = None) -> Any:
     *others, (last, n) = _axes(g, input, s, dim)
     x = input
     for axis, length in others:
@@ -170,16 +141,12 @@ def irfftn(
 
 
 @_declare("fft_hfftn")
-def hfftn(
-    g: Emitter, input: AdapterValue, s: AdapterValue = None, dim: AdapterValue = None, norm: str | None = None
-) -> Any:
+def hfftn(g: Emitter, input, s=None, dim=None, norm: str | None = None) -> Any:
     return irfftn(g, conj(g, input), s, dim, SWAPPED[norm or "backward"])
 
 
 @ATEN.add("fft_ihfftn")
-def ihfftn(
-    g: Emitter, input: AdapterValue, s: AdapterValue = None, dim: AdapterValue = None, norm: str | None = None
-) -> Any:
+def ihfftn(g, input, s=None, dim=None, norm=None):
     return conj(g, rfftn(g, input, s, dim, SWAPPED[norm or "backward"]))
 
 
@@ -212,26 +179,18 @@ def _shifted(g: Emitter, x: Any, dim: Any, is_back: bool) -> Any:
 
 
 @ATEN.add("fft_fftshift")
-def fftshift(g: Emitter, input: AdapterValue, dim: AdapterValue = None) -> Any:
+def fftshift(g, input, dim=None):
     return _shifted(g, input, dim, is_back=False)
 
 
 @ATEN.add("fft_ifftshift")
-def ifftshift(g: Emitter, input: AdapterValue, dim: AdapterValue = None) -> Any:
+def ifftshift(g, input, dim=None):
     return _shifted(g, input, dim, is_back=True)
 
 
 for _name, _frequencies in {"fftfreq": np.fft.fftfreq, "rfftfreq": np.fft.rfftfreq}.items():
 
-    def _frequency(
-        g: Emitter,
-        n: Any,
-        d: float = 1.0,
-        *,
-        dtype: Any = None,
-        _of: Any = _frequencies,
-        **kwargs: AdapterValue,
-    ) -> Any:
+    def _frequency(g: Emitter, n, d: float = 1.0, *, dtype=None, _of=_frequencies, **kwargs) -> Any:
         n = static_int(g, n)
         if isinstance(n, Dim):
             return typed(g, frequencies(g, n, d, onesided=_of is np.fft.rfftfreq), dtype)
@@ -245,19 +204,19 @@ for _name, _frequencies in {"fftfreq": np.fft.fftfreq, "rfftfreq": np.fft.rfftfr
 
 @ATEN.add("stft")
 def stft(
-    g: Emitter,
-    input: AdapterValue,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: AdapterValue = None,
-    center: bool = True,
-    pad_mode: str = "reflect",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
-    align_to_window: bool | None = None,
-) -> Any:
+    g,
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
     """Shapes: [N, L] or [L] -> [N, frequencies, frames] or [frequencies, frames]."""
     x = floating(g, input)
     is_single = rank(g, x) == 1
@@ -280,7 +239,7 @@ def stft(
     return result if return_complex else view_as_real(g, result)
 
 
-def _window(g: Emitter, window: AdapterValue, win_length: int | None, n_fft: int, dtype: np.dtype) -> Any:
+def _window(g: Emitter, window, win_length: int | None, n_fft: int, dtype: np.dtype) -> Any:
     """Returns the window, zero-padded to ``n_fft`` elements; None for a window of ones."""
     length = n_fft if win_length is None else win_length
     if isinstance(window, Complex):
@@ -294,7 +253,7 @@ def _window(g: Emitter, window: AdapterValue, win_length: int | None, n_fft: int
     return window if length == n_fft else g.call("aten::pad", window, [before, n_fft - length - before])
 
 
-def _is_normalized(normalized: AdapterValue) -> bool:
+def _is_normalized(normalized) -> bool:
     if not isinstance(normalized, bool):
         raise Refusal(f"normalized={normalized!r} is not supported")
     return normalized
@@ -303,11 +262,11 @@ def _is_normalized(normalized: AdapterValue) -> bool:
 @_declare("istft")
 def istft(
     g: Emitter,
-    input: AdapterValue,
+    input,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: AdapterValue = None,
+    window=None,
     center: bool = True,
     normalized: bool = False,
     onesided: bool | None = None,
@@ -341,9 +300,7 @@ def istft(
     return reshaped(g, result, g.type(result).shape[1:]) if is_single else result
 
 
-def _unwindowed(
-    g: Emitter, frames: AdapterValue, window: AdapterValue, hop: int, start: int, end: int
-) -> Any:
+def _unwindowed(g: Emitter, frames, window, hop: int, start: int, end: int) -> Any:
     """Computes the signal whose ``frames`` [N, n, frames] were multiplied by ``window`` [1, n, 1], from start
     to end.
     """
@@ -353,7 +310,7 @@ def _unwindowed(
     return g.call("aten::div", *(g.call("aten::slice", each, 1, start, end) for each in sums))
 
 
-def _overlapping(g: Emitter, frames: AdapterValue, hop: int) -> Any:
+def _overlapping(g: Emitter, frames, hop: int) -> Any:
     """Overlap-add: [N, n, frames] to [N, n + hop * (frames - 1)], with a frame every ``hop`` elements."""
     batch, n, count = g.type(frames).shape
     total = n + hop * (count - 1)

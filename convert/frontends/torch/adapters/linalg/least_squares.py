@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.linalg.decompositions import is_of_vectors, nothing
 from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.broadcasting import broadcast_shapes
-from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.matrices import full, numbers, part, spread, transposed
 
@@ -19,9 +16,7 @@ ATEN = Table()
 
 
 @ATEN.add("linalg_lstsq")
-def lstsq(
-    g: Emitter, input: AdapterValue, b: AdapterValue, rcond: float | None = None, *, driver: str | None = None
-) -> Any:
+def lstsq(g, input, b, rcond=None, *, driver=None):
     """Returns the minimum-norm X that minimizes |A X - B|; residuals, rank and singular values.
 
     ``gels`` assumes that A has full rank, ``gelsy`` determines the rank. Results that the driver does not

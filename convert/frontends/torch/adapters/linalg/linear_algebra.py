@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.elementwise.arithmetic import add, clamp_min, div, mul, sub
 from tmconvert.frontends.torch.adapters.reductions.sums import ATEN as REDUCTIONS
 from tmconvert.frontends.torch.adapters.values import (
@@ -20,7 +20,6 @@ from tmconvert.frontends.torch.adapters.values import (
     reshaped,
     static_ints,
 )
-from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.matrices import transposed as matrices_transposed
 
@@ -29,26 +28,19 @@ _LETTERS = string.ascii_letters
 
 
 @ATEN.add("matmul", "__matmul__", "linalg_matmul")
-def matmul(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def matmul(g, input, other):
     return g.call("aten::matmul", input, other)
 
 
 @ATEN.add("__rmatmul__")
-def rmatmul(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def rmatmul(g, input, other):
     return matmul(g, other, input)
 
 
 def _declare_added(name: str, *names: str, product: str) -> None:
     """Declares beta * input + alpha * product; the factors are integers for integer tensors."""
 
-    def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        *given: AdapterValue,
-        beta: Any = 1,
-        alpha: Any = 1,
-        **named: AdapterValue,
-    ) -> Any:
+    def adapter(g, input, *given, beta=1, alpha=1, **named):
         first, second = (*given, *(named[each] for each in names[len(given) :]))
         if product == "outer":
             input, first, second = promoted(g, input, first, second)
@@ -70,29 +62,29 @@ _declare_added("baddbmm", "batch1", "batch2", product="bmm")
 
 
 @ATEN.add("outer", "ger")
-def outer(g: Emitter, input: AdapterValue, vec2: AdapterValue) -> Any:
+def outer(g, input, vec2):
     return g.call("aten::outer", *promoted(g, input, vec2))
 
 
 @ATEN.add("vdot")
-def vdot(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def vdot(g, input, other):
     return g.call("aten::dot", input, other)
 
 
 @ATEN.add("linalg_vecdot")
-def vecdot(g: Emitter, x: AdapterValue, y: AdapterValue, *, dim: int = -1) -> Any:
+def vecdot(g, x, y, *, dim=-1):
     return REDUCTIONS["sum"](g, mul(g, x, y), dim)
 
 
 @ATEN.add("inner")
-def inner(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def inner(g, input, other):
     if not rank(g, input) or not rank(g, other):
         return mul(g, input, other)
     return tensordot(g, input, other, [-1], [-1])
 
 
 @ATEN.add("tensordot")
-def tensordot(g: Emitter, input: Any, other: Any, dims: Any = 2, dims_other: Any = None) -> Any:
+def tensordot(g, input, other, dims=2, dims_other=None):
     """Contracts ``dims`` axes: the last ones of one tensor with the first ones of the other, or two lists of
     axes.
     """
@@ -119,7 +111,7 @@ def tensordot(g: Emitter, input: Any, other: Any, dims: Any = 2, dims_other: Any
 
 
 @ATEN.add("kron")
-def kron(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
+def kron(g, input, other):
     """Kronecker product: the axes of both operands interleave."""
     x, y = promoted(g, input, other)
     count = max(rank(g, x), rank(g, y))
@@ -130,24 +122,24 @@ def kron(g: Emitter, input: AdapterValue, other: AdapterValue) -> Any:
 
 
 @ATEN.add("cross")
-def cross(g: Emitter, input: AdapterValue, other: AdapterValue, dim: int | None = None) -> Any:
+def cross(g, input, other, dim=None):
     if dim is None:
         dim = list(g.type(input).shape).index(3)
     return g.call("aten::linalg_cross", *promoted(g, input, other), dim)
 
 
 @ATEN.add("linalg_cross")
-def linalg_cross(g: Emitter, input: AdapterValue, other: AdapterValue, *, dim: int = -1) -> Any:
+def linalg_cross(g, input, other, *, dim=-1):
     return g.call("aten::linalg_cross", *promoted(g, input, other), dim)
 
 
-def transposed(g: Emitter, x: AdapterValue) -> Any:
+def transposed(g, x):
     """Transposes the last two axes."""
     return matrices_transposed(Term(g, x)).value
 
 
 @ATEN.add("linalg_multi_dot", "chain_matmul")
-def multi_dot(g: Emitter, tensors: Any, *more: Any) -> Any:
+def multi_dot(g, tensors, *more):
     tensors = [tensors, *more] if is_tensor(tensors) else list(tensors)
     result = tensors[0]
     for tensor in tensors[1:]:
@@ -156,7 +148,7 @@ def multi_dot(g: Emitter, tensors: Any, *more: Any) -> Any:
 
 
 @ATEN.add("matrix_power", "linalg_matrix_power")
-def matrix_power(g: Emitter, input: AdapterValue, n: int) -> Any:
+def matrix_power(g, input, n):
     """Power of a matrix, by repeated squaring."""
     if n < 0:
         return matrix_power(g, g.call("aten::linalg_inv", input), -n)
@@ -170,31 +162,22 @@ def matrix_power(g: Emitter, input: AdapterValue, n: int) -> Any:
 
 
 @ATEN.add("linalg_matrix_exp", "matrix_exp")
-def matrix_exp(g: Emitter, input: AdapterValue) -> Any:
+def matrix_exp(g, input):
     return g.call("aten::linalg_matrix_exp", input)
 
 
 @ATEN.add("cdist")
-def cdist(
-    g: Emitter, x1: AdapterValue, x2: AdapterValue, p: float = 2.0, compute_mode: AdapterValue = None
-) -> Any:
+def cdist(g, x1, x2, p=2.0, compute_mode=None):
     return g.call("aten::cdist", x1, x2, p)
 
 
 @ATEN.add("dist")
-def dist(g: Emitter, input: AdapterValue, other: AdapterValue, p: float = 2) -> Any:
+def dist(g, input, other, p=2):
     return g.call("aten::linalg_vector_norm", sub(g, input, other), p)
 
 
 @ATEN.add("cov")
-def cov(
-    g: Emitter,
-    input: AdapterValue,
-    *,
-    correction: int = 1,
-    fweights: AdapterValue = None,
-    aweights: AdapterValue = None,
-) -> Any:
+def cov(g, input, *, correction=1, fweights=None, aweights=None):
     """Covariance of the rows: sum w (x - mean)(y - mean) / norm with weights w = fweights * aweights.
 
     norm is sum w - correction * (sum w aweights / sum w), which is n - correction without weights.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, is_tensor, rank, reshaped
 from tmconvert.ir.emitter import Emitter
 
@@ -17,7 +17,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @FUNCTIONS.add("torch.einsum")
-def einsum(g: Emitter, equation: AdapterValue, *operands: AdapterValue) -> Any:
+def einsum(g, equation, *operands):
     """``einsum("ij,jk", a, b)``, ``einsum("ij,jk", [a, b])`` and ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
     if is_tensor(equation):
         equation, operands = _written([equation, *operands])
@@ -27,13 +27,13 @@ def einsum(g: Emitter, equation: AdapterValue, *operands: AdapterValue) -> Any:
 
 
 @ATEN.add("einsum")
-def aten_einsum(g: Emitter, equation: str, tensors: Any, *, path: Any = None) -> Any:
+def aten_einsum(g, equation, tensors, *, path=None):
     terms, result = _spelled_out(g, equation.replace(" ", ""), list(tensors))
     terms, kept = _without_ones(g, terms, list(tensors))
     return g.call("aten::einsum", kept, f"{','.join(terms)}->{result}")
 
 
-def _written(given: list[AdapterValue]) -> tuple[str, tuple[Any, ...]]:
+def _written(given: list[Any]) -> tuple[str, tuple[Any, ...]]:
     """Returns the equation of operands with lists of axes; a single last list is the result's."""
     result = "" if len(given) % 2 == 0 else "->" + _of_numbers(given.pop())
     return ",".join(_of_numbers(axes) for axes in given[1::2]) + result, tuple(given[::2])
@@ -43,7 +43,7 @@ def _of_numbers(axes: Any) -> str:
     return "".join("..." if axis is Ellipsis else _LETTERS[axis] for axis in axes)
 
 
-def _spelled_out(g: Emitter, equation: str, tensors: list[AdapterValue]) -> tuple[list[str], str]:
+def _spelled_out(g: Emitter, equation: str, tensors: list[Any]) -> tuple[list[str], str]:
     """Returns the letters of each operand and of the result, with new letters for an ellipsis.
 
     Without an arrow the result has the axes of the ellipsis, then the letters that occur once, in
@@ -66,7 +66,7 @@ def _spelled_out(g: Emitter, equation: str, tensors: list[AdapterValue]) -> tupl
     return spelled, result.replace("...", own)
 
 
-def _without_ones(g: Emitter, terms: list[str], tensors: list[AdapterValue]) -> tuple[list[str], list[Any]]:
+def _without_ones(g: Emitter, terms: list[str], tensors: list[Any]) -> tuple[list[str], list[Any]]:
     """Removes axes of extent 1 that broadcast against longer axes of the same letter."""
     long = {
         letter
@@ -84,21 +84,14 @@ def _without_ones(g: Emitter, terms: list[str], tensors: list[AdapterValue]) -> 
 
 
 @ATEN.add("_int_mm")
-def _int_mm(g: Emitter, self: AdapterValue, mat2: AdapterValue) -> Any:
+def _int_mm(g, self, mat2):
     """Product of int8 matrices, accumulated in int32."""
     return g.call("aten::matmul", *(cast(g, each, np.int32) for each in (self, mat2)))
 
 
 @ATEN.add("_grouped_mm", "transformers::grouped_mm_fallback")
 @FUNCTIONS.add("torch.nn.functional.grouped_mm")
-def grouped_mm(
-    g: Emitter,
-    mat_a: AdapterValue,
-    mat_b: AdapterValue,
-    offs: AdapterValue = None,
-    bias: AdapterValue = None,
-    out_dtype: AdapterValue = None,
-) -> Any:
+def grouped_mm(g, mat_a, mat_b, offs=None, bias=None, out_dtype=None):
     """Multiplies row ``i`` of ``mat_a`` (rows, n) by the matrix of its group in ``mat_b`` (groups, n, m).
 
     Group ``j`` ends before row ``offs[j]``; rows after the last group give 0. The product of each group is

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.linalg import jacobi
 from tmconvert.frontends.torch.adapters.linalg.decompositions import nothing
 from tmconvert.frontends.torch.adapters.values import floating, is_tensor, kind_of
@@ -26,22 +26,22 @@ ATEN = Table()
 
 
 @ATEN.add("_linalg_eigh")
-def eigh_or_values(g: Emitter, A: AdapterValue, UPLO: str = "L", compute_v: bool = True) -> Any:
+def eigh_or_values(g, A, UPLO="L", compute_v=True):
     values, vectors = jacobi.eigenvalues(_symmetric(g, A, UPLO))
     return values.value, vectors.value if compute_v else nothing(g, A)
 
 
 @ATEN.add("linalg_eigh")
-def eigh(g: Emitter, A: AdapterValue, UPLO: str = "L") -> Any:
+def eigh(g, A, UPLO="L"):
     return eigh_or_values(g, A, UPLO)
 
 
 @ATEN.add("linalg_eigvalsh")
-def eigvalsh(g: Emitter, A: AdapterValue, UPLO: str = "L") -> Any:
+def eigvalsh(g, A, UPLO="L"):
     return eigh_or_values(g, A, UPLO, False)[0]
 
 
-def _symmetric(g: Emitter, A: AdapterValue, triangle: str) -> Term:
+def _symmetric(g: Emitter, A, triangle: str) -> Term:
     """Returns matrices whose other triangle is that of ``triangle``, the only one that torch reads."""
     x = _real(g, A)
     if triangle.upper() == "L":
@@ -49,7 +49,7 @@ def _symmetric(g: Emitter, A: AdapterValue, triangle: str) -> Term:
     return x.triu() + transposed(x.triu(diagonal=1))
 
 
-def _real(g: Emitter, A: AdapterValue) -> Term:
+def _real(g: Emitter, A) -> Term:
     if kind_of(g.type(A).dtype) > 2:
         raise Refusal("eigenvalues and singular values of complex matrices are not supported")
     return Term(g, A)
@@ -59,14 +59,7 @@ def _real(g: Emitter, A: AdapterValue) -> Term:
 
 
 @ATEN.add("_linalg_svd")
-def svd_or_values(
-    g: Emitter,
-    A: AdapterValue,
-    full_matrices: bool = False,
-    compute_uv: bool = True,
-    *,
-    driver: str | None = None,
-) -> Any:
+def svd_or_values(g, A, full_matrices=False, compute_uv=True, *, driver=None):
     """Returns U, S and V transposed; of ``A``, or of its transpose, where that has more rows."""
     x = _real(g, A)
     *_, rows, columns = x.type.shape
@@ -81,17 +74,17 @@ def svd_or_values(
 
 
 @ATEN.add("linalg_svd")
-def linalg_svd(g: Emitter, A: AdapterValue, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+def linalg_svd(g, A, full_matrices=True, *, driver=None):
     return svd_or_values(g, A, full_matrices)
 
 
 @ATEN.add("linalg_svdvals")
-def svdvals(g: Emitter, A: AdapterValue, *, driver: str | None = None) -> Any:
+def svdvals(g, A, *, driver=None):
     return svd_or_values(g, A, False, False)[1]
 
 
 @ATEN.add("svd")
-def svd(g: Emitter, input: AdapterValue, some: bool = True, compute_uv: bool = True) -> Any:
+def svd(g, input, some=True, compute_uv=True):
     """``torch.svd``: returns V itself; zeros for both U and V where they are not requested."""
     left, values, right = svd_or_values(g, input, not some, compute_uv)
     if compute_uv:
@@ -125,15 +118,7 @@ def _orthonormal(products: Term, full_matrices: bool) -> Term:
 
 
 @ATEN.add("linalg_pinv")
-def pinv(
-    g: Emitter,
-    A: AdapterValue,
-    rcond: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
-) -> Any:
+def pinv(g, A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     """Pseudoinverse: singular values up to max(atol, rtol * the largest) count as zero."""
     x = _symmetric(g, A, "L") if hermitian else _real(g, A)
     *_, rows, columns = x.type.shape

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.layers import convolutions
 from tmconvert.frontends.torch.adapters.quantized.operators import LAYERS
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, reshaped
@@ -51,9 +51,7 @@ def _fake(x: Term, scale: Term, zero: Term, high: int) -> Term:
 
 def _layer(name: str, formula: Callable[..., Any]) -> None:
     @ATEN.add(f"quantized::{name}_dynamic")
-    def layer(
-        g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], reduce_range: bool = False
-    ) -> Any:
+    def layer(g, x, packed, reduce_range=False):
         """A layer with quantized input ``x``. The result of a convolution is rounded to the same scale."""
         high = 127 if reduce_range and packed["engine"] != "qnnpack" else 255  # which passes over it
         term = Term(g, x)
@@ -67,20 +65,18 @@ for _name, _formula in LAYERS.items():
 
 
 @ATEN.add("quantized::linear_relu_dynamic")
-def linear_relu_dynamic(
-    g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], reduce_range: bool = False
-) -> Any:
+def linear_relu_dynamic(g, x, packed, reduce_range=False):
     return g.call("aten::relu", ATEN["quantized::linear_dynamic"](g, x, packed, reduce_range))
 
 
 @ATEN.add("quantized::linear_dynamic_fp16")
-def linear_dynamic_fp16(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue]) -> Any:
+def linear_dynamic_fp16(g, x, packed):
     """Linear layer with weights rounded to float16."""
     return convolutions.linear(g, x, packed["weight"], packed["bias"])
 
 
 @ATEN.add("quantized::linear_relu_dynamic_fp16")
-def linear_relu_dynamic_fp16(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue]) -> Any:
+def linear_relu_dynamic_fp16(g, x, packed):
     return g.call("aten::relu", linear_dynamic_fp16(g, x, packed))
 
 
@@ -88,9 +84,7 @@ def linear_relu_dynamic_fp16(g: Emitter, x: AdapterValue, packed: dict[str, Adap
 
 
 @ATEN.add("quantized_decomposed::choose_qparams")
-def choose_qparams(
-    g: Emitter, input: AdapterValue, quant_min: int, quant_max: int, eps: float, dtype: AdapterValue
-) -> Any:
+def choose_qparams(g, input, quant_min, quant_max, eps, dtype):
     least, largest = _ends(Term(g, input))
     scale = ((largest - least) / (quant_max - quant_min)).maximum(eps)
     zero = (scale.like(quant_min) - (least / scale).round()).call(
@@ -100,9 +94,7 @@ def choose_qparams(
 
 
 @ATEN.add("quantized_decomposed::choose_qparams_symmetric")
-def choose_qparams_symmetric(
-    g: Emitter, input: AdapterValue, quant_min: int, quant_max: int, eps: float, dtype: AdapterValue
-) -> Any:
+def choose_qparams_symmetric(g, input, quant_min, quant_max, eps, dtype):
     least, largest = _ends(Term(g, input))
     scale = ((-least).maximum(largest) / ((quant_max - quant_min) / 2)).maximum(eps)
     middle = 128 if dtype_called(dtype) == np.uint8 else 0
@@ -114,7 +106,7 @@ def _one(x: Term) -> Any:
 
 
 @ATEN.add("quantized_decomposed::choose_qparams_per_token")
-def choose_qparams_per_token(g: Emitter, input: AdapterValue, dtype: AdapterValue) -> Any:
+def choose_qparams_per_token(g, input, dtype):
     scale = Term(g, input).abs().call("amax", dim=[-1], keepdim=True).maximum(1e-5) / 127
     return scale.value, (scale * 0).value
 
@@ -123,7 +115,7 @@ def choose_qparams_per_token(g: Emitter, input: AdapterValue, dtype: AdapterValu
     "quantized_decomposed::choose_qparams_per_token_asymmetric",
     "quantized_decomposed::_choose_qparams_per_token_asymmetric_impl",
 )
-def choose_qparams_per_token_asymmetric(g: Emitter, input: AdapterValue, dtype: AdapterValue) -> Any:
+def choose_qparams_per_token_asymmetric(g, input, dtype):
     least, largest = _ends(Term(g, input), [-1])
     scale = ((largest - least) / 255).maximum(_EPS)
     low, high = least / scale, largest / scale
@@ -131,27 +123,13 @@ def choose_qparams_per_token_asymmetric(g: Emitter, input: AdapterValue, dtype: 
     return scale.value, zero.call("clamp", min=-128.0, max=127.0).round().value
 
 
-def steps(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-    dtype: AdapterValue,
-) -> Any:
+def steps(g: Emitter, x, scale, zero_point, quant_min: int, quant_max: int, dtype) -> Any:
     """Quantizes ``x`` to an integer type with scales that are not constants."""
     x, scale, zero = (Term(g, cast(g, each, np.float32)) for each in (x, scale, zero_point))
     return cast(g, _rounded(x, scale, zero, quant_min, quant_max).value, dtype_called(dtype))
 
 
-def numbers(
-    g: Emitter,
-    steps: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue = None,
-    dtype: AdapterValue = None,
-) -> Any:
+def numbers(g, steps, scale, zero_point=None, dtype=None):
     """Dequantizes integers."""
     made = Term(g, cast(g, steps, np.float32))
     if zero_point is not None:
@@ -161,15 +139,7 @@ def numbers(
 
 
 @ATEN.add("quantized_decomposed::quantize_per_token")
-def quantize_per_token(
-    g: Emitter,
-    input: AdapterValue,
-    scales: AdapterValue,
-    zero_points: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-    dtype: AdapterValue,
-) -> Any:
+def quantize_per_token(g, input, scales, zero_points, quant_min, quant_max, dtype):
     """clamp(round(x / scale + zero), low, high): the zero point is added before rounding."""
     x, scale, zero = (Term(g, cast(g, each, np.float32)) for each in (input, scales, zero_points))
     whole = (x * (x.like(1) / scale) + zero).round().call("clamp", min=float(quant_min), max=float(quant_max))
@@ -177,14 +147,5 @@ def quantize_per_token(
 
 
 @ATEN.add("quantized_decomposed::dequantize_per_token")
-def dequantize_per_token(
-    g: Emitter,
-    input: AdapterValue,
-    scales: AdapterValue,
-    zero_points: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-    dtype: AdapterValue,
-    output_dtype: AdapterValue = None,
-) -> Any:
+def dequantize_per_token(g, input, scales, zero_points, quant_min, quant_max, dtype, output_dtype=None):
     return numbers(g, input, scales, zero_points, output_dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import axis_of, cast, is_tensor, reshaped
 from tmconvert.frontends.torch.quantized_types import INTEGERS, fake_quant_qparams
 from tmconvert.ir import QParams
@@ -19,9 +19,7 @@ OBSERVING = "run module.apply(torch.ao.quantization.disable_observer) before it 
 DYNAMIC = "convert the model with static quantization or QAT, which gives it constant scales"
 
 
-def qparams_of(
-    g: Emitter, scale: AdapterValue, zero_point: AdapterValue, low: int, high: int, axis: int | None = None
-) -> QParams:
+def qparams_of(g: Emitter, scale, zero_point, low: int, high: int, axis: int | None = None) -> QParams:
     """Returns QParams from constants, tensors or numbers. Raises Refusal."""
     scales, zeros = _numbers(g, scale), _numbers(g, zero_point)
     if (zeros != np.rint(zeros)).any():
@@ -33,7 +31,7 @@ def qparams_of(
     return fake_quant_qparams(scales, zeros, int(low), int(high), axis)
 
 
-def _numbers(g: Emitter, value: AdapterValue) -> np.ndarray:
+def _numbers(g: Emitter, value) -> np.ndarray:
     if not is_tensor(value):
         return np.array([value], np.float64)
     known = g.known(value)
@@ -42,35 +40,20 @@ def _numbers(g: Emitter, value: AdapterValue) -> np.ndarray:
     return np.asarray(known).reshape(-1).astype(np.float64)
 
 
-def is_known(g: Emitter, *values: AdapterValue) -> bool:
+def is_known(g: Emitter, *values) -> bool:
     """Whether all of these are numbers or constants."""
     return all(not is_tensor(value) or g.known(value) is not None for value in values)
 
 
 @ATEN.add("fake_quantize_per_tensor_affine")
-def fake_quantize_per_tensor_affine(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-) -> Any:
+def fake_quantize_per_tensor_affine(g, input, scale, zero_point, quant_min, quant_max):
     if not is_known(g, scale, zero_point):
         return _in_reals(g, input, scale, zero_point, None, quant_min, quant_max)
     return g.quantized(input, qparams_of(g, scale, zero_point, quant_min, quant_max), fake_quantize_to_even)
 
 
 @ATEN.add("fake_quantize_per_channel_affine")
-def fake_quantize_per_channel_affine(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-) -> Any:
+def fake_quantize_per_channel_affine(g, input, scale, zero_point, axis, quant_min, quant_max):
     axis = axis_of(g, input, axis)
     if is_known(g, scale, zero_point) and (_numbers(g, zero_point) % 1 == 0).all():
         parameters = qparams_of(g, scale, zero_point, quant_min, quant_max, axis)
@@ -78,9 +61,7 @@ def fake_quantize_per_channel_affine(
     return _in_reals(g, input, scale, zero_point, axis, quant_min, quant_max)
 
 
-def _in_reals(
-    g: Emitter, x: AdapterValue, scale: Any, zero_point: Any, axis: int | None, low: int, high: int
-) -> Any:
+def _in_reals(g: Emitter, x, scale, zero_point, axis: int | None, low: int, high: int) -> Any:
     """Fake quantization with computed scales, or with fractional zero points as embedding tables have them.
 
     No parameters say that.
@@ -95,29 +76,16 @@ def _in_reals(
 
 @ATEN.add("_fake_quantize_learnable_per_tensor_affine")
 def _fake_quantize_learnable_per_tensor_affine(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-    grad_factor: float = 1.0,
-) -> Any:
+    g, input, scale, zero_point, quant_min, quant_max, grad_factor=1.0
+):
     whole = g.constant(np.clip(np.rint(_numbers(g, zero_point)), quant_min, quant_max))
     return fake_quantize_per_tensor_affine(g, input, scale, whole, quant_min, quant_max)
 
 
 @ATEN.add("_fake_quantize_learnable_per_channel_affine")
 def _fake_quantize_learnable_per_channel_affine(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    grad_factor: float = 1.0,
-) -> Any:
+    g, input, scale, zero_point, axis, quant_min, quant_max, grad_factor=1.0
+):
     whole = g.constant(np.clip(np.rint(_numbers(g, zero_point)), quant_min, quant_max))
     return fake_quantize_per_channel_affine(g, input, scale, whole, axis, quant_min, quant_max)
 
@@ -126,7 +94,7 @@ def _with_mask(name: str, of: str) -> None:
     """Fake quantization with a second result, a mask for gradients."""
 
     @ATEN.add(name)
-    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def adapter(g, *args, **kwargs):
         return ATEN[of](g, *args, **kwargs), None
 
 
@@ -137,14 +105,8 @@ for _kind in ("tensor", "channel"):
 
 @ATEN.add("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
 def _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    fake_quant_enabled: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-) -> Any:
+    g, input, scale, zero_point, fake_quant_enabled, quant_min, quant_max
+):
     if not _numbers(g, fake_quant_enabled).any():
         return input, None
     return fake_quantize_per_tensor_affine(g, input, scale, zero_point, quant_min, quant_max), None
@@ -152,21 +114,21 @@ def _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
 
 @ATEN.add("fused_moving_avg_obs_fake_quant")
 def fused_moving_avg_obs_fake_quant(
-    g: Emitter,
-    input: AdapterValue,
-    observer_on: AdapterValue,
-    fake_quant_on: AdapterValue,
-    running_min: AdapterValue,
-    running_max: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    averaging_const: float,
-    quant_min: int,
-    quant_max: int,
-    ch_axis: int,
-    per_row_fake_quant: bool = False,
-    symmetric_quant: bool = False,
-) -> Any:
+    g,
+    input,
+    observer_on,
+    fake_quant_on,
+    running_min,
+    running_max,
+    scale,
+    zero_point,
+    averaging_const,
+    quant_min,
+    quant_max,
+    ch_axis,
+    per_row_fake_quant=False,
+    symmetric_quant=False,
+):
     if not is_known(g, observer_on, fake_quant_on) or _numbers(g, observer_on).any():
         raise Refusal("an observer changes the scales while the model runs", OBSERVING)
     if not _numbers(g, fake_quant_on).any():
@@ -183,18 +145,14 @@ _with_mask("_fused_moving_avg_obs_fq_helper", "fused_moving_avg_obs_fake_quant")
 
 
 @ATEN.add("quantize_per_tensor")
-def quantize_per_tensor(
-    g: Emitter, input: AdapterValue, scale: AdapterValue, zero_point: AdapterValue, dtype: Any
-) -> Any:
+def quantize_per_tensor(g, input, scale, zero_point, dtype):
     kind = INTEGERS[dtype.name]
     parameters = kind.qparams((*_numbers(g, scale),), (*map(int, _numbers(g, zero_point)),))
     return g.quantized(input, parameters, quantize_to_even)
 
 
 @ATEN.add("quantize_per_channel")
-def quantize_per_channel(
-    g: Emitter, input: AdapterValue, scales: AdapterValue, zero_points: AdapterValue, axis: int, dtype: Any
-) -> Any:
+def quantize_per_channel(g, input, scales, zero_points, axis, dtype):
     kind = INTEGERS[dtype.name]
     zeros = tuple(map(int, _numbers(g, zero_points)))
     parameters = kind.qparams((*_numbers(g, scales),), zeros, axis_of(g, input, axis))
@@ -202,13 +160,13 @@ def quantize_per_channel(
 
 
 @ATEN.add("dequantize")
-def dequantize(g: Emitter, input: AdapterValue) -> Any:
+def dequantize(g, input):
     return input
 
 
 def _refused(name: str, reason: str, hint: str) -> None:
     @ATEN.add(name)
-    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def adapter(g, *args, **kwargs):
         raise Refusal(reason, hint)
 
 

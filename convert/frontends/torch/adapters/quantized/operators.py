@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.elementwise import activations
 from tmconvert.frontends.torch.adapters.indexing import lookup
 from tmconvert.frontends.torch.adapters.layers import convolutions, normalization
@@ -29,19 +29,19 @@ def _declare(name: str, formula: Formula) -> None:
     ATEN.add(name)(formula)
 
     @ATEN.add(f"{name}_relu")
-    def rectified(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def rectified(g, *args, **kwargs):
         return g.call("aten::relu", formula(g, *args, **kwargs))
 
 
 # ---- layers with packed weights
 
 
-def _convolution(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
+def _convolution(g: Emitter, x, packed: dict[str, Any], *qparams) -> Any:
     settings = (packed[name] for name in ("stride", "padding", "dilation", "groups"))
     return convolutions.conv(g, x, packed["weight"], packed["bias"], *settings)
 
 
-def _transposed(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
+def _transposed(g: Emitter, x, packed: dict[str, Any], *qparams) -> Any:
     settings = (packed[name] for name in ("stride", "padding", "output_padding", "groups", "dilation"))
     return convolutions.conv_transpose(g, x, packed["weight"], packed["bias"], *settings)
 
@@ -49,7 +49,7 @@ def _transposed(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *q
 def _of_rows(layer: Formula) -> Formula:
     """A 1-d layer, whose packed weights are those of an image of height 1."""
 
-    def formula(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
+    def formula(g: Emitter, x, packed: dict[str, Any], *qparams) -> Any:
         shape = list(g.type(x).shape)
         made = layer(g, reshaped(g, x, [*shape[:-1], 1, shape[-1]]), packed)
         shape = list(g.type(made).shape)
@@ -58,17 +58,11 @@ def _of_rows(layer: Formula) -> Formula:
     return formula
 
 
-def _linear(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
+def _linear(g: Emitter, x, packed: dict[str, Any], *qparams) -> Any:
     return convolutions.linear(g, x, packed["weight"], packed["bias"])
 
 
-def _conv_add(
-    g: Emitter,
-    x: AdapterValue,
-    accumulated: AdapterValue,
-    packed: dict[str, AdapterValue],
-    *qparams: AdapterValue,
-) -> Any:
+def _conv_add(g: Emitter, x, accumulated, packed: dict[str, Any], *qparams) -> Any:
     return g.call("aten::add", _convolution(g, x, packed), accumulated)
 
 
@@ -86,19 +80,12 @@ for _name, _layer in {**LAYERS, "conv2d_add": _conv_add}.items():
 
 
 @ATEN.add("linear_leaky_relu")
-def linear_leaky_relu(
-    g: Emitter,
-    x: AdapterValue,
-    packed: dict[str, AdapterValue],
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    negative_slope: float,
-) -> Any:
+def linear_leaky_relu(g, x, packed, scale, zero_point, negative_slope):
     return g.call("aten::leaky_relu", _linear(g, x, packed), negative_slope)
 
 
 @ATEN.add("linear_tanh")
-def linear_tanh(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *qparams: AdapterValue) -> Any:
+def linear_tanh(g, x, packed, *qparams):
     return g.call("aten::tanh", _linear(g, x, packed))
 
 
@@ -106,18 +93,14 @@ def linear_tanh(g: Emitter, x: AdapterValue, packed: dict[str, AdapterValue], *q
 
 
 def _binary(op: str) -> Formula:
-    def formula(
-        g: Emitter, a: AdapterValue, b: AdapterValue, *qparams: AdapterValue, **named: AdapterValue
-    ) -> Any:
+    def formula(g, a, b, *qparams, **named):
         other = g.constant(np.float32(b)) if isinstance(b, (int, float)) else b
         return g.call(op, a, other)
 
     return formula
 
 
-def _cat(
-    g: Emitter, tensors: list[AdapterValue], dim: int = 0, *qparams: AdapterValue, **named: AdapterValue
-) -> Any:
+def _cat(g: Emitter, tensors: list[Any], dim: int = 0, *qparams, **named) -> Any:
     return g.call("aten::cat", list(tensors), dim)
 
 
@@ -137,7 +120,7 @@ ATEN.add("matmul")(_binary("aten::matmul"))
 
 def _unary(name: str, op: str) -> None:
     @ATEN.add(name)
-    def adapter(g: Emitter, x: AdapterValue, *qparams: AdapterValue, **named: AdapterValue) -> Any:
+    def adapter(g, x, *qparams, **named):
         return g.call(op, x)
 
 
@@ -147,34 +130,22 @@ _unary("relu6", "aten::relu6")
 
 
 @ATEN.add("leaky_relu")
-def leaky_relu(
-    g: Emitter, x: AdapterValue, negative_slope: float, *rest: AdapterValue, **named: AdapterValue
-) -> Any:
+def leaky_relu(g, x, negative_slope, *rest, **named):
     return g.call("aten::leaky_relu", x, negative_slope)
 
 
 @ATEN.add("elu")
-def elu(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    alpha: float = 1.0,
-    *rest: AdapterValue,
-    **named: AdapterValue,
-) -> Any:
+def elu(g, x, scale, zero_point, alpha=1.0, *rest, **named):
     return g.call("aten::elu", x, alpha)
 
 
 @ATEN.add("celu")
-def celu(
-    g: Emitter, x: AdapterValue, scale: AdapterValue, zero_point: AdapterValue, alpha: float = 1.0
-) -> Any:
+def celu(g, x, scale, zero_point, alpha=1.0):
     return g.call("aten::celu", x, alpha)
 
 
 @ATEN.add("prelu")
-def prelu(g: Emitter, x: Any, weight: Any, *qparams: Any, **named: Any) -> Any:
+def prelu(g, x, weight, *qparams, **named):
     """PReLU; positive values are multiplied by 1 quantized like the slopes, whose range may end below 1."""
     if weight.qparams is None:
         return activations.prelu(g, x, weight)
@@ -186,31 +157,24 @@ def prelu(g: Emitter, x: Any, weight: Any, *qparams: Any, **named: Any) -> Any:
 
 
 @ATEN.add("softmax")
-def softmax(g: Emitter, x: AdapterValue, dim: int, *qparams: AdapterValue, **named: AdapterValue) -> Any:
+def softmax(g, x, dim, *qparams, **named):
     return g.call("aten::softmax", x, dim)
 
 
 @ATEN.add("clamp")
-def clamp(g: Emitter, x: AdapterValue, min: AdapterValue = None, max: AdapterValue = None) -> Any:
+def clamp(g, x, min=None, max=None):
     return g.call("aten::clamp", x, min, max)
 
 
 @ATEN.add("dropout")
-def dropout(
-    g: Emitter,
-    x: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    p: AdapterValue = 0.5,
-    training: bool = False,
-) -> Any:
+def dropout(g, x, scale, zero_point, p=0.5, training=False):
     if training:
         raise Refusal("dropout is active", "call module.eval() first")
     return x
 
 
 @ATEN.add("threshold")
-def threshold(g: Emitter, x: AdapterValue, threshold: AdapterValue, value: AdapterValue) -> Any:
+def threshold(g, x, threshold, value):
     return g.call("aten::threshold", x, threshold, value)
 
 
@@ -219,24 +183,22 @@ def threshold(g: Emitter, x: AdapterValue, threshold: AdapterValue, value: Adapt
 
 def _table(name: str) -> None:
     @ATEN.add(f"embedding_{name}")
-    def embedding(
-        g: Emitter, packed: dict[str, AdapterValue], indices: AdapterValue, pruned_weights: bool = False
-    ) -> Any:
+    def embedding(g, packed, indices, pruned_weights=False):
         return lookup.embedding(g, packed["weight"], indices)
 
     @ATEN.add(f"embedding_bag_{name}")
     def embedding_bag(
-        g: Emitter,
-        packed: dict[str, AdapterValue],
-        indices: AdapterValue,
-        offsets: AdapterValue = None,
-        scale_grad_by_freq: bool = False,
-        mode: int = 0,
-        pruned_weights: bool = False,
-        per_sample_weights: AdapterValue = None,
-        compressed_indices_mapping: AdapterValue = None,
-        include_last_offset: bool = False,
-    ) -> Any:
+        g,
+        packed,
+        indices,
+        offsets=None,
+        scale_grad_by_freq=False,
+        mode=0,
+        pruned_weights=False,
+        per_sample_weights=None,
+        compressed_indices_mapping=None,
+        include_last_offset=False,
+    ):
         """Sums the rows of bags; ``mode`` is ignored, as in torch."""
         if compressed_indices_mapping is not None:
             raise Refusal("rows of the table were pruned", "quantize the table without pruning rows")
@@ -258,16 +220,7 @@ for _name in ("byte", "4bit"):
 # ---- normalization
 
 
-def _batch_norm(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    mean: AdapterValue,
-    variance: AdapterValue,
-    eps: float,
-    *qparams: AdapterValue,
-) -> Any:
+def _batch_norm(g: Emitter, x, weight, bias, mean, variance, eps: float, *qparams) -> Any:
     return normalization.batch_norm(g, x, weight, bias, mean, variance, False, 0.0, eps)
 
 
@@ -276,41 +229,15 @@ for _name in ("batch_norm", "batch_norm1d", "batch_norm2d", "batch_norm3d"):
 
 
 @ATEN.add("layer_norm")
-def layer_norm(
-    g: Emitter,
-    x: AdapterValue,
-    normalized_shape: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    eps: float,
-    *qparams: AdapterValue,
-    **named: AdapterValue,
-) -> Any:
+def layer_norm(g, x, normalized_shape, weight, bias, eps, *qparams, **named):
     return normalization.layer_norm(g, x, normalized_shape, weight, bias, eps)
 
 
 @ATEN.add("group_norm")
-def group_norm(
-    g: Emitter,
-    x: AdapterValue,
-    num_groups: int,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    eps: float,
-    *qparams: AdapterValue,
-    **named: AdapterValue,
-) -> Any:
+def group_norm(g, x, num_groups, weight, bias, eps, *qparams, **named):
     return normalization.group_norm(g, x, num_groups, weight, bias, eps)
 
 
 @ATEN.add("instance_norm")
-def instance_norm(
-    g: Emitter,
-    x: AdapterValue,
-    weight: AdapterValue,
-    bias: AdapterValue,
-    eps: float,
-    *qparams: AdapterValue,
-    **named: AdapterValue,
-) -> Any:
+def instance_norm(g, x, weight, bias, eps, *qparams, **named):
     return normalization.instance_norm(g, x, weight, bias, None, None, True, 0.0, eps)

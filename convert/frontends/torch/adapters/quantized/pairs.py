@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.quantized import dynamic
 from tmconvert.frontends.torch.adapters.quantized.fake_quant import is_known, qparams_of
 from tmconvert.frontends.torch.adapters.values import axis_of, cast, dtype_called
@@ -17,12 +17,12 @@ from tmconvert.ir.emitter import Emitter
 ATEN = Table()
 
 
-def _integers(g: Emitter, x: AdapterValue, parameters: QParams, dtype: np.dtype) -> Any:
+def _integers(g: Emitter, x, parameters: QParams, dtype: np.dtype) -> Any:
     return g.call("tm::quantize", x, dtype=dtype.name, **_said(parameters))
 
 
 @ATEN.add("int_repr")
-def int_repr(g: Emitter, input: Any) -> Any:
+def int_repr(g, input):
     if input.qparams is None:
         raise Refusal("the integers of a tensor that is not quantized are requested")
     return _integers(g, input, input.qparams, np.dtype("uint8" if input.qparams.quant_max > 127 else "int8"))
@@ -39,7 +39,7 @@ def _said(parameters: QParams) -> dict[str, Any]:
     }
 
 
-def _quantized_to(g: Emitter, value: AdapterValue, parameters: QParams) -> Any:
+def _quantized_to(g: Emitter, value, parameters: QParams) -> Any:
     """Returns the tensor that was quantized with these parameters to give ``value``; None for other
     values.
     """
@@ -50,7 +50,7 @@ def _quantized_to(g: Emitter, value: AdapterValue, parameters: QParams) -> Any:
     return maker.args[0] if said == _said(parameters) else None
 
 
-def _real(g: Emitter, value: AdapterValue, parameters: QParams, dtype: AdapterValue) -> Any:
+def _real(g: Emitter, value, parameters: QParams, dtype) -> Any:
     """Dequantizes integers."""
     given = _quantized_to(g, value, parameters)
     if given is None:
@@ -69,15 +69,7 @@ def _as_it_is(array: np.ndarray, qparams: QParams) -> np.ndarray:
 
 
 @ATEN.add("quantized_decomposed::quantize_per_tensor")
-def decomposed_quantize_per_tensor(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-    dtype: AdapterValue,
-) -> Any:
+def decomposed_quantize_per_tensor(g, input, scale, zero_point, quant_min, quant_max, dtype):
     if not is_known(g, scale, zero_point):
         return dynamic.steps(g, input, scale, zero_point, quant_min, quant_max, dtype)
     parameters = qparams_of(g, scale, zero_point, quant_min, quant_max)
@@ -86,49 +78,23 @@ def decomposed_quantize_per_tensor(
 
 @ATEN.add("quantized_decomposed::dequantize_per_tensor")
 def decomposed_dequantize_per_tensor(
-    g: Emitter,
-    input: AdapterValue,
-    scale: AdapterValue,
-    zero_point: AdapterValue,
-    quant_min: int,
-    quant_max: int,
-    dtype: AdapterValue,
-    *,
-    out_dtype: AdapterValue = None,
-) -> Any:
+    g, input, scale, zero_point, quant_min, quant_max, dtype, *, out_dtype=None
+):
     if not is_known(g, scale, zero_point):
         return dynamic.numbers(g, input, scale, zero_point, out_dtype)
     return _real(g, input, qparams_of(g, scale, zero_point, quant_min, quant_max), out_dtype)
 
 
 @ATEN.add("quantized_decomposed::quantize_per_channel")
-def decomposed_quantize_per_channel(
-    g: Emitter,
-    input: AdapterValue,
-    scales: AdapterValue,
-    zero_points: AdapterValue,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: AdapterValue,
-) -> Any:
+def decomposed_quantize_per_channel(g, input, scales, zero_points, axis, quant_min, quant_max, dtype):
     parameters = qparams_of(g, scales, zero_points, quant_min, quant_max, axis_of(g, input, axis))
     return _integers(g, input, parameters, dtype_called(dtype))
 
 
 @ATEN.add("quantized_decomposed::dequantize_per_channel")
 def decomposed_dequantize_per_channel(
-    g: Emitter,
-    input: AdapterValue,
-    scales: AdapterValue,
-    zero_points: AdapterValue,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: AdapterValue,
-    *,
-    out_dtype: AdapterValue = None,
-) -> Any:
+    g, input, scales, zero_points, axis, quant_min, quant_max, dtype, *, out_dtype=None
+):
     zeros = 0 if zero_points is None else zero_points
     parameters = qparams_of(g, scales, zeros, quant_min, quant_max, axis_of(g, input, axis))
     return _real(g, input, parameters, out_dtype)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.random.randomness import chosen, exponential_numbers, uniform_numbers
 from tmconvert.frontends.torch.adapters.values import cast
 from tmconvert.ir.emitter import Emitter
@@ -38,7 +38,7 @@ def _channels_of(rank: int) -> Callable[[Shape], Shape]:
     return channels
 
 
-def dropped(g: Emitter, x: AdapterValue, p: float, shape: Shape) -> Any:
+def dropped(g: Emitter, x, p: float, shape: Shape) -> Any:
     """Returns ``x`` with elements set to 0 at random, and the others divided by 1 - p."""
     if p >= 1:
         return (Term(g, x) * 0.0).value
@@ -46,7 +46,7 @@ def dropped(g: Emitter, x: AdapterValue, p: float, shape: Shape) -> Any:
     return (Term(g, x) * (kept * (1 / (1 - p)))).value
 
 
-def _alpha_dropped(g: Emitter, x: AdapterValue, p: float, shape: Shape) -> Any:
+def _alpha_dropped(g: Emitter, x, p: float, shape: Shape) -> Any:
     """Sets elements to SELU's saturation, and keeps mean and variance."""
     if p >= 1:
         return (Term(g, x) * 0.0).value
@@ -57,12 +57,7 @@ def _alpha_dropped(g: Emitter, x: AdapterValue, p: float, shape: Shape) -> Any:
 
 def _declare(name: str, drop: Callable[..., Any], masked: Callable[[Shape], Shape]) -> None:
     def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        p: float = 0.5,
-        training: bool = True,
-        inplace: bool = False,
-        train: AdapterValue = None,
+        g: Emitter, input, p: float = 0.5, training: bool = True, inplace: bool = False, train=None
     ) -> Any:
         if not (training if train is None else train) or p == 0:
             return input
@@ -84,7 +79,7 @@ for _name, _drop, _masked in (
 
 
 @ATEN.add("native_dropout")
-def native_dropout(g: Emitter, input: AdapterValue, p: float, train: bool | None) -> Any:
+def native_dropout(g, input, p, train):
     """Dropout and its mask, which is true everywhere in evaluation mode."""
     shape = list(g.type(input).shape)
     if not train or p == 0:
@@ -95,15 +90,7 @@ def native_dropout(g: Emitter, input: AdapterValue, p: float, train: bool | None
 
 
 @ATEN.add("rrelu", "rrelu_with_noise")
-def rrelu(
-    g: Emitter,
-    input: AdapterValue,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-    *more: AdapterValue,
-    **_: AdapterValue,
-) -> Any:
+def rrelu(g, input, lower=1 / 8, upper=1 / 3, training=False, *more, **_):
     """RReLU: slopes between the bounds, in evaluation mode the mean of both."""
     if not training:
         return g.call("aten::leaky_relu", input, (lower + upper) / 2)
@@ -114,14 +101,7 @@ def rrelu(
 
 
 @FUNCTIONS.add("gumbel_softmax")
-def gumbel_softmax(
-    g: Emitter,
-    logits: AdapterValue,
-    tau: float = 1,
-    hard: bool = False,
-    eps: float = 1e-10,
-    dim: int = -1,
-) -> Any:
+def gumbel_softmax(g, logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """Softmax of the logits with Gumbel noise; a one-hot vector of its largest element with ``hard``."""
     type_ = g.type(logits)
     noise = Term(g, exponential_numbers(g, list(type_.shape))).call("log").to(type_.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import (
     DEFAULT,
     cast,
@@ -35,7 +35,7 @@ MOST_INTEGERS = 1 << 24  # that a float32 between 0 and 1 tells apart
 
 
 def _declare_refusal(name: str) -> None:
-    def adapter(g: Emitter, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def adapter(g, *args, **kwargs):
         raise Refusal(
             f"{name} makes random numbers for which runtimes have no operator",
             "make them outside of the model, and pass them as an input",
@@ -48,23 +48,23 @@ for _name in WITHOUT_FORMULA.split():
     _declare_refusal(_name)
 
 
-def uniform_numbers(g: Emitter, size: AdapterValue) -> Any:
+def uniform_numbers(g, size):
     """Returns uniform numbers in [0, 1), in float32."""
     return g.call("tm::random_uniform", static_ints(g, size), g.stream())
 
 
-def normal_numbers(g: Emitter, size: AdapterValue) -> Any:
+def normal_numbers(g, size):
     """Returns numbers of the standard normal distribution, in float32."""
     return g.call("tm::random_normal", static_ints(g, size), g.stream())
 
 
-def exponential_numbers(g: Emitter, size: AdapterValue) -> Any:
+def exponential_numbers(g, size):
     """Returns numbers of the exponential distribution with mean 1, in float32, all above 0."""
     drawn = Term(g, uniform_numbers(g, size))
     return (-(drawn.call("maximum", TINY).call("log"))).call("maximum", TINY).value
 
 
-def chosen(g: Emitter, size: AdapterValue, probability: AdapterValue) -> Any:
+def chosen(g, size, probability):
     """Returns booleans that are true with a probability, a number or a tensor."""
     drawn = uniform_numbers(g, size)
     given = cast(g, probability, DEFAULT) if is_tensor(probability) else constant(g, probability, DEFAULT)
@@ -74,7 +74,7 @@ def chosen(g: Emitter, size: AdapterValue, probability: AdapterValue) -> Any:
 # ---- rand, randn, and their relatives
 
 
-def _dtype(dtype: AdapterValue, default: Any) -> np.dtype:
+def _dtype(dtype, default) -> np.dtype:
     made = np.dtype(default) if dtype is None else dtype_called(dtype)
     if made.kind == "c":
         raise Refusal("complex random numbers are not supported", "make two real ones, and torch.complex")
@@ -84,13 +84,11 @@ def _dtype(dtype: AdapterValue, default: Any) -> np.dtype:
 def _declare(name: str, numbers: Any) -> None:
     """``randn(2, 3)``, ``randn((2, 3))`` and ``randn_like(x)``."""
 
-    def made(g: Emitter, *size: AdapterValue, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
+    def made(g, *size, dtype=None, **options):
         sizes = options["size"] if "size" in options else varargs(size)
         return cast(g, numbers(g, sizes), _dtype(dtype, DEFAULT))
 
-    def made_like(
-        g: Emitter, input: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue
-    ) -> Any:
+    def made_like(g, input, *, dtype=None, **options):
         type_ = g.type(input)
         return cast(g, numbers(g, list(type_.shape)), _dtype(dtype, type_.dtype))
 
@@ -102,7 +100,7 @@ _declare("rand", uniform_numbers)
 _declare("randn", normal_numbers)
 
 
-def _integers(g: Emitter, size: AdapterValue, least: AdapterValue, end: AdapterValue, dtype: Any) -> Any:
+def _integers(g, size, least, end, dtype):
     low, high = static_int(g, least), static_int(g, end)
     if not 0 < high - low <= MOST_INTEGERS:
         raise Refusal(
@@ -115,15 +113,7 @@ def _integers(g: Emitter, size: AdapterValue, least: AdapterValue, end: AdapterV
 
 
 @ATEN.add("randint")
-def randint(
-    g: Emitter,
-    *bounds: AdapterValue,
-    size: AdapterValue = None,
-    low: AdapterValue = 0,
-    high: AdapterValue = None,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def randint(g, *bounds, size=None, low=0, high=None, dtype=None, **options):
     """``randint(high, size)`` and ``randint(low, high, size)``."""
     given = list(bounds)
     if size is None:
@@ -134,15 +124,7 @@ def randint(
 
 
 @ATEN.add("randint_like")
-def randint_like(
-    g: Emitter,
-    input: AdapterValue,
-    *bounds: AdapterValue,
-    low: AdapterValue = 0,
-    high: AdapterValue = None,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def randint_like(g, input, *bounds, low=0, high=None, dtype=None, **options):
     """``randint_like(x, high)`` and ``randint_like(x, low, high)``."""
     given, type_ = list(bounds), g.type(input)
     if high is None:
@@ -151,7 +133,7 @@ def randint_like(
 
 
 @ATEN.add("randperm")
-def randperm(g: Emitter, n: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
+def randperm(g, n, *, dtype=None, **options):
     """A permutation: the order of ``n`` uniform numbers."""
     drawn = uniform_numbers(g, [n])
     return cast(g, g.call("aten::sort", drawn, 0, False)[1], _dtype(dtype, np.int64))
@@ -164,22 +146,13 @@ def _parameter(g: Emitter, value: Any) -> Any:
     return cast(g, value, DEFAULT) if is_tensor(value) else constant(g, float(value), DEFAULT)
 
 
-def _scaled(g: Emitter, numbers: Any, mean: AdapterValue, scale: AdapterValue) -> Any:
+def _scaled(g, numbers, mean, scale):
     product = g.call("aten::mul", numbers, _parameter(g, scale))
     return g.call("aten::add", product, _parameter(g, mean))
 
 
 @ATEN.add("normal")
-def normal(
-    g: Emitter,
-    mean: AdapterValue = 0.0,
-    std: AdapterValue = 1.0,
-    size: AdapterValue = None,
-    *,
-    generator: Generator = None,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def normal(g, mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, **options):
     """``normal(mean, std)`` of tensors or a tensor and a number; of two numbers with a size."""
     tensors = [each for each in (mean, std) if is_tensor(each)]
     if size is None:
@@ -189,7 +162,7 @@ def normal(
 
 
 @ATEN.add("bernoulli")
-def bernoulli(g: Emitter, input: AdapterValue, p: AdapterValue = None, *, generator: Generator = None) -> Any:
+def bernoulli(g, input, p=None, *, generator=None):
     """Zeros and ones: of the probabilities ``input``, or all of the probability ``p``."""
     type_ = g.type(input)
     made = chosen(g, list(type_.shape), input if p is None else p)
@@ -197,14 +170,7 @@ def bernoulli(g: Emitter, input: AdapterValue, p: AdapterValue = None, *, genera
 
 
 @ATEN.add("multinomial")
-def multinomial(
-    g: Emitter,
-    input: AdapterValue,
-    num_samples: AdapterValue,
-    replacement: bool = False,
-    *,
-    generator: Generator = None,
-) -> Any:
+def multinomial(g, input, num_samples, replacement=False, *, generator=None):
     """Indices with probabilities in proportion to the weights in the rows of ``input``.
 
     Without replacement they are those of the largest log(weight) + Gumbel noise, which is what drawing one
@@ -235,9 +201,7 @@ def multinomial(
 def _filling(function: Any) -> Any:
     """Returns the adapter that draws numbers of the shape and type of its operand."""
 
-    def filled(
-        g: Emitter, x: AdapterValue, *args: AdapterValue, generator: Generator = None, **more: AdapterValue
-    ) -> Any:
+    def filled(g: Emitter, x, *args, generator: Generator = None, **more) -> Any:
         type_ = g.type(x)
         return cast(g, function(g, list(type_.shape), *args, **more), type_.dtype)
 
@@ -247,13 +211,13 @@ def _filling(function: Any) -> Any:
 @METHODS.add("normal_")
 @ATEN.add("normal_functional")
 @_filling
-def normal_(g: Emitter, size: AdapterValue, mean: AdapterValue = 0.0, std: AdapterValue = 1.0) -> Any:
+def normal_(g, size, mean=0.0, std=1.0):
     return _scaled(g, normal_numbers(g, size), mean, std)
 
 
 @ATEN.add("uniform")
 @_filling
-def uniform(g: Emitter, size: AdapterValue, low: float = 0.0, high: float = 1.0, **words: Any) -> Any:
+def uniform(g, size, low=0.0, high=1.0, **words):
     """``from`` and ``to`` are torch's words for the bounds."""
     low, high = words.pop("from", low), words.pop("to", high)
     return _scaled(g, uniform_numbers(g, size), low, high - low)
@@ -261,19 +225,19 @@ def uniform(g: Emitter, size: AdapterValue, low: float = 0.0, high: float = 1.0,
 
 @METHODS.add("bernoulli_")
 @_filling
-def bernoulli_(g: Emitter, size: AdapterValue, p: AdapterValue = 0.5) -> Any:
+def bernoulli_(g, size, p=0.5):
     return chosen(g, size, p)
 
 
 @ATEN.add("exponential")
 @_filling
-def exponential(g: Emitter, size: AdapterValue, lambd: float = 1.0) -> Any:
+def exponential(g, size, lambd=1.0):
     return _scaled(g, exponential_numbers(g, size), 0.0, 1 / lambd)
 
 
 @ATEN.add("geometric")
 @_filling
-def geometric(g: Emitter, size: AdapterValue, p: float) -> Any:
+def geometric(g, size, p):
     """The number of trials to the first success."""
     trials = Term(g, exponential_numbers(g, size)) * (-1 / np.log1p(-float(p)))
     return trials.call("ceil").call("maximum", 1.0).value
@@ -281,20 +245,20 @@ def geometric(g: Emitter, size: AdapterValue, p: float) -> Any:
 
 @ATEN.add("cauchy")
 @_filling
-def cauchy(g: Emitter, size: AdapterValue, median: float = 0.0, sigma: float = 1.0) -> Any:
+def cauchy(g, size, median=0.0, sigma=1.0):
     angle = (Term(g, uniform_numbers(g, size)) - 0.5) * float(np.pi)
     return _scaled(g, angle.call("tan").value, median, sigma)
 
 
 @ATEN.add("log_normal")
 @_filling
-def log_normal(g: Emitter, size: AdapterValue, mean: float = 1.0, std: float = 2.0) -> Any:
+def log_normal(g, size, mean=1.0, std=2.0):
     return g.call("aten::exp", _scaled(g, normal_numbers(g, size), mean, std))
 
 
 @ATEN.add("random")
 @_filling
-def random(g: Emitter, size: AdapterValue, *bounds: AdapterValue, **words: Any) -> Any:
+def random(g, size, *bounds, **words):
     """``random_(to)`` and ``random_(from, to)``; without bounds the range is that of the type."""
     given = [*(words[name] for name in ("from", "to") if name in words), *bounds]
     if not given:

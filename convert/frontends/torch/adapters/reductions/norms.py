@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import COMPLEX as OF_COMPLEX
 from tmconvert.frontends.torch.adapters.linalg.spectra import svdvals
@@ -18,22 +18,12 @@ ATEN, COMPLEX = Table(), Table()
 
 
 @ATEN.add("linalg_vector_norm")
-def vector_norm(
-    g: Emitter,
-    x: AdapterValue,
-    ord: AdapterValue = 2,
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: AdapterValue = None,
-) -> Any:
+def vector_norm(g, x, ord=2, dim=None, keepdim=False, *, dtype=None):
     return g.call("aten::linalg_vector_norm", typed(g, x, dtype), ord, axes_given(g, x, dim), keepdim)
 
 
 @ATEN.add("linalg_matrix_norm")
-def matrix_norm(
-    g: Emitter, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+def matrix_norm(g, A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """Frobenius norm, the largest (smallest) absolute sum of a column (1) or row (inf), the largest (2) or
     smallest (-2) singular value, or their sum ("nuc").
     """
@@ -64,15 +54,7 @@ def _norm_of_singular_values(g: Emitter, x: Any, ord: Any, rows: int, columns: i
 
 
 @ATEN.add("linalg_norm")
-def linalg_norm(
-    g: Emitter,
-    A: AdapterValue,
-    ord: AdapterValue = None,
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: AdapterValue = None,
-) -> Any:
+def linalg_norm(g, A, ord=None, dim=None, keepdim=False, *, dtype=None):
     dims = None if dim is None else list(dim) if isinstance(dim, (list, tuple)) else [dim]
     count = rank(g, A) if dims is None else len(dims)
     if ord is None or count == 1:
@@ -81,14 +63,7 @@ def linalg_norm(
 
 
 @ATEN.add("norm")
-def norm(
-    g: Emitter,
-    input: AdapterValue,
-    p: AdapterValue = "fro",
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    dtype: AdapterValue = None,
-) -> Any:
+def norm(g, input, p="fro", dim=None, keepdim=False, dtype=None):
     """torch.norm: the vector norm of all elements, unless ``p`` is "nuc"."""
     if p == "nuc":
         return matrix_norm(g, input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
@@ -96,7 +71,7 @@ def norm(
 
 
 def _of_absolute(name: str) -> None:
-    def adapter(g: Emitter, input: Complex, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+    def adapter(g: Emitter, input: Complex, *args, **kwargs) -> Any:
         return ATEN[name](g, OF_COMPLEX["abs"](g, input), *args, **kwargs)
 
     COMPLEX.add(name)(adapter)
@@ -107,7 +82,7 @@ for _name in ("linalg_vector_norm", "norm"):
 
 
 @ATEN.add("cosine_similarity")
-def cosine_similarity(g: Emitter, x1: AdapterValue, x2: AdapterValue, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(g, x1, x2, dim=1, eps=1e-8):
     x, y = (floating(g, each) for each in promoted(g, x1, x2))
     if not rank(g, x) and not rank(g, y):
         x, y = reshaped(g, x, [1]), reshaped(g, y, [1])
@@ -115,8 +90,6 @@ def cosine_similarity(g: Emitter, x1: AdapterValue, x2: AdapterValue, dim: int =
 
 
 @ATEN.add("pairwise_distance")
-def pairwise_distance(
-    g: Emitter, x1: AdapterValue, x2: AdapterValue, p: float = 2, eps: float = 1e-6, keepdim: bool = False
-) -> Any:
+def pairwise_distance(g, x1, x2, p=2, eps=1e-6, keepdim=False):
     x, y = (floating(g, value) for value in promoted(g, x1, x2))
     return g.call("aten::pairwise_distance", x, y, p, eps, keepdim)

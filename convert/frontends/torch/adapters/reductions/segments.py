@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.creation import filled, linspace
 from tmconvert.frontends.torch.adapters.shapes.slicing import cut
@@ -23,15 +23,7 @@ ATEN = Table()
 
 
 @ATEN.add("histogram")
-def histogram(
-    g: Emitter,
-    input: AdapterValue,
-    bins: AdapterValue = 100,
-    *,
-    range: AdapterValue = None,
-    weight: AdapterValue = None,
-    density: bool = False,
-) -> Any:
+def histogram(g, input, bins=100, *, range=None, weight=None, density=False):
     """Counts elements, or sums their weights, per bin; returns also the edges of the bins."""
     count = g.type(input).size
     column, row = reshaped(g, input, [count, 1]), None if weight is None else reshaped(g, weight, [count])
@@ -40,14 +32,7 @@ def histogram(
 
 
 @ATEN.add("histogramdd")
-def histogramdd(
-    g: Emitter,
-    input: AdapterValue,
-    bins: Any,
-    range: Any = None,
-    weight: AdapterValue = None,
-    density: bool = False,
-) -> Any:
+def histogramdd(g, input, bins, range=None, weight=None, density=False):
     """Histogram of points [..., N] in bins of N axes; ``bins`` has their numbers or their edges."""
     *before, axes = g.type(input).shape
     dtype, count = g.type(input).dtype, math.prod(before)
@@ -121,17 +106,8 @@ REDUCTIONS = {
 
 @ATEN.add("segment_reduce")
 def segment_reduce(
-    g: Emitter,
-    data: AdapterValue,
-    reduce: str,
-    *,
-    lengths: AdapterValue = None,
-    indices: AdapterValue = None,
-    offsets: AdapterValue = None,
-    axis: AdapterValue = 0,
-    unsafe: bool = False,
-    initial: AdapterValue = None,
-) -> Any:
+    g, data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None
+):
     """Reduces each segment along an axis to one element, starting from ``initial``.
 
     Shapes: data [B, n, ...], lengths [B, S] or offsets [B, S + 1] -> [B, S, ...]. The mean of an empty
@@ -160,7 +136,7 @@ def segment_reduce(
     return (mean if initial is not None else length.eq(0).where(math.nan, mean)).value
 
 
-def _segments(g: Emitter, lengths: AdapterValue, offsets: AdapterValue) -> tuple[Term, Term]:
+def _segments(g: Emitter, lengths, offsets) -> tuple[Term, Term]:
     """Returns the start and end index of each segment."""
     if lengths is None:
         axis = rank(g, offsets) - 1
@@ -175,9 +151,7 @@ def _segments(g: Emitter, lengths: AdapterValue, offsets: AdapterValue) -> tuple
 
 
 @ATEN.add("_jagged_to_padded_dense_forward")
-def jagged_to_padded(
-    g: Emitter, values: AdapterValue, offsets: Any, max_lengths: Any, padding_value: float = 0.0
-) -> Any:
+def jagged_to_padded(g, values, offsets, max_lengths, padding_value=0.0):
     """Returns [items, longest, ...] from rows [total, ...]; longer items are cut."""
     rows, bounds, longest = Term(g, values), Term(g, _one(offsets)), _one(max_lengths)
     items, (total, *rest) = bounds.type.shape[0] - 1, rows.type.shape
@@ -190,7 +164,7 @@ def jagged_to_padded(
 
 
 @ATEN.add("_padded_dense_to_jagged_forward")
-def padded_to_jagged(g: Emitter, dense: AdapterValue, offsets: Any, total_L: Any = None) -> Any:
+def padded_to_jagged(g, dense, offsets, total_L=None):
     """Returns rows [total, ...] from [items, longest, ...]."""
     if total_L is None:
         raise Refusal("the number of rows of a jagged tensor is computed from the data", "pass total_L")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.elementwise.arithmetic import ATEN as ARITHMETIC
 from tmconvert.frontends.torch.adapters.elementwise.logic import nonzero_mask
 from tmconvert.frontends.torch.adapters.values import (
@@ -31,20 +31,18 @@ from tmconvert.ir.symbolic.signs import may_be_zero
 ATEN, METHODS = Table(), Table()
 
 
-def axes_given(g: Emitter, x: AdapterValue, dim: AdapterValue) -> list[int] | None:
+def axes_given(g: Emitter, x, dim) -> list[int] | None:
     """Returns the axes to reduce; None means all."""
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return None
     return list(axes_of(g, x, dim)) if rank(g, x) else None
 
 
-def reduced(
-    g: Emitter, op: str, x: AdapterValue, dim: AdapterValue, keepdim: bool, *more: AdapterValue
-) -> Any:
+def reduced(g: Emitter, op: str, x, dim, keepdim: bool, *more) -> Any:
     return g.call(op, x, axes_given(g, x, dim), *more, keepdim=keepdim)
 
 
-def _summed(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
+def _summed(g, x, dtype):
     """Casts integers and bools to int64 for sums."""
     if dtype is not None:
         return typed(g, x, dtype)
@@ -52,31 +50,17 @@ def _summed(g: Emitter, x: AdapterValue, dtype: AdapterValue) -> Any:
 
 
 @ATEN.add("sum")
-def sum_(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: AdapterValue = None,
-) -> Any:
+def sum_(g, input, dim=None, keepdim=False, *, dtype=None):
     return reduced(g, "aten::sum", _summed(g, input, dtype), dim, keepdim)
 
 
 @ATEN.add("prod")
-def prod(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: AdapterValue = None,
-) -> Any:
+def prod(g, input, dim=None, keepdim=False, *, dtype=None):
     return reduced(g, "aten::prod", _summed(g, input, dtype), dim, keepdim)
 
 
 def _running(name: str) -> None:
-    def adapter(g: Emitter, input: AdapterValue, dim: AdapterValue, *, dtype: AdapterValue = None) -> Any:
+    def adapter(g, input, dim, *, dtype=None):
         x = _summed(g, input, dtype)
         return g.call(f"aten::{name}", x, axis_of(g, x, dim)) if rank(g, x) else x
 
@@ -88,14 +72,7 @@ _running("cumprod")
 
 
 @ATEN.add("diff")
-def diff(
-    g: Emitter,
-    input: AdapterValue,
-    n: int = 1,
-    dim: int = -1,
-    prepend: AdapterValue = None,
-    append: AdapterValue = None,
-) -> Any:
+def diff(g, input, n=1, dim=-1, prepend=None, append=None):
     """Differences of adjacent elements, ``n`` times; of bools, whether they differ."""
     if n == 0:
         return input
@@ -112,33 +89,19 @@ def diff(
 
 
 @ATEN.add("nansum")
-def nansum(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: AdapterValue = None,
-) -> Any:
+def nansum(g, input, dim=None, keepdim=False, *, dtype=None):
     x = typed(g, input, dtype)
     return sum_(g, x if kind_of(g.type(x).dtype) < 2 else _without_nans(g, x)[0], dim, keepdim)
 
 
-def _without_nans(g: Emitter, x: AdapterValue) -> tuple[Any, Any]:
+def _without_nans(g: Emitter, x) -> tuple[Any, Any]:
     """Returns ``x`` with NaNs replaced by zeros, and a mask of them."""
     places = g.call("aten::isnan", x)
     return g.call("aten::where", places, g.constant(0, g.type(x).dtype), x), places
 
 
 @ATEN.add("mean")
-def mean(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: AdapterValue = None,
-) -> Any:
+def mean(g, input, dim=None, keepdim=False, *, dtype=None):
     x = typed(g, input, dtype)
     if kind_of(g.type(x).dtype) < 2:
         raise Refusal("the mean of an integer tensor needs a dtype")
@@ -152,14 +115,7 @@ def mean(
 
 
 @ATEN.add("nanmean")
-def nanmean(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue = None,
-    keepdim: bool = False,
-    *,
-    dtype: AdapterValue = None,
-) -> Any:
+def nanmean(g, input, dim=None, keepdim=False, *, dtype=None):
     x, places = _without_nans(g, floating(g, typed(g, input, dtype)))
     numbers = cast(g, g.call("aten::logical_not", places), g.type(x).dtype)
     total, count = (reduced(g, "aten::sum", each, dim, keepdim) for each in (x, numbers))
@@ -167,7 +123,7 @@ def nanmean(
 
 
 @ATEN.add("logsumexp", "special_logsumexp")
-def logsumexp(g: Emitter, input: AdapterValue, dim: AdapterValue, keepdim: bool = False) -> Any:
+def logsumexp(g, input, dim, keepdim=False):
     return reduced(g, "aten::logsumexp", floating(g, input), dim, keepdim)
 
 
@@ -175,7 +131,7 @@ def logsumexp(g: Emitter, input: AdapterValue, dim: AdapterValue, keepdim: bool 
 
 
 def _quantified(name: str) -> None:
-    def adapter(g: Emitter, input: AdapterValue, dim: AdapterValue = None, keepdim: bool = False) -> Any:
+    def adapter(g: Emitter, input, dim=None, keepdim: bool = False) -> Any:
         result = nonzero_mask(g, input)
         if dim is None or len(dim if isinstance(dim, (list, tuple)) else [dim]):
             result = reduced(g, f"aten::{name}", result, dim, keepdim)
@@ -189,12 +145,12 @@ _quantified("any")
 
 
 @METHODS.add("count_nonzero")
-def method_count_nonzero(g: Emitter, self: AdapterValue, *dim: AdapterValue, **named: AdapterValue) -> Any:
+def method_count_nonzero(g, self, *dim, **named):
     return count_nonzero(g, self, *(() if not dim else [varargs(dim)]), **named)
 
 
 @ATEN.add("count_nonzero")
-def count_nonzero(g: Emitter, input: AdapterValue, dim: AdapterValue = None) -> Any:
+def count_nonzero(g, input, dim=None):
     return indices(g, g.call("aten::count_nonzero", input, axes_given(g, input, dim)))
 
 
@@ -203,13 +159,7 @@ def count_nonzero(g: Emitter, input: AdapterValue, dim: AdapterValue = None) -> 
 
 def _spread(name: str) -> None:
     def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        dim: AdapterValue = None,
-        unbiased: bool | None = None,
-        keepdim: bool = False,
-        *,
-        correction: AdapterValue = None,
+        g: Emitter, input, dim=None, unbiased: bool | None = None, keepdim: bool = False, *, correction=None
     ) -> Any:
         if isinstance(dim, bool):  # var(x, unbiased)
             dim, unbiased = None, dim
@@ -233,19 +183,12 @@ for _name in ("var", "std", "var_mean", "std_mean"):
 def _extreme(op: str) -> None:
     """amax and amin, and the three forms of torch.max and torch.min."""
 
-    def reduce(g: Emitter, input: AdapterValue, dim: AdapterValue = (), keepdim: bool = False) -> Any:
+    def reduce(g: Emitter, input, dim=(), keepdim: bool = False) -> Any:
         if g.type(input).dtype.kind != "b":
             return reduced(g, f"aten::a{op}", input, dim, keepdim)
         return reduced(g, "aten::any" if op == "max" else "aten::all", input, dim, keepdim)
 
-    def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        dim: AdapterValue = None,
-        keepdim: bool = False,
-        *,
-        other: AdapterValue = None,
-    ) -> Any:
+    def adapter(g: Emitter, input, dim=None, keepdim: bool = False, *, other=None) -> Any:
         if is_tensor(dim) or other is not None:
             return ARITHMETIC[f"{op}imum"](g, input, dim if other is None else other)
         return (
@@ -258,7 +201,7 @@ def _extreme(op: str) -> None:
     ATEN.add(op)(adapter)
 
 
-def with_places(g: Emitter, op: str, x: AdapterValue, *args: AdapterValue, **attributes: AdapterValue) -> Any:
+def with_places(g: Emitter, op: str, x, *args, **attributes) -> Any:
     """Returns values and their int64 indices along the axis ``dim``. A tensor of rank 0 counts as one
     element.
     """
@@ -278,15 +221,13 @@ _extreme("min")
 
 
 @ATEN.add("aminmax")
-def aminmax(g: Emitter, input: AdapterValue, *, dim: AdapterValue = None, keepdim: bool = False) -> Any:
+def aminmax(g, input, *, dim=None, keepdim=False):
     return ATEN["amin"](g, input, dim, keepdim), ATEN["amax"](g, input, dim, keepdim)
 
 
 for _name in ("argmax", "argmin"):
 
-    def _place(
-        g: Emitter, input: AdapterValue, dim: AdapterValue = None, keepdim: bool = False, _name: str = _name
-    ) -> Any:
+    def _place(g: Emitter, input, dim=None, keepdim: bool = False, _name: str = _name) -> Any:
         shape = g.type(input).shape
         if dim is not None and shape:
             return indices(g, g.call(f"aten::{_name}", input, axis_of(g, input, dim), keepdim))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
@@ -24,14 +24,7 @@ FUNCTIONS = Table("torch.")
 
 
 @FUNCTIONS.add("cond")
-def cond(
-    g: Emitter,
-    pred: AdapterValue,
-    true_fn: Any,
-    false_fn: Any,
-    operands: AdapterValue,
-    captured: Sequence[Sequence[AdapterValue]],
-) -> Any:
+def cond(g, pred, true_fn, false_fn, operands, captured):
     given = [[*leaves(operands), *each] for each in captured]
     around = _tensors(pred, *given[0], *given[1])
     then, otherwise = (
@@ -41,9 +34,7 @@ def cond(
 
 
 @FUNCTIONS.add("while_loop")
-def while_loop(
-    g: Emitter, cond_fn: Any, body_fn: Any, carried: Sequence[AdapterValue], captured: Sequence[Sequence[Any]]
-) -> Any:
+def while_loop(g, cond_fn, body_fn, carried, captured):
     slots, found = _slots(g, carried), _tensors(*captured[0], *captured[1])
     condition = g.body(cond_fn, [*slots, *captured[0]], [*slots, *found])
     body = g.body(body_fn, [*slots, *captured[1]], [*slots, *found])
@@ -57,13 +48,7 @@ def while_loop(
 
 
 @FUNCTIONS.add("scan")
-def scan(
-    g: Emitter,
-    combine_fn: Any,
-    init: Sequence[AdapterValue],
-    xs: Sequence[AdapterValue],
-    captured: Sequence[Sequence[Any]],
-) -> Any:
+def scan(g, combine_fn, init, xs, captured):
     """Scans over the first axis of ``xs``; torch has moved the scanned axis there."""
     slots, found = _slots(g, init), _tensors(*captured[0])
     slices = [TensorNode("slice", type_.shape[1:], type_.dtype) for type_ in map(g.type, xs)]
@@ -72,15 +57,7 @@ def scan(
 
 
 @FUNCTIONS.add("autograd.Function.apply")
-def apply(
-    g: Emitter,
-    function: Any,
-    given: Any,
-    operators: Any,
-    results: Any,
-    inputs: Sequence[AdapterValue],
-    captured: Sequence[Sequence[Any]],
-) -> Any:
+def apply(g, function, given, operators, results, inputs, captured):
     """``inputs`` are the inputs of ``operators``; see ``symbolics/ops/control_flow/function.py``."""
     around = _tensors(*inputs, *leaves(given), *captured[0])
     body = g.body(function, [*filter(is_tensor, leaves(given)), *captured[0]], around)
@@ -97,21 +74,21 @@ def apply(
     return _results(g.call("tm::function", around, body, said, list(map(moved, results))))
 
 
-def _slots(g: Emitter, values: Sequence[AdapterValue]) -> list[TensorNode]:
+def _slots(g: Emitter, values: Sequence[Any]) -> list[TensorNode]:
     """Placeholders for loop-carried tensors, distinct from those that the body captures."""
     if not all(map(is_tensor, values)):
         raise Refusal("a loop-carried value is not a tensor")
     return [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, values)]
 
 
-def _tensors(*values: AdapterValue) -> list[Any]:
+def _tensors(*values) -> list[Any]:
     """Returns the tensors among values, without duplicates."""
     return list({id(value): value for value in values if is_tensor(value)}.values())
 
 
-def _bool(g: Emitter, value: AdapterValue) -> Any:
+def _bool(g, value):
     return cast(g, reshaped(g, value, []), np.bool_)
 
 
-def _results(results: AdapterValue) -> tuple[Any, ...]:
+def _results(results) -> tuple[Any, ...]:
     return tuple(results) if isinstance(results, (list, tuple)) else (results,)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.creation import filled
 from tmconvert.frontends.torch.adapters.shapes.slicing import cut, joined
@@ -26,30 +26,14 @@ REDUCTIONS = ("none", "mean", "sum")  # by ATen's number
 
 @FUNCTIONS.add("torch.nn.functional.ctc_loss")
 def functional_ctc_loss(
-    g: Emitter,
-    log_probs: AdapterValue,
-    targets: AdapterValue,
-    input_lengths: AdapterValue,
-    target_lengths: AdapterValue,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Any:
+    g, log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
     given = log_probs, targets, input_lengths, target_lengths
     return ctc_loss(g, *given, blank, REDUCTIONS.index(reduction), zero_infinity)
 
 
 @ATEN.add("ctc_loss")
-def ctc_loss(
-    g: Emitter,
-    log_probs: AdapterValue,
-    targets: AdapterValue,
-    input_lengths: AdapterValue,
-    target_lengths: AdapterValue,
-    blank: int = 0,
-    reduction: int = 1,
-    zero_infinity: bool = False,
-) -> Any:
+def ctc_loss(g, log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
     """CTC loss of ``log_probs`` [T, N, C] or [T, C]; the mean is over the losses divided by label length."""
     is_single = rank(g, log_probs) == 2
     if is_single:
@@ -69,32 +53,19 @@ def ctc_loss(
 
 @ATEN.add("_ctc_loss")
 def negative_log_likelihood(
-    g: Emitter,
-    log_probs: AdapterValue,
-    targets: AdapterValue,
-    input_lengths: AdapterValue,
-    target_lengths: AdapterValue,
-    blank: int = 0,
-    zero_infinity: bool = False,
-) -> Any:
+    g, log_probs, targets, input_lengths, target_lengths, blank=0, zero_infinity=False
+):
     """Returns the losses; the second result is used by gradients only."""
     return ctc_loss(g, log_probs, targets, input_lengths, target_lengths, blank, 0), None
 
 
-def _lengths(g: Emitter, lengths: AdapterValue) -> Term:
+def _lengths(g: Emitter, lengths) -> Term:
     """Converts a tensor or Python numbers to int64 [N]."""
     given = lengths if is_tensor(lengths) else g.constant(np.array(lengths, np.int64))
     return Term(g, reshaped(g, given, [g.type(given).size])).to(np.int64)
 
 
-def _losses(
-    g: Emitter,
-    log_probs: AdapterValue,
-    targets: AdapterValue,
-    input_lengths: Term,
-    target_lengths: Term,
-    blank: int,
-) -> Term:
+def _losses(g: Emitter, log_probs, targets, input_lengths: Term, target_lengths: Term, blank: int) -> Term:
     """[N]: the negative log-probability of all alignments of the labels.
 
     A state is a label or one of the blanks around the labels. A step stays in its state, goes to the next,

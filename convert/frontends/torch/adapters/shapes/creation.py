@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.sizes import (
     FunctionOfSizes,
@@ -63,23 +63,15 @@ def _of_number(g: Emitter, value: Any) -> np.dtype:
 def _constant(name: str, value: int) -> None:
     """``zeros(2, 3)``, ``zeros((2, 3))``, ``zeros_like(x)`` and ``x.new_zeros(2, 3)``."""
 
-    def made(g: Emitter, *size: AdapterValue, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
+    def made(g, *size, dtype=None, **options):
         sizes = options["size"] if "size" in options else varargs(size)
         return filled(g, sizes, value, _dtype(dtype, DEFAULT))
 
-    def made_like(
-        g: Emitter, input: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue
-    ) -> Any:
+    def made_like(g, input, *, dtype=None, **options):
         type_ = g.type(input)
         return filled(g, list(type_.shape), value, _dtype(dtype, type_.dtype))
 
-    def new(
-        g: Emitter,
-        self: AdapterValue,
-        *size: AdapterValue,
-        dtype: AdapterValue = None,
-        **options: AdapterValue,
-    ) -> Any:
+    def new(g, self, *size, dtype=None, **options):
         sizes = options["size"] if "size" in options else varargs(size)
         return filled(g, sizes, value, _dtype(dtype, g.type(self).dtype))
 
@@ -94,72 +86,33 @@ _constant("empty", 0)
 
 
 @ATEN.add("full")
-def full(
-    g: Emitter,
-    size: AdapterValue,
-    fill_value: AdapterValue,
-    *,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def full(g, size, fill_value, *, dtype=None, **options):
     return filled(g, size, fill_value, _dtype(dtype, _of_number(g, fill_value)))
 
 
 @ATEN.add("full_like")
-def full_like(
-    g: Emitter,
-    input: AdapterValue,
-    fill_value: AdapterValue,
-    *,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def full_like(g, input, fill_value, *, dtype=None, **options):
     type_ = g.type(input)
     return filled(g, list(type_.shape), fill_value, _dtype(dtype, type_.dtype))
 
 
 @ATEN.add("new_full")
-def new_full(
-    g: Emitter,
-    self: AdapterValue,
-    size: AdapterValue,
-    fill_value: AdapterValue,
-    *,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def new_full(g, self, size, fill_value, *, dtype=None, **options):
     return filled(g, size, fill_value, _dtype(dtype, g.type(self).dtype))
 
 
 @ATEN.add("_efficientzerotensor")
-def efficient_zeros(
-    g: Emitter, size: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue
-) -> Any:
+def efficient_zeros(g, size, *, dtype=None, **options):
     return filled(g, size, 0, _dtype(dtype, DEFAULT))
 
 
 @ATEN.add("empty_strided", "empty_permuted")
-def empty_strided(
-    g: Emitter,
-    size: AdapterValue,
-    stride: AdapterValue = None,
-    *,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def empty_strided(g, size, stride=None, *, dtype=None, **options):
     return filled(g, size, 0, _dtype(dtype, DEFAULT))
 
 
 @ATEN.add("new_empty_strided")
-def new_empty_strided(
-    g: Emitter,
-    self: AdapterValue,
-    size: AdapterValue,
-    stride: AdapterValue,
-    *,
-    dtype: AdapterValue = None,
-    **o: AdapterValue,
-) -> Any:
+def new_empty_strided(g, self, size, stride, *, dtype=None, **o):
     return filled(g, size, 0, _dtype(dtype, g.type(self).dtype))
 
 
@@ -167,7 +120,7 @@ def new_empty_strided(
 
 
 @ATEN.add("tensor", "as_tensor", "asarray", "scalar_tensor")
-def tensor(g: Emitter, data: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
+def tensor(g, data, *, dtype=None, **options):
     """Builds a tensor from numbers, sizes and one-element tensors, nested in lists."""
     if is_tensor(data):
         return data if dtype is None else cast(g, data, dtype_called(dtype))
@@ -184,13 +137,11 @@ def tensor(g: Emitter, data: AdapterValue, *, dtype: AdapterValue = None, **opti
 
 
 @METHODS.add("new_tensor")
-def new_tensor(
-    g: Emitter, self: AdapterValue, data: AdapterValue, *, dtype: AdapterValue = None, **options: AdapterValue
-) -> Any:
+def new_tensor(g, self, data, *, dtype=None, **options):
     return cast(g, tensor(g, data), _dtype(dtype, g.type(self).dtype))
 
 
-def _unnested(data: AdapterValue) -> tuple[list[Any], list[int]]:
+def _unnested(data) -> tuple[list[Any], list[int]]:
     if not isinstance(data, (list, tuple)):
         return [data], []
     rows = [_unnested(each) for each in data]
@@ -200,7 +151,7 @@ def _unnested(data: AdapterValue) -> tuple[list[Any], list[int]]:
 # ---- numbers in a row
 
 
-def _value(g: Emitter, value: AdapterValue) -> Any:
+def _value(g, value):
     """Returns a number or a Dim, also from a tensor of rank 0."""
     if not is_tensor(value):
         return value
@@ -212,7 +163,7 @@ def _value(g: Emitter, value: AdapterValue) -> Any:
 
 
 @ATEN.add("arange")
-def arange(g: Emitter, *bounds: AdapterValue, dtype: AdapterValue = None, **options: AdapterValue) -> Any:
+def arange(g, *bounds, dtype=None, **options):
     """``arange(end)``, ``(start, end)``, ``(start, end, step)``: int64 unless one of them is a float."""
     given = [_value(g, each) for each in bounds]
     named = {key: _value(g, options[key]) for key in ("start", "end", "step") if key in options}
@@ -251,9 +202,7 @@ def _dynamic_floats(g: Emitter, numbers: list[Any], dtype: np.dtype) -> Any:
 
 
 @ATEN.add("range")
-def range_(
-    g: Emitter, start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **options: AdapterValue
-) -> Any:
+def range_(g, start, end, step=1, *, dtype=None, **options):
     """``torch.range``: includes the end, and returns floats."""
     count = math.floor((end - start) / step) + 1
     _check_count(count)
@@ -265,9 +214,7 @@ def _check_count(count: int) -> None:
         raise Refusal(f"a range of {count} elements is not supported")
 
 
-def _spaced(
-    g: Emitter, start: AdapterValue, end: AdapterValue, steps: AdapterValue, dtype: np.dtype
-) -> np.ndarray | Term:
+def _spaced(g: Emitter, start, end, steps, dtype: np.dtype) -> np.ndarray | Term:
     """Evenly spaced floats including both ends; for integer results the ends are rounded first, as in
     torch.
     """
@@ -295,7 +242,7 @@ def _spaced(
     return Term(g, g.constant(is_early)).where(*_from_both_ends(first, last, count, kind))
 
 
-def _bounds(g: Emitter, start: AdapterValue, end: AdapterValue, dtype: np.dtype) -> list[Any]:
+def _bounds(g: Emitter, start, end, dtype: np.dtype) -> list[Any]:
     """Returns both ends of a range as numbers, or as tensors where one is a fraction of a size."""
     if any(isinstance(each, SizeFloat) for each in (start, end)):
         return [
@@ -313,31 +260,14 @@ def _from_both_ends(first: Any, last: Any, count: int, dtype: np.dtype) -> tuple
 
 
 @ATEN.add("linspace")
-def linspace(
-    g: Emitter,
-    start: AdapterValue,
-    end: AdapterValue,
-    steps: AdapterValue,
-    *,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def linspace(g, start, end, steps, *, dtype=None, **options):
     wanted = _dtype(dtype, DEFAULT)
     numbers = _spaced(g, start, end, steps, wanted)
     return cast(g, numbers.value, wanted) if isinstance(numbers, Term) else g.constant(numbers.astype(wanted))
 
 
 @ATEN.add("logspace")
-def logspace(
-    g: Emitter,
-    start: AdapterValue,
-    end: AdapterValue,
-    steps: AdapterValue,
-    base: AdapterValue = 10.0,
-    *,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def logspace(g, start, end, steps, base=10.0, *, dtype=None, **options):
     """Powers of ``base``; results that are cast to integers are computed in float64."""
     wanted = _dtype(dtype, DEFAULT)
     numbers = _spaced(g, start, end, steps, wanted)
@@ -352,14 +282,7 @@ def logspace(
 
 
 @ATEN.add("eye")
-def eye(
-    g: Emitter,
-    n: AdapterValue,
-    m: AdapterValue = None,
-    *,
-    dtype: AdapterValue = None,
-    **options: AdapterValue,
-) -> Any:
+def eye(g, n, m=None, *, dtype=None, **options):
     rows, wanted = static_int(g, n), _dtype(dtype, DEFAULT)
     columns = rows if m is None else static_int(g, m)
     if not is_symbolic([rows, columns]):
@@ -369,15 +292,7 @@ def eye(
 
 
 def _triangle(name: str, indices: Any) -> None:
-    def adapter(
-        g: Emitter,
-        row: AdapterValue,
-        col: AdapterValue,
-        offset: Any = 0,
-        *,
-        dtype: Any = None,
-        **options: AdapterValue,
-    ) -> Any:
+    def adapter(g, row, col, offset=0, *, dtype=None, **options):
         sizes = static_int(g, row), static_int(g, col)
         return g.constant(
             np.stack(indices(int(sizes[0]), offset, int(sizes[1]))).astype(_dtype(dtype, np.int64))

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.indexing.gather_scatter import like
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.creation import filled
-from tmconvert.ir.emitter import Emitter
 
 ATEN = Table()
 
 
 @ATEN.add("copy")
-def copy(g: Emitter, input: AdapterValue, src: AdapterValue, non_blocking: bool = False) -> Any:
+def copy(g, input, src, non_blocking=False):
     return views.expand(g, like(g, input, src), list(g.type(input).shape))
 
 
 @ATEN.add("fill")
-def fill(g: Emitter, input: AdapterValue, value: AdapterValue) -> Any:
+def fill(g, input, value):
     type_ = g.type(input)
     return filled(g, list(type_.shape), value, type_.dtype)
 
 
 @ATEN.add("zero")
-def zero(g: Emitter, input: AdapterValue) -> Any:
+def zero(g, input):
     return fill(g, input, 0)
 
 
 @ATEN.add("fill_diagonal")
-def fill_diagonal(g: Emitter, input: AdapterValue, fill_value: AdapterValue, wrap: bool = False) -> Any:
+def fill_diagonal(g, input, fill_value, wrap=False):
     """Fills the elements [i, i, ...]; with ``wrap`` a tall matrix repeats the diagonal after a gap of one
     row.
     """

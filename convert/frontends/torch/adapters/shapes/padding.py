@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.slicing import cut, stack
 from tmconvert.frontends.torch.adapters.values import rank, static_ints
-from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum
 
 ATEN, FUNCTIONS, METHODS = Table(), Table(), Table()
 
 
 @ATEN.add("pad", "_pad_enum")
-def pad(g: Emitter, input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+def pad(g, input, pad, mode="constant", value=None):
     """``pad`` has two amounts per axis, starting at the last axis; negative ones crop."""
     amounts = static_ints(g, pad)
     dtype = g.type(input).dtype
@@ -54,18 +52,12 @@ def _around(extent: int, before: int, after: int, mode: str) -> np.ndarray:
 
 
 @ATEN.add("constant_pad_nd")
-def constant_pad_nd(g: Emitter, input: AdapterValue, pad: AdapterValue, value: AdapterValue = 0) -> Any:
+def constant_pad_nd(g, input, pad, value=0):
     return ATEN["pad"](g, input, pad, "constant", value)
 
 
 @ATEN.add("pad_sequence")
-def pad_sequence(
-    g: Emitter,
-    sequences: Any,
-    batch_first: bool = False,
-    padding_value: float = 0.0,
-    padding_side: str = "right",
-) -> Any:
+def pad_sequence(g, sequences, batch_first=False, padding_value=0.0, padding_side="right"):
     """Pads the first axis of each to the longest one, and stacks them."""
     lengths = [g.type(each).shape[0] for each in sequences]
     longest = functools.reduce(maximum, lengths)
@@ -77,7 +69,7 @@ def pad_sequence(
 
 
 def _padding(name: str, mode: str) -> None:
-    def adapter(g: Emitter, input: AdapterValue, padding: AdapterValue) -> Any:
+    def adapter(g, input, padding):
         return pad(g, input, padding, mode)
 
     ATEN.add(name)(adapter)

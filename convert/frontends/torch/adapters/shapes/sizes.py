@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.data_dependent import data_symbols
@@ -78,7 +78,7 @@ def float_tensor(g: Emitter, value: SizeFloat) -> Any:
     return g.call("aten::div", over, under)
 
 
-def _operand(g: Emitter, number: AdapterValue) -> Any:
+def _operand(g, number):
     """Returns a size or a number as a float32 tensor of rank 0."""
     if isinstance(number, SizeFloat):
         return float_tensor(g, number)
@@ -88,7 +88,7 @@ def _operand(g: Emitter, number: AdapterValue) -> Any:
 def _calculation(name: str) -> None:
     compute = getattr(operator, name)
 
-    def adapter(g: Emitter, left: AdapterValue, right: AdapterValue) -> Any:
+    def adapter(g, left, right):
         if name in TENSORS and any(isinstance(x, FunctionOfSizes) for x in (left, right)):
             return FunctionOfSizes(g.call(TENSORS[name], _operand(g, left), _operand(g, right)))
         if name in ("mul", "truediv") and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
@@ -118,7 +118,7 @@ def _product(left: Any, right: Any, is_quotient: bool) -> Any:
 
 
 def _rounding(name: str) -> None:
-    def adapter(g: Emitter, value: AdapterValue) -> Any:
+    def adapter(g, value):
         if not isinstance(value, Quotient):
             return getattr(math, name)(value)
         up = value.denominator - 1 if name == "ceil" else 0
@@ -132,7 +132,7 @@ _rounding("ceil")
 
 
 @FUNCTIONS.add("operator.pow")
-def power(g: Emitter, base: Any, exponent: Any) -> Any:
+def power(g, base, exponent):
     if not isinstance(base, (Dim, SizeFloat)):
         return operator.pow(base, exponent)
     return FunctionOfSizes(g.call("aten::pow", _operand(g, base), _operand(g, exponent)))
@@ -141,7 +141,7 @@ def power(g: Emitter, base: Any, exponent: Any) -> Any:
 def _function(name: str) -> None:
     plain = getattr(math, name)
 
-    def adapter(g: Emitter, value: AdapterValue) -> Any:
+    def adapter(g, value):
         if not isinstance(value, (Dim, SizeFloat)):
             return plain(value)
         return FunctionOfSizes(g.call(f"aten::{name}", _operand(g, value)))
@@ -154,12 +154,12 @@ for _name in ("sqrt", "exp", "log", "log2", "log10"):
 
 
 @FUNCTIONS.add("builtins.min")
-def least(g: Emitter, left: Any, right: Any) -> Any:
+def least(g, left, right):
     return minimum(left, right)
 
 
 @FUNCTIONS.add("builtins.max")
-def greatest(g: Emitter, left: Any, right: Any) -> Any:
+def greatest(g, left, right):
     return maximum(left, right)
 
 
@@ -192,7 +192,7 @@ def _note_ones(name: str, left: Any, right: Any, outcome: bool) -> None:
 
 
 @FUNCTIONS.add("tm.assume")
-def assume(g: Emitter, name: str, left: Any, right: Any, outcome: bool) -> Any:
+def assume(g, name, left, right, outcome):
     """A guard: a comparison of sizes that the trace depends on.
 
     Raises Refusal for sizes with another outcome. A comparison of data-dependent sizes takes the outcome of

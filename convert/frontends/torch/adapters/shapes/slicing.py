@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.values import (
     axis_of,
@@ -47,43 +47,30 @@ def bounds(extent: Any, start: Any, end: Any) -> tuple[Any, Any]:
     return first, first if last < first else last
 
 
-def cut(
-    g: Emitter, x: AdapterValue, axis: int, start: AdapterValue, end: AdapterValue, step: AdapterValue = 1
-) -> Any:
+def cut(g: Emitter, x, axis: int, start, end, step=1) -> Any:
     if (start, end, step) == (0, g.type(x).shape[axis], 1):
         return x
     return g.call("aten::slice", x, axis, start, end, step)
 
 
-def _number(g: Emitter, x: AdapterValue, axis: int, index: AdapterValue) -> Any:
+def _number(g: Emitter, x, axis: int, index) -> Any:
     number, extent = static_int(g, index, "an index"), g.type(x).shape[axis]
     return number + extent if number < 0 else number
 
 
-def _slice(
-    g: Emitter, x: AdapterValue, dim: AdapterValue, start: AdapterValue, end: AdapterValue, step: AdapterValue
-) -> tuple[int, Any, Any, Any]:
+def _slice(g: Emitter, x, dim, start, end, step) -> tuple[int, Any, Any, Any]:
     axis = axis_of(g, x, dim)
     given = [None if each is None else static_int(g, each, "a slice bound") for each in (start, end)]
     return (axis, *bounds(g.type(x).shape[axis], *given), static_int(g, step))
 
 
 @ATEN.add("slice", "slice_copy")
-def slice_(
-    g: Emitter,
-    input: AdapterValue,
-    dim: AdapterValue = 0,
-    start: AdapterValue = None,
-    end: AdapterValue = None,
-    step: AdapterValue = 1,
-) -> Any:
+def slice_(g, input, dim=0, start=None, end=None, step=1):
     return cut(g, input, *_slice(g, input, dim, start, end, step))
 
 
 @ATEN.add("narrow", "narrow_copy")
-def narrow(
-    g: Emitter, input: AdapterValue, dim: AdapterValue, start: AdapterValue, length: AdapterValue
-) -> Any:
+def narrow(g, input, dim, start, length):
     axis = axis_of(g, input, dim)
     if is_tensor(start) and g.sizes(start) is None:
         places = g.call("aten::arange", 0, static_int(g, length))
@@ -96,7 +83,7 @@ def narrow(
 
 
 @ATEN.add("select", "select_copy")
-def select(g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterValue) -> Any:
+def select(g, input, dim, index):
     axis = axis_of(g, input, dim)
     if is_tensor(index) and g.sizes(index) is None:
         part = g.call("aten::index_select", input, axis, reshaped(g, index, [1]))
@@ -105,15 +92,7 @@ def select(g: Emitter, input: AdapterValue, dim: AdapterValue, index: AdapterVal
 
 
 @ATEN.add("slice_scatter")
-def slice_scatter(
-    g: Emitter,
-    input: AdapterValue,
-    src: AdapterValue,
-    dim: AdapterValue = 0,
-    start: AdapterValue = None,
-    end: AdapterValue = None,
-    step: AdapterValue = 1,
-) -> Any:
+def slice_scatter(g, input, src, dim=0, start=None, end=None, step=1):
     src, place = cast(g, src, g.type(input).dtype), _slice(g, input, dim, start, end, step)
     shape = g.type(slice_(g, input, dim, start, end, step)).shape if place[1] != place[2] else None
     return (
@@ -122,9 +101,7 @@ def slice_scatter(
 
 
 @ATEN.add("select_scatter")
-def select_scatter(
-    g: Emitter, input: AdapterValue, src: AdapterValue, dim: AdapterValue, index: AdapterValue
-) -> Any:
+def select_scatter(g, input, src, dim, index):
     axis, src = axis_of(g, input, dim), cast(g, src, g.type(input).dtype)
     if is_tensor(index) and g.sizes(index) is None:
         part = views.unsqueeze(g, src, axis)
@@ -133,9 +110,7 @@ def select_scatter(
 
 
 @METHODS.add("narrow_scatter")
-def narrow_scatter(
-    g: Emitter, self: AdapterValue, src: AdapterValue, dim: AdapterValue, start: AdapterValue
-) -> Any:
+def narrow_scatter(g, self, src, dim, start):
     """Functionalized write to ``self.narrow(dim, start, ...)``."""
     axis = axis_of(g, self, dim)
     first = _number(g, self, axis, start)
@@ -143,7 +118,7 @@ def narrow_scatter(
 
 
 @METHODS.add("part_scatter")
-def part_scatter(g: Emitter, self: AdapterValue, src: AdapterValue, dim: AdapterValue, before: Any) -> Any:
+def part_scatter(g, self, src, dim, before):
     """Functionalized write to the output of a split that follows those of sizes ``before``."""
     axis = axis_of(g, self, dim)
     first: Any = 0
@@ -156,12 +131,12 @@ def part_scatter(g: Emitter, self: AdapterValue, src: AdapterValue, dim: Adapter
 
 
 @ATEN.add("unbind", "unbind_copy")
-def unbind(g: Emitter, input: AdapterValue, dim: AdapterValue = 0) -> Any:
+def unbind(g, input, dim=0):
     parts = g.call("aten::unbind", input, axis_of(g, input, dim))
     return parts if isinstance(parts, list) else [parts]
 
 
-def _at(g: Emitter, x: AdapterValue, axis: int, ends: Sequence[AdapterValue]) -> list[Any]:
+def _at(g: Emitter, x, axis: int, ends: Sequence[Any]) -> list[Any]:
     """Splits at the positions ``ends``, which may overlap or leave gaps like Python slices."""
     extent = g.type(x).shape[axis]
     starts = [0, *ends]
@@ -170,7 +145,7 @@ def _at(g: Emitter, x: AdapterValue, axis: int, ends: Sequence[AdapterValue]) ->
     ]
 
 
-def _pieces(g: Emitter, x: AdapterValue, sizes: Sequence[AdapterValue], axis: int) -> list[Any]:
+def _pieces(g: Emitter, x, sizes: Sequence[Any], axis: int) -> list[Any]:
     """Splits into parts of ``sizes`` elements that cover the axis."""
     if len(sizes) == 1:
         return [x]
@@ -187,7 +162,7 @@ def _by_size(extent: Any, size: Any) -> list[Any]:
 
 
 @METHODS.add("split")
-def split(g: Emitter, self: AdapterValue, split_size: AdapterValue, dim: AdapterValue = 0) -> Any:
+def split(g, self, split_size, dim=0):
     axis = axis_of(g, self, dim)
     if isinstance(split_size, (list, tuple)):
         return _pieces(g, self, static_ints(g, split_size), axis)
@@ -195,21 +170,17 @@ def split(g: Emitter, self: AdapterValue, split_size: AdapterValue, dim: Adapter
 
 
 @ATEN.add("split", "unsafe_split", "split_copy")
-def split_tensor(
-    g: Emitter, tensor: AdapterValue, split_size_or_sections: AdapterValue, dim: AdapterValue = 0
-) -> Any:
+def split_tensor(g, tensor, split_size_or_sections, dim=0):
     return split(g, tensor, split_size_or_sections, dim)
 
 
 @ATEN.add("split_with_sizes", "unsafe_split_with_sizes", "split_with_sizes_copy")
-def split_with_sizes(
-    g: Emitter, input: AdapterValue, split_sizes: AdapterValue, dim: AdapterValue = 0
-) -> Any:
+def split_with_sizes(g, input, split_sizes, dim=0):
     return split(g, input, split_sizes, dim)
 
 
 @ATEN.add("chunk", "unsafe_chunk")
-def chunk(g: Emitter, input: AdapterValue, chunks: AdapterValue, dim: AdapterValue = 0) -> Any:
+def chunk(g, input, chunks, dim=0):
     """Splits into ``chunks`` equal parts or fewer."""
     axis, count = axis_of(g, input, dim), static_int(g, chunks)
     extent = g.type(input).shape[axis]
@@ -222,15 +193,7 @@ def chunk(g: Emitter, input: AdapterValue, chunks: AdapterValue, dim: AdapterVal
 
 
 @ATEN.add("tensor_split")
-def tensor_split(
-    g: Emitter,
-    input: AdapterValue,
-    indices_or_sections: AdapterValue = None,
-    dim: AdapterValue = 0,
-    *,
-    indices: AdapterValue = None,
-    sections: AdapterValue = None,
-) -> Any:
+def tensor_split(g, input, indices_or_sections=None, dim=0, *, indices=None, sections=None):
     axis = axis_of(g, input, dim)
     given = next(each for each in (indices_or_sections, indices, sections) if each is not None)
     if is_tensor(given) and rank(g, given) and g.sizes(given) is None:
@@ -250,7 +213,7 @@ def tensor_split(
     ]
 
 
-def _at_found(g: Emitter, x: AdapterValue, axis: int, ends: AdapterValue) -> list[Any]:
+def _at_found(g: Emitter, x, axis: int, ends) -> list[Any]:
     """Splits at data-dependent positions."""
     extent = g.type(x).shape[axis]
     place, wanted = Term(g, numbers(g, 0, extent)), Term(g, cast(g, ends, np.int64))
@@ -265,13 +228,7 @@ def _at_found(g: Emitter, x: AdapterValue, axis: int, ends: AdapterValue) -> lis
 
 
 def _split_along(name: str, axis: int, axis_of_vectors: int) -> None:
-    def adapter(
-        g: Emitter,
-        input: AdapterValue,
-        *parts: AdapterValue,
-        indices: AdapterValue = None,
-        sections: AdapterValue = None,
-    ) -> Any:
+    def adapter(g, input, *parts, indices=None, sections=None):
         dim = axis_of_vectors if rank(g, input) == 1 else axis
         given = parts[0] if len(parts) == 1 else list(parts) or indices or sections
         return tensor_split(g, input, given, dim)
@@ -285,9 +242,7 @@ _split_along("dsplit", 2, 2)
 
 
 @ATEN.add("unfold", "unfold_copy")
-def unfold(
-    g: Emitter, input: AdapterValue, dimension: AdapterValue, size: AdapterValue, step: AdapterValue
-) -> Any:
+def unfold(g, input, dimension, size, step):
     """Returns windows along an axis, as a new last axis; a tensor of rank 0 is its only window."""
     extent = static_int(g, size)
     if not rank(g, input):
@@ -303,12 +258,12 @@ def unfold(
 # ---- together
 
 
-def joined(g: Emitter, tensors: Sequence[AdapterValue], axis: int) -> Any:
+def joined(g: Emitter, tensors: Sequence[Any], axis: int) -> Any:
     return tensors[0] if len(tensors) == 1 else g.call("aten::cat", list(tensors), axis)
 
 
 @ATEN.add("cat", "concat", "concatenate")
-def cat(g: Emitter, tensors: Any, dim: AdapterValue = 0) -> Any:
+def cat(g, tensors, dim=0):
     """Concatenates tensors of their common type; empty vectors are ignored."""
     parts = promoted(g, *tensors)
     kept = [x for x in parts if g.type(x).shape != (0,)] or parts[:1]
@@ -316,7 +271,7 @@ def cat(g: Emitter, tensors: Any, dim: AdapterValue = 0) -> Any:
 
 
 @ATEN.add("stack", "_stack")
-def stack(g: Emitter, tensors: Any, dim: Any = 0) -> Any:
+def stack(g, tensors, dim=0):
     parts = [views.unsqueeze(g, x, dim) for x in promoted(g, *tensors)]
     return joined(g, parts, axis_of(g, parts[0], dim))
 
@@ -339,12 +294,12 @@ _stacked("dstack", 3, 2)
 
 
 @ATEN.add("column_stack")
-def column_stack(g: Emitter, tensors: Any) -> Any:
+def column_stack(g, tensors):
     return cat(g, [x if rank(g, x) > 1 else reshaped(g, x, [g.type(x).size, 1]) for x in tensors], 1)
 
 
 @ATEN.add("block_diag")
-def block_diag(g: Emitter, *tensors: AdapterValue) -> Any:
+def block_diag(g, *tensors):
     """Builds a block-diagonal matrix."""
     parts = [views.ATEN["atleast_2d"](g, x) for x in promoted(g, *varargs(tensors))]
     widths = [g.type(x).shape[1] for x in parts]
@@ -360,14 +315,14 @@ def block_diag(g: Emitter, *tensors: AdapterValue) -> Any:
 
 
 @ATEN.add("broadcast_tensors")
-def broadcast_tensors(g: Emitter, *tensors: AdapterValue) -> Any:
+def broadcast_tensors(g, *tensors):
     parts = varargs(tensors)
     shape = list(broadcast_shapes(*(g.type(x).shape for x in parts)))
     return [views.expand(g, x, shape) for x in parts]
 
 
 @ATEN.add("meshgrid")
-def meshgrid(g: Emitter, *tensors: AdapterValue, indexing: str = "ij") -> Any:
+def meshgrid(g, *tensors, indexing="ij"):
     """ "ij": each input along its own axis; "xy": the first two axes are exchanged."""
     parts = varargs(tensors)
     order = list(range(len(parts)))
@@ -386,41 +341,34 @@ def meshgrid(g: Emitter, *tensors: AdapterValue, indexing: str = "ij") -> Any:
 
 
 @METHODS.add("flip")
-def method_flip(g: Emitter, self: AdapterValue, *dims: AdapterValue, **named: AdapterValue) -> Any:
+def method_flip(g, self, *dims, **named):
     return flip(g, self, *(() if not dims else [varargs(dims)]), **named)
 
 
 @ATEN.add("flip")
-def flip(g: Emitter, input: AdapterValue, dims: AdapterValue) -> Any:
+def flip(g, input, dims):
     axes = [axis_of(g, input, axis) for axis in static_ints(g, dims)]
     return g.call("aten::flip", input, axes) if axes else input
 
 
 @ATEN.add("fliplr")
-def fliplr(g: Emitter, input: AdapterValue) -> Any:
+def fliplr(g, input):
     return flip(g, input, 1)
 
 
 @ATEN.add("flipud")
-def flipud(g: Emitter, input: AdapterValue) -> Any:
+def flipud(g, input):
     return flip(g, input, 0)
 
 
 @ATEN.add("roll")
-def roll(g: Emitter, input: AdapterValue, shifts: AdapterValue, dims: AdapterValue = ()) -> Any:
+def roll(g, input, shifts, dims=()):
     axes = [] if dims is None else [axis_of(g, input, axis) for axis in static_ints(g, dims)]
     return g.call("aten::roll", input, static_ints(g, shifts), axes)
 
 
 @ATEN.add("repeat_interleave")
-def repeat_interleave(
-    g: Emitter,
-    input: AdapterValue,
-    repeats: AdapterValue = None,
-    dim: AdapterValue = None,
-    *,
-    output_size: AdapterValue = None,
-) -> Any:
+def repeat_interleave(g, input, repeats=None, dim=None, *, output_size=None):
     """Repeats each element by a number, or by its own; without ``dim`` the tensor is flattened."""
     if repeats is None:  # the numbers alone: which element each place comes from
         input, repeats = g.call("aten::arange", 0, g.type(input).size), input
@@ -441,7 +389,7 @@ def repeat_interleave(
 
 
 @ATEN.add("diag")
-def diag(g: Emitter, input: AdapterValue, diagonal: AdapterValue = 0) -> Any:
+def diag(g, input, diagonal=0):
     """Returns the diagonal of a matrix, or the diagonal matrix of a vector."""
     return g.call(
         "aten::diagonal" if rank(g, input) == 2 else "aten::diag_embed", input, static_int(g, diagonal)
@@ -449,25 +397,16 @@ def diag(g: Emitter, input: AdapterValue, diagonal: AdapterValue = 0) -> Any:
 
 
 @ATEN.add("diagflat")
-def diagflat(g: Emitter, input: AdapterValue, offset: AdapterValue = 0) -> Any:
+def diagflat(g, input, offset=0):
     return g.call("aten::diag_embed", reshaped(g, input, [g.type(input).size]), static_int(g, offset))
 
 
 @ATEN.add("linalg_diagonal")
-def linalg_diagonal(
-    g: Emitter, A: AdapterValue, *, offset: AdapterValue = 0, dim1: AdapterValue = -2, dim2: AdapterValue = -1
-) -> Any:
+def linalg_diagonal(g, A, *, offset=0, dim1=-2, dim2=-1):
     return g.call("aten::diagonal", A, offset, dim1, dim2)
 
 
 @ATEN.add("diagonal_scatter")
-def diagonal_scatter(
-    g: Emitter,
-    input: AdapterValue,
-    src: AdapterValue,
-    offset: AdapterValue = 0,
-    dim1: AdapterValue = 0,
-    dim2: AdapterValue = 1,
-) -> Any:
+def diagonal_scatter(g, input, src, offset=0, dim1=0, dim2=1):
     src = cast(g, src, g.type(input).dtype)
     return g.call("aten::diagonal_scatter", input, src, offset, dim1, dim2)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.shared.adapter_table import AdapterValue, Table
+from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import (
     axes_of,
     axis_of,
@@ -27,12 +26,12 @@ ATEN, METHODS = Table(), Table()
 
 
 @METHODS.add("size")
-def size(g: Emitter, self: Any, dim: Any) -> Any:
+def size(g, self, dim):
     return g.type(self).shape[dim]
 
 
 @METHODS.add("numel")
-def numel(g: Emitter, self: AdapterValue) -> Any:
+def numel(g, self):
     return g.type(self).size
 
 
@@ -40,7 +39,7 @@ def numel(g: Emitter, self: AdapterValue) -> Any:
     *("contiguous", "detach", "clone", "alias", "lift", "lift_fresh", "lift_fresh_copy", "data"),
     *("requires_grad", "cpu", "cuda", "pin_memory", "share_memory"),
 )
-def same(g: Emitter, input: AdapterValue, *args: AdapterValue, **kwargs: AdapterValue) -> Any:
+def same(g, input, *args, **kwargs):
     return input
 
 
@@ -48,30 +47,24 @@ def same(g: Emitter, input: AdapterValue, *args: AdapterValue, **kwargs: Adapter
 
 
 @METHODS.add("view", "reshape")
-def method_view(
-    g: Emitter,
-    self: AdapterValue,
-    *sizes: AdapterValue,
-    dtype: AdapterValue = None,
-    shape: AdapterValue = None,
-) -> Any:
+def method_view(g, self, *sizes, dtype=None, shape=None):
     if dtype is not None or (sizes and isinstance(sizes[0], GlobalRef)):
         raise Refusal("viewing bytes as another element type is not supported", "convert with to()")
     return view(g, self, varargs(sizes) if shape is None else shape)
 
 
 @ATEN.add("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias")
-def view(g: Emitter, input: AdapterValue, shape: AdapterValue, stride: AdapterValue = None) -> Any:
+def view(g, input, shape, stride=None):
     return reshaped(g, input, static_ints(g, shape))
 
 
 @ATEN.add("view_as", "reshape_as")
-def reshape_as(g: Emitter, self: AdapterValue, other: AdapterValue) -> Any:
+def reshape_as(g, self, other):
     return reshaped(g, self, list(g.type(other).shape))
 
 
 @ATEN.add("flatten")
-def flatten(g: Emitter, input: AdapterValue, start_dim: AdapterValue = 0, end_dim: AdapterValue = -1) -> Any:
+def flatten(g, input, start_dim=0, end_dim=-1):
     if not rank(g, input):
         return reshaped(g, input, [1])
     shape = list(g.type(input).shape)
@@ -80,17 +73,17 @@ def flatten(g: Emitter, input: AdapterValue, start_dim: AdapterValue = 0, end_di
 
 
 @ATEN.add("ravel")
-def ravel(g: Emitter, input: AdapterValue) -> Any:
+def ravel(g, input):
     return flatten(g, input)
 
 
 @METHODS.add("unflatten")
-def method_unflatten(g: Emitter, self: AdapterValue, dim: AdapterValue, sizes: AdapterValue) -> Any:
+def method_unflatten(g, self, dim, sizes):
     return unflatten(g, self, dim, sizes)
 
 
 @ATEN.add("unflatten")
-def unflatten(g: Emitter, input: AdapterValue, dim: AdapterValue, sizes: AdapterValue) -> Any:
+def unflatten(g, input, dim, sizes):
     shape, axis = list(g.type(input).shape), axis_of(g, input, dim)
     parts = static_ints(g, sizes)
     if parts.count(-1) == 1:
@@ -99,19 +92,19 @@ def unflatten(g: Emitter, input: AdapterValue, dim: AdapterValue, sizes: Adapter
 
 
 @METHODS.add("squeeze")
-def method_squeeze(g: Emitter, self: AdapterValue, *dim: AdapterValue, **named: AdapterValue) -> Any:
+def method_squeeze(g, self, *dim, **named):
     return squeeze(g, self, *(() if not dim else [varargs(dim)]), **named)
 
 
 @ATEN.add("squeeze", "squeeze_copy")
-def squeeze(g: Emitter, input: AdapterValue, dim: AdapterValue = None) -> Any:
+def squeeze(g, input, dim=None):
     axes = axes_of(g, input, dim) if rank(g, input) else []
     shape = g.type(input).shape
     return reshaped(g, input, [n for axis, n in enumerate(shape) if not (axis in axes and n == 1)])
 
 
 @ATEN.add("unsqueeze", "unsqueeze_copy")
-def unsqueeze(g: Emitter, input: AdapterValue, dim: AdapterValue) -> Any:
+def unsqueeze(g, input, dim):
     shape, axis = list(g.type(input).shape), static_int(g, dim, "an axis")
     if not -len(shape) - 1 <= axis <= len(shape):
         raise Refusal(f"axis {axis} is out of range for a tensor of rank {len(shape) + 1}")
@@ -122,8 +115,8 @@ def unsqueeze(g: Emitter, input: AdapterValue, dim: AdapterValue) -> Any:
 def _at_least(axes: int, places: dict[int, list[int]]) -> None:
     """Returns a tensor of at least a rank; by rank, the positions of its axes among those of the result."""
 
-    def adapter(g: Emitter, *tensors: AdapterValue) -> Any:
-        def widened(x: AdapterValue) -> Any:
+    def adapter(g, *tensors):
+        def widened(x):
             if rank(g, x) >= axes:
                 return x
             shape = [1] * axes
@@ -146,18 +139,18 @@ _at_least(3, {1: [1], 2: [0, 1]})
 
 
 @METHODS.add("permute")
-def method_permute(g: Emitter, self: AdapterValue, *dims: AdapterValue, **named: AdapterValue) -> Any:
+def method_permute(g, self, *dims, **named):
     return permute(g, self, *(() if not dims else [varargs(dims)]), **named)
 
 
 @ATEN.add("permute", "permute_copy")
-def permute(g: Emitter, input: Any, dims: Any) -> Any:
+def permute(g, input, dims):
     order = [axis_of(g, input, axis) for axis in dims]
     return input if order == sorted(order) else g.call("aten::permute", input, order)
 
 
 @ATEN.add("transpose", "swapaxes", "swapdims", "transpose_copy")
-def transpose(g: Emitter, input: AdapterValue, dim0: AdapterValue, dim1: AdapterValue) -> Any:
+def transpose(g, input, dim0, dim1):
     order = list(range(rank(g, input)))
     if not order:
         return input
@@ -167,22 +160,22 @@ def transpose(g: Emitter, input: AdapterValue, dim0: AdapterValue, dim1: Adapter
 
 
 @METHODS.add("swapaxes")
-def swapaxes(g: Emitter, self: AdapterValue, axis0: AdapterValue, axis1: AdapterValue) -> Any:
+def swapaxes(g, self, axis0, axis1):
     return transpose(g, self, axis0, axis1)
 
 
 @ATEN.add("t", "T", "H", "numpy_T", "matrix_H", "t_copy")
-def reversed_axes(g: Emitter, input: AdapterValue) -> Any:
+def reversed_axes(g, input):
     return permute(g, input, list(range(rank(g, input)))[::-1])
 
 
 @ATEN.add("mT", "mH", "adjoint")
-def last_two(g: Emitter, input: AdapterValue) -> Any:
+def last_two(g, input):
     return transpose(g, input, -2, -1)
 
 
 @ATEN.add("movedim", "moveaxis")
-def movedim(g: Emitter, input: AdapterValue, source: AdapterValue, destination: AdapterValue) -> Any:
+def movedim(g, input, source, destination):
     starts, ends = (
         [axis_of(g, input, axis) for axis in static_ints(g, each)] for each in (source, destination)
     )
@@ -195,13 +188,13 @@ def movedim(g: Emitter, input: AdapterValue, source: AdapterValue, destination: 
 
 
 @METHODS.add("expand", "broadcast_to")
-def method_expand(g: Emitter, self: AdapterValue, *size: AdapterValue, **named: AdapterValue) -> Any:
+def method_expand(g, self, *size, **named):
     named.pop("implicit", None)
     return expand(g, self, *(() if not size else [varargs(size)]), **named)
 
 
 @ATEN.add("expand", "broadcast_to", "expand_copy")
-def expand(g: Emitter, input: AdapterValue, size: AdapterValue, implicit: bool = False) -> Any:
+def expand(g, input, size, implicit=False):
     """Broadcasts a tensor; -1 keeps an extent."""
     shape, sizes = g.type(input).shape, static_ints(g, size)
     new = len(sizes) - len(shape)
@@ -210,27 +203,27 @@ def expand(g: Emitter, input: AdapterValue, size: AdapterValue, implicit: bool =
 
 
 @ATEN.add("expand_as")
-def expand_as(g: Emitter, self: AdapterValue, other: AdapterValue) -> Any:
+def expand_as(g, self, other):
     return expand(g, self, list(g.type(other).shape))
 
 
 @METHODS.add("repeat")
-def method_repeat(g: Emitter, self: AdapterValue, *repeats: AdapterValue, **named: AdapterValue) -> Any:
+def method_repeat(g, self, *repeats, **named):
     return repeat(g, self, *(() if not repeats else [varargs(repeats)]), **named)
 
 
 @ATEN.add("repeat")
-def repeat(g: Emitter, input: AdapterValue, repeats: AdapterValue) -> Any:
+def repeat(g, input, repeats):
     return g.call("aten::repeat", input, static_ints(g, repeats))
 
 
 @METHODS.add("tile")
-def method_tile(g: Emitter, self: AdapterValue, *dims: AdapterValue, **named: AdapterValue) -> Any:
+def method_tile(g, self, *dims, **named):
     return tile(g, self, *(() if not dims else [varargs(dims)]), **named)
 
 
 @ATEN.add("tile")
-def tile(g: Emitter, input: AdapterValue, dims: AdapterValue) -> Any:
+def tile(g, input, dims):
     """Repeats a tensor; fewer factors than axes apply to the last axes."""
     copies = static_ints(g, dims)
     return repeat(g, input, [1] * (rank(g, input) - len(copies)) + copies)
@@ -240,13 +233,7 @@ def tile(g: Emitter, input: AdapterValue, dims: AdapterValue) -> Any:
 
 
 @ATEN.add("as_strided", "as_strided_copy")
-def as_strided(
-    g: Emitter,
-    input: AdapterValue,
-    size: AdapterValue,
-    stride: AdapterValue,
-    storage_offset: AdapterValue = None,
-) -> Any:
+def as_strided(g, input, size, stride, storage_offset=None):
     """Returns elements by memory offset; the memory is that of contiguous ``input``."""
     places = _in_memory(g, size, stride, storage_offset)
     row = reshaped(g, input, [g.type(input).size])
@@ -255,14 +242,7 @@ def as_strided(
 
 
 @ATEN.add("as_strided_scatter")
-def as_strided_scatter(
-    g: Emitter,
-    input: AdapterValue,
-    src: AdapterValue,
-    size: AdapterValue,
-    stride: AdapterValue,
-    storage_offset: AdapterValue = None,
-) -> Any:
+def as_strided_scatter(g, input, src, size, stride, storage_offset=None):
     """Writes ``src`` to the elements that ``as_strided`` reads; for duplicates the last one wins."""
     places, type_ = _in_memory(g, size, stride, storage_offset), g.type(input)
     if places.size and not 0 <= places.min() <= places.max() < type_.size:
@@ -274,9 +254,7 @@ def as_strided_scatter(
     return reshaped(g, row, list(type_.shape))
 
 
-def _in_memory(
-    g: Emitter, size: AdapterValue, stride: AdapterValue, storage_offset: AdapterValue
-) -> np.ndarray:
+def _in_memory(g: Emitter, size, stride, storage_offset) -> np.ndarray:
     places = np.asarray(0 if storage_offset is None else static_int(g, storage_offset, "an offset"))
     for extent, step in zip(static_ints(g, size), static_ints(g, stride), strict=True):
         places = places[..., None] + np.arange(extent) * step
