@@ -6,7 +6,6 @@ named after their layer: ``conv1_weight``, ``conv1_bias``, ``conv1_blob_2``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -172,7 +171,7 @@ def _all_qparams(graph: TargetGraph, target: Target) -> dict[int, QParams]:
             for value in operator.outputs:
                 if value.dtype == given.dtype:
                     qparams_by_id.setdefault(id(value), qparams_by_id[id(given)])
-    uses = _uses(graph)
+    uses = graph.use_counts()
     for operator in reversed(operators):
         given = operator.inputs[0] if operator.inputs else None
         if operator.type not in target.clamps_at_zero or given is None or uses.get(id(given)) != 1:
@@ -185,12 +184,3 @@ def _all_qparams(graph: TargetGraph, target: Target) -> dict[int, QParams]:
 
 def _is_single(qparams: QParams | None) -> bool:
     return qparams is not None and len(qparams.scale) == 1
-
-
-def _uses(graph: TargetGraph) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for each in graph.nested():
-        used: Sequence[Value | None] = [value for operator in each.operators for value in operator.inputs]
-        for value in (*used, *each.outputs):
-            counts[id(value)] = counts.get(id(value), 0) + 1
-    return counts

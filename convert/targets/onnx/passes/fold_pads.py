@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from tmconvert.lowering.rewriting import remove_operators
 from tmconvert.lowering.target_graph import Operator, TargetGraph
 from tmconvert.passes.rewriting import PassRecord
 
@@ -36,7 +37,7 @@ def fold_pads(graph: TargetGraph) -> PassRecord:
         names = ", ".join(f"`{layer.outputs[0].name}`" for layer in layers[number])
         record.did(operator, f"was folded into the padding of {names}")
         gone.add(id(operator))
-    graph.operators = [each for each in graph.operators if id(each) not in gone]
+    remove_operators(graph, gone)
     return record
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tmconvert.lowering.rewriting import producers, remove_operators
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 
@@ -22,11 +23,11 @@ class _Line(NamedTuple):
 def fuse_hard_sigmoid(graph: TargetGraph) -> PassRecord:
     """Replace clip(a * x + b, 0, 1) of float32 by one HardSigmoid, where nothing else uses the steps."""
     record = PassRecord("fuse_hard_sigmoid")
-    producers = {id(value): each for each in graph.operators for value in each.outputs}
+    makers = producers(graph)
     uses = graph.use_counts()
     gone: set[int] = set()
     for operator in graph.operators:
-        line = _line(operator, producers) if operator.type == "Clip" else None
+        line = _line(operator, makers) if operator.type == "Clip" else None
         if line is None or operator.outputs[0].dtype != np.float32:
             continue
         if any(uses[id(step.outputs[0])] > 1 for step in line.steps):
@@ -36,20 +37,20 @@ def fuse_hard_sigmoid(graph: TargetGraph) -> PassRecord:
         operator.attributes = {"alpha": line.factor, "beta": line.offset}
         gone |= set(map(id, line.steps))
         record.did(operator, f"is a hard sigmoid of `{line.x.name}`")
-    graph.operators = [each for each in graph.operators if id(each) not in gone]
+    remove_operators(graph, gone)
     return record
 
 
-def _line(clip: Operator, producers: dict[int, Operator]) -> _Line | None:
+def _line(clip: Operator, makers: dict[int, Operator]) -> _Line | None:
     """Returns what is clipped to [0, 1], if it is a line."""
     bounds: list[object] = [clip.attributes.get("min"), clip.attributes.get("max")]
     if len(clip.inputs) == 3:  # since opset 11
         bounds = [_number(each) for each in clip.inputs[1:]]
-    total = producers.get(id(clip.inputs[0]))
+    total = makers.get(id(clip.inputs[0]))
     if bounds != [0.0, 1.0] or total is None or total.type != "Add":
         return None
     product, offset = _with_number(total)
-    scaled = producers.get(id(product))
+    scaled = makers.get(id(product))
     if offset is None or scaled is None or scaled.type != "Mul":
         return None
     x, factor = _with_number(scaled)

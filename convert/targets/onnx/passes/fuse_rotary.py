@@ -9,6 +9,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.names import Names
+from tmconvert.lowering.rewriting import producers
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.onnx.operators import spec
@@ -54,7 +55,7 @@ def fuse_rotary(graph: TargetGraph) -> PassRecord:
 class _Rewriter:
     def __init__(self, graph: TargetGraph) -> None:
         self.graph = graph
-        self.producers = {id(value): each for each in graph.operators for value in each.outputs}
+        self.producers = producers(graph)
         self.names = Names(value.name for value in (*graph.inputs, *graph.constants()))
         self.names.take(value.name for each in graph.all_operators() for value in each.outputs)
         self.names.take(each.name for each in graph.all_operators())

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tmconvert.lowering.names import Names
+from tmconvert.lowering.rewriting import names_of_values, producers, remove_operators
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 
@@ -17,18 +18,17 @@ _BOUNDS = ("starts", "ends", "axes", "steps")
 def merge_slices(graph: TargetGraph) -> PassRecord:
     """Merge each Slice with constant bounds into the one before it, where slices alone use the latter."""
     record = PassRecord("merge_slices")
-    producers = {id(value): each for each in graph.operators for value in each.outputs}
+    makers = producers(graph)
     uses = graph.use_counts()
-    chained = [each for each in graph.operators if _inner(each, producers) is not None]
+    chained = [each for each in graph.operators if _inner(each, makers) is not None]
     if not chained:
         return record
     merged = Counter(id(each.inputs[0]) for each in chained)
-    names = Names(value.name for value in (*graph.inputs, *graph.constants()))
-    names.take(value.name for operator in graph.operators for value in operator.outputs)
+    names = names_of_values(graph)
     made: dict[tuple[int, ...], Value] = {}
     gone: set[int] = set()
     for operator in chained:
-        inner, x = _inner(operator, producers), operator.inputs[0]
+        inner, x = _inner(operator, makers), operator.inputs[0]
         assert inner is not None and x is not None
         if merged[id(x)] != uses[id(x)]:
             record.refuse(operator, f"`{x.name}` is needed by other operators than slices")
@@ -41,13 +41,13 @@ def merge_slices(graph: TargetGraph) -> PassRecord:
         operator.inputs = [inner.inputs[0], *values]
         record.did(operator, f"was merged with `{x.name}`")
         gone.add(id(inner))
-    graph.operators = [each for each in graph.operators if id(each) not in gone]
+    remove_operators(graph, gone)
     return record
 
 
-def _inner(operator: Operator, producers: Mapping[int, Operator]) -> Operator | None:
+def _inner(operator: Operator, makers: Mapping[int, Operator]) -> Operator | None:
     """Returns the slice that ``operator`` slices along other axes."""
-    inner = producers.get(id(operator.inputs[0])) if _is_constant(operator) else None
+    inner = makers.get(id(operator.inputs[0])) if _is_constant(operator) else None
     if inner is None or not _is_constant(inner):
         return None
     rank = len(operator.outputs[0].shape)

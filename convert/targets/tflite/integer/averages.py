@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import QParams
+from tmconvert.lowering.rewriting import producers
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.qparams import resolved_qparams
@@ -27,8 +28,8 @@ _MOST = 1 << 18  # elements of the longer matrix
 
 def averages_in_products(graph: TargetGraph) -> TargetGraph:
     """Returns a copy of ``graph`` with averages as products where these are more accurate."""
-    makers = {id(value): operator for operator in graph.operators for value in operator.outputs}
-    uses = _uses(graph)
+    makers = producers(graph)
+    uses = graph.use_counts()
     replaced: dict[int, list[Operator]] = {}
     for operator in graph.operators:
         if operator.type != "FULLY_CONNECTED" or operator.outputs[0].qparams is None:
@@ -160,11 +161,3 @@ def _shaped(product: Operator, row: Value, matrix: Value, options: dict[str, Any
 
 def _divided(qparams: QParams, places: int) -> QParams:
     return replace(qparams, scale=tuple(float(np.float32(scale / places)) for scale in qparams.scale))
-
-
-def _uses(graph: TargetGraph) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for value in [*(value for operator in graph.operators for value in operator.inputs), *graph.outputs]:
-        if value is not None:
-            counts[id(value)] = counts.get(id(value), 0) + 1
-    return counts

@@ -17,6 +17,7 @@ from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.fake_quant import ONNX
 from tmconvert.ir.tree import map_leaves
 from tmconvert.ir.types import QParams
+from tmconvert.lowering.rewriting import users
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.patterns.matching import rule_of
 from tmconvert.symbolics.op import Op
@@ -54,7 +55,7 @@ def tabulated(
 
 
 def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: IntegerType, infers: bool) -> TargetGraph:
-    all_qparams, users = resolved_qparams(graph, kind, infers=infers), _users(graph)
+    all_qparams, takers = resolved_qparams(graph, kind, infers=infers), users(graph)
     values = [*graph.inputs, *(value for operator in graph.operators for value in operator.outputs)]
     nodes = {id(value): node for value in values if (node := graph.node_of(value)) is not None}
     known = {nodes[id(value)]: value for value in values if id(value) in nodes and id(value) in all_qparams}
@@ -65,7 +66,7 @@ def _once(graph: TargetGraph, catalogue: Mapping[str, Op], kind: IntegerType, in
         if not isinstance(node, TensorNode) or operator.type in TABLES:
             pass
         elif _is_wanted(operator, all_qparams, graph.version) or (
-            infers and _is_lacking(operator, all_qparams, users)
+            infers and _is_lacking(operator, all_qparams, takers)
         ):
             functions = (_Function(known, catalogue, node, most) for most in (2, 1))
             tables = (_table(operator, node, function, all_qparams) for function in functions)
@@ -115,15 +116,6 @@ def _is_lacking(
     if kernel is not None and "int16" in kernel.types and not kernel.is_rough:
         return id(result) not in all_qparams and kernel.relation == "free"
     return kernel is None or kernel.relation in ("free", "fixed")
-
-
-def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
-    found: dict[int, list[Operator]] = {}
-    for operator in graph.operators:
-        for value in operator.inputs:
-            if value is not None:
-                found.setdefault(id(value), []).append(operator)
-    return found
 
 
 class _Function:

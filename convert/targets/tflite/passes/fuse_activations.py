@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tmconvert.ir.types import name_of
-from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.lowering.rewriting import producers
+from tmconvert.lowering.target_graph import Operator, TargetGraph
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.tflite.operators import spec
 
@@ -19,12 +20,12 @@ def fuse_activations(graph: TargetGraph, *, keeps_qparams: bool = False) -> Pass
     other quantization parameters than the result.
     """
     record = PassRecord("fuse_activations")
-    producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
-    uses = use_counts(graph)
+    makers = producers(graph)
+    uses = graph.use_counts()
     kept: list[Operator] = []
     for operator in graph.operators:
         value = operator.inputs[0] if spec(operator.type).activation is not None else None
-        producer = None if value is None else producers.get(id(value))
+        producer = None if value is None else makers.get(id(value))
         if value is None or producer is None:
             kept.append(operator)
             continue
@@ -36,7 +37,7 @@ def fuse_activations(graph: TargetGraph, *, keeps_qparams: bool = False) -> Pass
         record.did(operator, f"was fused into the {producer.type} `{value.name}`")
         producer.attributes["fused_activation_function"] = operator.type
         producer.outputs = operator.outputs
-        producers[id(operator.outputs[0])] = producer
+        makers[id(operator.outputs[0])] = producer
     graph.operators = kept
     return record
 
@@ -57,12 +58,3 @@ def _refusal(
     if keeps_qparams and value.qparams not in (None, activation.outputs[0].qparams):
         return f"its input `{value.name}` has quantization parameters of its own"
     return None
-
-
-def use_counts(graph: TargetGraph) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    users: list[Value | None] = [value for operator in graph.operators for value in operator.inputs]
-    for value in [*users, *graph.outputs]:
-        if value is not None:
-            counts[id(value)] = counts.get(id(value), 0) + 1
-    return counts

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from tmconvert.ir.lazy_constants import viewed
+from tmconvert.lowering.rewriting import producers, remove_operators
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
-from tmconvert.targets.tflite.passes.fuse_activations import use_counts
 
 
 def fuse_scales(graph: TargetGraph) -> PassRecord:
@@ -18,25 +18,25 @@ def fuse_scales(graph: TargetGraph) -> PassRecord:
     It reads and writes the image once, and XNNPACK has a kernel for that. An activation of the ADD is kept.
     """
     record = PassRecord("fuse_scales")
-    producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
-    uses = use_counts(graph)
+    makers = producers(graph)
+    uses = graph.use_counts()
     gone: set[int] = set()
     for operator in graph.operators:
         shift = _per_channel(operator, "ADD")
         if shift is None:
             continue
         given, summands = shift
-        scale = _per_channel(producers.get(id(given)), "MUL")
+        scale = _per_channel(makers.get(id(given)), "MUL")
         if scale is None:
             continue
         if uses[id(given)] != 1:
             record.refuse(operator, f"its input `{given.name}` has other users")
             continue
-        if _is_active(producers[id(given)]):
+        if _is_active(makers[id(given)]):
             record.refuse(operator, f"its input `{given.name}` has a fused activation")
             continue
         x, factors = scale
-        gone.add(id(producers[id(given)]))
+        gone.add(id(makers[id(given)]))
         record.did(operator, f"was fused with the MUL `{given.name}` into a DEPTHWISE_CONV_2D")
         operator.type = "DEPTHWISE_CONV_2D"
         name, channels = operator.outputs[0].name, x.shape[3]
@@ -46,7 +46,7 @@ def fuse_scales(graph: TargetGraph) -> PassRecord:
             _reshaped(summands, (channels,), f"{name}_summands"),
         ]
         operator.attributes |= {"depth_multiplier": 1, "padding": "VALID", "stride_h": 1, "stride_w": 1}
-    graph.operators = [operator for operator in graph.operators if id(operator) not in gone]
+    remove_operators(graph, gone)
     return record
 
 

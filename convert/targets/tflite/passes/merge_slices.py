@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tmconvert.lowering.names import Names
+from tmconvert.lowering.rewriting import names_of_values, producers, remove_operators
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
-from tmconvert.targets.tflite.passes.fuse_activations import use_counts
 
 
 class _Window(NamedTuple):
@@ -36,17 +36,16 @@ def merge_slices(graph: TargetGraph) -> PassRecord:
     The latter must be used by slices only, and have no quantization parameters of its own.
     """
     record = PassRecord("merge_slices")
-    producers = {id(value): operator for operator in graph.operators for value in operator.outputs}
+    makers = producers(graph)
     slices = Counter(id(each.inputs[0]) for each in graph.operators if _window(each))
     if not any(id(value) in slices for each in graph.operators if _window(each) for value in each.outputs):
         return record
-    names = Names(value.name for value in (*graph.inputs, *graph.constants()))
-    names.take(value.name for operator in graph.operators for value in operator.outputs)
-    others = Counter(use_counts(graph)) - slices
+    names = names_of_values(graph)
+    others = graph.use_counts() - slices
     gone: set[int] = set()
     for operator in graph.operators:
         window, x = _window(operator), operator.inputs[0] if operator.inputs else None
-        inner = None if window is None or x is None else producers.get(id(x))
+        inner = None if window is None or x is None else makers.get(id(x))
         before = None if inner is None else _window(inner)
         if window is None or x is None or inner is None or before is None:
             continue
@@ -57,7 +56,7 @@ def merge_slices(graph: TargetGraph) -> PassRecord:
         _rewrite(operator, inner.inputs[0], window.after(before), names)
         record.did(operator, f"was merged with `{x.name}`")
         gone.add(id(inner))
-    graph.operators = [operator for operator in graph.operators if id(operator) not in gone]
+    remove_operators(graph, gone)
     return record
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tmconvert.lowering.rewriting import users
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.tflite.operators import spec
@@ -108,14 +109,14 @@ class _Narrowing:
             self.record.refuse(operator, reason)
 
     def _inputs(self) -> None:
-        users = _users(self.graph)
+        takers = users(self.graph)
         outputs = {id(value) for value in self.graph.outputs}
         for value in self.graph.inputs:
             if value.dtype != _INT64:
                 continue
             is_output = id(value) in outputs
             if not is_output and (
-                _within(self.ranges.of(value), _NARROW) or _is_small(value, users, outputs)
+                _within(self.ranges.of(value), _NARROW) or _is_small(value, takers, outputs)
             ):
                 self.narrow.add(id(value))
                 self.record.did(_GraphInput((value,)), "is an int32 input now")
@@ -233,15 +234,6 @@ def _wide_operands(operator: Operator) -> list[Value]:
 
 def _within(inner: Range, outer: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _users(graph: TargetGraph) -> dict[int, list[Operator]]:
-    users: dict[int, list[Operator]] = {}
-    for operator in graph.operators:
-        for value in operator.inputs:
-            if value is not None:
-                users.setdefault(id(value), []).append(operator)
-    return users
 
 
 def _is_small(value: Value, users: Mapping[int, Sequence[Operator]], outputs: set[int]) -> bool:

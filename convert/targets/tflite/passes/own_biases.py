@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tmconvert.lowering.names import Names
+from tmconvert.lowering.rewriting import names_of_values
 from tmconvert.lowering.target_graph import Operator, TargetGraph
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.tflite.operators import spec
@@ -13,8 +13,7 @@ from tmconvert.targets.tflite.operators import spec
 def own_biases(graph: TargetGraph) -> PassRecord:
     """Copy constants that are the bias of one operator and used by another, in place."""
     record = PassRecord("own_biases")
-    names = Names(value.name for value in (*graph.inputs, *graph.constants()))
-    names.take(value.name for operator in graph.operators for value in operator.outputs)
+    names = names_of_values(graph)
     places = {id(operator): bias_index(operator) for operator in graph.operators}
     seen = {
         id(value)
