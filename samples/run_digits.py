@@ -48,10 +48,11 @@ def open_tflite(path: Path) -> Classifier:
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(path))
-    interpreter.allocate_tensors()
     source = interpreter.get_input_details()[0]
+    shape = (1, *(int(size) for size in source["shape"][1:]))  # an open batch is written as 2
+    interpreter.resize_tensor_input(source["index"], shape)
+    interpreter.allocate_tensors()
     result = interpreter.get_output_details()[0]
-    shape = tuple(int(size) for size in source["shape"])
     if shape not in (INPUT_NHWC, INPUT_NCHW):
         raise CannotRun(f"its input is {shape}, not {INPUT_NHWC} or {INPUT_NCHW}")
 
