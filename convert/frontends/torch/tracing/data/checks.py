@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tmconvert.frontends.torch.tracing.recording.source_lines import is_bottom
+from tmconvert.frontends.torch.tracing.recording.source_lines import OURS, is_bottom
 
-_OURS = str(Path(__file__).parents[3])
 _TORCH = Path(torch.__file__).parent
 # files of torch that stand between a call and the code that makes it
 _BETWEEN = tuple(str(_TORCH / name) for name in ("_tensor.py", "_tensor_str.py", "overrides.py", "_ops.py"))
@@ -76,7 +75,7 @@ def _positions() -> Iterator[tuple[str, Position]]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_bottom(frame):
         file = frame.f_code.co_filename
-        if not file.startswith((_OURS, *_BETWEEN, _MODULE)):
+        if not file.startswith((OURS, *_BETWEEN, _MODULE)):
             if not hasattr(frame.f_code, "co_positions"):  # Python 3.10 has no columns
                 return
             found = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))

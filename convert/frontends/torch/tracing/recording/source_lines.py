@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -11,12 +12,13 @@ from types import CodeType, FrameType
 
 import torch
 
+import tmconvert
 from tmconvert.errors.source import Source
 
-_OURS = str(Path(__file__).parents[3])  # all of tmconvert
+OURS = f"{Path(tmconvert.__file__).parent}{os.sep}"  # the folder of all of our code
 # functions that make calls for lines of the user's that do not run, and how to tell which line it is
 STAND_INS: dict[CodeType, Callable[[FrameType], Source]] = {}
-_MODULE_RUN = str(Path(__file__).with_name("module_run.py"))
+_MODULE_RUN = str(Path(__file__).parent.with_name("module_run.py"))
 _TORCH = str(Path(torch.__file__).parent)
 # methods that dataclasses and named tuples make of text
 _GENERATED = {"__init__", "__new__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"}
@@ -31,7 +33,7 @@ def user_place() -> Source:
         code = frame.f_code
         if is_users(code.co_filename, code.co_name, frame.f_globals):
             return Source(_file(code.co_filename), frame.f_lineno)
-        if code.co_filename.startswith(_OURS):  # most are torch's
+        if code.co_filename.startswith(OURS):  # most are torch's
             if is_bottom(frame):
                 break
             if code in STAND_INS:
@@ -93,4 +95,4 @@ def _file(name: str) -> str:
 
 @cache
 def _is_users_file(file: str) -> bool:
-    return not file.startswith((_OURS, _TORCH)) and file != copy.__file__
+    return not file.startswith((OURS, _TORCH)) and file != copy.__file__
