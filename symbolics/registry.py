@@ -47,10 +47,6 @@ class Catalogue(Mapping[str, Op]):
     def __len__(self) -> int:
         return len(self._ops.keys() | self._shipped.keys())
 
-    def having(self, kind: type[Trait]) -> list[str]:
-        """Returns the names of all ops with a trait, for tables and tests; passes use ``trait_of``."""
-        return [op.name for op in self.values() if op.has(kind)]
-
     def incomplete(self) -> list[tuple[str, str]]:
         """Returns (op, target) pairs with neither a symbolic, nor a decomposition, nor a reason."""
         return [

@@ -68,11 +68,6 @@ MEGENGINE: dict[str, tuple[str, ...]] = {
 _registered: dict[str, UserPass] = {}
 
 
-def registered_passes() -> Mapping[str, UserPass]:
-    """Returns the passes of users, by name."""
-    return _registered
-
-
 def register(name: str, pass_: object, after: Sequence[str]) -> None:
     """Registers a pass of a user. Raises UsageError TM6051 for a name that is taken."""
     if not name or name in _by_name() or name in MEGENGINE:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -82,14 +81,6 @@ def quantile_ref(x: Array, q: Array, dim: int, keepdim: bool, interpolation: str
 @nanquantile.reference
 def nanquantile_ref(x: Array, q: Array, dim: int, keepdim: bool, interpolation: str) -> Array:
     return _between(x, q, dim, keepdim, interpolation, skips_nan=True)
-
-
-def _last_axis(g: Any, x: Any, dim: int) -> Any:
-    rank = g.type(x).rank
-    axis = dim % rank
-    return (
-        g.call("aten::permute", x, [*(i for i in range(rank) if i != axis), axis]) if axis != rank - 1 else x
-    )
 
 
 def _with_nan_last(x: Term, dim: int) -> tuple[list[Term], Term]:

@@ -16,7 +16,7 @@ from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integer
 
 Array = np.ndarray
 LINEAR, NEAREST = 0, 1
-ZEROS, BORDER, REFLECTION = 0, 1, 2
+ZEROS, REFLECTION = 0, 2  # 1 is the border
 
 
 def _result(

@@ -23,7 +23,7 @@ Array = np.ndarray
 # Bernoulli's numbers B2, B4, ... of the asymptotic series
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)
 STIRLING = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, start=1)]
-# type: (the number from which on these six terms are exact, how many terms around 2 are)
+# by element type: (the number from which on these six terms are exact, how many terms around 2 are)
 DIGITS = {"float32": (4, 12), "float64": (10, 26)}
 SHIFT = DIGITS["float64"][0]
 

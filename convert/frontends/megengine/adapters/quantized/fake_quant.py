@@ -18,8 +18,6 @@ from tmconvert.ir.fake_quant import fake_quantize
 
 FUNCTIONS = Table()
 
-OBSERVER_PACKAGE = "megengine.quantization.observer."
-
 
 class Quantizer(NamedTuple):
     """QParams of an observer and a fake quant. ``applied`` is whether values are rounded.

@@ -14,7 +14,6 @@ from tmconvert.ir.subgraphs import empty_body
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 
-GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
 _DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
