@@ -134,12 +134,12 @@ def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
     """Traces the model of a folder, with inputs that fit its task unless ``tracing`` has others.
 
     Batch, sequences and the length of a cache are left open unless ``tracing`` names dynamic sizes. Only
-    weights in safetensors are read, and no code of the folder is run. Raises LoadError TM1021, TM1028.
+    weights in safetensors of the folder are read, and no code of it is run. Raises LoadError TM1021, TM1028.
     """
     from tmconvert.frontends.torch.pretrained import check_folder
 
-    check_folder(folder)
-    return _tracer().trace_pretrained(folder, tracing)
+    checked = check_folder(folder)
+    return _tracer().trace_pretrained(checked, tracing)
 
 
 def inputs_needed(signature: str = "") -> UsageError:

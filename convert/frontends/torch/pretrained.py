@@ -5,12 +5,29 @@ from __future__ import annotations
 import json
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.pretrained_configuration import Refusal, checked_configuration
 
-CONFIG = "config.json"
-MOST_BYTES = 1 << 24  # of a configuration
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+INDEX, ADAPTER = f"{WEIGHTS}.index.json", "adapter_config.json"
+MOST_BYTES = 1 << 24  # of a configuration, and of an index
+
+
+class PretrainedFolder(NamedTuple):
+    """A folder that was checked.
+
+    ``configuration`` is what may be handed to transformers, ``names_code`` whether the original has an
+    ``auto_map``. ``files`` are the names of the files with weights, each with the names of the tensors
+    to take from it; None stands for all.
+    """
+
+    path: str
+    configuration: dict[str, Any]
+    names_code: bool
+    files: dict[str, list[str] | None]
 
 
 def is_pretrained(model: str | PathLike[str]) -> bool:
@@ -21,28 +38,65 @@ def is_pretrained(model: str | PathLike[str]) -> bool:
         return False
 
 
-def check_folder(folder: str) -> None:
-    """Raises LoadError TM1028 for a folder without a configuration of transformers or without safetensors."""
-    _check_config(folder)
-    if not any(Path(folder).glob("*.safetensors")):
+def check_folder(folder: str) -> PretrainedFolder:
+    """Checks the configuration and finds the weights.
+
+    Raises LoadError TM1028 for a folder without a configuration of transformers or without safetensors, and
+    for one whose configuration asks for code, other files or downloads.
+    """
+    config = _read_json(folder, CONFIG)
+    if not ("model_type" in config or "architectures" in config):
+        raise unusable(folder, f"{CONFIG} is not a configuration of transformers: it has no model_type")
+    try:
+        configuration, names_code = checked_configuration(config)
+    except Refusal as refusal:
+        raise unusable(folder, f"{CONFIG}: {refusal}", refusal.help) from None
+    except RecursionError as error:
+        raise unusable(folder, f"{CONFIG} is nested too deeply") from error
+    if (Path(folder) / ADAPTER).exists():
         raise unusable(
             folder,
-            "it has no weights in safetensors",
+            f"it has an adapter ({ADAPTER}), which changes the weights",
+            "merge it with peft: model.merge_and_unload().save_pretrained(folder)",
+        )
+    return PretrainedFolder(folder, configuration, names_code, _weight_files(folder))
+
+
+def _weight_files(folder: str) -> dict[str, list[str] | None]:
+    """Returns the files with weights, by the index if the folder has one instead of a single file."""
+    if (Path(folder) / WEIGHTS).is_file():
+        return {WEIGHTS: None}
+    if not (Path(folder) / INDEX).is_file():
+        raise unusable(
+            folder,
+            f"it has no weights in safetensors ({WEIGHTS} or {INDEX})",
             "save the model with model.save_pretrained(folder); pickles of weights are not read",
         )
+    places = _read_json(folder, INDEX).get("weight_map")
+    if not isinstance(places, dict) or not places:
+        raise unusable(folder, f"{INDEX} has no weight_map")
+    files: dict[str, list[str] | None] = {}
+    for tensor, file in places.items():
+        if not isinstance(file, str) or not file.endswith(".safetensors") or Path(file).name != file:
+            raise unusable(
+                folder, f"{INDEX} names {file!r:.80}, which is not a safetensors file of the folder"
+            )
+        files.setdefault(file, []).append(tensor)  # type: ignore[union-attr]
+    missing = [file for file in files if not (Path(folder) / file).is_file()]
+    if missing:
+        raise unusable(folder, f"{missing[0]:.80} is missing, which {INDEX} names")
+    return files
 
 
-def _check_config(folder: str) -> None:
-    """Raises LoadError TM1028 for a folder whose configuration is not one of transformers."""
-    path = Path(folder) / CONFIG
+def _read_json(folder: str, name: str) -> dict[str, Any]:
+    path = Path(folder) / name
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise unusable(folder, f"{CONFIG} is larger than {MOST_BYTES >> 20} MiB")
-        config = json.loads(path.read_bytes())
+            raise unusable(folder, f"{name} is larger than {MOST_BYTES >> 20} MiB")
+        found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise unusable(folder, f"{CONFIG} cannot be read: {error}") from error
-    if not isinstance(config, dict) or not ("model_type" in config or "architectures" in config):
-        raise unusable(folder, f"{CONFIG} is not a configuration of transformers: it has no model_type")
+        raise unusable(folder, f"{name} cannot be read: {error}") from error
+    return found if isinstance(found, dict) else {}
 
 
 def unusable(folder: str, reason: str, help: str = "") -> LoadError:

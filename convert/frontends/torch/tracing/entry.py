@@ -30,6 +30,7 @@ from tmconvert.ir import TracedModule
 from tmconvert.progress import begin
 
 if TYPE_CHECKING:
+    from tmconvert.frontends.torch.pretrained import PretrainedFolder
     from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
 
 
@@ -128,19 +129,27 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
         return _trace_of_user(module, args, kwargs, tracing)
 
 
-def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
+def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule:
     """Traces the model in a folder of transformers. Raises LoadError TM1028, UnsupportedError."""
-    from tmconvert.frontends.torch.tracing.programs.pretrained import example_of, pretrained_model
+    from tmconvert.frontends.torch.tracing.programs.pretrained import (
+        confined,
+        example_inputs,
+        pretrained_model,
+    )
 
     with same_randomness():
         torch.manual_seed(0)
         model = pretrained_model(folder)
-        if tracing.has_inputs:
-            return _trace_of_user(model, *_tensors(tracing), tracing)
-        example = example_of(model, named_tensors)
-        if tracing.dynamic_shapes is None:
-            tracing = tracing._replace(dynamic_shapes=example.sizes)
-        return _trace_of_user(model, (), example.inputs, tracing)
+        args, kwargs = _tensors(tracing)
+        if not tracing.has_inputs:
+            example = example_inputs(folder, model.module, named_tensors)
+            kwargs = example.inputs
+            if tracing.dynamic_shapes is None:
+                tracing = tracing._replace(dynamic_shapes=example.sizes)
+        with confined(folder.path, only_folder=True):  # plugins, and lines of source code, lie anywhere
+            traced = _trace_of_user(model.module, args, kwargs, tracing)
+        traced.notes += model.notes
+        return traced
 
 
 def _trace_of_user(

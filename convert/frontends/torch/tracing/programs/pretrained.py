@@ -1,178 +1,266 @@
-"""Loads a model of transformers from its folder, and makes example inputs for its task.
+"""Makes a model of transformers from a configuration that was checked, and from weights that are read here.
 
-Which inputs a model takes follows from the parameters of its ``forward`` and the fields of its configuration.
+Transformers gets no path: neither a file of the folder nor one that the configuration names is opened by it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+import json
+import logging
+import re
+import tempfile
+import warnings
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from tmconvert.frontends.torch.pretrained import unusable
+from tmconvert.errors import LoadError
+from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusable
+from tmconvert.frontends.torch.tracing.programs.confinement import Confinement
+from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import Example, NamedTensors, example_of
 from tmconvert.frontends.torch.tracing.recording.users_code import shown
 
-BATCH, TOKENS, PAST, NEW = 2, 8, 7, 5
-CACHES = ("cache", "past_key_values")  # the second in older releases
-IMAGE_SIZE, SAMPLES, FRAMES, MEL_BINS = 224, 16000, 200, 80
-Sizes = dict[str, dict[int, str]]
-NamedTensors = Callable[[Any, tuple[Any, ...], dict[str, Any]], Mapping[str, torch.Tensor]]
+OLDEST = (4, 56)  # of transformers: the first release whose from_pretrained has dtype
+SHOWN, LONGEST = 3, 80  # names in a message, and characters of each
+LIBRARIES = ("transformers", "timm", "huggingface_hub")
 
 
-class Example(NamedTuple):
-    """Inputs of a model by name, and their dynamic sizes."""
+class Pretrained(NamedTuple):
+    """A module in evaluation mode, in float32, and notes for the report."""
 
-    inputs: dict[str, Any]
-    sizes: Sizes
+    module: Any
+    notes: list[str]
 
 
-def pretrained_model(folder: str) -> Any:
-    """Returns the module in evaluation mode, in float32. Raises LoadError TM1028."""
+def pretrained_model(folder: PretrainedFolder) -> Pretrained:
+    """Returns the model of a folder. Raises LoadError TM1028.
+
+    All its weights are those of the folder: if one is missing or of another shape, that is an error. Code
+    and files other than those of installed packages are not executed and not opened meanwhile.
+    """
+    transformers = _transformers(folder.path)
+    weights = _weights(folder)
     try:
+        with tempfile.TemporaryDirectory() as checked, confined(folder.path, checked):
+            config = _config(transformers, folder, Path(checked))
+            kind = _class(transformers, folder, config)
+            model, report = _filled(transformers, kind, config, weights)
+            _check(folder, kind, model, report, weights)
+            drawn = _drawn(transformers, kind, config, weights, model)
+        if drawn:
+            raise unusable(folder.path, f"it lacks weights of {kind.__name__}: {_list(drawn)}")
+    except LoadError:
+        raise
+    except Exception as error:  # of many kinds: unknown options, other shapes, what is confined
+        raise unusable(folder.path, f"transformers cannot load it: {shown(error):.300}") from error
+    return Pretrained(model.eval(), _notes(folder, kind, report))
+
+
+def example_inputs(folder: PretrainedFolder, model: Any, named_tensors: NamedTensors) -> Example:
+    """Returns example inputs for the task of the model, which runs for them. Raises LoadError TM1028."""
+    try:
+        with confined(folder.path):
+            return example_of(model, named_tensors)
+    except Exception as error:  # of many kinds: the configuration contradicts the class
+        raise unusable(
+            folder.path,
+            f"no example inputs were found for {type(model).__name__}: {shown(error):.300}",
+            "pass inputs with --input (example_kwargs=...)",
+        ) from error
+
+
+def _transformers(folder: str) -> Any:
+    try:
+        import safetensors.torch
         import transformers
     except ImportError as error:
         raise unusable(folder, "transformers is not installed", "pip install transformers") from error
-    try:
-        local = {"local_files_only": True, "trust_remote_code": False}
-        config = transformers.AutoConfig.from_pretrained(folder, **local)
-        names = [name for name in config.architectures or () if hasattr(transformers, name)]
-        kind = getattr(transformers, names[0]) if names else transformers.AutoModel
-        with _without_progress(transformers):
-            model = kind.from_pretrained(
-                folder, config=config, use_safetensors=True, dtype=torch.float32, **local
-            )
-    except Exception as error:  # of many kinds: unknown types, damaged weights, other shapes
-        raise unusable(folder, f"transformers cannot load it: {shown(error)}") from error
-    return model.eval()
+    numbers = re.findall(r"\d+", transformers.__version__)
+    if tuple(map(int, numbers[:2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise unusable(
+            folder,
+            f"transformers {transformers.__version__} is too old",
+            f"pip install 'transformers>={oldest}'",
+        )
+    assert safetensors.torch
+    return transformers
+
+
+def _weights(folder: PretrainedFolder) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    weights: dict[str, torch.Tensor] = {}
+    for file, names in folder.files.items():
+        try:
+            found = load_file(Path(folder.path) / file)
+        except Exception as error:  # of the library in Rust: damaged headers, types that torch lacks
+            raise unusable(folder.path, f"{file} cannot be read: {shown(error):.300}") from error
+        absent = [name for name in names or () if name not in found]
+        if absent:
+            raise unusable(folder.path, f"{file} lacks weights that the index names: {_list(absent)}")
+        weights |= found if names is None else {name: found[name] for name in names}
+    return weights
 
 
 @contextlib.contextmanager
-def _without_progress(transformers: Any) -> Iterator[None]:
-    """Hides the progress bars of transformers, which it writes to stderr."""
+def confined(folder: str, *readable: str, only_folder: bool = False) -> Iterator[None]:
+    """Confines transformers, and hides what it prints: its messages have names of the folder's."""
+    loggers = [logging.getLogger(name) for name in LIBRARIES]
+    levels = [each.level for each in loggers]
+    dtype = torch.get_default_dtype()  # which transformers changes, and leaves so after an error
+    import transformers
+
     log = transformers.utils.logging
-    before = log.is_progress_bar_enabled()
-    log.disable_progress_bar()
+    has_progress = log.is_progress_bar_enabled()
     try:
-        yield
+        log.disable_progress_bar()
+        for each in loggers:
+            each.setLevel(logging.CRITICAL + 1)
+        with warnings.catch_warnings(), Confinement(folder, *readable, only_folder=only_folder):
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        if before:
+        for each, level in zip(loggers, levels, strict=True):
+            each.setLevel(level)
+        if has_progress:
             log.enable_progress_bar()
+        torch.set_default_dtype(dtype)
 
 
-def example_of(model: Any, named_tensors: NamedTensors) -> Example:
-    """Returns example inputs for the task of a model; sizes of batch, sequences and caches are open.
-
-    ``named_tensors(module, args, kwargs)`` names the tensors among the arguments.
-    """
-    parameters = inspect.signature(model.forward).parameters
-    config = model.config
-    found = Example({}, {})
-    for name, (tensor, axes) in _inputs(model, config, parameters):
-        found.inputs[name] = tensor
-        found.sizes[name] = {0: "batch", **axes}
-    if _is_decoder(model, parameters):
-        return _with_cache(model, parameters, found, named_tensors)
-    if "use_cache" in parameters:
-        found.inputs["use_cache"] = False
-    return found
-
-
-def _inputs(
-    model: Any, config: Any, parameters: Mapping[str, Any]
-) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
-    main = model.main_input_name
-    if main == "input_ids" or (hasattr(config, "vision_config") and "input_ids" in parameters):
-        yield from _text(config, parameters, "", "sequence")
-    if "pixel_values" in parameters and (main == "pixel_values" or hasattr(config, "vision_config")):
-        yield "pixel_values", (_image(config), {})
-    if main == "input_values":
-        yield main, (torch.randn(BATCH, SAMPLES), {1: "samples"})
-    if main == "input_features":
-        yield main, _features(config)
-    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
-        yield from _text(config, parameters, "decoder_", "decoder_sequence")
-
-
-def _text(
-    config: Any, parameters: Mapping[str, Any], prefix: str, size: str
-) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
-    text = config.get_text_config()
-    tokens = torch.randint(3, max(4, int(text.vocab_size)), (BATCH, TOKENS))
-    yield f"{prefix}input_ids", (tokens, {1: size})
-    if prefix:
-        return
-    if "attention_mask" in parameters:
-        yield "attention_mask", (torch.ones_like(tokens), {1: size})
-    if "token_type_ids" in parameters and getattr(text, "type_vocab_size", 0) > 1:
-        yield "token_type_ids", (torch.zeros_like(tokens), {1: size})
-
-
-def _image(config: Any) -> torch.Tensor:
-    vision = getattr(config, "vision_config", None) or config
-    size = getattr(vision, "image_size", None) or IMAGE_SIZE
-    height, width = (size, size) if isinstance(size, int) else tuple(size)[-2:]
-    return torch.randn(BATCH, getattr(vision, "num_channels", 3), height, width)
-
-
-def _features(config: Any) -> tuple[torch.Tensor, dict[int, str]]:
-    """Spectrograms: [batch, bins, frames] of Whisper, whose length is fixed, or [batch, frames, bins]."""
-    bins = getattr(config, "num_mel_bins", MEL_BINS)
-    if hasattr(config, "max_source_positions") and getattr(config, "model_type", "") == "whisper":
-        return torch.randn(BATCH, bins, 2 * config.max_source_positions), {}
-    bins = getattr(config, "input_feat_per_channel", getattr(config, "feature_projection_input_dim", bins))
-    return torch.randn(BATCH, FRAMES, bins), {1: "frames"}
-
-
-def _is_decoder(model: Any, parameters: Mapping[str, Any]) -> bool:
-    """Whether the model generates text with a cache, and has no encoder."""
-    generates = type(model).__name__.endswith(("ForCausalLM", "LMHeadModel"))
-    has_encoder = getattr(model.config, "is_encoder_decoder", False)
-    return generates and _cache_name(parameters) is not None and not has_encoder
-
-
-def _cache_name(parameters: Mapping[str, Any]) -> str | None:
-    """Returns the parameter for the cache, whose name depends on the release of transformers."""
-    return next((name for name in CACHES if name in parameters), None)
-
-
-def _with_cache(
-    model: Any, parameters: Mapping[str, Any], example: Example, named_tensors: NamedTensors
-) -> Example:
-    """Returns inputs of a step in the middle of a text: its cache is that of ``PAST`` tokens before."""
-    tokens = torch.randint(3, max(4, int(model.config.get_text_config().vocab_size)), (BATCH, PAST + NEW))
-    with torch.no_grad():
-        past, longer = (
-            next(made[name] for name in CACHES if name in made)
-            for length in (PAST, PAST + 1)
-            for made in (model(input_ids=tokens[:, :length], use_cache=True),)
+def _config(transformers: Any, folder: PretrainedFolder, checked: Path) -> Any:
+    """Returns the configuration object. ``checked`` is an empty folder for what transformers reads."""
+    document = dict(folder.configuration)
+    if not document.get("model_type"):
+        document["model_type"] = _architecture(transformers, folder).config_class.model_type
+    kind = document["model_type"]
+    if kind not in transformers.CONFIG_MAPPING:
+        code = f", and code that {CONFIG} names (auto_map) is not run" if folder.names_code else ""
+        raise unusable(
+            folder.path,
+            f"transformers {transformers.__version__} has no models of the type {kind:.{LONGEST}}{code}",
         )
-    positions = torch.arange(PAST, PAST + NEW).expand(BATCH, -1).clone()
-    inputs = {**example.inputs, "input_ids": tokens[:, PAST:], "attention_mask": torch.ones_like(tokens)}
-    sizes = {**example.sizes, "attention_mask": {0: "batch", 1: "past+sequence"}}
-    if "position_ids" in parameters:
-        inputs["position_ids"], sizes["position_ids"] = positions, {0: "batch", 1: "sequence"}
-    inputs.pop("token_type_ids", None)
-    sizes.pop("token_type_ids", None)
-    name = _cache_name(parameters)
-    assert name is not None
-    inputs |= {name: past, "use_cache": True}
-    return Example(inputs, {**sizes, **_cache_sizes(name, past, longer, named_tensors)})
+    (checked / CONFIG).write_text(json.dumps(document))
+    return transformers.AutoConfig.from_pretrained(checked, local_files_only=True, trust_remote_code=False)
 
 
-def _cache_sizes(argument: str, past: Any, longer: Any, named_tensors: NamedTensors) -> Sizes:
-    """Returns the dynamic sizes of the tensors in a cache: its length is the axis that grows."""
-
-    def forward(**caches: Any) -> None:
-        """Takes a cache under any name."""
-
-    shapes, others = (
-        {name: tensor.shape for name, tensor in named_tensors(forward, (), {argument: cache}).items()}
-        for cache in (past, longer)
+def _architecture(transformers: Any, folder: PretrainedFolder) -> Any:
+    """Returns the class that the configuration names: a model with its own configuration, no other object."""
+    name = (folder.configuration.get("architectures") or [""])[0]
+    found = getattr(transformers, name, None) if name else None
+    if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel) and found.config_class:
+        return found
+    raise unusable(
+        folder.path,
+        f"{CONFIG}: architectures names {name:.{LONGEST}}, which is not a model of transformers "
+        f"{transformers.__version__}",
+        "name the class of the model; code in the folder is not run",
     )
-    return {
-        name: {0: "batch", **{axis: "past" for axis, size in enumerate(shape) if size != others[name][axis]}}
-        for name, shape in shapes.items()
+
+
+def _class(transformers: Any, folder: PretrainedFolder, config: Any) -> Any:
+    """Returns the class of the model; that of the headless model where the configuration names none."""
+    if folder.configuration.get("architectures"):
+        return _architecture(transformers, folder)
+    found = transformers.MODEL_MAPPING.get(type(config))
+    if found is None:
+        raise unusable(folder.path, f"{CONFIG} does not name the class of the model (architectures)")
+    return found[0] if isinstance(found, tuple) else found
+
+
+def _filled(
+    transformers: Any, kind: Any, config: Any, weights: dict[str, torch.Tensor]
+) -> tuple[Any, dict[str, Any]]:
+    """Returns a model with weights, and transformers' report of names that do not fit.
+
+    Transformers renames what older releases wrote, and ties weights. The method of the base class is called,
+    since those of some models load more files.
+    """
+    load = transformers.PreTrainedModel.from_pretrained.__func__
+    model, report = load(
+        kind,
+        None,
+        config=config,
+        state_dict=dict(weights),
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+        local_files_only=True,
+    )
+    return model, report
+
+
+def _check(
+    folder: PretrainedFolder, kind: Any, model: Any, report: dict[str, Any], weights: dict[str, torch.Tensor]
+) -> None:
+    """Raises LoadError TM1028 for weights that are missing or have other shapes."""
+    name = kind.__name__
+    empty = [name for name, each in model.state_dict(keep_vars=True).items() if each.is_meta]
+    for problem, names in (
+        ("it lacks weights of", [*report["missing_keys"], *empty]),
+        ("its weights have other shapes than those of", report["mismatched_keys"]),
+        ("its weights do not fit", report.get("error_msgs")),
+    ):
+        if names:
+            raise unusable(
+                folder.path,
+                f"{problem} {name}: {_list(names)}",
+                f"architectures in {CONFIG} must name the class that was saved",
+            )
+    unused = report["unexpected_keys"]
+    if unused and not folder.configuration.get("architectures"):
+        raise unusable(
+            folder.path,
+            f"{name} has no place for some of its weights: {_list(unused)}",
+            f"name the class of the model as architectures in {CONFIG}",
+        )
+
+
+def _drawn(
+    transformers: Any, kind: Any, config: Any, weights: dict[str, torch.Tensor], model: Any
+) -> list[str]:
+    """Returns names of weights that the folder lacks, transformers does not miss, and a seed decides.
+
+    Classes list weights that need not be saved. Most are computed, or start as zeros or ones; of others, a
+    second model with another seed has other values.
+    """
+    patterns = getattr(kind, "_keys_to_ignore_on_load_missing", None)
+    if not patterns:
+        return []
+    found = {
+        name: value
+        for name, value in model.state_dict().items()
+        if name not in weights and any(re.search(pattern, name) for pattern in patterns)
     }
+    if not found:
+        return []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(torch.initial_seed() + 1)
+        other = _filled(transformers, kind, config, weights)[0].state_dict()
+    return [name for name, value in found.items() if not torch.equal(value, other[name])]
+
+
+def _notes(folder: PretrainedFolder, kind: Any, report: dict[str, Any]) -> list[str]:
+    notes = []
+    if folder.names_code:
+        notes.append(
+            f"code that {CONFIG} names (auto_map) is not run: the model is transformers' {kind.__name__}"
+        )
+    if report["unexpected_keys"]:
+        notes.append(
+            f"weights that {kind.__name__} does not have are left out: {_list(report['unexpected_keys'])}"
+        )
+    return notes
+
+
+def _list(names: Collection[Any]) -> str:
+    """Formats a few names: strings, or tuples of a name and shapes."""
+    texts = sorted(
+        each if isinstance(each, str) else " ".join(map(str, each)) if isinstance(each, tuple) else str(each)
+        for each in names
+    )
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return ", ".join(f"{text:.{LONGEST}}" for text in texts[:SHOWN]) + more

@@ -1,0 +1,141 @@
+"""Makes example inputs for the task of a model of transformers.
+
+Which inputs a model takes follows from the parameters of its ``forward`` and the fields of its configuration.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+BATCH, TOKENS, PAST, NEW = 2, 8, 7, 5
+CACHES = ("cache", "past_key_values")  # the second in older releases
+IMAGE_SIZE, SAMPLES, FRAMES, MEL_BINS = 224, 16000, 200, 80
+Sizes = dict[str, dict[int, str]]
+NamedTensors = Callable[[Any, tuple[Any, ...], dict[str, Any]], Mapping[str, torch.Tensor]]
+
+
+class Example(NamedTuple):
+    """Inputs of a model by name, and their dynamic sizes."""
+
+    inputs: dict[str, Any]
+    sizes: Sizes
+
+
+def example_of(model: Any, named_tensors: NamedTensors) -> Example:
+    """Returns example inputs for the task of a model; sizes of batch, sequences and caches are open.
+
+    ``named_tensors(module, args, kwargs)`` names the tensors among the arguments.
+    """
+    parameters = inspect.signature(model.forward).parameters
+    config = model.config
+    found = Example({}, {})
+    for name, (tensor, axes) in _inputs(model, config, parameters):
+        found.inputs[name] = tensor
+        found.sizes[name] = {0: "batch", **axes}
+    if _is_decoder(model, parameters):
+        return _with_cache(model, parameters, found, named_tensors)
+    if "use_cache" in parameters:
+        found.inputs["use_cache"] = False
+    return found
+
+
+def _inputs(
+    model: Any, config: Any, parameters: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
+    main = model.main_input_name
+    if main == "input_ids" or (hasattr(config, "vision_config") and "input_ids" in parameters):
+        yield from _text(config, parameters, "", "sequence")
+    if "pixel_values" in parameters and (main == "pixel_values" or hasattr(config, "vision_config")):
+        yield "pixel_values", (_image(config), {})
+    if main == "input_values":
+        yield main, (torch.randn(BATCH, SAMPLES), {1: "samples"})
+    if main == "input_features":
+        yield main, _features(config)
+    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
+        yield from _text(config, parameters, "decoder_", "decoder_sequence")
+
+
+def _text(
+    config: Any, parameters: Mapping[str, Any], prefix: str, size: str
+) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
+    text = config.get_text_config()
+    tokens = torch.randint(3, max(4, int(text.vocab_size)), (BATCH, TOKENS))
+    yield f"{prefix}input_ids", (tokens, {1: size})
+    if prefix:
+        return
+    if "attention_mask" in parameters:
+        yield "attention_mask", (torch.ones_like(tokens), {1: size})
+    if "token_type_ids" in parameters and getattr(text, "type_vocab_size", 0) > 1:
+        yield "token_type_ids", (torch.zeros_like(tokens), {1: size})
+
+
+def _image(config: Any) -> torch.Tensor:
+    vision = getattr(config, "vision_config", None) or config
+    size = getattr(vision, "image_size", None) or IMAGE_SIZE
+    height, width = (size, size) if isinstance(size, int) else tuple(size)[-2:]
+    return torch.randn(BATCH, getattr(vision, "num_channels", 3), height, width)
+
+
+def _features(config: Any) -> tuple[torch.Tensor, dict[int, str]]:
+    """Spectrograms: [batch, bins, frames] of Whisper, whose length is fixed, or [batch, frames, bins]."""
+    bins = getattr(config, "num_mel_bins", MEL_BINS)
+    if hasattr(config, "max_source_positions") and getattr(config, "model_type", "") == "whisper":
+        return torch.randn(BATCH, bins, 2 * config.max_source_positions), {}
+    bins = getattr(config, "input_feat_per_channel", getattr(config, "feature_projection_input_dim", bins))
+    return torch.randn(BATCH, FRAMES, bins), {1: "frames"}
+
+
+def _is_decoder(model: Any, parameters: Mapping[str, Any]) -> bool:
+    """Whether the model generates text with a cache, and has no encoder."""
+    generates = type(model).__name__.endswith(("ForCausalLM", "LMHeadModel"))
+    has_encoder = getattr(model.config, "is_encoder_decoder", False)
+    return generates and _cache_name(parameters) is not None and not has_encoder
+
+
+def _cache_name(parameters: Mapping[str, Any]) -> str | None:
+    """Returns the parameter for the cache, whose name depends on the release of transformers."""
+    return next((name for name in CACHES if name in parameters), None)
+
+
+def _with_cache(
+    model: Any, parameters: Mapping[str, Any], example: Example, named_tensors: NamedTensors
+) -> Example:
+    """Returns inputs of a step in the middle of a text: its cache is that of ``PAST`` tokens before."""
+    tokens = torch.randint(3, max(4, int(model.config.get_text_config().vocab_size)), (BATCH, PAST + NEW))
+    with torch.no_grad():
+        past, longer = (
+            next(made[name] for name in CACHES if name in made)
+            for length in (PAST, PAST + 1)
+            for made in (model(input_ids=tokens[:, :length], use_cache=True),)
+        )
+    positions = torch.arange(PAST, PAST + NEW).expand(BATCH, -1).clone()
+    inputs = {**example.inputs, "input_ids": tokens[:, PAST:], "attention_mask": torch.ones_like(tokens)}
+    sizes = {**example.sizes, "attention_mask": {0: "batch", 1: "past+sequence"}}
+    if "position_ids" in parameters:
+        inputs["position_ids"], sizes["position_ids"] = positions, {0: "batch", 1: "sequence"}
+    inputs.pop("token_type_ids", None)
+    sizes.pop("token_type_ids", None)
+    name = _cache_name(parameters)
+    assert name is not None
+    inputs |= {name: past, "use_cache": True}
+    return Example(inputs, {**sizes, **_cache_sizes(name, past, longer, named_tensors)})
+
+
+def _cache_sizes(argument: str, past: Any, longer: Any, named_tensors: NamedTensors) -> Sizes:
+    """Returns the dynamic sizes of the tensors in a cache: its length is the axis that grows."""
+
+    def forward(**caches: Any) -> None:
+        """Takes a cache under any name."""
+
+    shapes, others = (
+        {name: tensor.shape for name, tensor in named_tensors(forward, (), {argument: cache}).items()}
+        for cache in (past, longer)
+    )
+    return {
+        name: {0: "batch", **{axis: "past" for axis, size in enumerate(shape) if size != others[name][axis]}}
+        for name, shape in shapes.items()
+    }
