@@ -44,11 +44,13 @@ TORCH = {
     ),
     "TM1028": Explanation(
         "a folder of transformers cannot be used",
-        "Its config.json is not one of transformers, transformers is not installed or does not know the "
-        "model, its weights are not in safetensors, or the model is code in the folder, which is not run.",
+        "Its config.json is not one of transformers, transformers is not installed, older than 4.56 or does "
+        "not know the model, its weights are not in safetensors, or some of them are missing or have other "
+        "shapes. Nor may the configuration name code, files, downloads or native kernels: transformers gets "
+        "only the configuration and the weights of the folder, and is stopped when it does anything else.",
         "tmconvert onnx bert-folder bert.onnx, where the weights are pytorch_model.bin",
-        "Save the model again with model.save_pretrained(folder); or write a function that returns the "
-        "module, and name it as PACKAGE.MODULE:FUNCTION.",
+        "Save the model again with model.save_pretrained(folder), by the class that architectures names; or "
+        "write a function that returns the module, and name it as PACKAGE.MODULE:FUNCTION.",
     ),
     "TM1026": Explanation(
         "a .pt2 file cannot be used",

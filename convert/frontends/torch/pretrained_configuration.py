@@ -1,8 +1,8 @@
 """Checks configurations of transformers, which are hostile, before the library sees them.
 
-Parts of a model are built by calls whose arguments the configuration sets: what such an argument may name (code,
-files, downloads, native kernels) is refused here by its key, at every depth. This is for the message. What
-holds for keys that are not known here, too, is that the library is confined while it builds the model.
+Parts of a model are built by calls whose arguments the configuration sets. What such an argument may name
+(code, files, downloads, native kernels) is refused here by its key, at every depth. This is for the message:
+what holds for keys that are not known here, too, is that the library is confined while it builds the model.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ _MOST = 1 << 63  # of an integer
 _SHOWN = 60  # characters of a key or a value in a message
 # keyword arguments of timm.create_model that describe the network, and nothing else
 OPTIONS = frozenset(
-    "act_layer channels class_token depth depths dim dims drop_path_rate drop_rate dynamic_img_pad "
-    "dynamic_img_size embed_dim exportable features_only fc_norm global_pool img_size in_chans inference_mode "
-    "init_values mlp_ratio no_embed_class norm_layer num_channels num_classes num_heads out_indices "
-    "output_stride patch_size pos_embed pre_norm qkv_bias reg_tokens scriptable window_size".split()
+    re.findall(
+        r"\w+",
+        "act_layer channels class_token depth depths dim dims drop_path_rate drop_rate "
+        "dynamic_img_pad dynamic_img_size embed_dim exportable features_only fc_norm global_pool "
+        "img_size in_chans inference_mode init_values mlp_ratio no_embed_class norm_layer "
+        "num_channels num_classes num_heads out_indices output_stride patch_size pos_embed "
+        "pre_norm qkv_bias reg_tokens scriptable window_size ",
+    )
 )
 
 
@@ -45,7 +49,7 @@ def _is_unset(value: Any) -> bool:
 
 
 def _is_name(value: Any) -> bool:
-    return value is None or isinstance(value, str) and bool(_NAME.fullmatch(value))
+    return value is None or (isinstance(value, str) and bool(_NAME.fullmatch(value)))
 
 
 def _is_network(value: Any) -> bool:
@@ -54,7 +58,7 @@ def _is_network(value: Any) -> bool:
 
 
 def _are_classes(value: Any) -> bool:
-    return value is None or isinstance(value, list) and all(map(_is_class, value))
+    return value is None or (isinstance(value, list) and all(map(_is_class, value)))
 
 
 def _is_class(value: Any) -> bool:
@@ -77,9 +81,12 @@ def _is_plain(value: Any) -> bool:
     return all(isinstance(each, int | float) or _is_name(each) for each in values)
 
 
-_FACTORY = "if you trust its origin, write a function that returns the module, and name it as PACKAGE.MODULE:FUNCTION"
+_FACTORY = (
+    "if you trust its origin, write a function that returns the module, "
+    "and name it as PACKAGE.MODULE:FUNCTION"
+)
 _CODE = Rule(_is_unset, "would run code that is not of transformers", _FACTORY)
-_FILE = Rule(_is_unset, "names weights elsewhere; only those of the folder are read", _FACTORY)
+_FILE = Rule(_is_unset, "names other files than the configuration and weights of the folder", _FACTORY)
 _KERNELS = Rule(_is_unset, "would load native kernels", f"delete the key, or {_FACTORY}")
 _QUANTIZED = Rule(
     _is_unset,
@@ -91,7 +98,7 @@ _ATTENTION = Rule(
 )
 _NETWORK = Rule(_is_network, "is not the plain name of a network of timm, but a path or a download", _FACTORY)
 _OPTIONS = Rule(
-    _are_options, f"has options besides {', '.join(sorted(OPTIONS))}, or values that are not plain", _FACTORY
+    _are_options, "has options that are not plain settings of a network, such as img_size or depth", _FACTORY
 )
 _TYPE = Rule(_is_name, "is not the name of a type of models", "")
 _CLASSES = Rule(_are_classes, "is not a list of names of classes", "")

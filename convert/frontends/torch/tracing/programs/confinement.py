@@ -1,8 +1,9 @@
 """Confines a library while it works for a document of a stranger's: code, files, connections.
 
-Python reports what a program does to audit hooks, and ends what a hook raises an exception for. The hook here
-refuses, in a thread that is confined, connections, processes, pickles, and code and files that do not belong to
-the installed packages. It cannot be removed, so it is installed with the first use, and sleeps otherwise.
+Python reports what a program does to audit hooks, and ends what a hook raises an exception for. The hook
+here refuses, in a thread that is confined, connections, processes, pickles, and code and files that do not
+belong to the installed packages. It cannot be removed, so it is installed with the first use, and sleeps
+otherwise.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ class Confined(Exception):
 class Confinement:
     """Keeps this thread from connections, processes, pickles, and from files and code of strangers.
 
-    Only the standard library, installed packages and what is ``readable`` are read and executed meanwhile, and
-    nothing in ``folder``; the current folder and what contains ``folder`` do not count as installed. With
-    ``only_folder`` all but ``folder`` may be read and executed. On leaving, Confined is raised for the first refusal, whatever the library made of it. The Hub's programs are
-    offline meanwhile.
+    Only the standard library, installed packages and what is ``readable`` are read and executed meanwhile,
+    and nothing in ``folder``; the current folder and what contains ``folder`` do not count as installed. With
+    ``only_folder`` all but ``folder`` may be read and executed. On leaving, Confined is raised for the first
+    refusal, whatever the library made of it. The Hub's programs are offline meanwhile.
 
     >>> with Confinement("net"):
     ...     open("/etc/passwd")
@@ -114,7 +115,7 @@ def _installed(folder: set[str]) -> list[str]:
 
 def _forms(path: str) -> set[str]:
     """Returns a path as it is written and with symbolic links resolved: parts of packages may be links."""
-    return {os.path.abspath(path), os.path.realpath(path)}
+    return {os.path.abspath(path), os.path.realpath(path)}  # noqa: PTH100 - resolve() follows links
 
 
 def _is_in(path: str, folder: str) -> bool:

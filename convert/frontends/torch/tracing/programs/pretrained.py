@@ -19,7 +19,7 @@ import torch
 
 from tmconvert.errors import LoadError
 from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusable
-from tmconvert.frontends.torch.tracing.programs.confinement import Confinement
+from tmconvert.frontends.torch.tracing.programs.confinement import Confined, Confinement
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import Example, NamedTensors, example_of
 from tmconvert.frontends.torch.tracing.recording.users_code import shown
 
@@ -54,7 +54,7 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
             raise unusable(folder.path, f"it lacks weights of {kind.__name__}: {_list(drawn)}")
     except LoadError:
         raise
-    except Exception as error:  # of many kinds: unknown options, other shapes, what is confined
+    except Exception as error:  # of many kinds: unknown options, other shapes
         raise unusable(folder.path, f"transformers cannot load it: {shown(error):.300}") from error
     return Pretrained(model.eval(), _notes(folder, kind, report))
 
@@ -64,6 +64,8 @@ def example_inputs(folder: PretrainedFolder, model: Any, named_tensors: NamedTen
     try:
         with confined(folder.path):
             return example_of(model, named_tensors)
+    except LoadError:
+        raise
     except Exception as error:  # of many kinds: the configuration contradicts the class
         raise unusable(
             folder.path,
@@ -108,7 +110,10 @@ def _weights(folder: PretrainedFolder) -> dict[str, torch.Tensor]:
 
 @contextlib.contextmanager
 def confined(folder: str, *readable: str, only_folder: bool = False) -> Iterator[None]:
-    """Confines transformers, and hides what it prints: its messages have names of the folder's."""
+    """Confines transformers, and hides what it prints: its messages have names of the folder's.
+
+    Raises LoadError TM1028 for what it was kept from.
+    """
     loggers = [logging.getLogger(name) for name in LIBRARIES]
     levels = [each.level for each in loggers]
     dtype = torch.get_default_dtype()  # which transformers changes, and leaves so after an error
@@ -123,6 +128,13 @@ def confined(folder: str, *readable: str, only_folder: bool = False) -> Iterator
         with warnings.catch_warnings(), Confinement(folder, *readable, only_folder=only_folder):
             warnings.simplefilter("ignore")
             yield
+    except Confined as error:
+        raise unusable(
+            folder,
+            f"transformers was stopped: {error}",
+            "if you trust its origin, write a function that returns the module, and name it as "
+            "PACKAGE.MODULE:FUNCTION",
+        ) from error
     finally:
         for each, level in zip(loggers, levels, strict=True):
             each.setLevel(level)
@@ -165,7 +177,7 @@ def _class(transformers: Any, folder: PretrainedFolder, config: Any) -> Any:
     """Returns the class of the model; that of the headless model where the configuration names none."""
     if folder.configuration.get("architectures"):
         return _architecture(transformers, folder)
-    found = transformers.MODEL_MAPPING.get(type(config))
+    found = transformers.MODEL_MAPPING.get(type(config), None)
     if found is None:
         raise unusable(folder.path, f"{CONFIG} does not name the class of the model (architectures)")
     return found[0] if isinstance(found, tuple) else found
