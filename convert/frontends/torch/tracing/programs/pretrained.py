@@ -162,7 +162,7 @@ def _config(transformers: Any, folder: PretrainedFolder, checked: Path) -> Any:
 def _architecture(transformers: Any, folder: PretrainedFolder) -> Any:
     """Returns the class that the configuration names: a model with its own configuration, no other object."""
     name = (folder.configuration.get("architectures") or [""])[0]
-    found = getattr(transformers, name, None) if name else None
+    found: Any = getattr(transformers, name, None) if name else None
     if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel) and found.config_class:
         return found
     raise unusable(
