@@ -163,7 +163,8 @@ def _architecture(transformers: Any, folder: PretrainedFolder) -> Any:
     """Returns the class that the configuration names: a model with its own configuration, no other object."""
     name = (folder.configuration.get("architectures") or [""])[0]
     found: Any = getattr(transformers, name, None) if name else None
-    if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel) and found.config_class:
+    is_model = isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
+    if is_model and found.config_class:
         return found
     raise unusable(
         folder.path,
