@@ -37,11 +37,11 @@ from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, k
 from tmconvert.conversion.pipeline import verify_file
 from tmconvert.conversion.prepared_model import graph_of, model_of
 from tmconvert.conversion.request import ConversionRequest, Model, io_overrides_of
-from tmconvert.frontends.torch.customization import Tracer as Tracer
 from tmconvert.frontends.torch.customization import register_as_builtin as register_as_builtin
 from tmconvert.frontends.torch.customization import register_supported_type as register_supported_type
 from tmconvert.frontends.torch.customization import trace_through as trace_through
 from tmconvert.frontends.torch.customization import wrap as wrap
+from tmconvert.frontends.torch.module_tracer import Tracer as Tracer
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
 from tmconvert.ir import TracedModule as TracedModule

@@ -9,16 +9,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tmconvert.errors import LoadError, UsageError
+from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.torch.request import Tracing
+from tmconvert.frontends.torch.archives import Kind
+from tmconvert.frontends.torch.request import Tracing, no_module
 from tmconvert.ir import TracedModule
 from tmconvert.progress import begin
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from tmconvert.frontends.torch.archives import Kind
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # the message for it states the right form
@@ -50,19 +49,6 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
     return _tracer().trace_factory(name, tracing)
 
 
-def no_module(missing: str, name: str) -> LoadError:
-    """Returns the error for a factory, as in ``package.module:factory``, whose module cannot be found."""
-    module = name.partition(":")[0]
-    return LoadError(
-        "TM1022",
-        f"the module {missing} was not found",
-        notes=[
-            ("looked in", f"the current folder ({Path.cwd()}) and the packages of this Python"),
-            ("help", f"use a name with which `import {module}` works in the current folder"),
-        ],
-    )
-
-
 def module_of(file: str) -> str:
     """Returns the module name of a file in the current folder: ``models/net.py`` is ``models.net``."""
     path = Path(file).resolve().with_suffix("")
@@ -89,8 +75,6 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
     """Reads the model in a PyTorch file. Raises LoadError TM1021, TM1024 to TM1026, UnsupportedError."""
-    from tmconvert.frontends.torch.archives import Kind
-
     if kind is Kind.CHECKPOINT:
         raise LoadError(
             "TM1024",
@@ -142,32 +126,14 @@ def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
     return _tracer().trace_pretrained(checked, tracing)
 
 
-def inputs_needed(signature: str = "") -> UsageError:
-    """Returns the error for missing example inputs. It shows ``signature``, such as ``forward(x,
-    mask=None)``, if that is known.
-    """
-    return UsageError(
-        "TM6008",
-        "tracing a PyTorch module requires example inputs",
-        notes=[
-            *([("it has", signature)] if signature else []),
-            (
-                "help",
-                "pass example_inputs=(x, ...) or example_kwargs={'x': x}; on the command line --input "
-                "'float32[1,3,224,224]'",
-            ),
-        ],
-    )
-
-
 def _tracer() -> ModuleType:
     begin("import")
     try:
-        from tmconvert.frontends.torch.tracing import entry as tracer
+        from tmconvert.frontends.torch.tracing import sources
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
         raise LoadError(
             "TM1021", "tracing a model requires PyTorch, which is not installed", notes=[("help", INSTALL)]
         ) from error
-    return tracer
+    return sources

@@ -1,13 +1,14 @@
-"""Tracing arguments; this module does not need torch."""
+"""Tracing arguments, and errors for what they lack; this module does not need torch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tmconvert.errors import UsageError
+from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, size_of
 
@@ -114,3 +115,34 @@ def _no_sizes(what: str, given: object, wanted: str) -> UsageError:
 
 def _no_inputs(what: str, given: object, wanted: str) -> UsageError:
     return UsageError("TM6008", f"{what} must be {wanted}, got {type_and_value(given)}")
+
+
+def inputs_needed(signature: str = "") -> UsageError:
+    """Returns the error for missing example inputs. It shows ``signature``, such as ``forward(x,
+    mask=None)``, if that is known.
+    """
+    return UsageError(
+        "TM6008",
+        "tracing a PyTorch module requires example inputs",
+        notes=[
+            *([("it has", signature)] if signature else []),
+            (
+                "help",
+                "pass example_inputs=(x, ...) or example_kwargs={'x': x}; on the command line --input "
+                "'float32[1,3,224,224]'",
+            ),
+        ],
+    )
+
+
+def no_module(missing: str, name: str) -> LoadError:
+    """Returns the error for a factory, as in ``package.module:factory``, whose module cannot be found."""
+    module = name.partition(":")[0]
+    return LoadError(
+        "TM1022",
+        f"the module {missing} was not found",
+        notes=[
+            ("looked in", f"the current folder ({Path.cwd()}) and the packages of this Python"),
+            ("help", f"use a name with which `import {module}` works in the current folder"),
+        ],
+    )

@@ -168,7 +168,7 @@ def test_a_failure_of_the_tracer_is_no_fault_of_the_user(monkeypatch: pytest.Mon
     def fail(*args: object, **kwargs: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("tmconvert.frontends.torch.tracing.entry.trace_module", fail)
+    monkeypatch.setattr("tmconvert.frontends.torch.tracing.sources.trace_module", fail)
     outcome = run("trace", f"{NETS}:make", "-o", "net.tm", "--input", X)
     assert outcome.status == 3
     assert "error[TM9000]: RuntimeError: a defect" in outcome.stderr

@@ -14,7 +14,7 @@ import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.frontends.torch.customization import Tracer
+from tmconvert.frontends.torch.customization import is_builtin
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.data.perturbed_inputs import moved
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun
@@ -61,7 +61,7 @@ def trace_module(
         ModuleRun,
         module,
         freeze_control_flow=freeze_control_flow,
-        is_leaf=is_leaf or Tracer().is_leaf_module,
+        is_leaf=is_leaf or is_builtin,
     )
     runs = Runs(once, functools.partial(_cloned, (args, kwargs)), inputs, symbols)
     runs.choose_path()

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from tmconvert.errors import LoadError
-from tmconvert.frontends.torch.entry import no_module
+from tmconvert.frontends.torch.request import no_module
 from tmconvert.frontends.torch.tracing.recording.state_guard import same_folder
 from tmconvert.frontends.torch.tracing.recording.users_code import users_code
 

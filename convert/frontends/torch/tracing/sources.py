@@ -1,4 +1,4 @@
-"""Entry points of the tracer: one for each kind of PyTorch model."""
+"""Traces each kind of PyTorch model: modules, programs, TorchScript, factories, folders."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
-from tmconvert.frontends.torch.entry import inputs_needed
-from tmconvert.frontends.torch.request import Tracing
+from tmconvert.frontends.torch.request import Tracing, inputs_needed
 from tmconvert.frontends.torch.tracing.recording.state_guard import same_randomness
 from tmconvert.frontends.torch.tracing.recording.users_code import (
     check_arguments,
