@@ -180,7 +180,7 @@ def _completing(
 
 def _load_plugins(ctx: click.Context, parameter: click.Parameter, files: tuple[str, ...]) -> None:
     if files:
-        from tmconvert.frontends.shared.registration import temporary_frontends
+        from tmconvert.frontends.registry import temporary_frontends
         from tmconvert.symbolics.plugins import load_plugin
         from tmconvert.symbolics.registry import temporary_symbolics
         from tmconvert.transform.named_passes import temporary_passes

@@ -56,7 +56,7 @@ CONTENTS = {
     "symbolics": "one file an op: signature, type rule, reference, lowering to each target",
     "output": "atomic output files, streamed weights, the protobuf stream",
     "formats": "file formats that are both read and written: schemas, messages, layer types",
-    "frontends": "readers and tracers: a source model becomes a TracedModule",
+    "frontends": "one folder a source: class Frontend, reader or tracer, adapters, vocabulary",
     "container": "the file of `tmconvert save`: format, reader, writer",
     "passes": "graph rewrites that several targets share, and the pass manager",
     "lowering": "aten graph to TargetGraph, the Builder, origins of tensors",
@@ -87,17 +87,8 @@ UPWARD = {
     ): "an encoding has its verification as a method",
 }
 SHARED = {"shared"}
-_MIXED = "an edited model may have calls of several sources, which are converted by their own vocabularies"
 # (importing module, imported module) within frontends: the reason
 BETWEEN_SIBLINGS = {
-    ("tmconvert.frontends.shared.multi_source", "tmconvert.frontends.aten.vocabulary"): _MIXED,
-    ("tmconvert.frontends.shared.multi_source", "tmconvert.frontends.megengine.vocabulary"): _MIXED,
-    ("tmconvert.frontends.shared.multi_source", "tmconvert.frontends.torch.vocabulary"): _MIXED,
-    ("tmconvert.frontends.shared.recording", "tmconvert.frontends.torch.vocabulary"): _MIXED,
-    (
-        "tmconvert.frontends.shared.recording",
-        "tmconvert.frontends.torch.names",
-    ): "a user's functions are torch's in every model; their names are in torch.names",
     (
         "tmconvert.frontends.megengine.writing.aten_to_megengine",
         "tmconvert.frontends.torch.names",
@@ -109,7 +100,7 @@ TYPES_OF_BUILDERS = (
     "tmconvert.targets.onnx.builder",
     "tmconvert.targets.tflite.builder",
 )
-LARGEST_CYCLE = 10  # modules
+LARGEST_CYCLE = 8  # modules
 
 
 def layer(module: str) -> int | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
+from tmconvert.formats.caffe.net import blob_name
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
@@ -24,7 +25,6 @@ from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.option import Option
 from tmconvert.targets.options import IoLayout, TargetOptions
-from tmconvert.targets.written_model import blob_name
 
 Shapes = Sequence[tuple[int, ...]]
 
@@ -264,6 +264,12 @@ class Target(ABC):
         installed.
         """
         return None
+
+    def source_runtime(self, path: Path) -> Runtime | None:
+        """Returns the runtime that computes the reference of a model loaded from the file at ``path``; None
+        where none is installed or supports it.
+        """
+        return self.runtime(path)
 
     def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
         """Loads the file at ``path`` in its runtime, with the runtime's default options, and returns a

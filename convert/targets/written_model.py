@@ -89,8 +89,3 @@ def written_model(path: Path) -> WrittenModel:
     from tmconvert.targets.recognize import target_of_file
 
     return target_of_file(path).written_model(path)
-
-
-def blob_name(layer: str, number: int) -> str:
-    """Returns the generated name of a Caffe layer's blob, which has none."""
-    return f"{layer}_{('weight', 'bias')[number] if number < 2 else f'blob_{number}'}"

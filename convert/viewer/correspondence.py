@@ -7,7 +7,7 @@ source does not have, such as quantized forms, belong to the next tensor that it
 
 from __future__ import annotations
 
-from tmconvert.viewer.view_graph import ViewGraph
+from tmconvert.frontends.shared.view_graph import ViewGraph
 
 
 def correspond(source: ViewGraph, written: ViewGraph) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tmconvert.frontends.shared.view_graph import ViewGraph
 from tmconvert.viewer.modules import Module, module_tree
-from tmconvert.viewer.view_graph import ViewGraph
+from tmconvert.viewer.statistics import channels_of, statistics_of
 
 FORMAT = 1
 
@@ -29,11 +30,7 @@ def document(
 def graph_record(graph: ViewGraph) -> dict[str, Any]:
     """Returns a graph as the page reads it: modules refer to their parents, nodes to modules and tensors."""
     modules, parents = _modules(graph)
-    constants = {
-        str(number): tensor.constant
-        for number, tensor in enumerate(graph.tensors)
-        if tensor.constant is not None
-    }
+    constants = _constants(graph)
     qparams = {
         str(number): tensor.qparams
         for number, tensor in enumerate(graph.tensors)
@@ -51,6 +48,24 @@ def graph_record(graph: ViewGraph) -> dict[str, Any]:
         "modules": modules,
         "nodes": [_node(graph, number, parents[number]) for number in range(len(graph.nodes))],
     }
+
+
+def _constants(graph: ViewGraph) -> dict[str, dict[str, Any]]:
+    """Returns the statistics of constants, by the numbers of their tensors; values of several count once."""
+    known: dict[int, dict[str, Any]] = {}  # by the identity of the values
+    records = {}
+    for number, tensor in enumerate(graph.tensors):
+        record: dict[str, Any] = {}
+        if tensor.values is not None:
+            if id(tensor.values) not in known:
+                known[id(tensor.values)] = statistics_of(tensor.values)
+            record |= known[id(tensor.values)]
+            if tensor.channel_axis is not None:
+                channels = channels_of(tensor.values, tensor.channel_axis)
+                record |= {} if channels is None else {"channels": channels}
+        if record | tensor.notes:
+            records[str(number)] = record | tensor.notes
+    return records
 
 
 def _modules(graph: ViewGraph) -> tuple[list[list[Any]], dict[int, int]]:

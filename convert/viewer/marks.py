@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tmconvert.viewer.view_graph import ViewGraph, ViewNode
+from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode
 
 # names in lower case without underscores
 _TRANSPOSES = {"transpose", "permute", "swapaxes", "movedim", "dimshuffle"}

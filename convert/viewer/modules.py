@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tmconvert.viewer.view_graph import Path, ViewGraph
+from tmconvert.frontends.shared.view_graph import Path, ViewGraph
 
 MOST_CHILDREN = 60
 SECTION = 40

@@ -8,6 +8,15 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.shared.view_graph import (
+    Path,
+    ViewGraph,
+    ViewNode,
+    ViewTensor,
+    qparams_record,
+    type_text,
+    value_text,
+)
 from tmconvert.ir import (
     CallFunction,
     CallMethod,
@@ -23,16 +32,6 @@ from tmconvert.ir.node import TensorNode
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.tree import leaves
 from tmconvert.viewer.marks import marked
-from tmconvert.viewer.statistics import statistics_of
-from tmconvert.viewer.view_graph import (
-    Path,
-    ViewGraph,
-    ViewNode,
-    ViewTensor,
-    qparams_record,
-    type_text,
-    value_text,
-)
 
 
 def source_graph(model: TracedModule | InternalGraph, title: str = "") -> ViewGraph:
@@ -108,7 +107,7 @@ class _Builder:
             self.view.tensors[self._tensor(expr.outputs[0])] = ViewTensor(
                 str(getattr(expr, "name", None) or expr.outputs[0]),
                 type_text(value.dtype.name, value.shape),
-                statistics_of(value),
+                value,
                 _qparams(expr.outputs[0]),
             )
 
@@ -156,9 +155,7 @@ class _Builder:
             self.add(body, (*where, self.view.nodes[number].name, body.name))
 
     def _own(self, name: str, value: np.ndarray) -> int:
-        return self.view.add_tensor(
-            ViewTensor(name, type_text(value.dtype.name, value.shape), statistics_of(value))
-        )
+        return self.view.add_tensor(ViewTensor(name, type_text(value.dtype.name, value.shape), value))
 
 
 def _operator(expr: Expr) -> str:

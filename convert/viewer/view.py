@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tmconvert.frontends.shared.view_graph import ViewGraph
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.viewer.correspondence import correspond
 from tmconvert.viewer.document import document
 from tmconvert.viewer.page import page
 from tmconvert.viewer.source_graph import source_graph
-from tmconvert.viewer.view_graph import ViewGraph
 from tmconvert.viewer.written_file import written_graph
 
 

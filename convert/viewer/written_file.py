@@ -1,13 +1,14 @@
-"""The graph of a written file, by its kind."""
+"""The graph of a written file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from tmconvert.frontends.registry import known_frontends
+from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode, ViewTensor, type_text
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.targets.target import Target
 from tmconvert.viewer.marks import marked
-from tmconvert.viewer.view_graph import ViewGraph, ViewNode, ViewTensor, type_text
 
 
 def written_graph(path: Path) -> ViewGraph:
@@ -15,19 +16,9 @@ def written_graph(path: Path) -> ViewGraph:
     it is stored. Raises LoadError.
     """
     target = target_of_file(path)
-    if target.name == "onnx":
-        from tmconvert.viewer.onnx_file import onnx_graph
-
-        return onnx_graph(path)
-    if target.name == "tflite":
-        from tmconvert.viewer.tflite_file import tflite_graph
-
-        return tflite_graph(path)
-    if target.name == "caffe":
-        from tmconvert.viewer.caffe_file import caffe_graph
-
-        return caffe_graph(path)
-    return _other_graph(target, path)
+    frontends = (each for each in known_frontends() if each.name == target.name)  # it reads the same format
+    graph = next((each.stored_graph(path) for each in frontends), None)
+    return marked(_other_graph(target, path) if graph is None else graph)
 
 
 def _other_graph(target: Target, path: Path) -> ViewGraph:
@@ -48,4 +39,4 @@ def _other_graph(target: Target, path: Path) -> ViewGraph:
         operands, results = map(index, layer.inputs), map(index, layer.outputs)
         view.add_node(ViewNode(layer.name, layer.type, scope, list(operands), list(results)))
     view.outputs = [index(name) for name in model.outputs]
-    return marked(view)
+    return view

@@ -10,6 +10,7 @@ import pytest
 import tmconvert
 from tests.cli.runner import run
 from tmconvert.errors import LoadError, UsageError
+from tmconvert.frontends import registry
 from tmconvert.frontends.aten.vocabulary import VOCABULARY
 from tmconvert.frontends.shared import registration
 from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
@@ -23,7 +24,7 @@ class OtherWords(AdapterVocabulary):
 
 @pytest.fixture
 def undone() -> Iterator[None]:
-    with registration.temporary_frontends():
+    with registry.temporary_frontends():
         yield
 
 
@@ -45,14 +46,14 @@ def test_built_in_kinds_come_first(undone: None) -> None:
 
 
 def test_registrations_are_undone() -> None:
-    with registration.temporary_frontends():
+    with registry.temporary_frontends():
         registration.register_reader(lambda head: True, tmconvert.load)
         registration.register_vocabulary(OtherWords())
-        assert registration.registered_vocabulary("other") is not None
+        assert registry.vocabulary_named("other") is not None
         with pytest.raises(UsageError, match="the vocabulary 'other' is already registered"):
             registration.register_vocabulary(OtherWords())
-    assert registration.registered_reader(b"") is None
-    assert registration.registered_vocabulary("other") is None
+    assert registry.frontend_of_file("", b"") is None
+    assert registry.vocabulary_named("other") is None
 
 
 def test_a_model_in_unknown_words_names_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

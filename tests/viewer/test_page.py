@@ -17,9 +17,9 @@ import tmconvert
 from tests.cli.runner import run
 from tests.viewer.models import HOSTILE, chain
 from tmconvert.errors import UsageError
+from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode
 from tmconvert.viewer.modules import MOST_CHILDREN, module_tree
 from tmconvert.viewer.statistics import BLOCK, channels_of, statistics_of
-from tmconvert.viewer.view_graph import ViewGraph, ViewNode
 from tmconvert.viewer.written_file import written_graph
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -49,3 +49,8 @@ def input_shapes(layer: NetLayer) -> Sequence[tuple[int, ...]]:
     """The shapes of an Input's tops: one each, or one for all."""
     shapes = [tuple(shape.dim) for shape in layer.parameters.shape]
     return shapes * len(layer.tops) if len(shapes) == 1 else shapes
+
+
+def blob_name(layer: str, number: int) -> str:
+    """Returns the generated name of a Caffe layer's blob, which has none."""
+    return f"{layer}_{('weight', 'bias')[number] if number < 2 else f'blob_{number}'}"

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.formats.caffe.dialects import MERGED
-from tmconvert.formats.caffe.net import Net
 from tmconvert.formats.caffe.reader import net_of
 from tmconvert.frontends.caffe.faults import inconsistent
 from tmconvert.frontends.caffe.graphs import GraphBuilder, share_blobs
+from tmconvert.frontends.caffe.source_file import CaffeSource
 from tmconvert.frontends.caffe.text import read_text
 from tmconvert.frontends.caffe.weights import check_weights, read_weights
+from tmconvert.frontends.frontend import LoadedModel
 from tmconvert.frontends.shared.mapped_file import map_file
-from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import number
 
 
-class LoadedNet(NamedTuple):
-    """A model, the net of its files, and the names of inputs and outputs there."""
-
-    module: TracedModule
-    net: Net
-    inputs: list[str]
-    outputs: list[str]
-
-
-def load_caffe(path: str) -> LoadedNet:
+def load_caffe(path: str) -> LoadedModel:
     """Loads the net whose text is at ``path``, with the weights next to it.
 
     Raises LoadError: TM1001 where a file cannot be read, TM1016 for one that is no Caffe file, TM1051 for
@@ -51,4 +40,4 @@ def load_caffe(path: str) -> LoadedNet:
         raise inconsistent(path, f"{type(error).__name__}: {error}") from error
     module.producer = "Caffe"
     number(module)
-    return LoadedNet(module, net, builder.inputs, builder.outputs())
+    return LoadedModel(module, CaffeSource(path, net, builder.inputs, builder.outputs()))

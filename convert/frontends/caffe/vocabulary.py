@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from tmconvert.errors import Refusal
 from tmconvert.frontends.caffe.adapters import LAYERS
 from tmconvert.frontends.caffe.layer_calls import PREFIX
 from tmconvert.frontends.caffe.refused import reason_of
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, Expr
 
-IDENTIFIER = "caffe"
-
 
 class CaffeVocabulary(AdapterVocabulary):
     """Converts layers such as ``caffe.Convolution``."""
 
-    identifier = IDENTIFIER
+    identifier = "caffe"
     framework = "Caffe"
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
@@ -28,9 +25,8 @@ class CaffeVocabulary(AdapterVocabulary):
     def help(self, name: str) -> str:
         return "register a conversion with register_symbolic, or convert the net without this layer"
 
-    def refusal(self, name: str) -> Refusal:
-        reason = reason_of(name.removeprefix(PREFIX))
-        return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
+    def reason(self, name: str) -> str | None:
+        return reason_of(name.removeprefix(PREFIX))
 
 
 VOCABULARY = CaffeVocabulary()

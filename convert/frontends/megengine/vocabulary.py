@@ -17,8 +17,6 @@ from tmconvert.ir import CallFunction, CallMethod, Expr, QParams, TracedModule
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import fake_quantize, with_clear_ties
 
-IDENTIFIER = "megengine-"
-
 
 class MegEngineVocabulary(AdapterVocabulary):
     """Converts calls recorded by a release of MegEngine; see ``ir.traced_module.Vocabulary``."""
@@ -27,7 +25,7 @@ class MegEngineVocabulary(AdapterVocabulary):
 
     def __init__(self, release: Release) -> None:
         self.release = release
-        self.identifier = f"{IDENTIFIER}{'.'.join(map(str, release))}"
+        self.identifier = f"megengine-{'.'.join(map(str, release))}"
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         name = self.name(expr)

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source, printable
 from tmconvert.formats.onnx.messages import messages
 from tmconvert.formats.onnx.recognize import IR_VERSIONS
+from tmconvert.frontends.frontend import LoadedModel, SourceFile
 from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.graphs import GraphReader
 from tmconvert.frontends.onnx.mapped_weights import without_weights
 from tmconvert.frontends.shared.mapped_file import map_file
-from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import number
 
 LARGEST = 2**31 - 1  # bytes of a protobuf message
-
-
-class LoadedModel(NamedTuple):
-    """A model, and the names of its inputs and outputs in the file."""
-
-    module: TracedModule
-    inputs: list[str]
-    outputs: list[str]
 
 
 def load_onnx(path: str) -> LoadedModel:
@@ -52,7 +44,8 @@ def load_onnx(path: str) -> LoadedModel:
     stored = {each.name for each in model.graph.initializer}
     stored |= {each.values.name for each in model.graph.sparse_initializer}
     inputs = [each.name for each in model.graph.input if each.name not in stored]
-    return LoadedModel(module, inputs, [each.name for each in model.graph.output])
+    outputs = [each.name for each in model.graph.output]
+    return LoadedModel(module, SourceFile([Path(path)], inputs, outputs))
 
 
 def read_onnx(path: str) -> Any:

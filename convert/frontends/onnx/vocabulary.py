@@ -12,8 +12,6 @@ from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, Expr
 from tmconvert.ir.emitter import Emitter
 
-IDENTIFIER = "onnx-"
-
 
 class OnnxVocabulary(AdapterVocabulary):
     """Converts operators of one opset of ai.onnx; those of other domains have one version.
@@ -25,7 +23,7 @@ class OnnxVocabulary(AdapterVocabulary):
 
     def __init__(self, opset: int) -> None:
         self.opset = opset
-        self.identifier = f"{IDENTIFIER}{opset}"
+        self.identifier = f"onnx-{opset}"
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         name = self.name(expr)
@@ -42,9 +40,8 @@ class OnnxVocabulary(AdapterVocabulary):
     def help(self, name: str) -> str:
         return "register a conversion with register_symbolic, or export the model without this operator"
 
-    def refusal(self, name: str) -> Refusal:
-        reason = reason_of(name)
-        return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
+    def reason(self, name: str) -> str | None:
+        return reason_of(name)
 
     def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: Any) -> Any:
         """Returns as many results as the node has: trailing ones are optional in ONNX.
@@ -70,9 +67,3 @@ class OnnxVocabulary(AdapterVocabulary):
 def vocabulary_of(opset: int) -> OnnxVocabulary:
     """Returns the vocabulary of an opset of ai.onnx."""
     return OnnxVocabulary(opset)
-
-
-def vocabulary_called(identifier: str) -> OnnxVocabulary | None:
-    """Returns the vocabulary with an identifier, such as ``onnx-17``; None for that of another frontend."""
-    opset = identifier.removeprefix(IDENTIFIER)
-    return vocabulary_of(int(opset)) if opset != identifier and opset.isdigit() else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tmconvert.frontends.registry import frontend_named, frontend_of_function
 from tmconvert.ir import CallFunction, CallMethod, Expr, TracedModule
 from tmconvert.symbolics.custom import CustomOp
 from tmconvert.symbolics.registry import catalogue
@@ -12,13 +13,15 @@ if TYPE_CHECKING:
     from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
     from tmconvert.ir.traced_module import Vocabulary
 
+_OF_EDITS = "torch"  # whose functions and tensor methods an edit of any model may call
+
 
 def vocabulary_of_call(own: AdapterVocabulary, expr: Expr, args: tuple[object, ...]) -> Vocabulary | None:
     """Returns the vocabulary that converts a call in a graph of ``own``; None for ``own`` itself.
 
-    It is the first of these: that of the catalogue for its ops; that of the framework with which the
-    function's name begins; the vocabulary that the expression declares; that of the called module. For the
-    vocabulary that it returns it returns None.
+    It is the first of these: that of the frontend with one of whose prefixes the function's name begins; the
+    vocabulary that the expression declares; that of the called module. For the vocabulary that it returns it
+    returns None.
     """
     found = _declared(own, expr, args)
     return None if found is own else found
@@ -32,30 +35,30 @@ def _declared(own: AdapterVocabulary, expr: Expr, args: tuple[object, ...]) -> V
     first = args[0] if args else None
     if isinstance(first, TracedModule):
         return first.vocabulary
-    return _torch() if own.identifier == "aten" and isinstance(expr, CallMethod) else None
+    return vocabulary_of_edits() if own.identifier == "aten" and isinstance(expr, CallMethod) else None
 
 
 def _by_name(own: AdapterVocabulary, expr: CallFunction) -> Vocabulary | None:
-    package, _, _ = expr.function.partition(".")
-    if "::" in expr.function:
-        if own.identifier == "aten" or isinstance(catalogue().get(expr.function), (CustomOp, type(None))):
-            return own
-        from tmconvert.frontends.aten.vocabulary import VOCABULARY as ATEN
-
-        return ATEN
-    if package == "torch":
-        return _torch()
-    if package == "megengine":
-        for known in (expr.vocabulary, own):  # of any release
-            if known is not None and known.identifier.startswith("megengine"):
-                return known
-        from tmconvert.frontends.megengine.vocabulary import VOCABULARY as MEGENGINE
-
-        return MEGENGINE
-    return None
+    name = expr.function
+    if "::" in name and isinstance(catalogue().get(name), (CustomOp, type(None))):
+        return own  # an op of the user, or an unknown one: each vocabulary converts or refuses these
+    frontend = frontend_of_function(name)
+    if frontend is None:
+        return None
+    for known in (expr.vocabulary, own):  # of any release
+        if known is not None and frontend.vocabulary(known.identifier) is not None:
+            return known
+    return frontend.vocabulary(frontend.name)
 
 
-def _torch() -> Vocabulary:
-    from tmconvert.frontends.torch.vocabulary import VOCABULARY as TORCH
+def vocabulary_of_edits() -> AdapterVocabulary:
+    """Returns the vocabulary whose methods of tensors an edit may call in every model."""
+    vocabulary = frontend_named(_OF_EDITS).vocabulary(_OF_EDITS)
+    assert vocabulary is not None
+    return vocabulary
 
-    return TORCH
+
+def name_of_edit(function: object) -> tuple[str, bool]:
+    """Returns the name of a function object that an edit calls, and whether it is a method of tensors."""
+    package = getattr(function, "__module__", None) or ""
+    return (frontend_of_function(f"{package}.") or frontend_named(_OF_EDITS)).function_name(function)

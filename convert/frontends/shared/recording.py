@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmconvert.frontends.torch.names import name_of
+from tmconvert.frontends.shared.multi_source import name_of_edit, vocabulary_of_edits
 from tmconvert.ir.inert import GlobalRef
 
 if TYPE_CHECKING:
@@ -24,21 +24,14 @@ def function_name(function: object) -> tuple[str, bool]:
     if isinstance(function, str):
         return function, False
     package, own = getattr(function, "__module__", None) or "", getattr(function, "__name__", "")
-    if package.startswith("megengine."):
-        return f"{package}.{own}", False
     if package in ("_operator", "operator"):
         return f"__{own.strip('_')}__", True
-    name = name_of(function)
-    return name.text, name.is_method
+    return name_of_edit(function)
 
 
 def vocabulary_of_method(own: AdapterVocabulary, method: str) -> Vocabulary | None:
     """Returns the vocabulary that knows a method of tensors: ``own``, else PyTorch's; None without any."""
-    from tmconvert.frontends.torch.vocabulary import VOCABULARY as TORCH
-
-    if own.knows(method, True):
-        return own
-    return TORCH if TORCH.knows(method, True) else None
+    return next((each for each in (own, vocabulary_of_edits()) if each.knows(method, True)), None)
 
 
 def plain(leaf: object) -> Any:

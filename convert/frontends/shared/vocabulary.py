@@ -39,9 +39,14 @@ class AdapterVocabulary:
         """Returns the help for a call without an adapter."""
         raise NotImplementedError
 
+    def reason(self, name: str) -> str | None:
+        """Returns why calls with this name have no adapter; None where there is no special reason."""
+        return None
+
     def refusal(self, name: str) -> Refusal:
-        """Returns the reason why a call without an adapter is not supported."""
-        return Refusal(f"{name} is not supported", self.help(name))
+        """Returns the reason why a call without an adapter is not supported, and help."""
+        reason = self.reason(name)
+        return Refusal(f"{name}: {reason}" if reason else f"{name} is not supported", self.help(name))
 
     def advice(self, error: TmconvertError) -> str:
         """Returns the help for a call whose op rejects the arguments of the adapter."""

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pathlib import Path
 
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import printable
+from tmconvert.frontends.frontend import LoadedModel, SourceFile
 from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.frontends.tflite.faults import damaged
 from tmconvert.frontends.tflite.graphs import GraphReader
 from tmconvert.frontends.tflite.records import read_model
-from tmconvert.ir import TracedModule
 from tmconvert.ir.editing.ids import number
-
-
-class LoadedModel(NamedTuple):
-    """A model, and the names of its inputs and outputs in the file."""
-
-    module: TracedModule
-    inputs: list[str]
-    outputs: list[str]
 
 
 def load_tflite(path: str) -> LoadedModel:
@@ -45,6 +37,5 @@ def load_tflite(path: str) -> LoadedModel:
     module.producer = printable(model.description[:200]) or "TFLite"
     number(module)
     main = model.subgraphs[0]
-    return LoadedModel(
-        module, [main.label(each) for each in main.inputs], [main.label(each) for each in main.outputs]
-    )
+    inputs, outputs = ([main.label(each) for each in side] for side in (main.inputs, main.outputs))
+    return LoadedModel(module, SourceFile([Path(path)], inputs, outputs))

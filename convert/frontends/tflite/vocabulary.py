@@ -16,7 +16,6 @@ from tmconvert.frontends.tflite.refused import reason_of
 from tmconvert.ir import CallFunction, Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
 
-IDENTIFIER = "tflite"
 _CAST = "tflite.CAST"
 # of complex numbers: operators that apply to both parts of their first operand, and those that take them
 _MOVES = frozenset(
@@ -28,7 +27,7 @@ _TAKES = frozenset((_CAST, "tflite.REAL", "tflite.IMAG", "tflite.COMPLEX_ABS"))
 class TfliteVocabulary(AdapterVocabulary):
     """Converts operators such as ``tflite.CONV_2D``."""
 
-    identifier = IDENTIFIER
+    identifier = "tflite"
     framework = "LiteRT"
     has_all_qparams = True
     is_channels_last = True
@@ -43,9 +42,8 @@ class TfliteVocabulary(AdapterVocabulary):
     def help(self, name: str) -> str:
         return "register a conversion with register_symbolic, or convert the model without this operator"
 
-    def refusal(self, name: str) -> Refusal:
-        reason = reason_of(name)
-        return Refusal(f"{name}: {reason}", self.help(name)) if reason else super().refusal(name)
+    def reason(self, name: str) -> str | None:
+        return reason_of(name)
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Converts a call; those that move complex numbers are calls for both of their parts."""

@@ -16,8 +16,6 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.custom import CustomOp
 from tmconvert.symbolics.registry import catalogue, registered
 
-IDENTIFIER = "torch"
-
 
 class TorchVocabulary(AdapterVocabulary):
     """Converts the calls of torch: functions, tensor methods and ATen ops.
@@ -26,7 +24,7 @@ class TorchVocabulary(AdapterVocabulary):
     (``add_``) has the adapter of the functional one.
     """
 
-    identifier = IDENTIFIER
+    identifier = "torch"
     framework = "PyTorch"
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:

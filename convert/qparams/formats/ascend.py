@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from tmconvert.formats.caffe.net import blob_name
 from tmconvert.qparams.formats.format import (
     CannotCarry,
     Format,
@@ -27,7 +28,6 @@ from tmconvert.qparams.formats.format import (
 )
 from tmconvert.qparams.formats.proto_text import Message, parsed_messages
 from tmconvert.qparams.records import ACTIVATION, WEIGHT, Record
-from tmconvert.targets.written_model import blob_name
 
 # the layers with weights that AMCT quantizes, as ONNX and Caffe call them
 _TYPES = ("Conv", "Convolution", "ConvTranspose", "Deconvolution", "Gemm", "InnerProduct")

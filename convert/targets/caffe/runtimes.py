@@ -31,8 +31,8 @@ class NumpyCaffeRuntime:
         *,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
+        from tmconvert.formats.caffe.interpreter import run_net
         from tmconvert.formats.caffe.reader import dialects_of, read_net
-        from tmconvert.targets.caffe.interpreter import run_net
 
         with refusals(self.name):
             dialects = dialects_of(paths[0])

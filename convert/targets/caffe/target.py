@@ -203,6 +203,11 @@ class CaffeTarget(Target):
 
         return caffe_runtime(path)
 
+    def source_runtime(self, path: Path) -> Runtime | None:
+        from tmconvert.targets.caffe.runtimes import opencv_runtime
+
+        return opencv_runtime(path)
+
     def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
         from tmconvert.targets.caffe.prepared_run import prepared_caffe
 

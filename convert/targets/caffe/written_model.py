@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tmconvert.formats.caffe.dialects import MERGED
 from tmconvert.formats.caffe.layers import LAYERS
-from tmconvert.formats.caffe.net import NetLayer
+from tmconvert.formats.caffe.net import NetLayer, blob_name
 from tmconvert.formats.caffe.reader import dialects_of, read_net
-from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel, blob_name
+from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel
 
 
 def written_caffe(path: Path) -> WrittenModel:

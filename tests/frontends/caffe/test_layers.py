@@ -9,8 +9,9 @@ import pytest
 
 import tmconvert
 from tests.frontends.caffe.nets import Shape, arrays, declared, in_opencv, layer, written
+from tmconvert.formats.caffe.interpreter import run_net
 from tmconvert.frontends.caffe.loader import load_caffe
-from tmconvert.targets.caffe.interpreter import run_net
+from tmconvert.frontends.caffe.source_file import CaffeSource
 
 pytest.importorskip("cv2")
 IMAGE: Shape = (2, 4, 7, 6)
@@ -327,7 +328,9 @@ def test_layer(tmp_path, case):
         # OpenCV has other numbers of axes for some; only elements are compared
         expected = in_opencv(path, inputs, tops)
     else:
-        expected = run_net(load_caffe(str(path)).net, inputs, tops)
+        source = load_caffe(str(path)).source
+        assert isinstance(source, CaffeSource)
+        expected = run_net(source.net, inputs, tops)
         assert [array.shape for array in found] == [array.shape for array in expected]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.ravel(), other.ravel(), rtol=2e-5, atol=2e-5)

@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 from google.protobuf import text_format
 
+from tmconvert.formats.caffe.interpreter import run_net
 from tmconvert.formats.caffe.reader import net_of
 from tmconvert.formats.caffe.schema import schema
-from tmconvert.targets.caffe.interpreter import run_net
 
 Blobs = dict[str, list[np.ndarray]]
 

@@ -1,4 +1,4 @@
-"""The graph that the page draws: nodes, tensors and modules, of any kind of model."""
+"""The graph that `tmconvert view` draws: nodes, tensors and modules, of any kind of model."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from tmconvert.ir.types import DTYPE_NAMES
+
 Path = tuple[str, ...]
 
 
 @dataclass
 class ViewTensor:
-    """A tensor. ``type`` is a text such as ``f32[1,3,224,224]``; ``constant`` has the statistics of a
-    constant, ``qparams`` the quantization parameters, both as in the page.
+    """A tensor. ``type`` is a text such as ``f32[1,3,224,224]``, ``qparams`` has the quantization parameters
+    as in the page.
+
+    ``values`` are those of a constant, and ``channel_axis`` is the axis by whose channels those of quantized
+    weights are counted. ``notes`` are facts about a constant by name: why its values are ``missing``, how it
+    is ``stored``.
     """
 
     name: str
     type: str = "?"
-    constant: dict[str, Any] | None = None
+    values: np.ndarray | None = None
     qparams: Mapping[str, Any] | None = None
+    channel_axis: int | None = None
+    notes: dict[str, str] = field(default_factory=dict)
     producer: int = -1
 
 
@@ -106,8 +116,6 @@ def value_text(value: object, most: int = 160) -> str:
 
 def type_text(dtype: str, shape: Sequence[object] | None) -> str:
     """Returns ``f32[1,10]``; ``?`` in place of what is not known."""
-    from tmconvert.ir.types import DTYPE_NAMES
-
     name = DTYPE_NAMES.get(dtype, dtype or "?")
     if shape is None:
         return f"{name}[?]" if dtype else "?"

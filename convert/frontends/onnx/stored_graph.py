@@ -1,4 +1,4 @@
-"""The graph of an ONNX file as it is stored, for the page."""
+"""The graph of an ONNX file as it is stored."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from tmconvert.errors import LoadError
 from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES
 from tmconvert.frontends.onnx.loader import read_onnx
 from tmconvert.frontends.onnx.tensors import TensorReader
-from tmconvert.viewer.marks import marked
-from tmconvert.viewer.statistics import channels_of, statistics_of
-from tmconvert.viewer.view_graph import Path as ModulePath
-from tmconvert.viewer.view_graph import (
+from tmconvert.frontends.shared.view_graph import Path as ModulePath
+from tmconvert.frontends.shared.view_graph import (
     ViewGraph,
     ViewNode,
     ViewTensor,
@@ -37,7 +35,7 @@ def onnx_graph(path: Path) -> ViewGraph:
     view.summary += [("opset", opsets), ("IR version", str(model.ir_version))]
     reader = _Reader(view, TensorReader(str(path)))
     reader.add(model.graph, (), {})
-    return marked(view)
+    return view
 
 
 class _Reader:
@@ -105,10 +103,10 @@ class _Reader:
             array = self.arrays.array(proto)
         except LoadError as error:  # weights in a file that is not there: the graph is shown without them
             shown.type = type_text("", None)
-            shown.constant = {"missing": error.message}
+            shown.notes["missing"] = error.message
             return index
         shown.type = type_text(_element(proto.data_type), array.shape)
-        shown.constant = statistics_of(array)
+        shown.values = array
         self.constants[index] = array
         return index
 
@@ -119,8 +117,10 @@ class _Reader:
         (name,) = node.output
         stored = self.view.tensors[inputs[0]]
         self._parameters(node.op_type, inputs, [inputs[0]], _axis(node))
-        shown = {**(stored.constant or {}), "stored": f"{stored.name}, dequantized"}
-        known[name] = self.view.add_tensor(ViewTensor(name, stored.type, shown, stored.qparams))
+        notes = {"stored": f"{stored.name}, dequantized"}
+        known[name] = self.view.add_tensor(
+            ViewTensor(name, stored.type, stored.values, stored.qparams, stored.channel_axis, notes)
+        )
 
     def _parameters(self, operator: str, inputs: list[int], outputs: list[int], axis: int) -> None:
         """Sets the quantization parameters of a tensor that is quantized or dequantized."""
@@ -131,19 +131,13 @@ class _Reader:
         zero = self.constants.get(inputs[2]) if len(inputs) > 2 else None
         points = np.zeros(len(scale), np.int64) if zero is None else zero.reshape(-1)
         dtype = "uint8" if zero is None else zero.dtype.name
-        if integers in self.constants and (channels := self._channels(integers, len(scale), axis)):
-            self.view.tensors[integers].constant = {
-                **(self.view.tensors[integers].constant or {}),
-                "channels": channels,
-            }
+        if integers in self.constants:
+            is_axis = len(scale) > 1 and axis < self.constants[integers].ndim
+            self.view.tensors[integers].channel_axis = axis if is_axis else 0
         for index in (integers, inputs[0], outputs[0]):
             tensor = self.view.tensors[index] if index >= 0 else None
             if tensor is not None and tensor.qparams is None:
                 tensor.qparams = qparams_record(dtype, scale.tolist(), points.tolist(), axis)
-
-    def _channels(self, index: int, scales: int, axis: int) -> dict[str, Any] | None:
-        array = self.constants[index]
-        return channels_of(array, axis if scales > 1 and axis < array.ndim else 0)
 
 
 def _axis(node: Any) -> int:

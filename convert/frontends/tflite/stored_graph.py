@@ -1,4 +1,4 @@
-"""The graph of a TFLite file as it is stored, for the page."""
+"""The graph of a TFLite file as it is stored."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.frontends.shared.mapped_file import map_file
+from tmconvert.frontends.shared.view_graph import Path as ModulePath
+from tmconvert.frontends.shared.view_graph import (
+    ViewGraph,
+    ViewNode,
+    ViewTensor,
+    qparams_record,
+    type_text,
+    value_text,
+)
 from tmconvert.frontends.tflite.records import (
     ModelRecord,
     OperatorRecord,
@@ -16,17 +25,6 @@ from tmconvert.frontends.tflite.records import (
     read_model,
 )
 from tmconvert.frontends.tflite.tensors import TYPES
-from tmconvert.viewer.marks import marked
-from tmconvert.viewer.statistics import channels_of, statistics_of
-from tmconvert.viewer.view_graph import Path as ModulePath
-from tmconvert.viewer.view_graph import (
-    ViewGraph,
-    ViewNode,
-    ViewTensor,
-    qparams_record,
-    type_text,
-    value_text,
-)
 
 _CALLS = (
     "then_subgraph_index",
@@ -44,7 +42,7 @@ def tflite_graph(path: Path) -> ViewGraph:
     view = ViewGraph(path.name, "TFLite")
     view.summary = [("description", model.description)] if model.description else []
     _Reader(view, model).add(model.subgraphs[0], (), is_main=True)
-    return marked(view)
+    return view
 
 
 class _Reader:
@@ -91,9 +89,8 @@ def _tensor(record: TensorRecord, name: str) -> ViewTensor:
         try:
             array = np.frombuffer(record.content, element.stored.newbyteorder("<"))
             array = array.astype(element.dtype, copy=False).reshape(record.example)
-            tensor.constant = statistics_of(array)
-            channels = None if quantization is None else channels_of(array, quantization.axis)
-            tensor.constant |= {} if channels is None else {"channels": channels}
+            tensor.values = array
+            tensor.channel_axis = None if quantization is None else quantization.axis
         except (ValueError, LoadError):  # a damaged constant: the graph is shown without it
-            tensor.constant = {"missing": "its bytes do not fit its type"}
+            tensor.notes["missing"] = "its bytes do not fit its type"
     return tensor

@@ -1,4 +1,4 @@
-"""The graph of a Caffe net, for the page."""
+"""The graph of a Caffe net as it is stored."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from pathlib import Path
 
 from tmconvert.formats.caffe.dialects import DIALECTS
 from tmconvert.formats.caffe.layers import LAYERS
-from tmconvert.formats.caffe.net import NetLayer, input_shapes
+from tmconvert.formats.caffe.net import NetLayer, blob_name, input_shapes
 from tmconvert.formats.caffe.reader import dialects_of, read_net
-from tmconvert.targets.written_model import blob_name
-from tmconvert.viewer.marks import marked
-from tmconvert.viewer.statistics import statistics_of
-from tmconvert.viewer.view_graph import ViewGraph, ViewNode, ViewTensor, type_text, value_text
+from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode, ViewTensor, type_text, value_text
 
 Shape = tuple[int, ...]
 
@@ -33,7 +30,7 @@ def caffe_graph(path: Path) -> ViewGraph:
     view.outputs = [
         index for node in view.nodes for index in node.outputs if index not in used and node.type != "Input"
     ]
-    return marked(view)
+    return view
 
 
 class _Reader:
@@ -47,9 +44,7 @@ class _Reader:
         inputs = [self.blobs.get(name, -1) for name in layer.bottoms]
         inputs += [
             self.view.add_tensor(
-                ViewTensor(
-                    blob_name(layer.name, number), type_text("float32", blob.shape), statistics_of(blob)
-                )
+                ViewTensor(blob_name(layer.name, number), type_text("float32", blob.shape), blob)
             )
             for number, blob in enumerate(layer.blobs)
         ]

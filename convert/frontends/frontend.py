@@ -1,0 +1,137 @@
+"""Base class of frontends: which models a frontend reads, and what the rest of tmconvert asks about them.
+
+``frontends/registry.py`` finds frontends, built-in ones and those of plugins alike.
+docs/development/add-a-frontend.md shows how another package adds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+
+from tmconvert.errors import VerificationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from tmconvert.frontends.shared.view_graph import ViewGraph
+    from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
+    from tmconvert.frontends.torch.request import Tracing
+    from tmconvert.ir import TracedModule
+
+
+class LoadRequest(NamedTuple):
+    """How a model is loaded.
+
+    ``tracing`` has the example inputs and permissions of models that are traced; files with a graph are
+    loaded without any. ``head`` are the first bytes of a file, empty for a model that is no file. Without
+    ``check`` the weights of a container are not compared with their checksums.
+    """
+
+    tracing: Tracing
+    head: bytes = b""
+    check: bool = True
+
+
+class FileRuntime(Protocol):
+    """Runs files: ``verification.runtime.Runtime``."""
+
+    def run(
+        self, paths: Sequence[Path], inputs: Mapping[str, np.ndarray], outputs: Sequence[str]
+    ) -> list[np.ndarray]:
+        """Returns the outputs with these names. Raises VerificationError."""
+        raise NotImplementedError
+
+
+class SourceFile:
+    """The files of a loaded model, and the names of its inputs and outputs in them, in order."""
+
+    def __init__(self, paths: Sequence[Path], inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self.paths, self.inputs, self.outputs = list(paths), list(inputs), list(outputs)
+
+    def run(self, runtime: FileRuntime | None, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | None:
+        """Returns the outputs that ``runtime`` computes; None where there is none, or it refuses the file."""
+        if runtime is None or not self.paths[0].is_file():
+            return None
+        try:
+            return runtime.run(self.paths, inputs, self.outputs)
+        except VerificationError:  # it does not implement everything that the format has
+            return None
+
+
+class LoadedModel(NamedTuple):
+    """A model; with ``source``, its own files are run for the reference of what is made of it."""
+
+    module: TracedModule
+    source: SourceFile | None = None
+
+
+class Frontend:
+    """One source of models. Instances have no state.
+
+    ``name`` is unique among frontends, ``title`` the one for people. ``has_graph`` states that its models
+    hold their graph; others are traced, and loaded with the example inputs of a request. A call of a function
+    whose name begins with one of ``prefixes`` (``torch.``, ``aten::``) is converted by the vocabulary of
+    this frontend in every model. ``source_runtime`` is the target whose runtime runs the files.
+
+    A frontend without files recognizes none: it has a vocabulary alone.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    has_graph: ClassVar[bool] = True
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    source_runtime: ClassVar[str] = ""
+
+    # ---- recognition: no framework is imported for it
+
+    def recognizes(self, head: bytes) -> bool:
+        """Whether a file that begins with ``head`` (up to 4096 bytes) is a model of this frontend."""
+        return False
+
+    def recognizes_file(self, path: str, head: bytes) -> bool:
+        """Whether the file at ``path`` is a model of this frontend; by default its head tells."""
+        return self.recognizes(head)
+
+    def recognizes_name(self, name: str) -> bool:
+        """Whether a text names a model that is not a file: a function that makes it, a folder, a name in a
+        cache.
+        """
+        return False
+
+    # ---- what is no model, but a part of one
+
+    def part_of_model(self, path: Path, head: bytes) -> tuple[str, str] | None:
+        """Returns what a file is that belongs to a model without being one, and help; None for others."""
+        return None
+
+    def suggestion_for(self, name: str) -> str:
+        """Returns help for a text that is neither a file nor a model; empty for others."""
+        return ""
+
+    # ---- models
+
+    def load(self, path: str, request: LoadRequest) -> TracedModule | LoadedModel:
+        """Loads a model that this frontend recognizes. Raises LoadError, and UnsupportedError in tracing."""
+        raise NotImplementedError
+
+    def vocabulary(self, identifier: str) -> AdapterVocabulary | None:
+        """Returns the vocabulary with an identifier, which containers store; None for that of another.
+
+        A frontend with ``prefixes`` has one for its ``name``.
+        """
+        return None
+
+    def function_name(self, function: object) -> tuple[str, bool]:
+        """Returns the name of a function of the framework, and whether it is a method of tensors."""
+        return f"{function.__module__}.{getattr(function, '__name__', '')}", False
+
+    def stored_graph(self, path: Path) -> ViewGraph | None:
+        """Returns the graph of a file as it is stored, for ``tmconvert view``; None where it is not read.
+
+        Operators that cannot be converted are part of it. Raises LoadError.
+        """
+        return None
