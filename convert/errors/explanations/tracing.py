@@ -25,7 +25,9 @@ TORCH = {
         "Importing the module, or calling the factory, raised an exception, which the message quotes "
         "with the line.",
         'def make(): return Net(torch.load("no_such.pt"))',
-        "Correct that line; `python -c 'import net; net.make()'` shows the whole traceback.",
+        "Correct that line; `python -c 'import net; net.make()'` shows the whole traceback. \"operator "
+        "torchvision::nms does not exist\" means that torch and torchvision are builds of different "
+        "indexes: install both from the same one, see docs/install.md.",
     ),
     "TM1024": Explanation(
         "a checkpoint is not a model",

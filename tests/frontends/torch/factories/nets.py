@@ -65,3 +65,8 @@ def weights() -> dict[str, torch.Tensor]:
 
 
 net = Net()
+
+
+def other_torchvision() -> Net:
+    """Fails as `import torchvision` does beside a torch of another index."""
+    raise RuntimeError("operator torchvision::nms does not exist")

@@ -22,6 +22,13 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, 
 _IMPORTING = str(Path(importlib.__file__).parent)
 # what others wrote: a line of the user's that calls it tells more
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+# exceptions whose cause is the installation, by a part of their text, and what helps
+_INSTALLATION = {
+    "operator torchvision::nms does not exist": (
+        "torchvision is another build than torch: install both from the same index, "
+        "pip install --force-reinstall torch torchvision --index-url https://download.pytorch.org/whl/cpu"
+    ),
+}
 
 
 @contextmanager
@@ -32,7 +39,8 @@ def users_code(what: str) -> Iterator[None]:
     except (TmconvertError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        raise LoadError("TM1023", f"{what} raises {shown(error)}", **_where(error)) from error
+        notes = [("help", help) for text, help in _INSTALLATION.items() if text in str(error)]
+        raise LoadError("TM1023", f"{what} raises {shown(error)}", notes=notes, **_where(error)) from error
 
 
 def raise_users_own(
