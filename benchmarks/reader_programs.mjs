@@ -1,10 +1,11 @@
-// ONNX Runtime in Node, as reader_programs.py: node reader_programs.mjs FOLDER-OF-node_modules CASE...
+// ONNX Runtime in Node, as reader_programs.py: node reader_programs.mjs FOLDER-OF-node_modules PACKAGE CASE...
+// PACKAGE is onnxruntime-node, or onnxruntime-web, whose build of WebAssembly runs as in a browser.
 import { createRequire } from "node:module";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-const [modules, ...cases] = process.argv.slice(2);
-const ort = createRequire(join(modules, "package.json"))("onnxruntime-node");
+const [modules, runtime, ...cases] = process.argv.slice(2);
+const ort = createRequire(join(modules, "package.json"))(runtime);
 const arrays = {
   float32: Float32Array, float64: Float64Array, int64: BigInt64Array, uint64: BigUint64Array,
   int32: Int32Array, uint32: Uint32Array, int16: Int16Array, uint16: Uint16Array,
@@ -27,7 +28,7 @@ for (const folder of cases) {
     const made = await session.run(feeds);
     const outputs = session.outputNames.map((output, i) => {
       const { data, type, dims } = made[output];
-      writeFileSync(join(folder, `node-out${i}.bin`), Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+      writeFileSync(join(folder, `${runtime.replace("onnxruntime-", "")}-out${i}.bin`), Buffer.from(data.buffer, data.byteOffset, data.byteLength));
       return [type, dims];
     });
     tell({ case: name, outputs });

@@ -32,6 +32,7 @@ from tmconvert.symbolics.registry import catalogue
 
 PROGRAMS = Path(__file__).with_name("reader_programs.py")
 NODE_PROGRAM = PROGRAMS.with_suffix(".mjs")
+IN_NODE = ("node", "web")  # the programs of NODE_PROGRAM
 TOLERANCE = 1e-4
 
 
@@ -53,6 +54,7 @@ class Reader:
 ONNX, TFLITE, CAFFE, INTEGERS = "onnx", "tflite", "caffe", "tflite-int8"
 READERS = (
     Reader("ONNX Runtime in Node", "node", ("onnxruntime-node",), (ONNX,)),
+    Reader("ONNX Runtime Web, WebAssembly", "web", ("onnxruntime-web",), (ONNX,)),
     Reader("OpenVINO", "openvino", ("openvino", "numpy"), (ONNX, TFLITE)),
     Reader("tract", "tract", ("tract", "numpy"), (ONNX,)),
     Reader("Apache TVM", "tvm", ("apache-tvm", "onnx", "numpy"), (ONNX,)),
@@ -80,14 +82,14 @@ class Tally:
 def installed(reader: Reader, folder: Path) -> list[str] | None:
     """The command that runs the reader's program; None where its packages cannot be had."""
     home = folder / "environments" / reader.program
-    if reader.program == "node":
+    if reader.program in IN_NODE:
         if not (home / "node_modules" / reader.name).exists():
             home.mkdir(parents=True, exist_ok=True)
             (home / "package.json").write_text("{}")
             # without its scripts, which fetch libraries for GPUs
             if not _done(["npm", "install", "--ignore-scripts", *reader.packages], home):
                 return None
-        return ["node", str(NODE_PROGRAM), str(home)]
+        return ["node", str(NODE_PROGRAM), str(home), reader.name]
     python = home / "bin" / "python"
     if not (home / "ready").exists():
         venv.create(home, with_pip=True, clear=True)
@@ -99,7 +101,7 @@ def installed(reader: Reader, folder: Path) -> list[str] | None:
 
 def version(reader: Reader, folder: Path) -> str:
     home = folder / "environments" / reader.program
-    if reader.program == "node":
+    if reader.program in IN_NODE:
         described = (home / "node_modules" / reader.name / "package.json").read_text("utf-8")
         return str(json.loads(described)["version"])
     code = f"import importlib.metadata as m; print(m.version({reader.name!r}))"
