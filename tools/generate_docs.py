@@ -4,15 +4,16 @@
     python tools/generate_docs.py            write all that is not current
     python tools/generate_docs.py --check    only list it; the exit status is 1 where there is some
 
-The table of layers in ARCHITECTURE.md is made from tests/test_layers.py, docs/reference/cli.md from the click
-commands, docs/reference/options.md from the declared options, docs/reference/error-codes.md from the
-explanations, and docs/ops.md from the catalogue.
+The table of layers in ARCHITECTURE.md is made from tests/test_layers.py, docs/reference/cli.md and a page for
+each command from the click commands, docs/reference/options.md from the declared options,
+docs/reference/error-codes.md from the explanations, and docs/ops.md from the catalogue.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,8 +56,8 @@ def _shown(prefix: str) -> str:
 
 
 def command_line() -> str:
-    """A page of all commands, with their options in tables."""
-    from tmconvert.cli import COMMANDS, main
+    """A page that lists the commands."""
+    from tmconvert.cli import COMMANDS
 
     lines = [
         "# Command line",
@@ -68,14 +69,20 @@ def command_line() -> str:
         "",
         "| command | purpose |",
         "|---|---|",
-        *(f"| [`{name}`](#{name}) | {_escaped(_cell(line))} |" for name, line in COMMANDS.items()),
+        *(f"| [`{name}`](cli/{name}.md) | {_escaped(_cell(line))} |" for name, line in COMMANDS.items()),
     ]
-    context = click.Context(main, info_name="tmconvert")
-    for name in COMMANDS:
-        command = main.get_command(context, name)
-        assert command is not None
-        lines += ["", f"## {name}", *_command(command, click.Context(command, context, name))]
     return "\n".join([*lines, ""])
+
+
+def command_page(name: str) -> str:
+    """A page of one command, with its options in tables."""
+    from tmconvert.cli import main
+
+    context = click.Context(main, info_name="tmconvert")
+    command = main.get_command(context, name)
+    assert command is not None
+    lines = _command(command, click.Context(command, context, name))
+    return "\n".join([f"# tmconvert {name}", "", MADE.strip(), *lines, ""])
 
 
 def _command(command: click.Command, context: click.Context) -> list[str]:
@@ -87,7 +94,7 @@ def _command(command: click.Command, context: click.Context) -> list[str]:
             assert inner is not None
             lines += [
                 "",
-                f"### {context.info_name} {name}",
+                f"## {context.info_name} {name}",
                 *_command(inner, click.Context(inner, context, name)),
             ]
     for heading, rows in _rows(command, context).items():
@@ -132,7 +139,7 @@ def options() -> str:
     ]
     for group, heading in HEADINGS.items():
         lines += ["", f"## {heading}", ""]
-        lines += ["| keyword | flag | default | targets | meaning |", "|---|---|---|---|---|"]
+        lines += ["| keyword | flag | targets | meaning |", "|---|---|---|---|"]
         lines += [_option_row(option) for option in CONVERSION_OPTIONS if option.group == group]
     return "\n".join([*lines, ""])
 
@@ -144,12 +151,12 @@ def _option_row(option: Option) -> str:
     flag = f"`{_cell(f'{flags} {option.value_name}'.strip())}`"
     default = option.default_text or ("" if option.default in (None, (), 0, False) else str(option.default))
     choices = f" One of {', '.join(option.choices)}." if option.choices else ""
+    shown_default = f" Default: {default}." if default and option.kind != "switch" else ""
     cells = (
         "" if option.only == "command line" else keyword,
         flag if option.is_flag else "",
-        "" if option.kind == "switch" else _cell(default),
         ", ".join(option.targets) or "all",
-        _escaped(_cell(option.help + choices)),
+        _escaped(_cell(option.help + choices + shown_default)),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -212,28 +219,33 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-PAGES: Mapping[str, Callable[[], str]] = {
-    "ARCHITECTURE.md": architecture,
-    "docs/reference/cli.md": command_line,
-    "docs/reference/error-codes.md": error_codes,
-    "docs/reference/options.md": options,
-    "docs/ops.md": ops,
-}
+def pages() -> Mapping[str, Callable[[], str]]:
+    """The generated pages, and what makes each."""
+    from tmconvert.cli import COMMANDS
+
+    return {
+        "ARCHITECTURE.md": architecture,
+        "docs/reference/cli.md": command_line,
+        **{f"docs/reference/cli/{name}.md": partial(command_page, name) for name in COMMANDS},
+        "docs/reference/error-codes.md": error_codes,
+        "docs/reference/options.md": options,
+        "docs/ops.md": ops,
+    }
 
 
 def is_current(name: str) -> bool:
     """Whether a page is what its generator makes."""
     path = ROOT / name
-    return path.exists() and path.read_text(encoding="utf-8") == PAGES[name]()
+    return path.exists() and path.read_text(encoding="utf-8") == pages()[name]()
 
 
 def main() -> int:
-    stale = [name for name in PAGES if not is_current(name)]
+    stale = [name for name in pages() if not is_current(name)]
     for name in stale:
         if "--check" in sys.argv:
             print(f"{name} is not current")
             continue
-        (ROOT / name).write_text(PAGES[name](), encoding="utf-8")
+        (ROOT / name).write_text(pages()[name](), encoding="utf-8")
         print(f"wrote {name}")
     return 1 if stale and "--check" in sys.argv else 0
 
