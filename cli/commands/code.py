@@ -19,7 +19,7 @@ from tmconvert.conversion.format_numbers import quantity
 def command(model: str, output: str, json: bool, **given: Any) -> None:
     """Write MODEL as a Python package: a readable torch.nn.Module and its weights, which need PyTorch only.
 
-    The package runs, trains, and can be traced again; see docs/surgery.md.
+    The package runs, trains, and can be traced again; see docs/surgery/train-and-code.md.
     """
     from tmconvert import api
 

@@ -26,7 +26,7 @@ TORCH = {
         "with the line.",
         'def make(): return Net(torch.load("no_such.pt"))',
         "Correct that line; `python -c 'import net; net.make()'` shows the whole traceback. \"operator "
-        "torchvision::nms does not exist\" means that torch and torchvision are builds of different "
+        'torchvision::nms does not exist" means that torch and torchvision are builds of different '
         "indexes: install both from the same one, see docs/install.md.",
     ),
     "TM1024": Explanation(

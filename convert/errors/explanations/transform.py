@@ -36,7 +36,7 @@ TRANSFORM = {
         "A pattern computes each of its results, from connected calls; a replacement has as many inputs and "
         "results, of the same types.",
         "tmconvert.replace_pattern(tm, lambda g, x: x, lambda g, x: x)",
-        "The message names the mismatch; docs/surgery.md has examples.",
+        "The message names the mismatch; docs/surgery/patterns-and-passes.md has examples.",
     ),
     "TM6055": Explanation(
         "a model cannot be split so",

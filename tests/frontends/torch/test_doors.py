@@ -142,7 +142,11 @@ def test_files_of_inputs_that_are_none() -> None:
             "TM1023",
             "No module named 'a_module_that_nobody_has'\n  --> ",
         ),
-        (f"{NETS}:other_torchvision", "TM1023", "help: torchvision is another build than torch: install both"),
+        (
+            f"{NETS}:other_torchvision",
+            "TM1023",
+            "help: torchvision is another build than torch: install both",
+        ),
         (f"{NETS}:Branches", "TM2011", "Python branches on it\n  --> {nets}:"),
     ],
 )
