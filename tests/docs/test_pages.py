@@ -11,6 +11,7 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, TOP, prose
 from tests.test_words import PHRASES, RETIRED
+from tmconvert.cli.batch.configuration import tomllib
 from tools import generate_docs
 
 ALL = [*TOP, *PAGES]
@@ -65,6 +66,12 @@ def test_architecture_is_one_page() -> None:
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert listed == {str(page.relative_to(ROOT / "docs")) for page in PAGES}
+
+
+def test_the_page_on_installation_lists_all_extras() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(declared)
 
 
 @pytest.mark.parametrize("page", [page for page in ALL if name(page) not in OF_SOURCE], ids=name)
