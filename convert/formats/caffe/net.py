@@ -26,10 +26,6 @@ class NetLayer:
     line: int = 0
     shared: list[str] = field(default_factory=list)
 
-    @property
-    def is_in_place(self) -> bool:
-        return bool(set(self.bottoms) & set(self.tops))
-
 
 @dataclass
 class Net:
