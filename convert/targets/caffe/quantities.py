@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tmconvert.formats.caffe.layers import convolution, pooling
 from tmconvert.formats.caffe.layers.layer import Shape
@@ -10,6 +11,13 @@ from tmconvert.formats.caffe.net import NetLayer
 
 Numbers = Iterable[float]
 _OLD_AXES = {"Concat": ("concat_dim",), "Slice": ("slice_dim",)}
+_UNREAD_BY_MNN = {
+    **_OLD_AXES,
+    "Flatten": ("end_axis",),
+    "Interp": ("zoom_factor", "shrink_factor"),
+    "Reduction": ("coeff",),
+    "Reshape": ("axis", "num_axes"),
+}
 Quantity = Callable[[NetLayer, list[Shape], list[Shape]], Numbers]
 
 
@@ -70,12 +78,30 @@ def _unequal(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Number
     return [max(dilations) - min(dilations)]
 
 
+def _unequal_numbers(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    fields = (getattr(layer.parameters, name) for name in ("kernel_size", "stride", "pad"))
+    return [max(numbers) - min(numbers) for numbers in fields if numbers]
+
+
+def _omitted_windows(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    """Windows of a padded Pooling that would begin after the image and its padding."""
+    pool = pooling.pool_of(layer.parameters, bottoms[0])
+    rounded = replace(pool, pad=[0, 0])  # which omits none
+    extents = tuple(extent + 2 * pad for extent, pad in zip(bottoms[0][2:], pool.pad, strict=True))
+    return [a - b for a, b in zip(rounded.counts(extents), pool.counts(bottoms[0][2:]), strict=True)]
+
+
+def _padded_mask(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [len(tops) == 2 and any(pooling.pool_of(layer.parameters, bottoms[0]).pad)]
+
+
 def _rounds_down(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
     return [layer.parameters.round_mode]
 
 
-def _old_axis(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
-    return [sum(layer.parameters.HasField(name) for name in _OLD_AXES[layer.type])]
+def _set_fields(names: Mapping[str, Sequence[str]]) -> Quantity:
+    """How many of these fields, by the type of the layer, are set."""
+    return lambda layer, bottoms, tops: [sum(map(layer.parameters.HasField, names[layer.type]))]
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -93,9 +119,11 @@ QUANTITIES: dict[str, Quantity] = {
     "bias": lambda layer, bottoms, tops: [layer.parameters.bias_term],
     "bottoms": lambda layer, bottoms, tops: [len(bottoms)],
     "difference of dilations": _unequal,
+    "difference of numbers of a window": _unequal_numbers,
     "dilation": _window("dilation"),
     "eps": lambda layer, bottoms, tops: [layer.parameters.eps],
     "exponent": lambda layer, bottoms, tops: [layer.parameters.power],
+    "fields that MNN does not read": _set_fields(_UNREAD_BY_MNN),
     "extents": lambda layer, bottoms, tops: [extent for top in tops for extent in top[1:]],
     "group": lambda layer, bottoms, tops: [layer.parameters.group],
     "height and width": lambda layer, bottoms, tops: [e for top in tops if len(top) == 4 for e in top[2:]],
@@ -103,6 +131,8 @@ QUANTITIES: dict[str, Quantity] = {
     "kernel": _window("kernel"),
     "negative axis below rank 4": _negative_axis,
     "numbers of a window with three axes": _volumes,
+    "mask of padded windows": _padded_mask,
+    "omitted windows": _omitted_windows,
     "order": lambda layer, bottoms, tops: [int("".join(map(str, layer.parameters.order)) or 0)],
     "pad": _window("pad"),
     "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
@@ -110,7 +140,7 @@ QUANTITIES: dict[str, Quantity] = {
     "rank of inputs": lambda layer, bottoms, tops: [len(top) for top in tops],
     "rounding down": _rounds_down,
     "slices without a point": _slices,
-    "old fields of the axis": _old_axis,
+    "old fields of the axis": _set_fields(_OLD_AXES),
     "stride": _window("stride"),
     "stride beyond two kernels": _beyond("stride", 2),
     "transpose": lambda layer, bottoms, tops: [layer.parameters.transpose],

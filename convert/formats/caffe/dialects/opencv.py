@@ -6,6 +6,8 @@ groups of layers that are not in its proto are read from the text only, whatever
 
 from __future__ import annotations
 
+import math
+
 from tmconvert.formats.caffe.dialects.dialect import extended
 from tmconvert.formats.caffe.dialects.rule import Rule
 
@@ -107,6 +109,20 @@ OPENCV = extended(
             ("Log",),
             among=(0,),
             help="put scale and shift into a Power layer before the Log: OpenCV mistakes them",
+        ),
+        Rule(
+            "opencv-log-base",
+            "base",
+            ("Log",),
+            among=(-1, math.e),
+            help="scale by a Power after the Log: OpenCV takes every base for e",
+        ),
+        Rule(
+            "opencv-batch-statistics",
+            "batch statistics",
+            ("BatchNorm",),
+            among=(0,),
+            help="set use_global_stats: true, or use MVN: OpenCV normalizes with the stored statistics",
         ),
         Rule(
             "opencv-lrn-k",
