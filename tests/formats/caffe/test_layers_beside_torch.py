@@ -1,4 +1,4 @@
-"""Layers that OpenCV lacks, or computes in another way, beside PyTorch and loops."""
+"""Layers that no recorded output of a runtime proves, compared with PyTorch and NumPy."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def test_bias() -> None:
 def test_clip_and_threshold() -> None:
     close(run("Clip", "clip_param { min: -0.5 max: 0.25 }"), np.clip(X, -0.5, 0.25))
     close(run("Threshold", "threshold_param { threshold: 0.3 }"), (np.float32(0.3) < X) * 1.0)
+
+
+def test_swish_with_another_beta() -> None:
+    close(run("Swish", "swish_param { beta: 1.5 }"), T * torch.sigmoid(1.5 * T))
+
+
+def test_a_layer_in_place_and_a_reader_of_both() -> None:
+    text = layer("Power", "power_param { scale: -1 }", tops="a") + (
+        'layer { name: "r" type: "ReLU" bottom: "a" top: "a" }' + layer("Eltwise", "", "a x")
+    )
+    close(defined({"x": X}, text)[0], functional.relu(-T) + T)
 
 
 def test_log_of_an_affine_function() -> None:
@@ -93,9 +104,29 @@ def test_tile_and_batch_reindex_and_parameter() -> None:
     close(defined({}, text, {"y": [constant]})[0], constant)
 
 
-def test_slice_in_equal_parts_and_reverse() -> None:
+def test_slice_and_concat_in_the_words_of_old_nets() -> None:
     close(run("Slice", tops="y a b"), X[:, :2])
+    close(run("Slice"), X)
+    close(run("Slice", "slice_param { slice_dim: 3 slice_point: 2 }", tops="y a"), X[..., :2])
+    joined = defined({"x": X}, layer("Concat", "concat_param { concat_dim: 3 }", "x x"))[0]
+    close(joined, np.concatenate([X, X], 3))
+
+
+def test_reverse() -> None:
     close(run("Reverse", "reverse_param { axis: 1 axis: 3 }", dialect="ascend"), X[:, ::-1, :, ::-1])
+
+
+def test_statistics_of_the_batch() -> None:
+    made = run("BatchNorm", "batch_norm_param { use_global_stats: false eps: 0.1 }", *3 * [np.ones(6)])
+    close(made, functional.batch_norm(T, None, None, training=True, eps=0.1))
+
+
+@pytest.mark.parametrize(("shape", "inputs"), [((9, 17), {"s": normal(1, 2, 3, 9, 17)}), ((5, 6), {})])
+def test_interp_between_corners(shape: tuple[int, int], inputs: dict[str, np.ndarray]) -> None:
+    """To the size of another blob, and every second row and column of an image."""
+    text = layer("Interp", "" if inputs else "interp_param { shrink_factor: 2 }", " ".join(["x", *inputs]))
+    expected = functional.interpolate(T, shape, mode="bilinear", align_corners=True)
+    close(defined({"x": X, **inputs}, text, dialect="opencv")[0], expected)
 
 
 def test_lrn_with_another_k() -> None:
@@ -166,6 +197,13 @@ def test_convolutions_over_one_and_three_axes() -> None:
     )
     expected = functional.conv3d(torch.from_numpy(space), torch.from_numpy(weight), dilation=2)
     close(defined({"x": space}, text, {"y": [weight]})[0], expected)
+
+
+def test_channels_along_another_axis() -> None:
+    x, weight = normal(1, 2, 3, 4, 7, 6), normal(2, 6, 4, 3, 3)
+    text = layer("Convolution", "convolution_param { num_output: 6 kernel_size: 3 axis: 2 bias_term: false }")
+    expected = functional.conv2d(torch.from_numpy(x.reshape(6, 4, 7, 6)), torch.from_numpy(weight))
+    close(defined({"x": x}, text, {"y": [weight]})[0], expected.reshape(2, 3, 6, 5, 4))
 
 
 def test_deconvolution_with_holes() -> None:

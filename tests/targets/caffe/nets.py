@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cv2
 import numpy as np
 from google.protobuf import text_format
 
@@ -47,28 +46,6 @@ def defined(
     """What the definitions give."""
     net = text_format.Parse(text_of(inputs, layers), schema(dialect).NetParameter())
     return run_net(net_of(net, blobs or {}, dialect), inputs, outputs.split())
-
-
-def opencv(
-    inputs: dict[str, np.ndarray],
-    layers: str,
-    blobs: Blobs | None = None,
-    *,
-    dialect: str = "bvlc",
-    outputs: str = "y",
-) -> list[np.ndarray]:
-    """What OpenCV gives."""
-    text = text_of(inputs, layers)
-    net = text_format.Parse(text, schema(dialect).NetParameter())
-    for each in net.layer:
-        for array in (blobs or {}).get(each.name, []):
-            each.blobs.add(shape={"dim": array.shape}, data=array.reshape(-1))
-    read = cv2.dnn.readNetFromCaffe(
-        np.frombuffer(text.encode(), np.uint8), np.frombuffer(net.SerializeToString(), np.uint8)
-    )
-    for name, array in inputs.items():
-        read.setInput(array, name)
-    return [np.array(array) for array in read.forward(outputs.split())]
 
 
 def written(folder: Path, text: str) -> Path:
