@@ -343,8 +343,8 @@ def to_caffe(
         qparams: A file to write quantization parameters to, next to a float model.
         qparams_format: Format of that file; `tmconvert params --help` lists all.
         fake_quant_weights: Round the weights of a float model to their quantization parameters.
-        verify: Run the file in OpenCV's dnn, or by the definitions of the layers where OpenCV lacks one, and
-            compare it with the model.
+        verify: Run the file in OpenCV or MNN, where one is installed and supports all layers, else by the
+            NumPy definitions of the layers, and compare it with the model.
         example_inputs: Inputs to trace a PyTorch module with, and to verify with: arrays or tensors, in
             order.
         example_kwargs: Inputs by the names of the arguments of ``forward``.

@@ -12,6 +12,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ if sys.dont_write_bytecode:
     sys.pycache_prefix = str(ROOT.parent / ".pytest_cache" / "bytecode")
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert", "caffe": "opencv"}
+RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -104,6 +105,8 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
         families[item.nodeid.partition("[")[0]].append(item)
         for runtime in _runtimes(item):
             item.add_marker(runtime)
+        if item.get_closest_marker("opencv") and find_spec("cv2") is None:
+            item.add_marker(pytest.mark.skip("OpenCV is not installed"))
     for name, family in families.items():
         each = EACH_OF.get(name.rpartition("::")[2], EACH)
         for item in family[1:]:

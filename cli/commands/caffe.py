@@ -10,9 +10,9 @@ command = conversion_command(
     {"caffemodel": "[OUT.caffemodel]"},
     """Convert MODEL to the Caffe net OUT.prototxt and its weights OUT.caffemodel.
 
-    Without a path for the weights they are written next to the net. The net is run in OpenCV, if that is
-    installed and has all layers of the net, else by the definitions of the layers, and its outputs are
-    compared with those of MODEL; files that compute something else are not written.
+    Without a path for the weights they are written next to the net. The net is run in OpenCV or MNN, if
+    one is installed and supports all layers, else by the NumPy definitions of the layers, and its outputs
+    are compared with those of MODEL; files that compute something else are not written.
     """,
     example="tmconvert caffe model.tm model.prototxt --dialect bvlc",
 )

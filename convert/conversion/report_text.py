@@ -29,15 +29,19 @@ def remarks(report: Report, reason: str) -> Iterator[str]:
 
 
 def verified(verification: Verification) -> str:
-    """Returns ``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``."""
+    """Returns ``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``, or ``verified with the
+    NumPy definitions ...``.
+    """
+    runtime = verification.runtime
+    judge = f"with {runtime}" if runtime.startswith("the ") else f"in {runtime}"
     if not verification.tells:
-        return f"not verified in {verification.runtime}: no output was informative for the inputs tried"
+        return f"not verified {judge}: no output was informative for the inputs tried"
     left_out = f"; not compared: {', '.join(verification.vacuous)}" if verification.vacuous else ""
     worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
     if worst is None or worst.max_error == 0:
-        return f"verified in {verification.runtime}: equal outputs{left_out}"
+        return f"verified {judge}: equal outputs{left_out}"
     error = f"max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
-    return f"verified in {verification.runtime}: {error}{left_out}"
+    return f"verified {judge}: {error}{left_out}"
 
 
 def results(report: Report) -> Iterator[str]:

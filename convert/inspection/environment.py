@@ -18,7 +18,10 @@ PACKAGES = {
     "torch": ("tracing of PyTorch models", "pip install 'tmconvert[torch]'"),
     "onnxruntime": ("runs and verifies ONNX files", "pip install 'tmconvert[runtimes]'"),
     "ai-edge-litert": ("runs and verifies TFLite files", "pip install 'tmconvert[runtimes]'"),
-    "opencv-python-headless": ("runs and verifies Caffe files", "pip install 'tmconvert[runtimes]'"),
+    "opencv-python-headless": (
+        "runs and verifies Caffe files, else the NumPy definitions do",
+        "pip install 'tmconvert[opencv]'",
+    ),
     "MNN": ("verifies Caffe files with layers that OpenCV lacks", "pip install 'tmconvert[mnn]'"),
     "pillow": ("images for calibration and runs", "pip install 'tmconvert[images]'"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli.runner import model, run, spawn
 from tmconvert._version import __version__
+from tmconvert.cli.batch.configuration import tomllib
 from tmconvert.inspection import environment as machine
 
 CONV = model("op_s_conv_bn_relu")
@@ -48,6 +50,14 @@ def test_missing_packages_are_shown_with_the_way_to_them(monkeypatch: pytest.Mon
     monkeypatch.setattr(machine, "_installed", lambda package: None)
     text = "\n".join(machine.environment().lines())
     assert "missing: pip install 'tmconvert[runtimes]'" in text
+
+
+def test_the_way_to_a_package_is_an_extra_with_it() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    for package, (_, install) in machine.PACKAGES.items():
+        extra = install.partition("[")[2].partition("]")[0]
+        requirements = project["optional-dependencies"][extra] if extra else project["dependencies"]
+        assert any(re.match(rf"{package}\b(?!-)", each) for each in requirements), package
 
 
 def test_quiet_prints_results_and_errors_only(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import ai_edge_litert.interpreter as litert
-import cv2
 import numpy as np
 import onnx
 import onnxruntime
@@ -50,7 +49,7 @@ def outputs(path: Path, image: np.ndarray) -> np.ndarray:
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         return np.asarray(session.run(None, {session.get_inputs()[0].name: image})[0])
     if path.suffix == ".prototxt":
-        net = cv2.dnn.readNetFromCaffe(str(path), str(path.with_suffix(".caffemodel")))
+        net = pytest.importorskip("cv2").dnn.readNetFromCaffe(str(path), str(path.with_suffix(".caffemodel")))
         net.setInput(image.astype(np.float32))
         return np.asarray(net.forward())
     interpreter = litert.Interpreter(model_path=str(path))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import tmconvert
 from tests.cli.runner import run
@@ -132,7 +132,7 @@ def test_a_factory_and_an_image_on_the_command_line(
     assert run("onnx", "small_net:make", "r.onnx", "--input", shape).status == 0
     for option in ("--input", "-i"):
         assert run("compare", "small_net:make", "r.onnx", option, shape).status == 0
-    cv2.imwrite("x.png", np.full((12, 16, 3), 90, np.uint8))
+    Image.fromarray(np.full((12, 16, 3), 90, np.uint8)).save("x.png")
     outcome = run("compare", files.paths["onnx"], files.paths["tflite"], "-i", "x.png", "--std", "1")
     assert outcome.status == 0 and "agree" in outcome.stdout
 

@@ -6,12 +6,12 @@ import os
 import time
 from pathlib import Path
 
-import cv2
 import numpy as np
 import onnxruntime
 import pytest
 import torch
 from ai_edge_litert.interpreter import Interpreter
+from PIL import Image
 
 import tmconvert
 from tests.cli.runner import run
@@ -57,7 +57,7 @@ def by_hand(path: Path, x: np.ndarray) -> np.ndarray:
         half = session.get_inputs()[0].type == "tensor(float16)"
         return np.asarray(session.run(None, {"image": x.astype(np.float16) if half else x})[0])
     if path.suffix == ".prototxt":
-        net = cv2.dnn.readNetFromCaffe(str(path), str(path.with_suffix(".caffemodel")))
+        net = pytest.importorskip("cv2").dnn.readNetFromCaffe(str(path), str(path.with_suffix(".caffemodel")))
         net.setInput(x)
         return np.asarray(net.forward())
     interpreter = Interpreter(model_path=str(path))
@@ -119,7 +119,6 @@ def test_inputs_that_do_not_fit(files: Files) -> None:
 
 @pytest.mark.parametrize("suffix", ["onnx", "tflite"])
 def test_images_with_channels_last(suffix: str, files: Files, tmp_path: Path) -> None:
-    from PIL import Image
 
     pixels = np.random.default_rng(4).integers(0, 256, (12, 16, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
@@ -135,7 +134,6 @@ def test_images_with_channels_last(suffix: str, files: Files, tmp_path: Path) ->
 
 
 def test_images(files: Files, tmp_path: Path) -> None:
-    from PIL import Image
 
     pixels = np.random.default_rng(0).integers(0, 256, (12, 16, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
@@ -180,7 +178,7 @@ def test_a_run_without_inputs_shows_those_of_the_model(files: Files) -> None:
 
 def test_pixels_that_a_file_takes_as_they_are_are_not_explained(files: Files, tmp_path: Path) -> None:
     path, picture = tmp_path / "net.onnx", tmp_path / "x.png"
-    cv2.imwrite(str(picture), np.full((12, 16, 3), 90, np.uint8))
+    Image.fromarray(np.full((12, 16, 3), 90, np.uint8)).save(picture)
     tmconvert.to_onnx(files.model, path, preprocess="rgb, nhwc, uint8, std=1", verify=False)
     assert run("run", path, "-i", picture).stderr == ""
     said = "pixels from 0 to 255; with --mean or --std: (pixel / 255 - mean) / std\n"

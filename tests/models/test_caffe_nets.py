@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -14,19 +13,17 @@ from tmconvert.ir import InternalGraph
 from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.caffe.writer import write_caffe
-from tmconvert.targets.registry import lower
+from tmconvert.targets.registry import lower, runtime_for
 
 
 def forward(graph: InternalGraph, inputs: list[np.ndarray], folder: Path) -> list[np.ndarray]:
-    """What OpenCV gives for the names of the outputs."""
+    """What the runtime gives for the names of the outputs."""
     lowered = lower(graph, catalogue(), "caffe", 0).graph
     paths = [folder / "net.prototxt", folder / "net.caffemodel"]
     with paths[0].open("wb") as prototxt, paths[1].open("wb") as caffemodel:
         write_caffe(lowered, prototxt, caffemodel)
-    net = cv2.dnn.readNetFromCaffe(*map(str, paths))
-    for name, array in zip(lowered.input_names, inputs, strict=True):
-        net.setInput(array, name)
-    return list(net.forward(lowered.output_names))
+    feeds = dict(zip(lowered.input_names, inputs, strict=True))
+    return runtime_for("caffe", paths[0]).run(paths, feeds, lowered.output_names)
 
 
 def test_slices_that_are_outputs(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_the_definitions_are_behind_mnn(tmp_path: Path) -> None:
     np.testing.assert_array_equal(made, X["x"] > 0)
 
 
+@pytest.mark.opencv
 def test_opencv_comes_first(tmp_path: Path) -> None:
     path = written(tmp_path, text_of(X, layer("ReLU")))
     assert isinstance(runtime_for("caffe", path), OpenCvRuntime)

@@ -18,6 +18,7 @@ from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.caffe.opencv import OpenCvRuntime
 from tmconvert.targets.registry import lower, runtime_for, write
 from tmconvert.targets.tflite.runtime import LiteRtRuntime, allocate
 
@@ -99,16 +100,17 @@ def test_litert_resizes_only_inputs_of_another_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "name"), [("onnx", "ONNX Runtime"), ("tflite", "LiteRT"), ("caffe", "OpenCV")]
+    ("target", "names"),
+    [("onnx", "ONNX Runtime"), ("tflite", "LiteRT"), ("caffe", "OpenCV|the NumPy definitions of .*")],
 )
-def test_a_broken_file_is_refused(target: str, name: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_refused(target: str, names: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"net{suffix}" for suffix in SUFFIXES[target]]
     for path in paths:
         path.write_bytes(b"layer { this is no model")
     with pytest.raises(VerificationError) as caught:
         runtime_for(target).run(paths, {"a": A}, ["y"])
     assert caught.value.code == "TM4002"
-    assert re.fullmatch(f"{name} rejected the file: .+", caught.value.message)
+    assert re.fullmatch(f"({names}) rejected the file: .+", caught.value.message)
     assert caught.value.__cause__ is not None
 
 
@@ -139,7 +141,7 @@ def test_without_the_package_there_is_no_runtime(target: str, monkeypatch: pytes
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     runtime = runtime_for(target)
     if target == "caffe":  # whose layers we define ourselves
-        assert runtime.name == "Caffe's layers by definition, in NumPy"
+        assert runtime.name == "the NumPy definitions of Caffe's layers in tmconvert"
     else:
         assert runtime is None
 
@@ -173,12 +175,13 @@ def test_runtimes_keep_quiet_and_give_stderr_back(target: str, tmp_path: Path) -
     assert done.stderr == "after\n"
 
 
+@pytest.mark.opencv
 def test_opencv_finds_blobs_whose_names_have_escapes(tmp_path: Path) -> None:
-    pytest.importorskip("cv2")
     names = {r"\303\251": "é", r"a\"b": 'a"b', r"c\\d": r"c\d"}
     text = nets.declared({"x": (1, 3, 2, 2)})
     for number, name in enumerate(names):
         text += f'layer {{ name: "relu{number}" type: "ReLU" bottom: "x" top: "{name}" }}\n'
     x = np.random.default_rng(0).standard_normal((1, 3, 2, 2)).astype(np.float32)
-    for array in nets.in_opencv(nets.written(tmp_path, text, {}), {"x": x}, list(names.values())):
+    path = nets.written(tmp_path, text, {})
+    for array in OpenCvRuntime().run([path, path.with_suffix(".caffemodel")], {"x": x}, [*names.values()]):
         np.testing.assert_array_equal(array, np.maximum(x, 0))

@@ -270,7 +270,7 @@ def test_modules_of_the_working_folder_are_not_imported(target: str, tmp_path: P
     done = subprocess.run(
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr.splitlines()[0][:11]) == (0, "verified in")
+    assert (done.returncode, done.stderr.split()[0]) == (0, "verified")
     assert not (tmp_path / "imported").exists()
 
 

@@ -366,7 +366,7 @@ _VERIFICATION = {
     ),
     "TM4003": Explanation(
         "no runtime for the file is installed",
-        "ONNX files run in ONNX Runtime, TFLite files in LiteRT, Caffe nets in OpenCV 4.",
+        "ONNX files run in ONNX Runtime and TFLite files in LiteRT. Caffe nets need no package.",
         "tmconvert verify model.tm model.onnx, without onnxruntime",
         "Install the package that the message names, or all with: pip install 'tmconvert[runtimes]'",
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tmconvert._version import __version__
 from tmconvert.targets.caffe.float32_integers import float32_inputs
 from tmconvert.targets.caffe.mnn import MnnRuntime
 from tmconvert.targets.caffe.opencv import OpenCvRuntime
@@ -15,13 +16,14 @@ from tmconvert.verification.runtime import FirstToTakeIt, Runtime, refusals
 
 
 class NumpyCaffeRuntime:
-    """The definitions of Caffe's layers, for nets that no installed runtime supports."""
+    """The definitions of Caffe's layers, for nets that no installed runtime supports.
 
-    name = "Caffe's layers by definition, in NumPy"
+    They are compared with recorded outputs of OpenCV and MNN (``tests/formats/caffe``), and read both files
+    again.
+    """
 
-    @property
-    def version(self) -> str:
-        return np.__version__
+    name = "the NumPy definitions of Caffe's layers in tmconvert"
+    version = __version__
 
     def run(
         self,

@@ -45,7 +45,7 @@ class CaffeTarget(Target):
     """Version numbers are positions in ``DIALECTS``."""
 
     name, title, suffixes = "caffe", "Caffe", (".prototxt", ".caffemodel")
-    runtime_package, operator_word = "opencv-python-headless<5", "layer"
+    operator_word = "layer"
     version_label = "Caffe, dialect"
     has_dynamic_shapes = has_ordered_versions = False
     drops_low_ranks = True

@@ -152,6 +152,10 @@ _NETS = [
         "num_output: 6 kernel_h: 3 kernel_w: 2 pad_h: 1 pad_w: 0 stride_h: 1 stride_w: 2", (4, 6, 3, 2), (6,)
     ),
     transposed("num_output: 6 kernel_size: 3 dilation: 2", (4, 6, 3, 3), (6,)),
+    transposed("num_output: 6 kernel_size: 3 axis: 2", (4, 6, 3, 3), (6,), inputs=[(2, 3, 4, 7, 6)]),
+    transposed(
+        "num_output: 6 kernel_size: 3", (4, 6, 3, 3), (6,), inputs=[IMAGE, IMAGE], tops="y0 y1", outputs="y0"
+    ),
     # ---- pooling, and normalization over windows
     *each(
         "Pooling",

@@ -43,8 +43,6 @@ UNPROVED = {
     "Bias of more bottoms": "OpenCV has no Bias, MNN's has one bottom; compared with NumPy",
     "Concat.concat_dim": _OLD,
     "Convolution.axis": "OpenCV and MNN have axis 1 only; compared with PyTorch",
-    "Deconvolution of more bottoms": "OpenCV and MNN take one image; Convolution's are proved",
-    "Deconvolution to more tops": "OpenCV and MNN take one image; Convolution's are proved",
     "Deconvolution.axis": "OpenCV and MNN have axis 1 only; Convolution.axis is compared with PyTorch",
     "Embed.bias_term=true": "OpenCV has no Embed, MNN's has no bias; compared with NumPy",
     "Input": "its blobs are fed; every net has one",

@@ -47,9 +47,3 @@ def written(folder: Path, text: str, blobs: Mapping[str, Sequence[np.ndarray]], 
     path = folder / f"{name}.prototxt"
     path.write_text(text)
     return path
-
-
-def in_opencv(path: Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]) -> list[np.ndarray]:
-    from tmconvert.targets.caffe.opencv import OpenCvRuntime
-
-    return OpenCvRuntime().run_here([path, path.with_suffix(".caffemodel")], inputs, outputs, None)

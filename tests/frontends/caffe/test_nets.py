@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import tmconvert
-from tests.frontends.caffe.nets import arrays, declared, in_opencv, layer, written
+from tests.frontends.caffe.nets import arrays, declared, layer, written
 from tmconvert.errors import LoadError, TmconvertError, UnsupportedError
 from tmconvert.formats.caffe.caffemodel import blobs_of
 from tmconvert.formats.caffe.schema import schema
+from tmconvert.targets.registry import runtime_for
 
 IMAGE = (1, 3, 6, 5)
 WEIGHTS = {"conv": arrays([(4, 3, 3, 3), (4,)]), "fc": arrays([(5, 64), (5,)])}
@@ -53,7 +54,7 @@ def error(folder, text, weights=WEIGHTS):
 def test_a_net_and_its_old_form(tmp_path):
     new, old = written(tmp_path, NET, WEIGHTS), written(tmp_path, OLD, WEIGHTS, "old")
     x = image()
-    expected = in_opencv(new, {"x": x}, ["y"])[0]
+    (expected,) = runtime_for("caffe", new).run([new, new.with_suffix(".caffemodel")], {"x": x}, ["y"])
     model = tmconvert.load(new)
     np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(tmconvert.load(old)(x), model(x), rtol=1e-6)

@@ -1,11 +1,12 @@
-"""Caffe nets, run in OpenCV and compared with loops."""
+"""Caffe nets, run and compared with loops."""
 
 from __future__ import annotations
 
 import io
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import cv2
 import ml_dtypes
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tmconvert.formats.caffe.schema import schema
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.symbolics.dialects import DIALECTS
 from tmconvert.targets.caffe.writer import write_caffe
+from tmconvert.targets.registry import runtime_for
 
 LayerParameter, NetParameter = schema().LayerParameter, schema().NetParameter
 F32 = np.dtype(np.float32)
@@ -56,12 +58,12 @@ def encode(graph: TargetGraph) -> tuple[bytes, bytes]:
 
 
 def run(graph: TargetGraph, *arrays: np.ndarray) -> list[Any]:
-    prototxt, caffemodel = encode(graph)
-    buffers = [np.frombuffer(file, np.uint8) for file in (prototxt, caffemodel)]
-    net = cv2.dnn.readNetFromCaffe(buffers[0], buffers[1])
-    for value, array in zip(graph.inputs, arrays, strict=True):
-        net.setInput(array, value.name)
-    return [net.forward(name).copy() for name in graph.output_names]
+    feeds = {value.name: array for value, array in zip(graph.inputs, arrays, strict=True)}
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder, "net.prototxt"), Path(folder, "net.caffemodel")]
+        for path, content in zip(paths, encode(graph), strict=True):
+            path.write_bytes(content)
+        return runtime_for("caffe", paths[0]).run(paths, feeds, graph.output_names)
 
 
 def normal(seed: int, *shape: int) -> np.ndarray:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
 import tmconvert
+from tmconvert.errors import LoadError, VerificationError
+from tmconvert.targets.registry import runtime_for
 
 DATA = Path(__file__).parents[2] / "data"
 UNREAD = ["bvlc", "ascend", "nnie"]  # dialects whose readers give out what no layer reads
@@ -56,8 +58,11 @@ def test_of_recorded_models(name: str, tmp_path: Path) -> None:
     assert sorted(blobs_left(path)) == sorted(each["name"] for each in report.outputs)
 
 
+@pytest.mark.opencv
 def test_opencv_finds_the_last_output_without_a_name(tmp_path: Path) -> None:
     """It takes the last layer for the output, so that may be no Silence."""
+    import cv2
+
     x = np.random.default_rng(0).standard_normal((1, 4, 9, 9)).astype(np.float32)
     converted(Reused(), tmp_path / "net.prototxt", example_inputs=(torch.from_numpy(x),))
     net = cv2.dnn.readNetFromCaffe(str(tmp_path / "net.prototxt"), str(tmp_path / "net.caffemodel"))
@@ -68,6 +73,27 @@ def test_opencv_finds_the_last_output_without_a_name(tmp_path: Path) -> None:
 def test_opencv_asks_by_name_and_needs_no_silence(tmp_path: Path) -> None:
     converted(Reused(), tmp_path / "net.prototxt", "opencv", example_inputs=(torch.randn(1, 4, 9, 9),))
     assert "Silence" not in (tmp_path / "net.prototxt").read_text()
+
+
+def test_a_net_is_verified_where_no_runtime_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the definitions, which read both files again."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in ("cv2", "MNN") else found(name)
+    )
+    path, module = tmp_path / "net.prototxt", tmconvert.trace(Reused(), torch.randn(1, 4, 9, 9))
+    report = converted(module, path)
+    assert str(report).startswith("verified with the NumPy definitions of Caffe's layers in tmconvert ")
+    assert tmconvert.verify(module, path).runtime == report.verification.runtime
+    weights = path.with_suffix(".caffemodel")
+    path.write_text(path.read_text().replace("TanH", "Sigmoid"))
+    with pytest.raises(VerificationError, match="differ"):
+        tmconvert.verify(module, path)
+    weights.unlink()
+    with pytest.raises(LoadError, match="no weights"):
+        tmconvert.verify(module, path)
 
 
 # ---- another batch
@@ -102,13 +128,18 @@ def test_the_batch_can_be_changed_in_the_prototxt(name: str, batch: int, tmp_pat
             return NETS[name](x)
 
     path = tmp_path / "net.prototxt"
-    converted(Net(), path, example_inputs=(torch.randn(batch, 8, 6, 6),))
+    report = converted(Net(), path, example_inputs=(torch.randn(batch, 8, 6, 6),))
     text = path.read_text()
     path.write_text(text.replace(f"dim: {batch}\n", "dim: 5\n", 1))
     x = torch.randn(5, 8, 6, 6)
-    net = cv2.dnn.readNetFromCaffe(str(path), str(path.with_suffix(".caffemodel")))
-    net.setInput(x.numpy())
-    np.testing.assert_allclose(net.forward(), Net()(x), rtol=1e-4, atol=1e-5)
+    expected, names = (
+        Net()(x),
+        [[each["name"] for each in infos] for infos in (report.inputs, report.outputs)],
+    )
+    (made,) = runtime_for("caffe", path).run(
+        [path, path.with_suffix(".caffemodel")], {names[0][0]: x.numpy()}, names[1], shapes=[expected.shape]
+    )
+    np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
 
 
 # ---- dilation

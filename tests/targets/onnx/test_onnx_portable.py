@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import onnxruntime
 import pytest
@@ -88,8 +87,11 @@ def test_logsumexp_of_infinite_elements(target: str, version: int) -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
+@pytest.mark.opencv
 def test_opencv_does_not_mistake_a_gate_for_hardswish(tmp_path: Path) -> None:
     """It computes hardswish(x) for Mul(x, HardSigmoid(y)) where alpha is exactly float32(1 / 6)."""
+    import cv2
+
     graph = InternalGraph("net")
     x, y = (graph.add_input(TensorNode(name, (1, 3, 4, 5), np.dtype(np.float32))) for name in "xy")
     emitter = GraphEmitter(graph, catalogue(), name="z")
