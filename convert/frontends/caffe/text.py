@@ -12,8 +12,8 @@ from google.protobuf.descriptor import Descriptor
 from tmconvert.formats.caffe.dialects import MERGED
 from tmconvert.formats.caffe.old_layers import new_type, upgrade
 from tmconvert.formats.caffe.schema import schema
+from tmconvert.formats.protobuf_text import Entry, ProtobufTextError, parse_protobuf_text
 from tmconvert.frontends.caffe.faults import unknown_part, unreadable
-from tmconvert.output.prototxt import Entry, PrototxtError, parse_prototxt
 
 MOST_BYTES = 1 << 25  # a net of a thousand layers has 0.3 MB
 MOST_LAYERS = 100_000
@@ -29,8 +29,8 @@ def read_text(path: str, data: memoryview) -> tuple[Any, list[int]]:
         raise unreadable(path, f"the text has {len(data)} bytes: the weights belong into the caffemodel")
     text = bytes(data).decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        tree = parse_prototxt(text)
-    except PrototxtError as error:
+        tree = parse_protobuf_text(text)
+    except ProtobufTextError as error:
         raise unreadable(path, error.message, error.line) from error
     layers = [*tree.called("layer"), *tree.called("layers")]
     if len(layers) > MOST_LAYERS:

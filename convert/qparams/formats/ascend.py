@@ -7,12 +7,15 @@ channels, with zero points of 0. The files for Caffe also have the extents of th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from tmconvert.formats.caffe.net import blob_name
+from tmconvert.formats.protobuf_text import Entry, ProtobufTextError, parse_protobuf_text
 from tmconvert.qparams.formats.format import (
     CannotCarry,
     Format,
@@ -26,7 +29,7 @@ from tmconvert.qparams.formats.format import (
     one_activation_scale,
     symmetric_weight,
 )
-from tmconvert.qparams.formats.proto_text import Message, parsed_messages
+from tmconvert.qparams.formats.json_text import as_integer, as_number
 from tmconvert.qparams.records import ACTIVATION, WEIGHT, Record
 
 # the layers with weights that AMCT quantizes, as ONNX and Caffe call them
@@ -65,31 +68,83 @@ def _fields(layer: Layer, with_extents: bool) -> Iterator[tuple[str, object]]:
         yield from zip(("channels", "height", "width"), (*shape[1:], 1, 1), strict=False)
 
 
-def read(text: str) -> list[Record]:
-    found = []
-    for message in parsed_messages(text, "record"):
-        key = message.text("key")
-        value = message.inner("value")
-        scale, offset = value.numbers("scale_d"), value.integers("offset_d")
-        scales, offsets = value.numbers("scale_w"), value.integers("offset_w")
-        if len(scale) != 1 or len(offset) != 1 or not scales or len(offsets) != len(scales):
-            raise Unreadable(f"{key!r} needs scale_d, offset_d, and as many offset_w as scale_w")
-        if any(offsets):
-            raise Unreadable(f"{key!r} has an offset_w, but weights must be symmetric")
-        shape = _shape(value)
-        found.append(
-            Record(
-                key, ACTIVATION, "int8", scale, offset, -128, 127, None, not any(offset), shape, "", (key,)
+class _Message(NamedTuple):
+    """A message of the file. Its methods raise Unreadable, which names ``path``."""
+
+    entry: Entry
+    path: str
+
+    def text(self, name: str) -> str:
+        if not (self._one(name).text or "").startswith('"'):
+            raise Unreadable(f"{name!r} of {self.path} must be a string")
+        return self.entry.strings(name)[0]
+
+    def inner(self, name: str) -> _Message:
+        entry = self._one(name)
+        if entry.text is not None:
+            raise Unreadable(f"{name!r} of {self.path} must be a message")
+        return _Message(entry, f"{name} of {self.path}")
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """Returns float32 values."""
+        path = f"{name!r} of {self.path}"
+        with np.errstate(over="ignore", under="ignore"):
+            return tuple(
+                as_number(float(np.float32(_number(entry.text, path))), path)
+                for entry in self.entry.called(name)
             )
-        )
-        name = blob_name(key, 0)
-        found.append(
-            Record(name, WEIGHT, "int8", scales, offsets, -128, 127, symmetric=True, consumers=(key,))
-        )
-    return found
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        path = f"{name!r} of {self.path}"
+        found = []
+        for entry in self.entry.called(name):
+            if not re.fullmatch(r"-?\d{1,10}", entry.text or ""):
+                raise Unreadable(f"{path} must be an integer")
+            found.append(as_integer(int(entry.text or ""), path, -(2**31), 2**31 - 1))
+        return tuple(found)
+
+    def _one(self, name: str) -> Entry:
+        found = list(self.entry.called(name))
+        if len(found) != 1:
+            raise Unreadable(f"{self.path} must have {name!r} once, but has it {len(found)} times")
+        return found[0]
 
 
-def _shape(value: Message) -> tuple[int, ...] | None:
+def _number(text: str | None, path: str) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        raise Unreadable(f"{path} must be a number") from None
+
+
+def read(text: str) -> list[Record]:
+    try:
+        entries = parse_protobuf_text(text).entries
+        if any(entry.name != "record" or entry.text is not None for entry in entries):
+            raise Unreadable("it contains fields other than 'record'")
+        messages = [_Message(entry, f"record {number}") for number, entry in enumerate(entries, 1)]
+        return [record for message in messages for record in _records(message)]
+    except ProtobufTextError as error:
+        raise Unreadable(f"line {error.line}: {error.message}") from error
+
+
+def _records(message: _Message) -> Iterator[Record]:
+    """Yields the input and the weight of a layer."""
+    key = message.text("key")
+    value = message.inner("value")
+    scale, offset = value.numbers("scale_d"), value.integers("offset_d")
+    scales, offsets = value.numbers("scale_w"), value.integers("offset_w")
+    if len(scale) != 1 or len(offset) != 1 or not scales or len(offsets) != len(scales):
+        raise Unreadable(f"{key!r} needs scale_d, offset_d, and as many offset_w as scale_w")
+    if any(offsets):
+        raise Unreadable(f"{key!r} has an offset_w, but weights must be symmetric")
+    shape = _shape(value)
+    yield Record(key, ACTIVATION, "int8", scale, offset, -128, 127, None, not any(offset), shape, "", (key,))
+    name = blob_name(key, 0)
+    yield Record(name, WEIGHT, "int8", scales, offsets, -128, 127, symmetric=True, consumers=(key,))
+
+
+def _shape(value: _Message) -> tuple[int, ...] | None:
     extents = tuple(extent for name in ("channels", "height", "width") for extent in value.integers(name))
     return (1, *extents) if len(extents) == 3 else None
 

@@ -15,7 +15,7 @@ from tmconvert.errors.source import Source
 from tmconvert.formats.caffe.dialects import DIALECTS
 from tmconvert.formats.caffe.reader import net_of
 from tmconvert.formats.caffe.schema import schema
-from tmconvert.output.prototxt import Entry, PrototxtError, parse_prototxt
+from tmconvert.formats.protobuf_text import Entry, ProtobufTextError, parse_protobuf_text
 from tmconvert.targets.caffe.structure import violations
 from tmconvert.targets.violation import Violation
 
@@ -47,7 +47,7 @@ def lint(path: Path, dialect: str) -> list[Violation]:
 def lint_text(text: str, dialect: str) -> list[Violation]:
     try:
         tree = _parsed(text)
-    except PrototxtError as error:
+    except ProtobufTextError as error:
         return [_found("syntax", error.message, "", error.line)]
     found = list(_fields(tree, schema(dialect).NetParameter.DESCRIPTOR, ""))
     found += _parameters(tree, dialect)
@@ -66,7 +66,7 @@ def lint_text(text: str, dialect: str) -> list[Violation]:
 @lru_cache(maxsize=1)
 def _parsed(text: str) -> Entry:
     """A written net is checked against its dialect, then against that of a runtime."""
-    return parse_prototxt(text)
+    return parse_protobuf_text(text)
 
 
 def _found(rule: str, message: str, layer: str, line: int) -> Violation:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.output.prototxt import parse_prototxt
+from tmconvert.formats.protobuf_text import parse_protobuf_text
 from tmconvert.targets.caffe.float32_integers import float32_inputs
 from tmconvert.verification.runtime import IsolatedRuntime, refusals, silent_stderr
 
@@ -55,7 +55,7 @@ def _tops(prototxt: Path) -> dict[str, tuple[str, int]]:
 
     The import of protobuf, which reads the text too, takes longer than a small net.
     """
-    layers = parse_prototxt(prototxt.read_text("utf-8")).called("layer")
+    layers = parse_protobuf_text(prototxt.read_text("utf-8")).called("layer")
     return {
         top: (name, index)
         for layer in layers
