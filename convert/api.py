@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert import container as _container  # noqa: F401  (registers the formats of TracedModule.save)
 from tmconvert.api_convert import to_caffe as to_caffe
 from tmconvert.api_convert import to_onnx as to_onnx
 from tmconvert.api_convert import to_target as to_target

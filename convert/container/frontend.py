@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tmconvert.container.archive import is_container
+from tmconvert.formats.tm.recognize import is_container
 from tmconvert.frontends.frontend import Frontend, LoadRequest
 from tmconvert.ir import TracedModule
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.container.faults import nonsense, over_limit
-from tmconvert.container.format import MAX_RANK
+from tmconvert.container.faults import nonsense
 from tmconvert.container.quantization import decode_qparams
 from tmconvert.container.values import ValueDecoder, decode_dtype, text
 from tmconvert.container.vocabularies import vocabulary_called
 from tmconvert.errors.source import Source
+from tmconvert.formats.tm.faults import over_limit
+from tmconvert.formats.tm.format import MAX_RANK
 from tmconvert.ir import (
     CallFunction,
     CallMethod,

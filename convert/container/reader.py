@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.container.archive import Member, find_members
-from tmconvert.container.faults import bad_json, bad_tensors, newer, nonsense, over_limit
-from tmconvert.container.format import DESCRIPTION, EXAMPLE, FORMAT, MAX_DEPTH, VERSION, WEIGHTS
+from tmconvert.container.faults import newer, nonsense
 from tmconvert.container.graphs import GraphDecoder, fields, listed
-from tmconvert.container.json_text import parse
 from tmconvert.container.quantization import decode_qparams
-from tmconvert.container.tensors import read_tensors, retyped
 from tmconvert.container.values import ValueDecoder, decode_dtype, text
 from tmconvert.container.vocabularies import vocabulary_called
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.shared.mapped_file import map_file
+from tmconvert.formats.mapped_file import map_file
+from tmconvert.formats.tm.archive import Member, find_members
+from tmconvert.formats.tm.faults import bad_json, bad_tensors, over_limit
+from tmconvert.formats.tm.format import DESCRIPTION, EXAMPLE, FORMAT, MAX_DEPTH, VERSION, WEIGHTS
+from tmconvert.formats.tm.json_text import parse
+from tmconvert.formats.tm.safetensors import read_tensors, retyped
 from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.fake_quant import with_qparams

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.container.faults import nonsense, over_limit
-from tmconvert.container.format import MAX_NESTING, MAX_SUBGRAPHS, STORED_AS
+from tmconvert.container.faults import nonsense
 from tmconvert.container.quantization import decode_qparams
-from tmconvert.container.tensors import dtype_called
+from tmconvert.formats.tm.faults import over_limit
+from tmconvert.formats.tm.format import MAX_NESTING, MAX_SUBGRAPHS, STORED_AS
+from tmconvert.formats.tm.safetensors import dtype_called
 from tmconvert.ir import InternalGraph, Node, TracedModule
 from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 

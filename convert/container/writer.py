@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from tmconvert._version import __version__
-from tmconvert.container.format import (
+from tmconvert.container.written_values import (
+    ValueEncoder,
+    cannot_hold,
+    encode_dtype,
+    encode_qparams,
+    is_own_type,
+)
+from tmconvert.errors import TmconvertError
+from tmconvert.errors.source import Source
+from tmconvert.formats.tm.format import (
     DESCRIPTION,
     EXAMPLE,
     FORMAT,
@@ -24,17 +33,8 @@ from tmconvert.container.format import (
     WEIGHTS,
     WITH_SUBGRAPHS,
 )
-from tmconvert.container.safetensors_writer import Safetensors
-from tmconvert.container.stored_zip import StoredZip
-from tmconvert.container.written_values import (
-    ValueEncoder,
-    cannot_hold,
-    encode_dtype,
-    encode_qparams,
-    is_own_type,
-)
-from tmconvert.errors import TmconvertError
-from tmconvert.errors.source import Source
+from tmconvert.formats.tm.safetensors import Safetensors
+from tmconvert.formats.tm.stored_zip import StoredZip
 from tmconvert.ir import (
     CallFunction,
     CallMethod,

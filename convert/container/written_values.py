@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.container.format import MAX_NESTING, STORED_AS
 from tmconvert.errors import WriteError
+from tmconvert.formats.tm.format import MAX_NESTING, STORED_AS
 from tmconvert.ir import InternalGraph, Node, QParams, TracedModule
 from tmconvert.ir.inert import GlobalRef, Instance, Opaque
 

@@ -1,1 +1,1 @@
-"""Knowledge of file formats that are both read and written: messages, schemas, layers."""
+"""The only readers of files: bytes become records and arrays, or the other way; no graph, no runtime."""

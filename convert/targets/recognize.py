@@ -5,9 +5,9 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from tmconvert.container.archive import is_container
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.tm.recognize import is_container
 from tmconvert.targets.registry import target_named, target_names
 from tmconvert.targets.target import Target
 

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tmconvert.container.safetensors_writer import Safetensors
 from tmconvert.errors import UsageError, WriteError
 from tmconvert.errors.values import type_and_value
+from tmconvert.formats.tm.safetensors import Safetensors
 from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import write_error
 from tmconvert.symbolics.op import Op

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import tmconvert
-from tmconvert.container.stored_zip import StoredZip
+from tmconvert.formats.tm.stored_zip import StoredZip
 
 DATA = Path(__file__).parents[1] / "data"
 DESCRIPTION, EXAMPLE, WEIGHTS = "tm.json", "example.safetensors", "weights.safetensors"

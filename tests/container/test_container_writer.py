@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 import tmconvert
+import tmconvert.container  # registers the formats of TracedModule.save
 from tests.container.same import assert_same
-from tmconvert.container import archive as reading
-from tmconvert.container import stored_zip
 from tmconvert.errors import WriteError
 from tmconvert.errors.source import Source
+from tmconvert.formats.tm import archive as reading
+from tmconvert.formats.tm import stored_zip
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY
 from tmconvert.ir import (
     CallFunction,

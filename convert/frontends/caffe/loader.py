@@ -5,13 +5,13 @@ from __future__ import annotations
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.formats.caffe.dialects import MERGED
 from tmconvert.formats.caffe.reader import net_of
+from tmconvert.formats.mapped_file import map_file
 from tmconvert.frontends.caffe.faults import inconsistent
 from tmconvert.frontends.caffe.graphs import GraphBuilder, share_blobs
 from tmconvert.frontends.caffe.source_file import CaffeSource
 from tmconvert.frontends.caffe.text import read_text
 from tmconvert.frontends.caffe.weights import check_weights, read_weights
 from tmconvert.frontends.frontend import LoadedModel
-from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.ir.editing.ids import number
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tmconvert.formats.caffe.caffemodel import blobs_of
 from tmconvert.formats.caffe.net import Net, NetLayer
+from tmconvert.formats.mapped_file import map_file
 from tmconvert.frontends.caffe.faults import unreadable, without_weights
-from tmconvert.frontends.shared.mapped_file import map_file
 
 SUFFIX = ".caffemodel"
 _MOST_NAMES = 5  # in a message

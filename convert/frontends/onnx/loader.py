@@ -7,13 +7,13 @@ from typing import Any
 
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import Source, printable
+from tmconvert.formats.mapped_file import map_file
 from tmconvert.formats.onnx.messages import messages
 from tmconvert.formats.onnx.recognize import IR_VERSIONS
 from tmconvert.frontends.frontend import LoadedModel, SourceFile
 from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.graphs import GraphReader
 from tmconvert.frontends.onnx.mapped_weights import without_weights
-from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.ir.editing.ids import number
 
 LARGEST = 2**31 - 1  # bytes of a protobuf message

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import LoadError
+from tmconvert.formats.mapped_file import map_file
 from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
 from tmconvert.frontends.onnx.faults import damaged, outside, unknown_part
 from tmconvert.frontends.onnx.mapped_weights import OWN_FILE
-from tmconvert.frontends.shared.mapped_file import map_file
 
 EXTERNAL = 1  # TensorProto.DataLocation
 MAX_RANK = 64

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import printable
+from tmconvert.formats.mapped_file import map_file
 from tmconvert.frontends.frontend import LoadedModel, SourceFile
-from tmconvert.frontends.shared.mapped_file import map_file
 from tmconvert.frontends.tflite.faults import damaged
 from tmconvert.frontends.tflite.graphs import GraphReader
 from tmconvert.frontends.tflite.records import read_model

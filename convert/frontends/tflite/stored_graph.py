@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.errors import LoadError
-from tmconvert.frontends.shared.mapped_file import map_file
+from tmconvert.formats.mapped_file import map_file
 from tmconvert.frontends.shared.view_graph import Path as ModulePath
 from tmconvert.frontends.shared.view_graph import (
     ViewGraph,

@@ -19,12 +19,12 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.mapped_file import map_file
 from tmconvert.frontends.megengine.pickle.fault import NOT_A_MODULE, PickleFault
 from tmconvert.frontends.megengine.pickle.opcodes import run
 from tmconvert.frontends.megengine.pickle.pickle_machine import Machine
 from tmconvert.frontends.megengine.pickle.stand_ins import Instance, Tensor
 from tmconvert.frontends.megengine.recognize import is_pickle
-from tmconvert.frontends.shared.mapped_file import map_file
 
 NOT_A_PICKLE = "TM1002"
 

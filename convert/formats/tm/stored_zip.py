@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from tmconvert.container.format import (
+from tmconvert.formats.tm.format import (
     ALIGNMENT,
     CENTRAL_HEADER,
     CENTRAL_MARK,

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from tmconvert.container.faults import bad_json, over_limit
+from tmconvert.formats.tm.faults import bad_json, over_limit
 
 MAX_DIGITS = 30
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89abAB]")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from tmconvert.container.faults import broken_archive, refused_member
-from tmconvert.container.format import (
+from tmconvert.formats.tm.faults import broken_archive, refused_member
+from tmconvert.formats.tm.format import (
     CENTRAL_HEADER,
     CENTRAL_MARK,
     DESCRIPTION,
@@ -49,11 +49,6 @@ class _Entry(NamedTuple):
     stored_size: int
     size: int
     offset: int
-
-
-def is_container(head: bytes) -> bool:
-    """Whether the first bytes are those of a container, whose first member is ``tm.json``."""
-    return head.startswith(LOCAL_MARK) and head[LOCAL_HEADER.size :].startswith(DESCRIPTION.encode())
 
 
 def find_members(data: memoryview) -> dict[str, Member]:

@@ -1,28 +1,35 @@
-"""Reads a safetensors member as read-only arrays over the bytes of the file, without copies."""
+"""Reads and writes tensors in the format of safetensors: a length, a JSON header, elements."""
 
 from __future__ import annotations
 
+import json
 import math
 import struct
+from collections.abc import Mapping
 
 import numpy as np
 
-from tmconvert.container.archive import Member
-from tmconvert.container.faults import bad_tensors
-from tmconvert.container.format import ALIGNMENT, MAX_RANK, ML_DTYPES, OWN_NAME, STORED_AS
-from tmconvert.container.json_text import parse
+from tmconvert.formats.tm.archive import Member
+from tmconvert.formats.tm.faults import bad_tensors
+from tmconvert.formats.tm.format import ALIGNMENT, MAX_RANK, ML_DTYPES, OWN_NAME, STORED_AS
+from tmconvert.formats.tm.json_text import parse
+from tmconvert.output.element_writer import ElementWriter, Sink
 
 MAX_HEADER = 100_000_000
 LARGEST = 2**48
 ENTRY = {"dtype", "shape", "data_offsets"}
+_LENGTH = struct.Struct("<Q")
 
 
 def read_tensors(data: memoryview, member: Member, what: str) -> dict[str, np.ndarray]:
-    """Returns the tensors of a member by name. Raises LoadError TM1013 or TM1014."""
+    """Returns the tensors of a member by name: read-only arrays over ``data``, without copies.
+
+    Raises LoadError TM1013 or TM1014.
+    """
     content = data[member.start : member.start + member.size]
     if len(content) < 8:
         raise bad_tensors(f"{what} is truncated")
-    (length,) = struct.unpack_from("<Q", content)
+    (length,) = _LENGTH.unpack_from(content)
     if length > min(len(content) - 8, MAX_HEADER):
         raise bad_tensors(f"the header of {what} is longer than {what} itself, or than the limit")
     if member.start % ALIGNMENT or (8 + length) % ALIGNMENT:
@@ -105,3 +112,35 @@ def dtype_called(name: str) -> np.dtype:
 
         return np.dtype(getattr(ml_dtypes, name))
     return np.dtype(name)
+
+
+class Safetensors:
+    """Streams ``tensors`` by name as one file of ``size`` bytes, without copying them.
+
+    Larger element types come first, so that each tensor is aligned to its elements; the data begins
+    at a multiple of ``ALIGNMENT``.
+    """
+
+    def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
+        self._ordered = sorted(tensors.items(), key=lambda item: -_item_size(item[1]))
+        header, offset = {}, 0
+        for name, array in self._ordered:
+            stored, count = STORED_AS[array.dtype.name]
+            shape = [*array.shape, count] if count > 1 else list(array.shape)
+            header[name] = {"dtype": stored, "shape": shape, "data_offsets": [offset, offset + array.nbytes]}
+            offset += array.nbytes
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        text += b" " * (-(_LENGTH.size + len(text)) % ALIGNMENT)
+        self._head = _LENGTH.pack(len(text)) + text
+        self.size = len(self._head) + offset
+
+    def write(self, file: Sink) -> None:
+        """Writes all ``size`` bytes."""
+        file.write(self._head)
+        elements = ElementWriter(file)
+        for _, array in self._ordered:
+            elements.write(array)
+
+
+def _item_size(array: np.ndarray) -> int:
+    return array.dtype.itemsize // STORED_AS[array.dtype.name][1]

@@ -1,0 +1,1 @@
+"""The archive of our own containers: ZIP, JSON and safetensors."""
