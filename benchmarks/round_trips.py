@@ -31,9 +31,9 @@ import tmconvert
 from benchmarks.corpus_targets import models
 from tests.models import corpus
 from tmconvert.errors import TmconvertError, VerificationError
+from tmconvert.formats.tflite.metadata import tflite_layouts
 from tmconvert.ir import Node, TensorNode, TracedModule
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC
-from tmconvert.targets.tflite.reader import tflite_layouts
 
 KINDS = ("onnx", "tflite", "integers", "caffe")
 TARGETS = ("onnx", "tflite", "caffe")

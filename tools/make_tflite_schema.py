@@ -1,4 +1,4 @@
-"""Makes convert/formats/tflite/option_tables.py: the fields of TFLite's options tables.
+"""Makes convert/formats/tflite/option_tables.py: the names of TFLite's operators and their options.
 
     python tools/make_tflite_schema.py      (--print: to stdout)
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,9 +34,14 @@ REQUIRED = {
     *("values_count", "num", "mode"),
 }
 LISTS = {"Optional[List[int]]": "int32s", "Optional[List[float]]": "float32s"}
-HEAD = '''"""The fields of TFLite's options tables; see schema.py.
+HEAD = '''"""The fields of TFLite's options tables, and the names of its operators; see schema.py.
 
 Made by tools/make_tflite_schema.py; do not edit.
+"""
+
+# in the order of their codes
+OPERATOR_NAMES = """
+%s
 """
 
 # The name of a table and its number in the union BuiltinOptions; behind it the fields, by slot: "slot
@@ -77,8 +83,14 @@ def kind_of(table: str, name: str, camel: str, stored: str) -> str | None:
     return kind + "!" * (name in REQUIRED)
 
 
+def operators() -> str:
+    """The names of the builtin operators, whose codes have no gap."""
+    names = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}
+    return textwrap.fill(" ".join(names[code] for code in range(len(names))), 110)
+
+
 def module() -> str:
-    return HEAD + "\n".join(tables()) + '\n"""\n'
+    return HEAD % operators() + "\n".join(tables()) + '\n"""\n'
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from tmconvert.formats.caffe.schema import schema
-from tmconvert.frontends.tflite.records import read_model
+from tmconvert.formats.tflite.records import read_model
 
 Change = Callable[[np.ndarray], np.ndarray]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 import tmconvert
 from tmconvert.conversion.report import Report
+from tmconvert.formats.tflite.metadata import tflite_layouts
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.targets.registry import runtime_for
-from tmconvert.targets.tflite.reader import tflite_layouts
 
 DATA = Path(__file__).parents[1] / "data"
 SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite", "caffe": ".prototxt"}

@@ -14,8 +14,8 @@ from ai_edge_litert import interpreter as litert
 from onnx.numpy_helper import to_array
 
 from tests.models import corpus
+from tmconvert.formats.tflite.metadata import tflite_layouts
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
-from tmconvert.targets.tflite.reader import tflite_layouts
 from tmconvert.targets.tflite.verify.observed import in_steps
 
 WITH_XNNPACK = litert.OpResolverType.AUTO

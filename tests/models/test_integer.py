@@ -11,7 +11,7 @@ import tmconvert
 from benchmarks import quantized_corpus
 from tests.models import corpus, integers
 from tmconvert.errors import UnsupportedError
-from tmconvert.targets.tflite.reader import tflite_layouts
+from tmconvert.formats.tflite.metadata import tflite_layouts
 from tmconvert.targets.tflite.verify.observed import in_steps
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")

@@ -10,8 +10,8 @@ import pytest
 
 import tmconvert
 from tests.models import corpus
+from tmconvert.formats.tflite.metadata import tflite_layouts
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC
-from tmconvert.targets.tflite.reader import tflite_layouts
 
 NAMES = ("op_s_conv_bn_relu", "op_pooling")
 

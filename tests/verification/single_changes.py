@@ -257,9 +257,9 @@ SEEDS = (7, 8, 9, 10)  # of inputs that verification does not draw
 
 
 def _distances(model: TracedModule, target: str, paths: list[Path], changed: list[Path]) -> Iterator[float]:
+    from tmconvert.formats.tflite.metadata import tflite_layouts
     from tmconvert.passes.normalize import normalize
     from tmconvert.symbolics.layouts import NCHW_TO_NHWC
-    from tmconvert.targets.tflite.reader import tflite_layouts
 
     graph = normalize(model.flatten(), catalogue()).graph
     runtime = runtime_for(target, paths[0])

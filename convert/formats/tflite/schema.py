@@ -1,7 +1,7 @@
-"""The part of TFLite's schema that the writer needs: element types, enums, and slots of options tables.
+"""The part of TFLite's schema that readers and writer need: element types, enums, operators, options tables.
 
-The options tables are generated (option_tables.py); the codes of operators are in their records
-(``operators/``). Source: LiteRT's schema.fbs, which only ever appends, so numbers and slots are stable.
+The options tables and the names of operators are generated (option_tables.py). Source: LiteRT's schema.fbs,
+which only ever appends, so numbers and slots are stable.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from tmconvert.formats.tflite.option_tables import OPTION_TABLES
+from tmconvert.formats.tflite.option_tables import OPERATOR_NAMES, OPTION_TABLES
 
 # By name, since ml_dtypes' bfloat16 has no other handle that every NumPy understands.
 TENSOR_TYPES = {
@@ -29,6 +29,9 @@ TENSOR_TYPES = {
     "uint16": 16,
     "bfloat16": 18,
 }
+# those whose elements NumPy does not have, or not in their own bytes
+OTHER_TYPES = {"str": 5, "int4": 17, "int2": 19}
+TYPE_NAMES = {number: name for name, number in (TENSOR_TYPES | OTHER_TYPES).items()}
 
 ENUMS: dict[str, dict[str, int]] = {
     "type": {name.upper(): code for name, code in TENSOR_TYPES.items()},
@@ -54,6 +57,22 @@ class OptionField(NamedTuple):
     kind: str
     default: float
     required: bool
+
+
+def operator_name(code: int) -> str | None:
+    """Returns the name of a builtin operator; None for a code of a later schema."""
+    return _operators()[code] if 0 <= code < len(_operators()) else None
+
+
+@cache
+def _operators() -> list[str]:
+    return OPERATOR_NAMES.split()
+
+
+@cache
+def option_fields_by_code() -> dict[int, dict[str, OptionField]]:
+    """Returns the fields of all tables by their numbers in the union BuiltinOptions."""
+    return dict(_tables().values())
 
 
 def options_code(table: str) -> int:

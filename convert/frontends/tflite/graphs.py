@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors.source import Source
+from tmconvert.formats.tflite.faults import damaged, unknown_part
+from tmconvert.formats.tflite.records import ModelRecord, OperatorRecord, SubgraphRecord, TensorRecord
 from tmconvert.frontends.shared.example_sizes import BATCH, Window, example_sizes
-from tmconvert.frontends.tflite.faults import damaged
-from tmconvert.frontends.tflite.records import ModelRecord, OperatorRecord, SubgraphRecord, TensorRecord
 from tmconvert.frontends.tflite.tensors import TensorReader
 from tmconvert.frontends.tflite.vocabulary import VOCABULARY
 from tmconvert.ir import CallFunction, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
@@ -42,6 +42,7 @@ class GraphReader:
         self.path = path
         self.model = model
         self.tensors = TensorReader(path)
+        _check_quantization(path, model)
         self.examples = example_sizes(_windows(model))
         self.calls = 0
 
@@ -151,6 +152,8 @@ class GraphBuilder:
         args = [self._value(index, place) if index >= 0 else None for index in record.inputs]
         while args and args[-1] is None:
             args.pop()
+        if not record.outputs and record.name not in ("ASSIGN_VARIABLE", "CALL_ONCE"):
+            raise damaged(self.path, "an operator has no outputs", place)
         options = {
             name: self._child(value) if name in SUBGRAPHS else value for name, value in record.options.items()
         }
@@ -192,6 +195,19 @@ class GraphBuilder:
         node = ModuleNode(self.graph.free_name(key), owner.class_name, owner=owner)
         self.graph.insert(GetAttr(self.top, key, result=node))
         return node
+
+
+def _check_quantization(path: str, model: ModelRecord) -> None:
+    """Raises LoadError TM1042 for quantization in a form of its own."""
+    for number, subgraph in enumerate(model.subgraphs):
+        for at, record in enumerate(subgraph.tensors):
+            if record.is_custom:
+                raise unknown_part(
+                    path,
+                    "a tensor has custom quantization, which is not supported",
+                    "convert the model without it",
+                    f"tensor {at} of subgraph {number}",
+                )
 
 
 def _windows(model: ModelRecord) -> Iterator[Window]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import printable
 from tmconvert.formats.mapped_file import map_file
+from tmconvert.formats.tflite.faults import damaged
+from tmconvert.formats.tflite.records import read_model
 from tmconvert.frontends.frontend import LoadedModel, SourceFile
-from tmconvert.frontends.tflite.faults import damaged
 from tmconvert.frontends.tflite.graphs import GraphReader
-from tmconvert.frontends.tflite.records import read_model
 from tmconvert.ir.editing.ids import number
 
 

@@ -8,6 +8,14 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.formats.mapped_file import map_file
+from tmconvert.formats.tflite.records import (
+    ModelRecord,
+    OperatorRecord,
+    SubgraphRecord,
+    TensorRecord,
+    read_model,
+)
+from tmconvert.formats.tflite.tensors import TYPES
 from tmconvert.frontends.shared.view_graph import Path as ModulePath
 from tmconvert.frontends.shared.view_graph import (
     ViewGraph,
@@ -17,14 +25,6 @@ from tmconvert.frontends.shared.view_graph import (
     type_text,
     value_text,
 )
-from tmconvert.frontends.tflite.records import (
-    ModelRecord,
-    OperatorRecord,
-    SubgraphRecord,
-    TensorRecord,
-    read_model,
-)
-from tmconvert.frontends.tflite.tensors import TYPES
 
 _CALLS = (
     "then_subgraph_index",

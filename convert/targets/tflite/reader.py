@@ -1,40 +1,24 @@
-"""Reads metadata and constants of a TFLite file."""
+"""Reads the tensors of a TFLite file as values of a target graph."""
 
 from __future__ import annotations
 
-import json
-import mmap
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from tmconvert.formats.tflite.schema import TENSOR_TYPES
+from tmconvert.formats.mapped_file import map_file
+from tmconvert.formats.tflite.records import QuantizationRecord, read_model
+from tmconvert.formats.tflite.schema import TYPE_NAMES
 from tmconvert.lowering.target_graph import Quantization, Value
 
-_LAYOUT, _OPTIONS = "tmconvert.layout", "tmconvert.options"
-
-
-def tflite_layouts(path: Path) -> tuple[list[bool], list[bool]] | None:
-    """Returns which inputs and outputs are channels-last, from the file's metadata; None without it."""
-    orders = _entry(path, _LAYOUT)
-    if orders is None:
-        return None
-    inputs, outputs = ([order == "nhwc" for order in orders[of]] for of in ("inputs", "outputs"))
-    return inputs, outputs
-
-
-def tflite_options(path: Path) -> Mapping[str, Any]:
-    """Returns the options of the conversion that wrote the file, from ``metadata``; empty without them."""
-    return _entry(path, _OPTIONS) or {}
+_NUMBERS = ("float32", "float16", "int8", "int16", "int32", "int64")  # of weights and biases
 
 
 def tflite_constants(path: Path) -> dict[str, list[Value]]:
     """Returns the constants of all subgraphs that may be weights or biases, by name, with data and scales.
 
-    Tensors may share a name.
+    Tensors may share a name. Raises LoadError TM1001, TM1041 or TM1042.
     """
     found = {}
     for name, values in tflite_tensors(path).items():
@@ -43,65 +27,31 @@ def tflite_constants(path: Path) -> dict[str, list[Value]]:
     return found
 
 
-_NUMBERS = ("float32", "float16", "int8", "int16", "int32", "int64")
-
-
 def tflite_tensors(path: Path) -> dict[str, list[Value]]:
-    """Returns the tensors of all subgraphs by name, except for types that NumPy lacks; constants have
-    data.
+    """Returns the tensors of all subgraphs by name, except for types that NumPy lacks; constants have data.
+
+    Raises LoadError TM1001, TM1041 or TM1042.
     """
-    model, data = _model(path)
-    dtypes = {number: np.dtype(name) for name, number in TENSOR_TYPES.items() if name in np.sctypeDict}
     found: dict[str, list[Value]] = defaultdict(list)
-    for subgraph in (model.Subgraphs(i) for i in range(model.SubgraphsLength())):
-        for tensor in (subgraph.Tensors(i) for i in range(subgraph.TensorsLength())):
-            if tensor.Type() not in dtypes:
+    for subgraph in read_model(str(path), map_file(str(path))).subgraphs:
+        for record in subgraph.tensors:
+            dtype = _DTYPES.get(record.type)
+            if dtype is None:
                 continue
-            dtype, content = dtypes[tensor.Type()], _content(model.Buffers(tensor.Buffer()), data)
-            shape = tuple(int(tensor.Shape(i)) for i in range(tensor.ShapeLength()))
-            array = None if content is None else content.view(dtype).reshape(shape)
-            name = tensor.Name().decode()
-            found[name].append(Value(name, dtype, shape, array, quantization_of(tensor)))
+            array = None if record.content is None else np.frombuffer(record.content, dtype)
+            shaped = None if array is None else array.reshape(record.example)
+            quantization = None if record.quantization is None else _quantization(record.quantization)
+            found[record.name].append(Value(record.name, dtype, record.example, shaped, quantization))
     return found
 
 
-def quantization_of(tensor: Any) -> Quantization | None:
-    """Returns the scales and zero points of a tensor; None without."""
-    said = tensor.Quantization()
-    if said is None or not said.ScaleLength():
-        return None
-    zero_point = said.ZeroPointAsNumpy() if said.ZeroPointLength() else None
-    return Quantization(said.ScaleAsNumpy(), said.QuantizedDimension(), zero_point)
+_DTYPES = {
+    number: np.dtype(name)
+    for number, name in TYPE_NAMES.items()
+    if name in np.sctypeDict and np.dtype(name).kind in "biufc"
+}
 
 
-def tflite_model(path: Path) -> Any:
-    """Returns the root table of the file, whose accessors read lazily."""
-    return _model(path)[0]
-
-
-def _model(path: Path) -> tuple[Any, mmap.mmap]:
-    import tflite
-
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return tflite.Model.GetRootAsModel(data, 0), data
-
-
-def _entry(path: Path, key: str) -> Any:
-    """Returns a JSON entry of the metadata; None without it."""
-    model, data = _model(path)
-    for i in range(model.MetadataLength()):
-        entry = model.Metadata(i)
-        if entry.Name() == key.encode():
-            content = _content(model.Buffers(entry.Buffer()), data)
-            return None if content is None else json.loads(bytes(content))
-    return None
-
-
-def _content(buffer: Any, data: mmap.mmap) -> np.ndarray | None:
-    """Returns the bytes of a buffer: within the flatbuffer, or after it."""
-    if buffer.DataLength():
-        return np.asarray(buffer.DataAsNumpy())
-    if buffer.Size() > 1:
-        return np.frombuffer(data, np.uint8, buffer.Size(), buffer.Offset())
-    return None
+def _quantization(record: QuantizationRecord) -> Quantization:
+    zero_point = np.array(record.zero_point, np.int64) if any(record.zero_point) else None
+    return Quantization(np.array(record.scale, np.float32), record.axis, zero_point)

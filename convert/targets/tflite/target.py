@@ -177,12 +177,12 @@ class TfliteTarget(Target):
         return is_tflite(head)
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
-        from tmconvert.targets.tflite.reader import tflite_options
+        from tmconvert.formats.tflite.metadata import tflite_options
 
         return tflite_options(path)
 
     def stored_layouts(self, path: Path) -> tuple[Sequence[bool], Sequence[bool]] | None:
-        from tmconvert.targets.tflite.reader import tflite_layouts
+        from tmconvert.formats.tflite.metadata import tflite_layouts
 
         return tflite_layouts(path)
 
@@ -210,8 +210,8 @@ class TfliteTarget(Target):
         return prepared_tflite(path, threads)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+        from tmconvert.formats.tflite.tap import tapped_tflite
         from tmconvert.targets.tflite.runtime import LiteRtRuntime
-        from tmconvert.targets.tflite.tap import tapped_tflite
 
         with temporary_folder() as folder:
             tapped = folder / "tapped.tflite"

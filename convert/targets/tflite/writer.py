@@ -14,6 +14,7 @@ import numpy as np
 
 from tmconvert._version import __version__
 from tmconvert.errors import InternalError
+from tmconvert.formats.tflite.flatbuffer_writer import Field, FlatbufferWriter
 from tmconvert.formats.tflite.schema import (
     ENUMS,
     TENSOR_TYPES,
@@ -24,7 +25,6 @@ from tmconvert.ir.lazy_constants import Array, computed, memory_of
 from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
-from tmconvert.targets.tflite.flatbuffer_writer import Field, FlatbufferWriter
 from tmconvert.targets.tflite.operators import SPECS, spec
 from tmconvert.targets.tflite.runtimes import minimum_runtime
 from tmconvert.targets.tflite.versions import model_versions

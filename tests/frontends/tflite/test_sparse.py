@@ -13,7 +13,7 @@ import tmconvert
 from tests.frontends.tflite import raw
 from tests.frontends.tflite.models import assert_same, in_litert
 from tmconvert.errors import LoadError
-from tmconvert.frontends.tflite.sparse import Level, Sparsity, dense
+from tmconvert.formats.tflite.sparse import Level, Sparsity, dense
 
 
 def stored(

@@ -18,8 +18,8 @@ from ai_edge_litert.interpreter import Interpreter
 
 import tmconvert
 from tmconvert.errors import InternalError, WriteError
+from tmconvert.formats.tflite import flatbuffer_writer as tflite_skeleton
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.tflite import flatbuffer_writer as tflite_skeleton
 from tmconvert.targets.tflite import writer as tflite_writer
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.targets.tflite.writer import write_tflite

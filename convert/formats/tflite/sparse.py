@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tmconvert.frontends.tflite.flatbuffer import Table
+from tmconvert.formats.tflite.flatbuffer import Table
 
 SPARSE = 1  # the format of a level; 0 is dense
 _VECTORS = {1: "int32", 2: "uint16", 3: "uint8"}  # the members of the union of indices
@@ -55,7 +55,7 @@ def _level(table: Table) -> Level:
 def _vector(table: Table, slot: int) -> np.ndarray:
     kind, held = _VECTORS.get(table.integer(slot, "uint8")), table.table(slot + 1)
     if kind is None or held is None:
-        raise ValueError("a sparse level has no indices")
+        raise table.file.fault("a sparse level has no indices")
     dtype = np.dtype(kind).newbyteorder("<")
     content, count = held.content(0, dtype.itemsize)
     held.file.spend(count)

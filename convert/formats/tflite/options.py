@@ -1,14 +1,12 @@
-"""Options of operators, by the tables of ``formats/tflite``."""
+"""Reads the options of operators, by the tables of the schema."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from tmconvert.formats.tflite.option_tables import OPTION_TABLES
-from tmconvert.formats.tflite.schema import ENUMS, OptionField, options_code, options_fields
-from tmconvert.frontends.tflite.faults import damaged
-from tmconvert.frontends.tflite.flatbuffer import Table
+from tmconvert.formats.tflite.faults import damaged
+from tmconvert.formats.tflite.flatbuffer import Table
+from tmconvert.formats.tflite.schema import ENUMS, OptionField, option_fields_by_code
 
 # how kernels compute, not what: a graph does not depend on them
 _OF_KERNELS = frozenset({"asymmetric_quantize_inputs", "pot_scale_int16"})
@@ -20,7 +18,7 @@ def options_of(path: str, operator: Table, subgraphs: int, place: str) -> dict[s
     table = operator.table(4) if code else None
     if table is None:
         return {}
-    fields = _fields().get(code)
+    fields = option_fields_by_code().get(code)
     if fields is None:
         raise damaged(path, f"{code} is not a type of BuiltinOptions", place)
     found = {}
@@ -53,11 +51,3 @@ def _value(path: str, table: Table, field: OptionField, place: str) -> Any:
     if name is None:
         raise damaged(path, f"the option {field.name} has the unknown value {value}", place)
     return None if value == field.default and not field.required else name
-
-
-@cache
-def _fields() -> dict[int, dict[str, OptionField]]:
-    """Returns the fields of the tables by their numbers in the union."""
-    lines = OPTION_TABLES.strip().splitlines()
-    names = [line.split()[0] for line in lines if not line.startswith(" ")]
-    return {options_code(name): options_fields(name) for name in names}

@@ -5,15 +5,17 @@ Source of the slots: LiteRT's schema.fbs, which only ever appends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
 from typing import Any
 
-from tmconvert.frontends.tflite.custom_options import CUSTOM_OPTIONS
-from tmconvert.frontends.tflite.faults import damaged, unknown_part
-from tmconvert.frontends.tflite.flatbuffer import Flatbuffer, Table
-from tmconvert.frontends.tflite.options import options_of
-from tmconvert.frontends.tflite.sparse import Sparsity, sparsity_of
+from tmconvert.formats.tflite.custom_options import CUSTOM_OPTIONS
+from tmconvert.formats.tflite.faults import damaged, unknown_part
+from tmconvert.formats.tflite.flatbuffer import Flatbuffer, Table
+from tmconvert.formats.tflite.options import options_of
+from tmconvert.formats.tflite.schema import operator_name
+from tmconvert.formats.tflite.sparse import Sparsity, sparsity_of
 
 MAX_RANK = 64
 VERSION = 3  # of the schema
@@ -34,7 +36,8 @@ class QuantizationRecord:
 class TensorRecord:
     """A tensor; ``shape`` has -1 for open sizes, ``example`` a number in their place.
 
-    ``content`` are the bytes of a constant, with ``sparsity`` those of some of its elements.
+    ``content`` are the bytes of a constant, with ``sparsity`` those of some of its elements; they are not
+    copied. ``is_custom`` says that the quantization is in a form of its own, which is not read.
     """
 
     name: str
@@ -45,6 +48,7 @@ class TensorRecord:
     quantization: QuantizationRecord | None
     is_variable: bool
     sparsity: Sparsity | None
+    is_custom: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,23 +58,38 @@ class OperatorRecord:
     name: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options: dict[str, Any]
+    read_options: Callable[[], dict[str, Any]] = field(repr=False, compare=False)
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether the operator is of a code that the schema names; other names begin in lower case."""
+        return self.name.isupper()
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The options that differ from the schema's defaults, read at the first use.
+
+        Raises LoadError TM1041.
+        """
+        return self.read_options()
 
 
 @dataclass(frozen=True)
 class SubgraphRecord:
-    """A subgraph; ``names`` are those of its signature, by the indices of tensors."""
+    """A subgraph; the names of inputs and outputs are those of its signature, by the indices of tensors."""
 
     name: str
     tensors: list[TensorRecord]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     operators: list[OperatorRecord]
-    names: dict[int, str] = field(default_factory=dict)
+    input_names: dict[int, str]
+    output_names: dict[int, str]
 
     def label(self, index: int) -> str:
         """Returns the name of a tensor: that of the signature, else its own."""
-        return self.names.get(index) or self.tensors[index].name or f"tensor_{index}"
+        names = self.input_names.get(index) or self.output_names.get(index)
+        return names or self.tensors[index].name or f"tensor_{index}"
 
 
 @dataclass(frozen=True)
@@ -86,11 +105,13 @@ def read_model(path: str, data: memoryview) -> ModelRecord:
     return _ModelReader(path, data).model()
 
 
-@cache
-def _builtin_names() -> dict[int, str]:
-    from tflite.BuiltinOperator import BuiltinOperator
-
-    return {code: name for name, code in vars(BuiltinOperator).items() if isinstance(code, int)}
+def content_of(buffer: Table) -> memoryview | None:
+    """Returns the bytes of a buffer, in the flatbuffer or after it; None for an empty one."""
+    content, count = buffer.content(0)
+    if count:
+        return content
+    size = buffer.integer(2, "uint64")
+    return buffer.file.content(buffer.integer(1, "uint64"), size) if size > 1 else None
 
 
 class _ModelReader:
@@ -111,13 +132,13 @@ class _ModelReader:
         tables = self.root.tables(2)
         if not tables:
             raise damaged(self.path, "it has no subgraph")
-        signatures: dict[int, dict[int, str]] = {}
-        for each in self.root.tables(7):
-            names = signatures.setdefault(each.integer(4, "uint32"), {})
-            for entry in (*each.tables(0), *each.tables(1)):
-                names.setdefault(entry.integer(1, "uint32"), entry.text(0))
+        names: dict[int, tuple[dict[int, str], dict[int, str]]] = {}
+        for signature in self.root.tables(7):
+            for slot, each in enumerate(names.setdefault(signature.integer(4, "uint32"), ({}, {}))):
+                for entry in signature.tables(slot):
+                    each.setdefault(entry.integer(1, "uint32"), entry.text(0))
         graphs = [
-            self._subgraph(table, number, len(tables), signatures.get(number, {}))
+            self._subgraph(table, number, len(tables), *names.get(number, ({}, {})))
             for number, table in enumerate(tables)
         ]
         return ModelRecord(self.root.text(3), graphs)
@@ -127,9 +148,11 @@ class _ModelReader:
         number = max(code.integer(3, "int32"), code.integer(0, "int8"))
         if number == CUSTOM:
             return f"custom.{code.text(1)}"
-        return _builtin_names().get(number, f"operator_{number}")
+        return operator_name(number) or f"operator_{number}"
 
-    def _subgraph(self, table: Table, number: int, count: int, names: dict[int, str]) -> SubgraphRecord:
+    def _subgraph(
+        self, table: Table, number: int, count: int, input_names: dict[int, str], output_names: dict[int, str]
+    ) -> SubgraphRecord:
         place = f"subgraph {number}"
         tensors = [self._tensor(each, f"tensor {at} of {place}") for at, each in enumerate(table.tables(0))]
         inputs, outputs = tuple(table.integers(1)), tuple(table.integers(2))
@@ -140,7 +163,7 @@ class _ModelReader:
             self._operator(each, len(tensors), count, f"operator {at} of {place}")
             for at, each in enumerate(table.tables(3))
         ]
-        return SubgraphRecord(table.text(4), tensors, inputs, outputs, operators, names)
+        return SubgraphRecord(table.text(4), tensors, inputs, outputs, operators, input_names, output_names)
 
     def _operator(self, table: Table, tensors: int, subgraphs: int, place: str) -> OperatorRecord:
         code = table.integer(0, "uint32")
@@ -151,15 +174,16 @@ class _ModelReader:
         inputs, outputs = tuple(table.integers(1)), tuple(table.integers(2))
         self._check(inputs, tensors, place, -1)
         self._check(outputs, tensors, place, 0)
-        if not outputs and self.codes[code] not in ("ASSIGN_VARIABLE", "CALL_ONCE"):
-            raise damaged(self.path, "an operator has no outputs", place)
-        options = options_of(self.path, table, subgraphs, f"{place}: {self.codes[code]}")
-        if self.codes[code] in CUSTOM_OPTIONS:
-            try:
-                options = CUSTOM_OPTIONS[self.codes[code]](bytes(table.content(5)[0]))
-            except ValueError as error:
-                raise damaged(self.path, str(error), place) from error
-        return OperatorRecord(self.codes[code], inputs, outputs, options)
+        name = self.codes[code]
+        return OperatorRecord(name, inputs, outputs, lambda: self._options(table, name, subgraphs, place))
+
+    def _options(self, table: Table, name: str, subgraphs: int, place: str) -> dict[str, Any]:
+        if name not in CUSTOM_OPTIONS:
+            return options_of(self.path, table, subgraphs, f"{place}: {name}")
+        try:
+            return CUSTOM_OPTIONS[name](bytes(table.content(5)[0]))
+        except ValueError as error:
+            raise damaged(self.path, str(error), place) from error
 
     def _check(self, indices: tuple[int, ...], count: int, place: str, least: int) -> None:
         for index in indices:
@@ -176,6 +200,7 @@ class _ModelReader:
             raise damaged(
                 self.path, f"a tensor has the buffer {buffer}, but the file has {len(self.buffers)}", place
             )
+        quantization = table.table(4)
         return TensorRecord(
             table.text(3),
             table.integer(1, "int8"),
@@ -183,31 +208,17 @@ class _ModelReader:
             tuple(
                 max(extent, 1) if known < 0 else extent for extent, known in zip(shape, opened, strict=True)
             ),
-            self._content(self.buffers[buffer]) if buffer else None,
-            self._quantization(table.table(4), place),
+            content_of(self.buffers[buffer]) if buffer else None,
+            self._quantization(quantization, place),
             bool(table.integer(5, "bool")),
             sparsity_of(table.table(6)),
+            quantization is not None and bool(quantization.integer(4, "uint8")),
         )
-
-    def _content(self, buffer: Table) -> memoryview | None:
-        """Returns the bytes of a buffer, in the flatbuffer or after it."""
-        content, count = buffer.content(0)
-        if count:
-            return content
-        size = buffer.integer(2, "uint64")
-        return buffer.file.content(buffer.integer(1, "uint64"), size) if size > 1 else None
 
     def _quantization(self, table: Table | None, place: str) -> QuantizationRecord | None:
         if table is None:
             return None
         scale, zero_point = table.numbers(2, "float32"), table.integers(3, "int64")
-        if table.integer(4, "uint8"):
-            raise unknown_part(
-                self.path,
-                "a tensor has custom quantization, which is not supported",
-                "convert the model without it",
-                place,
-            )
         if not scale:
             return None
         if zero_point and len(zero_point) not in (1, len(scale)):

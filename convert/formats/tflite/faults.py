@@ -21,3 +21,8 @@ def damaged(path: str, cause: str, place: str = "") -> LoadError:
 def unknown_part(path: str, what: str, help: str, place: str = "") -> LoadError:
     """The model has a part that tmconvert does not read."""
     return LoadError("TM1042", what, source=Source(path, scope=place), notes=[("help", help)])
+
+
+def damaged_result(path: str) -> LoadError:
+    """A file that is run, inspected or verified is not a valid TFLite model."""
+    return LoadError("TM1009", "this is a damaged TFLite file", source=Source(path))
