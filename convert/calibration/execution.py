@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.formats.onnx.tap import with_outputs
 from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.tree import leaves
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.onnx.reader import with_outputs
 from tmconvert.targets.onnx.target import newest_opset
 from tmconvert.targets.onnx.verify.sessions import Session
 from tmconvert.targets.options import TargetOptions

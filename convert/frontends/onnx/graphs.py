@@ -15,12 +15,12 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
+from tmconvert.formats.onnx.faults import damaged, unknown_part
 from tmconvert.formats.onnx.messages import messages
-from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES
-from tmconvert.frontends.onnx.faults import damaged, unknown_part
+from tmconvert.formats.onnx.tensors import TensorReader
 from tmconvert.frontends.onnx.input_sizes import InputSizes
 from tmconvert.frontends.onnx.standard_functions import StandardFunctions
-from tmconvert.frontends.onnx.tensors import TensorReader
 from tmconvert.frontends.onnx.vocabulary import vocabulary_of
 from tmconvert.ir import CallFunction, Constant, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.expr import short_label

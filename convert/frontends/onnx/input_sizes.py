@@ -8,7 +8,7 @@ from typing import Any
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.onnx.faults import damaged
+from tmconvert.formats.onnx.faults import damaged
 from tmconvert.frontends.shared.example_sizes import BATCH, Window, example_sizes
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, solved_sizes
 from tmconvert.ir.symbolic.text import is_size_expression, is_size_name, names_in, size_of

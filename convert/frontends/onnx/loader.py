@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tmconvert.errors import GraphError, LoadError
-from tmconvert.errors.source import Source, printable
-from tmconvert.formats.mapped_file import map_file
-from tmconvert.formats.onnx.messages import messages
-from tmconvert.formats.onnx.recognize import IR_VERSIONS
+from tmconvert.errors.source import printable
+from tmconvert.formats.onnx.faults import damaged
+from tmconvert.formats.onnx.model import read_model
 from tmconvert.frontends.frontend import LoadedModel, SourceFile
-from tmconvert.frontends.onnx.faults import damaged, unknown_part
 from tmconvert.frontends.onnx.graphs import GraphReader
-from tmconvert.frontends.onnx.mapped_weights import without_weights
 from tmconvert.ir.editing.ids import number
-
-LARGEST = 2**31 - 1  # bytes of a protobuf message
 
 
 def load_onnx(path: str) -> LoadedModel:
@@ -27,7 +21,7 @@ def load_onnx(path: str) -> LoadedModel:
 
     >>> load_onnx("model.onnx").module.graph  # doctest: +SKIP
     """
-    model = read_onnx(path)
+    model = read_model(path)
     try:
         module = GraphReader(path, model).module()
     except LoadError:
@@ -46,31 +40,3 @@ def load_onnx(path: str) -> LoadedModel:
     inputs = [each.name for each in model.graph.input if each.name not in stored]
     outputs = [each.name for each in model.graph.output]
     return LoadedModel(module, SourceFile([Path(path)], inputs, outputs))
-
-
-def read_onnx(path: str) -> Any:
-    """Returns the ModelProto of a file; large weights are external data, of other files or of its own.
-
-    Raises LoadError TM1001, TM1031, TM1033.
-    """
-    from google.protobuf.message import DecodeError
-
-    data = map_file(path)
-    if len(data) > LARGEST:
-        raise damaged(path, f"it has {len(data)} bytes; a model of more than 2 GB needs external data")
-    model = messages().ModelProto()
-    try:
-        model.ParseFromString(without_weights(data))
-    except DecodeError as error:
-        raise damaged(path, str(error)) from error
-    if not model.HasField("graph"):
-        raise damaged(path, "it has no graph")
-    if model.ir_version < IR_VERSIONS.start:
-        raise unknown_part(
-            path,
-            f"the file has the version {model.ir_version} of the format, from before {IR_VERSIONS.start}",
-            "export the model again, or convert it with onnx.version_converter",
-        )
-    if not Path(path).exists():
-        raise LoadError("TM1001", "the file was removed while it was read", source=Source(path))
-    return model

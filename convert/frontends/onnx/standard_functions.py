@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from tmconvert.frontends.onnx.faults import damaged, unknown_part
+from tmconvert.formats.onnx.faults import damaged, unknown_part
 
 LARGEST_KNOWN = 1024  # bytes of a tensor whose values may decide shapes
 

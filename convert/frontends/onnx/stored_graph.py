@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import LoadError
-from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES
-from tmconvert.frontends.onnx.loader import read_onnx
-from tmconvert.frontends.onnx.tensors import TensorReader
+from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
+from tmconvert.formats.onnx.model import read_model
+from tmconvert.formats.onnx.tensors import TensorReader
 from tmconvert.frontends.shared.view_graph import Path as ModulePath
 from tmconvert.frontends.shared.view_graph import (
     ViewGraph,
@@ -27,7 +27,7 @@ _SCALED = {"QuantizeLinear": 0, "DequantizeLinear": 0}  # whose scale and zero p
 
 def onnx_graph(path: Path) -> ViewGraph:
     """Returns the graph of an ONNX file, with the subgraphs of its operators as modules. Raises LoadError."""
-    model = read_onnx(str(path))
+    model = read_model(str(path))
     view = ViewGraph(path.name, "ONNX")
     opsets = ", ".join(f"{each.domain or 'ai.onnx'} {each.version}" for each in model.opset_import)
     producer = f"{model.producer_name} {model.producer_version}".strip()

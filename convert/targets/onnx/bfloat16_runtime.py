@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from tmconvert.formats.onnx.model import read_whole_model
 from tmconvert.targets.onnx.runtime import OnnxRuntime
 
 NOTE = (
@@ -36,7 +37,7 @@ class Bfloat16OnnxRuntime(OnnxRuntime):
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
         """Returns the outputs; those that the file has in bfloat16 have that type."""
-        model = onnx.load(paths[0])
+        model = read_whole_model(str(paths[0]))
         narrow = {each.name for each in (*model.graph.input, *model.graph.output) if _is_narrow(each)}
         given = {name: _rounded(array) if name in narrow else array for name, array in inputs.items()}
         with tempfile.TemporaryDirectory() as folder:

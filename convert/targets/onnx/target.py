@@ -220,7 +220,7 @@ class OnnxTarget(Target):
         return is_onnx(head)
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
-        from tmconvert.targets.onnx.reader import onnx_options
+        from tmconvert.formats.onnx.metadata import onnx_options
 
         stored = onnx_options(path)
         integers = stored.get("integers")
@@ -234,9 +234,9 @@ class OnnxTarget(Target):
         return written_onnx(path)
 
     def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
-        from tmconvert.targets.onnx.reader import onnx_constants
+        from tmconvert.formats.onnx.model import read_initializers
 
-        return {name: [array] for name, array in onnx_constants(paths[0]).items()}
+        return {name: [array] for name, array in read_initializers(str(paths[0])).items()}
 
     def runtime(self, path: Path | None = None) -> Runtime | None:
         if importlib.util.find_spec("onnxruntime") is None:
@@ -251,7 +251,7 @@ class OnnxTarget(Target):
         return prepared_onnx(path, threads)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
-        from tmconvert.targets.onnx.tap import tapped_onnx
+        from tmconvert.formats.onnx.tap import tapped_onnx
         from tmconvert.targets.onnx.verify.sessions import Session
 
         with temporary_folder() as folder:

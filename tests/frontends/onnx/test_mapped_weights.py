@@ -18,8 +18,8 @@ from onnx import TensorProto, helper
 import tmconvert
 from tests.frontends.onnx.models import of_nodes
 from tmconvert.errors import LoadError
-from tmconvert.frontends.onnx.mapped_weights import OWN_FILE, SMALLEST, without_weights
-from tmconvert.frontends.onnx.tensors import TensorReader
+from tmconvert.formats.onnx.mapped_weights import OWN_FILE, SMALLEST, without_weights
+from tmconvert.formats.onnx.tensors import TensorReader
 
 TYPES = ("float32", "float16", "int8", "int64", "bool")
 

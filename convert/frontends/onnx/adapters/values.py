@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
+from tmconvert.formats.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
 from tmconvert.frontends.shared.arguments import (
     axes_of,
     axis_of,

@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.errors import VerificationError
+from tmconvert.formats.onnx.model import read_initializers, read_model
+from tmconvert.formats.onnx.tap import with_outputs
 from tmconvert.ir import InternalGraph, Node, QParams
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.targets.onnx.integer.qdq import REMEDY, QdqGraph
 from tmconvert.targets.onnx.integer.types import activation_qparams
-from tmconvert.targets.onnx.reader import onnx_constants, onnx_results, with_outputs
 from tmconvert.targets.onnx.verify.sessions import Session, saturates_here
 from tmconvert.verification.constants import Kept, check_constants, check_qparams
 from tmconvert.verification.integer_rules import IntegerRules
@@ -173,7 +174,8 @@ def check_tensors(path: Path, made: QdqGraph) -> None:
 
     Layers are found by the names of tensors: none may be gone.
     """
-    stored, computed = onnx_constants(path), onnx_results(path)
+    stored = read_initializers(str(path))
+    computed = {name for node in read_model(str(path)).graph.node for name in node.output}
     for operator in made.graph.operators:
         for value in operator.outputs:
             if value.name not in computed:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.errors import VerificationError
+from tmconvert.formats.onnx.model import read_initializers
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.onnx.passes.compress_weights import LIMITS, Compressed, StoredWeight
-from tmconvert.targets.onnx.reader import onnx_constants
 from tmconvert.targets.onnx.verify.sessions import Session
 from tmconvert.verification.compressed_weights import verify_compressed
 from tmconvert.verification.references import References
@@ -42,7 +42,7 @@ def check_weights(path: Path, stored: Sequence[StoredWeight]) -> None:
 
     Each weight is computed from the integers and scales of the file, and compared with that of the source.
     """
-    constants = onnx_constants(path)
+    constants = read_initializers(str(path))
     for each in stored:
         found = list(_found(each, constants))
         if not found:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.errors import Refusal
+from tmconvert.formats.onnx.element_types import ElementType
 from tmconvert.frontends.onnx.adapters.values import cast, like, reshaped
-from tmconvert.frontends.onnx.element_types import ElementType
 from tmconvert.ir.emitter import Emitter
 
 

@@ -1,24 +1,20 @@
-"""Arrays of TensorProtos, and of their external data.
+"""Arrays of TensorProtos.
 
-Source of the format: onnx.proto (TensorProto) and the page "External Data" of ONNX's documentation.
+Source of the format: onnx.proto (TensorProto).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tmconvert.errors import LoadError
-from tmconvert.formats.mapped_file import map_file
-from tmconvert.frontends.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
-from tmconvert.frontends.onnx.faults import damaged, outside, unknown_part
-from tmconvert.frontends.onnx.mapped_weights import OWN_FILE
+from tmconvert.formats.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, ElementType
+from tmconvert.formats.onnx.external_data import EXTERNAL, ExternalFiles
+from tmconvert.formats.onnx.faults import damaged, unknown_part
 
-EXTERNAL = 1  # TensorProto.DataLocation
 MAX_RANK = 64
 LARGEST_DENSE = 1 << 28  # elements of a sparse tensor, which is stored with its zeros
 # the field of each type where a tensor has no raw data; types that are not named are in int32_data
@@ -36,24 +32,39 @@ class TensorReader:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.folder = Path(path).resolve().parent
-        self._files: dict[str, memoryview] = {}
+        self._files = ExternalFiles(path)
 
     def array(self, proto: Any, place: str = "") -> np.ndarray:
         """Returns the array of a TensorProto; read-only. Raises LoadError TM1031, TM1032 or TM1033."""
         place = place or f"tensor {proto.name}"
-        type_ = self.type(proto.data_type, place)
-        shape = tuple(proto.dims)
-        if len(shape) > MAX_RANK or any(extent < 0 for extent in shape):
-            raise damaged(self.path, f"a tensor has the shape {shape}"[:200], place)
-        count = math.prod(shape)
+        type_, shape = self._described(proto, place)
         if proto.data_location == EXTERNAL:
-            data: Any = self._external(proto, (count * type_.bits + 7) // 8, place)
+            data: Any = self._files.content(proto, _size(type_, shape), place)
         elif proto.HasField("raw_data"):
             data = proto.raw_data
         else:
             return self._of_fields(proto, type_, shape, place)
         return self._of_bytes(data, type_, shape, place)
+
+    def stored(self, proto: Any) -> np.ndarray:
+        """Returns the array of a TensorProto in the type of the file. Raises LoadError as ``array`` does.
+
+        >>> TensorReader("net.onnx").stored(proto).dtype  # doctest: +SKIP
+        dtype(bfloat16)
+        """
+        return self.array(proto).astype(self.type(proto.data_type, "").stored, copy=False)
+
+    def external(self, proto: Any) -> memoryview:
+        """Returns the external data of a TensorProto. Raises LoadError TM1031, TM1032 or TM1033."""
+        place = f"tensor {proto.name}"
+        return self._files.content(proto, _size(*self._described(proto, place)), place)
+
+    def _described(self, proto: Any, place: str) -> tuple[ElementType, tuple[int, ...]]:
+        """Returns the element type and the shape of a TensorProto."""
+        type_, shape = self.type(proto.data_type, place), tuple(proto.dims)
+        if len(shape) > MAX_RANK or any(extent < 0 for extent in shape):
+            raise damaged(self.path, f"a tensor has the shape {shape}"[:200], place)
+        return type_, shape
 
     def sparse(self, proto: Any, place: str) -> np.ndarray:
         """Returns the dense array of a SparseTensorProto. Raises LoadError TM1031, TM1032 or TM1033."""
@@ -89,8 +100,7 @@ class TensorReader:
         raise damaged(self.path, f"{number} is not an element type", place)
 
     def _of_bytes(self, data: Any, type_: ElementType, shape: Sequence[int], place: str) -> np.ndarray:
-        count = math.prod(shape)
-        size = (count * type_.bits + 7) // 8
+        count, size = math.prod(shape), _size(type_, shape)
         if len(data) != size:
             raise damaged(self.path, f"a tensor needs {size} bytes, but has {len(data)}", place)
         if type_.bits < 8:
@@ -103,7 +113,7 @@ class TensorReader:
         count = math.prod(shape)
         if type_.bits < 8:
             packed = np.asarray(values, np.int32).astype(np.uint8)
-            if packed.size != (count * type_.bits + 7) // 8:
+            if packed.size != _size(type_, shape):
                 raise damaged(
                     self.path, f"a packed tensor of {count} elements has {packed.size} bytes", place
                 )
@@ -115,37 +125,10 @@ class TensorReader:
             return bits.view(type_.stored).astype(type_.dtype, copy=False).reshape(shape)
         return np.asarray(values).astype(type_.dtype).reshape(shape)
 
-    def _external(self, proto: Any, size: int, place: str) -> memoryview:
-        said = {entry.key: entry.value for entry in proto.external_data}
-        try:
-            offset, length = int(said.get("offset", 0)), int(said.get("length", size))
-        except ValueError as error:
-            raise damaged(self.path, f"an offset of external data is not a number: {error}", place) from error
-        data = self._file(said.get("location", ""), place)
-        if offset < 0 or length < 0 or offset + length > len(data):
-            cause = f"{said.get('location')!r} has {len(data)} bytes, not {offset + length}"
-            raise outside(self.path, cause, place)
-        return data[offset : offset + length]
 
-    def _file(self, location: str, place: str) -> memoryview:
-        if location == OWN_FILE and location not in self._files:
-            self._files[location] = map_file(self.path)
-        if location not in self._files:
-            target = Path(location)
-            if not location or "\0" in location or target.is_absolute() or ".." in target.parts:
-                raise outside(self.path, f"{location[:100]!r} is not in the folder of the model", place)
-            try:
-                found = (self.folder / target).resolve(strict=True)
-                if not found.is_relative_to(self.folder):
-                    raise outside(self.path, f"{location!r} leads out of the folder of the model", place)
-                self._files[location] = map_file(str(found))
-            except LoadError as error:
-                if error.code == "TM1032":
-                    raise
-                raise outside(self.path, f"{location!r}: {error.message}", place) from error
-            except (OSError, RuntimeError) as error:
-                raise outside(self.path, f"{location!r} does not exist", place) from error
-        return self._files[location]
+def _size(type_: ElementType, shape: Sequence[int]) -> int:
+    """Returns the number of bytes of a tensor."""
+    return (math.prod(shape) * type_.bits + 7) // 8
 
 
 def _unpacked(packed: np.ndarray, type_: ElementType, count: int) -> np.ndarray:

@@ -11,8 +11,8 @@ import numpy as np
 
 
 class ElementType(NamedTuple):
-    """``stored_name`` is that of the type in a file, of NumPy or of ml_dtypes; ``dtype`` is the type in a
-    graph; ``bits`` are those of an element.
+    """``stored_name`` is the name in NumPy or ml_dtypes of the type in a file; ``dtype`` is the type in a
+    graph; ``bits`` are those of an element, of which the file has several in a byte if they are less than 8.
     """
 
     name: str
@@ -22,8 +22,8 @@ class ElementType(NamedTuple):
 
     @property
     def stored(self) -> np.dtype:
-        """The type in a file."""
-        if self.is_widened:
+        """The type in a file, with one element in a byte or more."""
+        if self.dtype.name != self.stored_name:
             import ml_dtypes  # noqa: F401  (the package that teaches NumPy the names)
         return np.dtype(self.stored_name)
 
@@ -59,12 +59,12 @@ ELEMENT_TYPES: dict[int, ElementType] = {
     18: _wide("float8e4m3fnuz", "float8_e4m3fnuz"),
     19: _wide("float8e5m2", "float8_e5m2"),
     20: _wide("float8e5m2fnuz", "float8_e5m2fnuz"),
-    21: ElementType("uint4", "uint8", np.dtype("uint8"), 4),
-    22: ElementType("int4", "uint8", np.dtype("int8"), 4),
-    23: ElementType("float4e2m1", "uint8", np.dtype("float32"), 4),
+    21: ElementType("uint4", "uint4", np.dtype("uint8"), 4),
+    22: ElementType("int4", "int4", np.dtype("int8"), 4),
+    23: ElementType("float4e2m1", "float4_e2m1fn", np.dtype("float32"), 4),
     24: _wide("float8e8m0", "float8_e8m0fnu"),
-    25: ElementType("uint2", "uint8", np.dtype("uint8"), 2),
-    26: ElementType("int2", "uint8", np.dtype("int8"), 2),
+    25: ElementType("uint2", "uint2", np.dtype("uint8"), 2),
+    26: ElementType("int2", "int2", np.dtype("int8"), 2),
 }
 # why the others are not read
 REFUSED_TYPES = {
@@ -72,3 +72,10 @@ REFUSED_TYPES = {
     14: "complex numbers",
     15: "complex numbers",
 }
+
+
+def type_name(number: int) -> str:
+    """Returns the name of an element type in NumPy or ml_dtypes; empty for one that is not known."""
+    if number in ELEMENT_TYPES:
+        return ELEMENT_TYPES[number].stored_name
+    return {8: "object", 14: "complex64", 15: "complex128"}.get(number, "")
