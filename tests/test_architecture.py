@@ -22,7 +22,32 @@ from tmconvert.symbolics.results import same_as
 from tmconvert.symbolics.target_names import TARGETS
 
 FORMATS = ("onnx", "google", "flatbuffers", "tflite")
+RUNTIMES = ("onnxruntime", "ai_edge_litert", "cv2", "MNN")
 TERMINAL = ("click", "rich")
+_WRITES = "it writes files of this format"
+_CAFFE_TEXT = "a text of Caffe is compared with its messages, field by field"
+# The modules outside of convert/formats that use a library of a file format: the reason
+USES_OF_FORMATS = {
+    "convert/frontends/caffe/text.py": _CAFFE_TEXT,
+    "convert/frontends/onnx/standard_functions.py": "the package onnx defines operators by functions",
+    "convert/targets/caffe/for_mnn.py": "it writes copies of a text for MNN",
+    "convert/targets/caffe/lint.py": _CAFFE_TEXT,
+    "convert/targets/caffe/writer.py": _WRITES,
+    "convert/targets/onnx/bfloat16_runtime.py": "it writes a copy of a model in float32",
+    "convert/targets/onnx/passes/narrow_floats.py": "the package onnx knows the types of operators",
+    "convert/targets/onnx/verify/saturation_probe.py": "it writes a model of one operator",
+    "convert/targets/onnx/writer.py": _WRITES,
+    "convert/targets/tflite/writer.py": "it writes the options of custom operators",
+}
+# Of these, the modules that parse: the reason
+PARSERS = {
+    "convert/frontends/caffe/text.py": _CAFFE_TEXT,
+    "convert/frontends/onnx/standard_functions.py": "the package onnx returns functions as bytes",
+    "convert/targets/caffe/for_mnn.py": "it changes the message of a text for MNN",
+    "convert/targets/caffe/lint.py": _CAFFE_TEXT,
+    "convert/targets/onnx/writer.py": "it parses what it has just encoded",
+}
+PARSING = ("ParseFromString", "FromString", "MergeFromString", "GetRootAs", "InitFromPackedBuf")
 PUBLIC = [
     "Interpreter",
     "TracedModule",
@@ -106,15 +131,40 @@ def test_no_framework_is_imported() -> None:
     assert not offending([item for item in of("symbolics") if item.is_of(*FORMATS, "ml_dtypes")])
 
 
-def test_few_folders_use_libraries_of_file_formats() -> None:
-    """Targets, what is known of the formats, and the readers; of what is written by others only the stream of
-    protobuf.
-    """
-    folders = ("convert/formats", "convert/targets", "convert/output")
-    readers = ("convert/frontends/caffe", "convert/frontends/onnx", "convert/frontends/tflite")
-    own = [ROOT / folder for folder in (*folders, *readers)]
-    others = [item for item in all_imports() if not any(item.path.is_relative_to(folder) for folder in own)]
-    assert not offending([item for item in others if item.is_of(*FORMATS)])
+def outside_of_formats() -> list[Path]:
+    return [path for path in FILES if not path.is_relative_to(ROOT / "convert/formats")]
+
+
+def test_few_modules_use_libraries_of_file_formats() -> None:
+    """Beside the formats only writers, and those with a reason."""
+    using = {item.path for item in all_imports() if item.is_of(*FORMATS)} & {*outside_of_formats()}
+    assert {str(path.relative_to(ROOT)) for path in using} == set(USES_OF_FORMATS)
+
+
+def parsing(path: Path) -> Iterator[str]:
+    """Calls that parse the bytes or the text of a file format."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = ast.unparse(node.func.value)
+            is_loading = node.func.attr == "load" and of == "onnx"
+            if node.func.attr in PARSING or is_loading or (of == "text_format" and "Parse" in node.func.attr):
+                yield f"{path.relative_to(ROOT)}"
+
+
+def test_only_formats_parse_files() -> None:
+    found = {each for path in outside_of_formats() for each in parsing(path)}
+    assert found == set(PARSERS)
+
+
+def test_the_search_for_parsers_finds_them() -> None:
+    own = {each for path in FILES for each in parsing(path)} - set(PARSERS)
+    assert "convert/formats/onnx/model.py" in own and "convert/formats/caffe/reader.py" in own
+    assert len([each for each in own if each.startswith("convert/formats/onnx/")]) == 1
+
+
+def test_formats_know_no_graph_and_no_runtime() -> None:
+    graphs = ("tmconvert.ir.graph", "tmconvert.ir.expr", "tmconvert.ir.traced_module")
+    assert not offending([item for item in of("convert/formats") if item.is_of(*graphs, *RUNTIMES)])
 
 
 def test_the_terminal_is_the_command_lines_business() -> None:

@@ -55,7 +55,7 @@ CONTENTS = {
     "ir": "TracedModule, InternalGraph, types, symbolic sizes, verifier, interpreter, text form",
     "symbolics": "one file an op: signature, type rule, reference, lowering to each target",
     "output": "atomic output files, streamed weights, the protobuf stream",
-    "formats": "file formats that are both read and written: schemas, messages, layer types",
+    "formats": "the only readers of files: bytes become records, or the other way; no graph, no runtime",
     "frontends": "one folder a source: class Frontend, reader or tracer, adapters, vocabulary",
     "container": "the file of `tmconvert save`: format, reader, writer",
     "passes": "graph rewrites that several targets share, and the pass manager",
