@@ -56,11 +56,15 @@ def read_whole_model(path: str, *, keeps_links: bool = False) -> Any:
 
     With ``keeps_links``, data of other files stay there. Raises LoadError TM1001, TM1031 to TM1033.
     """
-    model, reader = read_model(path), TensorReader(path)
+    model, reader, left = read_model(path), TensorReader(path), Path(path).stat().st_size
     for tensor in tensors_of(model.graph):
         location = location_of(tensor)
         if location == OWN_FILE or (location is not None and not keeps_links):
-            tensor.raw_data = bytes(reader.external(tensor))
+            content = reader.external(tensor)
+            left -= len(content) if location == OWN_FILE else 0
+            if left < 0:
+                raise damaged(path, "its tensors have more bytes than the file")
+            tensor.raw_data = bytes(content)
             del tensor.external_data[:]
             tensor.ClearField("data_location")
     return model
@@ -72,7 +76,7 @@ def read_initializers(path: str) -> dict[str, np.ndarray]:
     Raises LoadError TM1001, TM1031 to TM1033.
     """
     reader = TensorReader(path)
-    return {tensor.name: reader.stored(tensor) for tensor in read_model(path).graph.initializer}
+    return {tensor.name: reader.stored_array(tensor) for tensor in read_model(path).graph.initializer}
 
 
 def infer_shapes(model: Any) -> Any:

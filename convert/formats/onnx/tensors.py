@@ -37,7 +37,7 @@ class TensorReader:
     def array(self, proto: Any, place: str = "") -> np.ndarray:
         """Returns the array of a TensorProto; read-only. Raises LoadError TM1031, TM1032 or TM1033."""
         place = place or f"tensor {proto.name}"
-        type_, shape = self._described(proto, place)
+        type_, shape = self._type_and_shape(proto, place)
         if proto.data_location == EXTERNAL:
             data: Any = self._files.content(proto, _size(type_, shape), place)
         elif proto.HasField("raw_data"):
@@ -46,10 +46,10 @@ class TensorReader:
             return self._of_fields(proto, type_, shape, place)
         return self._of_bytes(data, type_, shape, place)
 
-    def stored(self, proto: Any) -> np.ndarray:
+    def stored_array(self, proto: Any) -> np.ndarray:
         """Returns the array of a TensorProto in the type of the file. Raises LoadError as ``array`` does.
 
-        >>> TensorReader("net.onnx").stored(proto).dtype  # doctest: +SKIP
+        >>> TensorReader("net.onnx").stored_array(proto).dtype  # doctest: +SKIP
         dtype(bfloat16)
         """
         return self.array(proto).astype(self.type(proto.data_type, "").stored, copy=False)
@@ -57,9 +57,9 @@ class TensorReader:
     def external(self, proto: Any) -> memoryview:
         """Returns the external data of a TensorProto. Raises LoadError TM1031, TM1032 or TM1033."""
         place = f"tensor {proto.name}"
-        return self._files.content(proto, _size(*self._described(proto, place)), place)
+        return self._files.content(proto, _size(*self._type_and_shape(proto, place)), place)
 
-    def _described(self, proto: Any, place: str) -> tuple[ElementType, tuple[int, ...]]:
+    def _type_and_shape(self, proto: Any, place: str) -> tuple[ElementType, tuple[int, ...]]:
         """Returns the element type and the shape of a TensorProto."""
         type_, shape = self.type(proto.data_type, place), tuple(proto.dims)
         if len(shape) > MAX_RANK or any(extent < 0 for extent in shape):

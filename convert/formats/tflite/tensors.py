@@ -63,7 +63,7 @@ class TensorReader:
         what = f"the model has tensors of the element type {record.type}, which is not read"
         raise unknown_part(self.path, what, _HELP, record.name)
 
-    def stored(self, record: TensorRecord) -> np.ndarray:
+    def stored_array(self, record: TensorRecord) -> np.ndarray:
         """Returns the elements of a constant in its shape: integers where it is quantized, with one in a byte
         where the file has two. Other arrays are views of the file where their type allows it.
 

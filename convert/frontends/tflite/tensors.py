@@ -44,7 +44,7 @@ class TensorReader(tensors.TensorReader):
 
         Raises LoadError TM1041 or TM1042.
         """
-        array, quantization = self.stored(record), record.quantization
+        array, quantization = self.stored_array(record), record.quantization
         if quantization is None or array.dtype.kind == "f":
             return array
         return self._real(record, array, quantization)

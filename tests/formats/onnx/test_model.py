@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from tmconvert.errors import LoadError
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, type_name
+from tmconvert.formats.onnx.mapped_weights import OWN_FILE
 from tmconvert.formats.onnx.metadata import onnx_options
 from tmconvert.formats.onnx.model import read_initializers, read_model, read_whole_model
 from tmconvert.formats.onnx.tap import tapped_onnx, with_outputs
@@ -76,6 +77,21 @@ def test_a_tapped_model_has_all_weights(external: bool, tmp_path: Path) -> None:
     assert [each.name for each in tapped.graph.output] == ["y"]
     assert tapped.graph.initializer == wanted.initializer
     assert tapped.graph.node == wanted.node
+
+
+def test_tensors_that_share_the_bytes_of_the_file_are_refused(tmp_path: Path) -> None:
+    """A small file must not become a large model."""
+    path = saved(tmp_path / "net.onnx", external=False)
+    model = onnx.load(path)
+    shared = model.graph.initializer.add(name="shared", data_type=TensorProto.FLOAT, dims=[3000])
+    shared.data_location = TensorProto.EXTERNAL
+    shared.external_data.add(key="location", value=OWN_FILE)
+    for number in range(3):
+        model.graph.initializer.add().CopyFrom(shared)
+        model.graph.initializer[-1].name += str(number)
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(LoadError, match="more bytes than the file"):
+        read_whole_model(str(path))
 
 
 def test_arrays_have_the_types_of_the_file(tmp_path: Path) -> None:

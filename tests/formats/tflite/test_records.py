@@ -39,7 +39,7 @@ def test_options_of_a_later_schema_are_no_obstacle_to_inspection(path: Path) -> 
 
 def test_constants_are_views_of_the_mapped_file(path: Path) -> None:
     main = read_model(str(path), map_file(str(path))).subgraphs[0]
-    arrays = [TensorReader(str(path)).stored(each) for each in main.tensors if each.content is not None]
+    arrays = [TensorReader(str(path)).stored_array(each) for each in main.tensors if each.content is not None]
     assert arrays and not any(array.flags.owndata for array in arrays)
     assert any(array.dtype == np.float32 and array.ndim == 4 for array in arrays)
 
