@@ -50,8 +50,8 @@ def _entry(path: Path, key: str) -> dict[str, Any] | None:
         try:
             found = json.loads(bytes(content))
         except (ValueError, RecursionError) as error:
-            raise damaged(str(path), f"its metadata {key} is no JSON: {error}") from error
+            raise damaged(str(path), f"its metadata {key} is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise damaged(str(path), f"its metadata {key} is no object")
+            raise damaged(str(path), f"its metadata {key} is not a JSON object")
         return found
     return None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from tmconvert.errors import LoadError
 from tmconvert.formats.mapped_file import map_file
 from tmconvert.formats.tflite.records import (
@@ -15,7 +13,7 @@ from tmconvert.formats.tflite.records import (
     TensorRecord,
     read_model,
 )
-from tmconvert.formats.tflite.tensors import TYPES
+from tmconvert.formats.tflite.tensors import TYPES, TensorReader
 from tmconvert.frontends.shared.view_graph import Path as ModulePath
 from tmconvert.frontends.shared.view_graph import (
     ViewGraph,
@@ -41,18 +39,19 @@ def tflite_graph(path: Path) -> ViewGraph:
     model = read_model(str(path), map_file(str(path)))
     view = ViewGraph(path.name, "TFLite")
     view.summary = [("description", model.description)] if model.description else []
-    _Reader(view, model).add(model.subgraphs[0], (), is_main=True)
+    _Reader(view, model, TensorReader(str(path))).add(model.subgraphs[0], (), is_main=True)
     return view
 
 
 class _Reader:
-    def __init__(self, view: ViewGraph, model: ModelRecord) -> None:
+    def __init__(self, view: ViewGraph, model: ModelRecord, arrays: TensorReader) -> None:
         self.view = view
         self.model = model
+        self.arrays = arrays
 
     def add(self, subgraph: SubgraphRecord, path: ModulePath, *, is_main: bool = False) -> None:
         tensors = [
-            self.view.add_tensor(_tensor(record, subgraph.label(number)))
+            self.view.add_tensor(_tensor(record, subgraph.label(number), self.arrays))
             for number, record in enumerate(subgraph.tensors)
         ]
         if is_main:
@@ -76,7 +75,7 @@ class _Reader:
                 self.add(body, (*where, parts[-1] if parts else name, key.removesuffix("_subgraph_index")))
 
 
-def _tensor(record: TensorRecord, name: str) -> ViewTensor:
+def _tensor(record: TensorRecord, name: str, arrays: TensorReader) -> ViewTensor:
     element = TYPES.get(record.type)
     shape = ["?" if extent < 0 else extent for extent in record.shape]
     tensor = ViewTensor(name, type_text("" if element is None else element.name, shape))
@@ -85,12 +84,10 @@ def _tensor(record: TensorRecord, name: str) -> ViewTensor:
         tensor.qparams = qparams_record(
             element.name, quantization.scale, quantization.zero_point, quantization.axis
         )
-    if record.content is not None and len(record.content) and element is not None and element.bits >= 8:
+    if record.content is not None and len(record.content) and element is not None:
         try:
-            array = np.frombuffer(record.content, element.stored.newbyteorder("<"))
-            array = array.astype(element.dtype, copy=False).reshape(record.example)
-            tensor.values = array
+            tensor.values = arrays.stored_array(record)
             tensor.channel_axis = None if quantization is None else quantization.axis
-        except (ValueError, LoadError):  # a damaged constant: the graph is shown without it
+        except LoadError:  # a damaged constant: the graph is shown without it
             tensor.notes["missing"] = "its bytes do not fit its type"
     return tensor
