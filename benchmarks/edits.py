@@ -31,9 +31,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.edits_of_models import Model, of_pytorch, recorded  # noqa: E402
-from tests.ir.editing.edited import RIGHT, inputs_of, outcomes  # noqa: E402
-from tests.ir.editing.random_edits import Edits  # noqa: E402
-from tests.ir.editing.torch_edits import judged  # noqa: E402
+from tests.surgery.edited import RIGHT, inputs_of, outcomes  # noqa: E402
+from tests.surgery.random_edits import Edits  # noqa: E402
+from tests.surgery.torch_edits import judged  # noqa: E402
 from tmconvert.frontends.torch.vocabulary import VOCABULARY  # noqa: E402
 from tmconvert.ir import CallFunction, InternalGraph, ModuleNode, TensorNode, TracedModule  # noqa: E402
 

@@ -12,8 +12,8 @@ import torch
 
 import tmconvert
 from tests.frontends.torch.quantized_models import IMAGES, Eager
-from tests.ir.editing.pytorch_nets import NETS, net
-from tests.ir.editing.torch_edits import as_array
+from tests.surgery.pytorch_nets import NETS, net
+from tests.surgery.torch_edits import as_array
 from tmconvert.ir import TracedModule
 from tmconvert.ir.tree import leaves, map_leaves
 

@@ -71,7 +71,7 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
         logging_to_stderr(given["verbose"] > 0),
         progress(f"converting {model}", enabled=not given["verbose"]),
     ):
-        from tmconvert import api
+        from tmconvert import api_convert as api
 
         own = getattr(api, f"to_{target}", None) if target in TARGETS else None
         convert, leading = (api.to_target, (target,)) if own is None else (own, ())

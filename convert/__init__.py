@@ -91,16 +91,19 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        return getattr(globals().get("api") or _loaded_api(), name)
+        # conversions load without the classes of models that the other functions return
+        home = "api_convert" if name.startswith("to_") else "api"
+        return getattr(globals().get(home) or _loaded(home), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _loaded_api() -> ModuleType:
+def _loaded(module: str) -> ModuleType:
+    from importlib import import_module
+
     from tmconvert.garbage_collection import no_collections
 
     with no_collections():
-        from tmconvert import api
-    return api
+        return import_module(f"tmconvert.{module}")
 
 
 def __dir__() -> list[str]:

@@ -45,14 +45,13 @@ from tmconvert.frontends.torch.customization import wrap as wrap
 from tmconvert.frontends.torch.module_tracer import Tracer as Tracer
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.garbage_collection import full_collections_wait
-from tmconvert.ir import TracedModule as TracedModule
 from tmconvert.ir.interpreter import Interpreter as Interpreter
 from tmconvert.output.atomic import check_writable
 from tmconvert.progress import Progress
+from tmconvert.surgery import TracedModule as TracedModule
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
 from tmconvert.targets.registry import target_version
-from tmconvert.torch_code import graph_methods as _torch_code  # noqa: F401  (registers itself with TracedModule)
 from tmconvert.transform.transformer import Transformer as Transformer
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
+from tmconvert import api_conveniences as _conveniences  # noqa: F401  (registers itself)
 from tmconvert.conversion.arguments import check_options, entry_point
 from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.report import Report

@@ -14,7 +14,7 @@ from tmconvert.conversion.load import load_model
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model, io_overrides_of
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
-from tmconvert.ir.unsupported import UnsupportedGroup
+from tmconvert.passes.unsupported import UnsupportedGroup
 from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import target_named, target_version

@@ -12,9 +12,8 @@ from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
-from tmconvert.ir import InternalGraph, ModuleNode, Node, TracedModule
-from tmconvert.ir.graph import register_text_form
 from tmconvert.progress import Progress
+from tmconvert.surgery import InternalGraph, Node, TracedModule
 from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
@@ -296,16 +295,3 @@ def split_module(model: Model, by: Callable[[Node], Any]) -> TracedModule:
     from tmconvert.transform.split import split
 
     return split(loaded(model), by)
-
-
-def _plain_graph(graph: InternalGraph) -> InternalGraph | None:
-    """Returns the graph to print for that of a model in ATen-style ops; None for others."""
-    from tmconvert.transform.normal_form import is_normalized, normal_form
-
-    first = graph.inputs[0] if graph.inputs else None
-    owner = first.owner if isinstance(first, ModuleNode) else None
-    is_plain = owner is None or owner.graph is not graph or not is_normalized(owner)
-    return None if is_plain or owner is None else normal_form(owner, catalogue())
-
-
-register_text_form(_plain_graph)

@@ -14,7 +14,6 @@ from tmconvert.conversion.request import Model
 from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.ir import TracedModule
-from tmconvert.ir.notebook import register_notebook_form
 from tmconvert.output.atomic import check_writable
 from tmconvert.progress import Progress
 
@@ -106,13 +105,3 @@ def _name(source: Model | None) -> str:
     if isinstance(source, str | PathLike):
         return Path(source).name
     return source.name or source.class_name if isinstance(source, TracedModule) else type(source).__name__
-
-
-def _notebook_form(shown: object) -> str | None:
-    """Returns the page of a model, graph or report for a notebook; None where it cannot be drawn."""
-    from tmconvert.conversion.notebook import notebook_page  # which loads the readers of all files
-
-    return notebook_page(shown)
-
-
-register_notebook_form(_notebook_form)

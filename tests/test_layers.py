@@ -11,7 +11,7 @@ from tests.source_tree import FILES, Import, all_imports, module_name
 # From the bottom to the top. A module is of the layer with the longest prefix, and may import its own layer
 # and those above it in this list. Modules of one target may not import those of another.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "base": ("_version", "garbage_collection", "progress", "signals"),
+    "base": ("_version", "conveniences", "garbage_collection", "progress", "signals"),
     "errors": ("errors",),
     "ir": ("ir",),
     "symbolics": ("symbolics",),
@@ -23,6 +23,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "lowering": ("lowering",),
     "input and output overrides": ("conversion.io_overrides", "conversion.io_names"),
     "code": ("torch_code",),
+    "surgery": ("surgery",),
     "the interface of targets": tuple(
         f"targets.{name}"
         for name in (
@@ -45,14 +46,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "conversion": ("conversion",),
     "inspection": ("inspection",),
     "mixed precision": ("mixed_precision",),
-    "api": ("api", "api_convert", "api_inspect", "api_transform", "api_view"),
+    "api": ("api", "api_conveniences", "api_convert", "api_inspect", "api_transform", "api_view"),
     "command line": ("cli", "__main__"),
 }
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
 CONTENTS = {
-    "base": "version, progress, signals, garbage collection",
+    "base": "version, progress, signals, garbage collection, registered conveniences",
     "errors": "exceptions, source locations, explanations of error codes",
-    "ir": "TracedModule, InternalGraph, types, symbolic sizes, verifier, interpreter, text form",
+    "ir": "the core of models: graph, nodes, expressions, types, sizes, verifier, interpreter, text form",
     "symbolics": "one file an op: signature, type rule, reference, lowering to each target",
     "output": "atomic output files, streamed weights, the protobuf stream",
     "formats": "the only readers of files: bytes become records, or the other way; no graph, no runtime",
@@ -62,6 +63,7 @@ CONTENTS = {
     "lowering": "aten graph to TargetGraph, the Builder, origins of tensors",
     "input and output overrides": "shapes, dynamic dimensions, subgraphs and names that a caller requests",
     "code": "Python code of PyTorch for a graph: modules to train, packages, their text",
+    "surgery": "the classes of models as users have them: search, edits, names of torch.fx, printed forms",
     "the interface of targets": "class Target, its options and registry",
     "verification": "references, comparison, the protocol of a runtime, reports",
     "targets": "one folder a target: builder, passes, encodings, writer, reader, runtime",

@@ -18,7 +18,7 @@ from tmconvert.conversion.options import VERSIONS
 from tmconvert.targets.options import AUTO
 
 if TYPE_CHECKING:
-    from tmconvert.ir.unsupported import UnsupportedGroup
+    from tmconvert.passes.unsupported import UnsupportedGroup
 
 _VERSIONS = tuple(option.name for option in VERSIONS)
 

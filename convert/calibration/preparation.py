@@ -29,13 +29,13 @@ from tmconvert.errors import UsageError
 from tmconvert.ir import Expr, Input, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.ir.symbolic.journal import SizeJournal
-from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.passes.common_pipeline import fused_idioms
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_conv_bn import FuseConvBn
 from tmconvert.passes.manager import Pass, PassManager
+from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
 
 

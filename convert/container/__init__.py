@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from tmconvert.errors.values import checked_path
-from tmconvert.ir.traced_module import TracedModule, register_writer
+from tmconvert.ir.traced_module import TracedModule
 
 
 def save(module: TracedModule, path: str | PathLike[str]) -> None:
@@ -20,7 +20,3 @@ def save_for_megengine(module: TracedModule, path: str | PathLike[str]) -> None:
     from tmconvert.frontends.megengine.writing.saving import save_megengine
 
     save_megengine(module, checked_path(path))
-
-
-register_writer("tm", save)
-register_writer("megengine", save_for_megengine)

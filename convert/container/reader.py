@@ -21,8 +21,8 @@ from tmconvert.formats.tm.format import DESCRIPTION, EXAMPLE, FORMAT, MAX_DEPTH,
 from tmconvert.formats.tm.json_text import parse
 from tmconvert.formats.tm.safetensors import read_tensors, retyped
 from tmconvert.ir import InternalGraph, TensorNode, TracedModule
-from tmconvert.ir.editing.ids import share_ids
 from tmconvert.ir.fake_quant import with_qparams
+from tmconvert.ir.ids import share_ids
 from tmconvert.ir.ownership import assign_owners
 from tmconvert.ir.traced_module import Example, Vocabulary
 

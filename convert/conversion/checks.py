@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.lowering import lowered, sufficient_version, survey, with_version
 from tmconvert.ir import TracedModule
-from tmconvert.ir.unsupported import UnsupportedGroup, grouped
+from tmconvert.passes.unsupported import UnsupportedGroup, grouped
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named

@@ -19,11 +19,11 @@ from tmconvert.ir.symbolic.data_dependent import depends_on_data
 from tmconvert.ir.symbolic.dims import example, is_symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized, note_of, summarized
 from tmconvert.ir.traced_module import Example
-from tmconvert.ir.unsupported import Unsupported, unsupported_error
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager, PassOptions
 from tmconvert.passes.normalize import Normalized
+from tmconvert.passes.unsupported import Unsupported, unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named

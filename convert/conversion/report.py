@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.conveniences import NotebookForm
 from tmconvert.conversion.io_description import FedTensor
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
 from tmconvert.errors.values import checked_path
-from tmconvert.ir.notebook import NotebookForm
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import commit_together, staged_outputs
 from tmconvert.passes.rewriting import PassRecord

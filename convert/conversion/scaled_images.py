@@ -28,7 +28,7 @@ def folded_scale(
     Both remain where something else reads the images, or where weights are quantized or not constant.
     """
     calls = [user for user in node.users if isinstance(user, CallFunction)]
-    graph = node.top_graph
+    graph = None if node.expr is None else node.expr.graph
     if graph is None or graph.is_output(node) or len(calls) != len(node.users):
         return added, factor
     if not calls or not all(_takes(call, node) for call in calls):

@@ -18,7 +18,7 @@ from tmconvert.errors.source import Source
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.frontend import Frontend, LoadedModel, LoadRequest
 from tmconvert.ir import TracedModule
-from tmconvert.ir.editing.ids import number
+from tmconvert.ir.ids import number
 from tmconvert.symbolics.plugins import load_installed
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmconvert.ir.editing.modules import ModuleAccess
 from tmconvert.ir.node import ModuleNode, Node
 from tmconvert.ir.tree import Tree
 
@@ -19,7 +18,7 @@ def call_structure(args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> str:
 
 
 def _structure(tree: Tree) -> str:
-    if isinstance(tree, (ModuleNode, ModuleAccess)):
+    if isinstance(tree, ModuleNode) or hasattr(tree, "graph_for"):  # a TracedModule, whose file needs this
         return "M"
     if isinstance(tree, (Node, np.ndarray)):
         return "T"

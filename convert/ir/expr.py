@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tmconvert.errors import UsageError
 from tmconvert.errors.source import Source
+from tmconvert.ir.extensible import Extensible
 from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.lazy_constants import computed
-from tmconvert.ir.node import ModuleNode, Node, TensorNode
-from tmconvert.ir.torch_fx import OF_FIRST_RESULT
+from tmconvert.ir.node import Node, TensorNode
 from tmconvert.ir.tree import Tree, leaves_of, map_leaves, map_objects
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from tmconvert.ir.types import TensorType
 
 
-class Expr:
+class Expr(Extensible):
     """One step of a graph.
 
     ``args`` and ``kwargs`` are trees with Nodes and constants at the leaves; ``result`` is the tree of output
@@ -103,55 +102,12 @@ class Expr:
         """Returns the target, with the path of the module that has the graph before paths."""
         raise NotImplementedError
 
-    if not TYPE_CHECKING:  # other names stay errors for type checkers
-
-        def __getattr__(self, name: str) -> Any:
-            """Returns what the first result answers to a name of torch.fx: ``user.users``."""
-            if name in OF_FIRST_RESULT and self.outputs:
-                return getattr(self.outputs[0], name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def qualified_name(self, node: Node) -> str:
-        """Returns ``Node.qualname`` of one of the results."""
-        return f"{self._scope()}.[{node.name}]"
-
-    def _scope(self) -> str:
-        """Returns the qualified name of the module in which the expression was recorded, before a
-        flattening.
-        """
-        graph = self.graph
-        first = graph.inputs[0] if graph is not None and graph.inputs else None
-        owner = first.owner if isinstance(first, ModuleNode) else None
-        place = "" if graph is None else graph.qualname
-        scope = self.source.scope if self.source is not None else ""
-        is_flattened = scope and owner is not None and scope != owner.name and owner.is_model
-        return f"{place}.{scope}" if is_flattened else place
-
-    @property
-    def top_graph(self) -> InternalGraph | None:
-        """Returns the graph that the expression is in; None after its removal."""
-        return self.graph
-
     @property
     def output(self) -> TensorNode:
         """Returns the single output tensor."""
         (node,) = self.outputs
         assert isinstance(node, TensorNode)
         return node
-
-    def interpret(self, *inputs: Any) -> tuple[Any, ...]:
-        """Computes the values of ``outputs`` from those of ``inputs``, both in order.
-
-        Calls of submodules are computed, too. Raises UsageError TM6003 for a wrong number of inputs, and what
-        the call raises.
-
-        >>> values = dict(zip(graph.inputs, [tm, x]))  # doctest: +SKIP
-        >>> for expr in graph:  # doctest: +SKIP
-        ...     values |= zip(expr.outputs, expr.interpret(*[values[node] for node in expr.inputs]))
-        """
-        if self.graph is None:
-            raise UsageError("TM6004", f"{self!r} is in no graph, whose module could evaluate it")
-        return self.graph.interpret_expr(self, *inputs)
 
     def like(self, args: tuple[Tree, ...], kwargs: dict[str, Tree], result: Tree) -> Expr:
         """Returns an unlinked expression of the same kind and origin with other arguments and results."""
@@ -222,9 +178,6 @@ class Input(Expr):
     def target_in(self, path: str) -> str:
         return self.name or str(self.outputs[0])
 
-    def qualified_name(self, node: Node) -> str:
-        return self._scope() if isinstance(node, ModuleNode) else f"{self._scope()}.[{self.name}]"
-
 
 class Constant(Expr):
     """A captured value: an ``np.ndarray``, or a TracedModule.
@@ -247,10 +200,6 @@ class Constant(Expr):
 
     def target_in(self, path: str) -> str:
         return self.name or str(self.outputs[0])
-
-    def qualified_name(self, node: Node) -> str:
-        owner = node.owner if isinstance(node, ModuleNode) else None
-        return f"{self._scope()}.[{self.name or node.name}]" if owner is None else owner.qualname
 
     @property
     def value(self) -> Any:
@@ -280,9 +229,6 @@ class GetAttr(Expr):
         holder = _module_path(self.args[0], path)
         return f"{holder}.{self.name}" if holder else self.name
 
-    def qualified_name(self, node: Node) -> str:
-        return f"{self.args[0].qualname}.{self.name}"
-
     @property
     def name(self) -> str:
         return self._name
@@ -311,11 +257,6 @@ class CallMethod(Expr):
 
     def target_in(self, path: str) -> str:
         return self.method if self.op == "call_method" else _module_path(self.args[0], path)
-
-    def qualified_name(self, node: Node) -> str:
-        if self.op == "call_module":
-            return f"{self.args[0].qualname}.[out]"
-        return f"{self._scope()}.[method_{self.method.strip('_')}]"
 
     @property
     def method(self) -> str:
@@ -388,9 +329,6 @@ class CallFunction(Expr):
     def target_in(self, path: str) -> str:
         """Returns the name of the function, which also equals the function itself."""
         return FunctionName(self.function)
-
-    def qualified_name(self, node: Node) -> str:
-        return f"{self._scope()}.[func_{FunctionName(self.function).__name__}]"
 
     @property
     def function(self) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source, printable
-from tmconvert.ir.editing.lint import ensure_valid_links
 from tmconvert.ir.expr import CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
+from tmconvert.ir.links import ensure_valid_links
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.traced_module import TracedModule
 from tmconvert.ir.tree import map_leaves

@@ -1,25 +1,19 @@
-"""InternalGraph: expressions in execution order, and all methods that edit them."""
+"""InternalGraph: expressions in execution order, and the methods that link them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.errors import GraphError
-from tmconvert.ir.editing.fx_graph import FxEditing
-from tmconvert.ir.editing.surgery import Surgery
 from tmconvert.ir.expr import CallFunction, Expr, Input
+from tmconvert.ir.extensible import Extensible, extension_of
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
-from tmconvert.ir.notebook import NotebookForm
-from tmconvert.ir.search import ExprFilter, NodeFilter, dependencies, walk_exprs
-from tmconvert.ir.torch_fx import FxGraph, OutputNode
 from tmconvert.ir.tree import Tree, leaves_of, map_leaves, replaced
 
 if TYPE_CHECKING:
-    from tmconvert.ir.editing.ids import Ids
-    from tmconvert.ir.editing.insertion import Insertion
-    from tmconvert.ir.traced_module import Evaluate
+    from tmconvert.ir.ids import Ids
 
 
 class Contents(NamedTuple):
@@ -30,7 +24,7 @@ class Contents(NamedTuple):
     subgraphs: tuple[InternalGraph, ...]
 
 
-class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
+class InternalGraph(Extensible):
     """The graph of a module's ``forward``.
 
     ``name`` is the class of the module. ``inputs`` are the formal inputs; in a source graph the first is
@@ -59,8 +53,6 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
         self._next_suffix: dict[str, int] = {}
         self._names: dict[str, Node | None] = {}  # None: reserved by free_name
         self._output_uses: dict[Node, int] = {}
-        self._output_node: OutputNode | None = None
-        self._insertion: Insertion | None = None  # where torch.fx's methods insert
 
     # ---- reading
 
@@ -132,106 +124,6 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
     def use_count(self, node: Node) -> int:
         """Counts the argument leaves and returned leaves that are this node."""
         return sum(node.uses.values()) + self._output_uses.get(node, 0)
-
-    def interpret(self, *inputs: Any, evaluate: Evaluate | None = None) -> Any:
-        """Computes the result for values of ``inputs``, which match ``self.inputs``.
-
-        ``evaluate`` computes calls. A source graph does not need it: its first input is the module, whose
-        vocabulary computes them.
-        """
-        from tmconvert.ir.interpreter import interpret_graph
-
-        return interpret_graph(self, inputs, evaluate)
-
-    def interpret_expr(self, expr: Expr, *inputs: Any) -> tuple[Any, ...]:
-        """Computes the outputs of one expression; see ``Expr.interpret``."""
-        from tmconvert.ir.interpreter import interpret_expr
-
-        return interpret_expr(expr, inputs)
-
-    # ---- searching
-
-    def exprs(self, recursive: bool = True) -> ExprFilter:
-        """Returns the expressions in execution order; with ``recursive`` also those of called modules, each
-        once, after the first call. An iteration over the graph itself has its own expressions.
-
-        >>> graph.exprs().call_function("nn.relu").as_count()  # doctest: +SKIP
-        9
-        """
-        return ExprFilter(lambda: walk_exprs(self, recursive))
-
-    def get_function_by_type(self, function: Any = None, recursive: bool = True) -> ExprFilter:
-        """Returns the calls of a function; see ``ExprFilter.call_function``."""
-        return self.exprs(recursive).call_function(function)
-
-    def get_method_by_type(self, method: Any = None, recursive: bool = True) -> ExprFilter:
-        """Returns the calls of a method; see ``ExprFilter.call_method``."""
-        return self.exprs(recursive).call_method(method)
-
-    def get_module_by_type(self, module_class: Any, recursive: bool = True) -> NodeFilter:
-        """Returns the nodes of modules of a class, which is the class or its name (``"Conv2d"``)."""
-        return self.nodes(recursive).type(module_class)
-
-    def get_expr_by_id(self, expr_id: int | Sequence[int], recursive: bool = True) -> ExprFilter:
-        """Returns the expressions with an id, which ``print`` shows after ``%``; inputs are included."""
-        return ExprFilter(lambda: walk_exprs(self, recursive, with_inputs=True)).expr_id(expr_id)
-
-    def get_node_by_id(self, node_id: int | Sequence[int], recursive: bool = True) -> NodeFilter:
-        """Returns the nodes with an id, as ``"{:i}".format(graph)`` shows it."""
-        return self.nodes(recursive).node_id(node_id)
-
-    def get_node_by_name(self, name: str, ignorecase: bool = True, recursive: bool = True) -> NodeFilter:
-        """Returns the nodes with a name, which may have ``*`` and ``?``; see ``NodeFilter.name``."""
-        return self.nodes(recursive).name(name, ignorecase)
-
-    def get_dep_exprs(self, nodes: Node | Sequence[Node]) -> list[Expr]:
-        """Returns the expressions of this graph that nodes depend on, the last first."""
-        return dependencies([nodes] if isinstance(nodes, Node) else nodes)
-
-    # ---- printing
-
-    @property
-    def qualname(self) -> str:
-        """Returns the qualified name of the module in the model, such as ``Net.block``."""
-        owner = getattr(self.inputs[0], "owner", None) if self.inputs else None
-        return self.name if owner is None else owner.qualname
-
-    def __format__(self, spec: str) -> str:
-        """Formats the graph; ``spec`` is for its nodes: ``i`` with ids, ``p`` with the name of the graph."""
-        from tmconvert.ir.printing import format_graph
-
-        return format_graph(self, spec)
-
-    def __str__(self) -> str:
-        from tmconvert.ir.printing import format_graph
-
-        return format_graph(self)
-
-    __repr__ = __str__
-
-    def print_tabular(self) -> None:
-        """Prints a table with a row for each node: id, kind, name, target, arguments and type."""
-        from tmconvert.ir.printing import format_table
-
-        print(format_table(self))
-
-    def to_text(self) -> str:
-        """Returns the typed text form, one expression a line; ``parse_graph`` reads it back.
-
-        For graphs of ATen-style ops: see ``tmconvert.normalize``. Raises UsageError TM6005 for others.
-        """
-        from tmconvert.ir.text import graph_to_text
-
-        return graph_to_text(_text_form(self) or self)
-
-    def python_code(self) -> str:
-        """Returns the source text of a ``torch.nn.Module`` that computes the graph of a module.
-
-        Raises UnsupportedError for calls that PyTorch lacks, UsageError TM6004 for a graph of no module.
-        """
-        from tmconvert.ir.code_generator import code_generator
-
-        return code_generator().graph_text(self)
 
     # ---- names
 
@@ -316,17 +208,14 @@ class InternalGraph(Surgery, FxEditing, FxGraph, NotebookForm):
             self._names.pop(node.name, None)
 
     def set_arguments(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
-        """Replaces the arguments of ``expr``.
+        """Replaces the arguments of ``expr``."""
+        self.relink(expr, args, kwargs)
 
-        In a source graph nodes have to be defined before, and types of later results are inferred again.
-        Raises GraphError TM3002, TM3011, TM3014, TM3015, and leaves the graph unchanged.
-        """
-        if self.is_source():
-            from tmconvert.ir.editing.calls import set_arguments
-
-            set_arguments(self, expr, args, kwargs)
-        else:
-            self.relink(expr, args, kwargs)
+    def set_target(self, expr: Expr, **attributes: str) -> None:
+        """Sets what an expression calls or reads; see ``expr.function``."""
+        for name, value in attributes.items():
+            setattr(expr, name, value)
+        self.edits += 1
 
     def relink(self, expr: Expr, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
         """Replaces the arguments of ``expr`` without checks."""
@@ -466,22 +355,9 @@ def _slots_of(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _copy_node(node: Node) -> Node:
-    kind: Any = type(node)
+    kind: Any = extension_of(type(node))
     clone: Node = object.__new__(kind)
     for slot in _slots_of(kind):
         setattr(clone, slot, getattr(node, slot))
     clone.expr, clone.uses, clone._meta = None, {}, None
     return clone.with_notes_of(node)
-
-
-def _no_text_form(graph: InternalGraph) -> InternalGraph | None:
-    return None
-
-
-_text_form: Callable[[InternalGraph], InternalGraph | None] = _no_text_form
-
-
-def register_text_form(function: Callable[[InternalGraph], InternalGraph | None]) -> None:
-    """Registers the function that returns the flat graph to print for the graph of a model, or None."""
-    global _text_form
-    _text_form = function

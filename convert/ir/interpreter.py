@@ -319,7 +319,7 @@ class Interpreter:
 
 
 def interpret_graph(graph: InternalGraph, inputs: Sequence[Any], evaluate: Evaluate | None) -> Any:
-    """``graph.interpret(*inputs)``."""
+    """Computes the result of a graph; see ``tmconvert.surgery.graph.InternalGraph.interpret``."""
     owner = inputs[0] if inputs else None
     if isinstance(owner, TracedModule):
         return Interpreter(owner, graph=graph, evaluate=evaluate).run(*inputs[1:])
@@ -327,7 +327,7 @@ def interpret_graph(graph: InternalGraph, inputs: Sequence[Any], evaluate: Evalu
 
 
 def interpret_expr(expr: Expr, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """``expr.interpret(*inputs)``."""
+    """Computes the results of one expression, from the values of its inputs in order."""
     if isinstance(expr, Input):
         return tuple(inputs)
     if len(inputs) != len(expr.inputs):

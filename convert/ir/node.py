@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from tmconvert.errors import UsageError
-from tmconvert.ir.editing.operators import ModuleOperators, TensorOperators
-from tmconvert.ir.torch_fx import FxNode
+from tmconvert.ir.extensible import Extensible
 from tmconvert.ir.types import QParams, TensorType
 
 if TYPE_CHECKING:
     from tmconvert.ir.expr import Expr
-    from tmconvert.ir.graph import InternalGraph
     from tmconvert.ir.traced_module import TracedModule
 
 # the layout of a rank-4 tensor of a target plan; None: that of the source
@@ -23,7 +21,7 @@ Layout = Literal["nhwc"]
 AnyNode = TypeVar("AnyNode", bound="Node")
 
 
-class Node(FxNode):
+class Node(Extensible):
     """A value with exactly one producer.
 
     ``name`` is unique in its graph, and for people only: expressions refer to the object. ``id`` is the
@@ -32,6 +30,7 @@ class Node(FxNode):
     """
 
     __slots__ = ("_meta", "_name", "expr", "id", "uses")
+    is_module = False
 
     def __init__(self, name: str = "", id: int = 0) -> None:
         self._meta: dict[str, Any] | None = None
@@ -61,20 +60,8 @@ class Node(FxNode):
         return tuple(self.uses)
 
     @property
-    def top_graph(self) -> InternalGraph | None:
-        """Returns the graph that the node is in; None after its removal."""
-        return None if self.expr is None else self.expr.graph
-
-    @property
-    def qualname(self) -> str:
-        """Returns the qualified name of the node in the model.
-
-        It is ``Net.block.conv`` for a module, ``Net.block.conv.[out]`` for its result, and
-        ``Net.block.[func_relu]`` for the result of a function.
-        """
-        return self.name if self.expr is None else self.expr.qualified_name(self)
-
-    def _notes(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
+        """Returns a dict for the user's own notes; it is not saved."""
         if self._meta is None:
             self._meta = {}
         return self._meta
@@ -93,8 +80,8 @@ class Node(FxNode):
         if set(spec) - set("ip"):
             raise ValueError(f"the format of a node is made of 'i' and 'p', not {spec!r}")
         name = self.name if spec else str(self)
-        if "p" in spec and self.top_graph is not None:
-            name = f"{self.top_graph.name}_{name}"
+        if "p" in spec and self.expr is not None and self.expr.graph is not None:
+            name = f"{self.expr.graph.name}_{name}"
         return f"%{self.id}_{name}" if "i" in spec else name
 
     def __str__(self) -> str:
@@ -103,7 +90,7 @@ class Node(FxNode):
     __repr__ = __str__
 
 
-class TensorNode(TensorOperators, Node):
+class TensorNode(Node):
     """A tensor. ``shape`` and ``dtype`` are None where the source did not record them.
 
     ``layout`` is "nhwc" where a target plan stores a rank-4 tensor channels-last; ``shape`` stays the logical
@@ -141,7 +128,7 @@ class TensorNode(TensorOperators, Node):
 
     @qparams.setter
     def qparams(self, qparams: QParams | None) -> None:
-        graph = self.top_graph
+        graph = None if self.expr is None else self.expr.graph
         if graph is not None and qparams != self._qparams and not graph.takes_qparams(self):
             raise UsageError(
                 "TM6065",
@@ -178,7 +165,7 @@ class TensorNode(TensorOperators, Node):
         return TensorType(np.dtype(np.float32), self.type.shape) if self.holds_integers else self.type
 
 
-class ModuleNode(ModuleOperators, Node):
+class ModuleNode(Node):
     """A module. ``class_name`` is the qualified name of the source class; ``owner`` the module itself."""
 
     __slots__ = ("class_name", "owner")

@@ -12,10 +12,10 @@ from tmconvert.ir.lazy_constants import viewed
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.ir.unsupported import Unsupported
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.passes.unsupported import Unsupported
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.shapes.view import stored

@@ -9,8 +9,8 @@ from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
-from tmconvert.ir.unsupported import Unsupported
 from tmconvert.passes.rewriting import PassRecord, emitter_before
+from tmconvert.passes.unsupported import Unsupported
 from tmconvert.symbolics.op import Op
 
 

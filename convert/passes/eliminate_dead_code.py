@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tmconvert.ir import InternalGraph
-from tmconvert.ir.editing.dead_code import remove_dead_code
+from tmconvert.ir.dead_code import remove_dead_code
 from tmconvert.passes.rewriting import PassRecord
 
 

@@ -28,7 +28,7 @@ from tmconvert.ir.symbolic.dims import Dim, Size
 from tmconvert.ir.symbolic.journal import current_journal, retried
 from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
 from tmconvert.ir.types import name_of
-from tmconvert.ir.unsupported import Unsupported
+from tmconvert.passes.unsupported import Unsupported
 
 _OUTSIDE_HELP = "make them outside of the branch or loop, or pass them as an input"
 _RANDOM_HELP = (

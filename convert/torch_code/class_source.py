@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TracedModule
 from tmconvert.ir.subgraphs import nested
-from tmconvert.ir.unsupported import unsupported_error
+from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.torch_code.call_expressions import Call, Scope, tensors_of
 from tmconvert.torch_code.dropout import CLASS_OF_KIND, dropout

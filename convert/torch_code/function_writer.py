@@ -10,7 +10,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.ir import CallFunction, Expr, InternalGraph, Node, TensorNode, TracedModule
-from tmconvert.ir.unsupported import Unsupported
+from tmconvert.passes.unsupported import Unsupported
 from tmconvert.symbolics.op import Op
 from tmconvert.torch_code.call_expressions import Call, Scope, expression
 from tmconvert.torch_code.control_flow import STATEMENTS

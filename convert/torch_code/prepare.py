@@ -13,9 +13,9 @@ from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TensorNod
 from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized
-from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.normalize import normalize
+from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import Catalogue
 from tmconvert.torch_code.dropout import CLASSES, DropoutVocabulary, dropout, use_dropped

@@ -16,8 +16,8 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.fake_quant import Rounding, fake_quantize
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.text import describe
-from tmconvert.ir.unsupported import grouped
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.unsupported import grouped
 from tmconvert.symbolics.op import Op
 
 Work = Callable[[InternalGraph], None]

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from tmconvert.errors import GraphError, TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.ir import Expr, InternalGraph, ModuleNode, Node, TensorNode, TracedModule
-from tmconvert.ir.editing.inference import infer_changed
-from tmconvert.ir.editing.insertion import Insertion
-from tmconvert.ir.editing.transaction import Transaction
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.tree import leaves, leaves_of, replaced
+from tmconvert.surgery.insertion import Insertion
+from tmconvert.surgery.transaction import Transaction
+from tmconvert.surgery.type_inference import infer_changed
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.match import Match, MatchFilter, find_matches, value_inputs

@@ -15,8 +15,8 @@ from tmconvert.ir import (
     Node,
     TracedModule,
 )
-from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.surgery.insertion import Insertion
 from tmconvert.transform.match import value_inputs
 
 

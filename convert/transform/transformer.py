@@ -17,9 +17,9 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
-from tmconvert.ir.editing.insertion import Insertion
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.surgery.insertion import Insertion
 
 
 class Transformer(Interpreter):

@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model
 from tmconvert.errors import VerificationError
 from tmconvert.ir import TensorNode, TracedModule
-from tmconvert.ir.unsupported import unsupported_error
+from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.targets.target import Target

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tmconvert.ir import InternalGraph
+from tmconvert.ir import Expr, InternalGraph
+from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 
 
@@ -60,10 +61,17 @@ def independent_notes(names: Sequence[str]) -> list[str]:
     return [f"the output {name} depends on no input: it is a constant of the file" for name in names]
 
 
+def _with_subgraphs(graph: InternalGraph) -> Iterator[Expr]:
+    for expr in graph:
+        yield expr
+        for inner in subgraphs_of(expr):
+            yield from _with_subgraphs(inner)
+
+
 def _reached(graph: InternalGraph) -> list[bool]:
     """Returns for each output whether it depends on an input."""
     found, sizes = set(graph.inputs), set[str]()
-    for expr in graph.exprs():
+    for expr in _with_subgraphs(graph):
         if any(node in found for node in expr.inputs) or not sizes.isdisjoint(data_symbols(expr.kwargs)):
             found.update(expr.outputs)
             sizes.update(data_symbols([getattr(node, "shape", None) or () for node in expr.outputs]))

@@ -7,7 +7,7 @@ import pytest
 
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, Node, QParams, TensorNode
-from tmconvert.ir.editing.transaction import Transaction
+from tmconvert.surgery.transaction import Transaction
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import leaves, map_leaves

@@ -10,7 +10,7 @@ import pytest
 from tests.passes.graphs import Net, random_inputs, run
 from tests.symbolics.ops.harness import run_lowered
 from tmconvert.ir import InternalGraph
-from tmconvert.ir.unsupported import unsupported_error
+from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.caffe.writer import write_caffe
 from tmconvert.targets.registry import lower, runtime_for

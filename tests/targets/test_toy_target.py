@@ -19,7 +19,7 @@ from tmconvert.conversion.lowering import survey
 from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import LoadError, UnsupportedError, UsageError, VerificationError
-from tmconvert.ir.unsupported import grouped
+from tmconvert.passes.unsupported import grouped
 from tmconvert.output.metadata import OPTIONS
 from tmconvert.symbolics import registry as symbolic_registry
 from tmconvert.symbolics.op import Op

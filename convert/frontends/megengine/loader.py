@@ -21,7 +21,7 @@ from tmconvert.frontends.megengine.release_differences import release_called
 from tmconvert.frontends.megengine.vocabulary import VOCABULARY, vocabulary_of
 from tmconvert.ir import CallMethod, Expr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.call_structure import call_structure
-from tmconvert.ir.editing.ids import share_ids
+from tmconvert.ir.ids import share_ids
 from tmconvert.ir.ownership import assign_owners
 
 MAX_MODULE_DEPTH = 100

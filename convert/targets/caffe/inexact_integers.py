@@ -9,8 +9,8 @@ import numpy as np
 from tmconvert.ir import Constant, Expr, InternalGraph, Node, TensorNode
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.types import name_of
-from tmconvert.ir.unsupported import Unsupported
 from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.passes.unsupported import Unsupported
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import KeepsQparams, Reduction
 from tmconvert.targets.caffe.float32_integers import EXACT, inexact_integer

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import UsageError
-from tmconvert.ir.unsupported import unsupported_error
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
 from tmconvert.targets.tflite.runtimes import runtime_refusal, types_refusal

@@ -55,7 +55,7 @@ from tmconvert.frontends.torch.tracing.special.torchvision_loops import boxes_at
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
 from tmconvert.frontends.torch.tracing.special.vmap import calls_of_vmap
 from tmconvert.ir import TracedModule
-from tmconvert.ir.editing.ids import adopt, share_ids
+from tmconvert.ir.ids import adopt, share_ids
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves, map_leaves
 

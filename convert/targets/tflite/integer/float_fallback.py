@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tmconvert.ir import CallFunction, Expr, InternalGraph
-from tmconvert.ir.unsupported import Unsupported
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import Value
 from tmconvert.passes.select_decomposition import IN_STEPS
+from tmconvert.passes.unsupported import Unsupported
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 
