@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmconvert import container as _container  # noqa: F401  (registers the formats of TracedModule.save)
+from tmconvert import ir
 from tmconvert.api_convert import to_caffe as to_caffe
 from tmconvert.api_convert import to_onnx as to_onnx
 from tmconvert.api_convert import to_target as to_target
@@ -49,6 +49,7 @@ from tmconvert.ir.interpreter import Interpreter as Interpreter
 from tmconvert.output.atomic import check_writable
 from tmconvert.progress import Progress
 from tmconvert.surgery import TracedModule as TracedModule
+from tmconvert.surgery.module import users_model
 from tmconvert.symbolics.registry import catalogue, register
 from tmconvert.symbolics.registry import temporary_symbolics as temporary_symbolics
 from tmconvert.targets.registry import target_version
@@ -142,18 +143,19 @@ def trace(
         >>> sizes = {"x": {0: "batch"}}
         >>> tm = tmconvert.trace(net, torch.ones(2, 3, 8, 8), dynamic_shapes=sizes)  # doctest: +SKIP
     """
-    return Tracer(leaf_modules).trace(
+    traced = Tracer(leaf_modules).trace(
         module,
         *example_inputs,
         dynamic_shapes=dynamic_shapes,
         freeze_control_flow=freeze_control_flow,
         **example_kwargs,
     )
+    return users_model(traced)
 
 
-def _with_names(model: TracedModule) -> TracedModule:
+def _with_names(model: ir.TracedModule) -> TracedModule:
     model.name_modules()
-    return model
+    return users_model(model)
 
 
 @entry_point
@@ -200,7 +202,8 @@ def save(
     check_names("models", CONTAINER_SUFFIXES, [Path(path)])
     keep_model(model, Path(path))
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
+    read = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
+    module = users_model(read)
     module.save(path, format)
     return module
 
@@ -250,7 +253,7 @@ def to_folder(
     module, _, dynamic = model_of(model, tracing)
     from tmconvert.torch_code.folder import write_folder
 
-    return module, write_folder(module, output, class_name, catalogue(), dynamic).class_name
+    return users_model(module), write_folder(module, output, class_name, catalogue(), dynamic).class_name
 
 
 @entry_point
@@ -385,7 +388,7 @@ def calibrate(
         check_writable(output)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     module, within = graph_of(model, tracing, io_overrides_of(input_shapes, None, None))
-    made = calibrated(module, data, catalogue(), settings, within)
+    made = users_model(calibrated(module, data, catalogue(), settings, within))
     if output is not None:
         made.save(output)
     return made

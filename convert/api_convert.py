@@ -25,6 +25,8 @@ def _converted(
 ) -> Report:
     """Starts the process of the runtime, which takes as long as small conversions, and converts."""
     with no_collections():  # while modules load
+        if arguments.get("passes"):  # users' passes get graphs as users have them
+            import tmconvert.surgery  # noqa: F401
         if arguments.get("verify", True):
             if target in TARGETS:  # Python starts there while the target's modules load here
                 from tmconvert.verification.processes import worker

@@ -68,7 +68,7 @@ def inspect(
     """
     from tmconvert.targets.recognize import written_target
 
-    if written_target(model) is not None:
+    if isinstance(model, (str, PathLike)) and written_target(model) is not None:
         from tmconvert.inspection.written_file import inspect_file
 
         return inspect_file(Path(model))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
 from tmconvert.progress import Progress
 from tmconvert.surgery import InternalGraph, Node, TracedModule
+from tmconvert.surgery.module import users_model
 from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def run(
     from tmconvert.targets.recognize import written_target
 
     settings = Settings.of({"mean": mean, "std": std})
-    if written_target(model) is not None:
+    if isinstance(model, (str, PathLike)) and written_target(model) is not None:
         from tmconvert.inspection.run_file import FileRunner
 
         return FileRunner(Path(model)).run(inputs, watch, settings)
@@ -101,7 +103,7 @@ def normalize(model: Model, *, progress: Progress | None = None) -> TracedModule
     """
     from tmconvert.transform.normal_form import eliminate_dead_code, transformed
 
-    return transformed(loaded(model), catalogue(), eliminate_dead_code, keeps_outputs=True)
+    return users_model(transformed(loaded(model), catalogue(), eliminate_dead_code, keeps_outputs=True))
 
 
 @entry_point
@@ -133,7 +135,7 @@ def optimize(
     from tmconvert.transform.optimize import optimize_model
 
     requested = [passes] if isinstance(passes, str) else passes
-    return optimize_model(loaded(model), requested, catalogue())[0]
+    return users_model(optimize_model(loaded(model), requested, catalogue())[0])
 
 
 @entry_point
@@ -196,10 +198,10 @@ def parse_graph(
     if isinstance(weights, TracedModule):
         from tmconvert.transform.graph_text import parse_model
 
-        return parse_model(text, weights, catalogue())
+        return users_model(parse_model(text, weights, catalogue()))
     from tmconvert.ir.parser import parse_graph as parse_text
 
-    return parse_text(text, weights)
+    return cast("InternalGraph", parse_text(text, weights))
 
 
 @entry_point
@@ -269,7 +271,7 @@ def decompose(model: Model, table: Mapping[str, Callable[..., Any]]) -> TracedMo
     """
     from tmconvert.transform.decompositions import decompose_model
 
-    return decompose_model(loaded(model), table, catalogue())
+    return users_model(decompose_model(loaded(model), table, catalogue()))
 
 
 @entry_point
@@ -294,4 +296,4 @@ def split_module(model: Model, by: Callable[[Node], Any]) -> TracedModule:
     """
     from tmconvert.transform.split import split
 
-    return split(loaded(model), by)
+    return users_model(split(loaded(model), cast("Callable[[Any], Any]", by)))

@@ -76,12 +76,12 @@ def view(
         check_writable(path)
     tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
     read = read_reports(reports)
-    is_path = isinstance(model, str | PathLike)
-    written = Path(model) if is_path and written_target(model) is not None else None
+    file = Path(model) if isinstance(model, str | PathLike) else None
+    written = file if written_target(file) is not None else None
     if written is None:
         source = model
     module = None if source is None else model_of(source, tracing)[0]
-    page = HtmlPage(view_text(module, written, read, Path(model).name if is_path else "", _name(source)))
+    page = HtmlPage(view_text(module, written, read, "" if file is None else file.name, _name(source)))
     if path is not None:
         page.save(path)
     return page

@@ -43,6 +43,11 @@ if sys.dont_write_bytecode:
 RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert"}
 
 
+def pytest_configure() -> None:
+    """Lets all models of tests be those that users have, also where a test imports internals only."""
+    import tmconvert.surgery  # noqa: F401
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew; review the diff")
 

@@ -32,6 +32,7 @@ def command(model: str, output: str, json: bool, verbose: int, **given: Any) -> 
     tracing, keywords = tracing_of("optimize", given)
     from tmconvert import api
     from tmconvert.output.atomic import check_writable
+    from tmconvert.surgery.module import users_model
     from tmconvert.symbolics.registry import catalogue
     from tmconvert.transform.optimize import optimize_model
 
@@ -41,7 +42,7 @@ def command(model: str, output: str, json: bool, verbose: int, **given: Any) -> 
     with logging_to_stderr(False), progress(f"optimizing {model}"):
         source = api.load(model, **tracing)
         made, manager = optimize_model(source, keywords.get("passes", ["FuseConvBn"]), catalogue())
-        made.save(output)
+        users_model(made).save(output)
     write_message(*made.notes)
     if verbose:
         write_message(*pass_lines(manager.records, shows_all=verbose > 1))

@@ -48,6 +48,7 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
+from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.traced_module import Example, Vocabulary
 from tmconvert.ir.tree import leaves
@@ -81,7 +82,7 @@ def save_container(module: TracedModule, path: str | os.PathLike[str]) -> None:
 def _computed(module: TracedModule, example: Example) -> Example | None:
     """Returns the example of an edited model with recomputed outputs; None if the model cannot be run."""
     try:
-        made = leaves(module(*example.inputs))
+        made = leaves(run_module(module, example.inputs))
     except (TmconvertError, ValueError, IndexError):
         return None
     return example._replace(outputs=tuple(leaf for leaf in made if isinstance(leaf, np.ndarray)))
@@ -275,7 +276,7 @@ class _GraphEncoder:
         return {"node": self.nodes[node], "name": node.expr.name, **self._common(node.expr, None)}
 
     def _expr(self, expr: Expr) -> dict[str, Any]:
-        said: dict[str, Any] = {"kind": KINDS[type(expr)]}
+        said: dict[str, Any] = {"kind": KINDS[type(expr).__name__]}
         if isinstance(expr, GetAttr):
             said |= {"owner": self._tree(expr.args[0]), "name": expr.name}
         elif isinstance(expr, Constant):
@@ -324,4 +325,5 @@ class _GraphEncoder:
         return said
 
 
-KINDS = {GetAttr: "getattr", Constant: "constant", CallMethod: "method", CallFunction: "function"}
+# by the name of the class, which is also that of its extension
+KINDS = {"GetAttr": "getattr", "Constant": "constant", "CallMethod": "method", "CallFunction": "function"}

@@ -12,6 +12,7 @@ from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import Input, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import GraphEmitter, OpDefinition
 from tmconvert.ir.extract import by_matching_name, cut_graph, matching_name, unknown
+from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, is_symbolic, of, substituted, symbols_of
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal
 from tmconvert.ir.symbolic.open_sizes import (
@@ -201,7 +202,7 @@ def bind_model(
     Raises UsageError TM6014 for overrides that do not match the model, UnsupportedError TM2010 for a model
     without outputs.
     """
-    flat = module.flatten()
+    flat = flatten_module(module)
     graph = flat.graph
     assert graph is not None
     overrides = overrides.resolved(_argument_names(graph))

@@ -14,6 +14,7 @@ from tmconvert.conversion.io_names import output_paths, written_outputs
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.errors import UsageError
 from tmconvert.ir import Input, TracedModule
+from tmconvert.ir.flatten import flatten_module
 
 Path = tuple[str, ...]
 
@@ -45,7 +46,7 @@ def optimum_names(module: TracedModule) -> dict[str, str]:
 
     ``past_key_values_0_key`` is ``past_key_values.0.key``, for instance.
     """
-    flat = module.flatten()
+    flat = flatten_module(module)
     assert module.graph is not None and flat.graph is not None
     pairs = zip(module.graph.inputs[1:], flat.graph.inputs[1:], strict=True)
     inputs = {new.name: tuple(old.expr.name.split(".")) for old, new in pairs if isinstance(old.expr, Input)}

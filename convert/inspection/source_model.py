@@ -25,6 +25,7 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
+from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.qparams.survey import quantization_of
 from tmconvert.symbolics.op import Op
@@ -77,7 +78,7 @@ def flat_graph(module: TracedModule) -> InternalGraph:
     """Returns the graph with submodules inlined; the module's own graph where this is not possible."""
     assert module.graph is not None
     try:
-        flat = module.flatten().graph
+        flat = flatten_module(module).graph
     except TmconvertError:
         return module.graph
     assert flat is not None

@@ -20,7 +20,7 @@ from tmconvert.ir.fake_quant import Rounding, fake_quantize, with_qparams
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.lazy_constants import Array, Lazy
 from tmconvert.ir.node import TensorNode
-from tmconvert.ir.subgraphs import body_of
+from tmconvert.ir.subgraphs import fill_body
 from tmconvert.ir.symbolic import data_dependent as data_sizes
 from tmconvert.ir.symbolic.dims import example, is_symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal
@@ -135,7 +135,7 @@ class EagerEmitter:
         return array
 
     def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
-        return body_of(module, given, {id(value): self.type(value) for value in around}, self.catalogue)
+        return _body(self, module, given, around)
 
     def type(self, value: np.ndarray) -> TensorType:
         return TensorType(value.dtype, value.shape)
@@ -308,7 +308,7 @@ class GraphEmitter:
         return node
 
     def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
-        return body_of(module, given, {id(value): self.type(value) for value in around}, self.catalogue)
+        return _body(self, module, given, around)
 
     def type(self, value: Any) -> TensorType:
         if not isinstance(value, TensorNode):
@@ -439,3 +439,24 @@ def _flat(tree: Any) -> list[Any]:
 def _is_small(types: Any, results: list[TensorType]) -> bool:
     sizes = [example(type_.size) for type_ in [*_flat(types), *results] if type_ is not None]
     return all(size <= FOLD_ELEMENTS for size in sizes)
+
+
+def empty_body(
+    name: str, types: Sequence[TensorType], catalogue: Mapping[str, OpDefinition]
+) -> tuple[GraphEmitter, list[TensorNode]]:
+    """Returns an emitter for a new subgraph with inputs of these types, and the inputs."""
+    graph = InternalGraph(name)
+    inputs = [
+        graph.add_input(TensorNode(graph.free_name(f"{name}_x"), type_.shape, type_.dtype), made_by="body")
+        for type_ in types
+    ]
+    return GraphEmitter(graph, catalogue, made_by="body", name=name), [
+        node for node in inputs if isinstance(node, TensorNode)
+    ]
+
+
+def _body(g: Emitter, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
+    name = re.sub(r"\W", "_", module.name.rpartition(".")[2]) or "body"
+    keys = {id(value): g.type(value) for value in around}
+    inner, inputs = empty_body(name, list(keys.values()), g.catalogue)
+    return fill_body(inner, dict(zip(keys, inputs, strict=True)), module, given)

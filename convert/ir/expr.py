@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tmconvert.errors.source import Source
+from tmconvert.errors.source import Source, printable
 from tmconvert.ir.extensible import Extensible
 from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.lazy_constants import computed
-from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.printing import Printing
 from tmconvert.ir.tree import Tree, leaves_of, map_leaves, map_objects
 
 if TYPE_CHECKING:
@@ -135,16 +136,19 @@ class Expr(Extensible):
 
     _own_slots: tuple[str, ...] = ()
 
-    def __format__(self, spec: str) -> str:
-        """Formats the expression; ``spec`` is for its nodes, see ``Node``."""
-        from tmconvert.ir.printing import format_expr
+    def printed(self, form: Printing) -> str:
+        """Returns the expression as MegEngine prints it, without its id: ``out = nn.relu(x, )``."""
+        raise NotImplementedError
 
-        return format_expr(self, spec)
+    def _result(self, form: Printing) -> str:
+        return f"{form.text(self.result)} = " if self.outputs else ""
+
+    def __format__(self, spec: str) -> str:
+        """Formats the expression with its id; ``spec`` is for its nodes, see ``Node``."""
+        return f"%{self.id}:\t{printable(self.printed(Printing(spec)))}"
 
     def __repr__(self) -> str:
-        from tmconvert.ir.printing import format_expr
-
-        return format_expr(self)
+        return format(self)
 
 
 def _nodes(tree: Tree) -> tuple[Node, ...]:
@@ -171,6 +175,9 @@ class Input(Expr):
         super().__init__(**common)
         self.name = name
 
+    def printed(self, form: Printing) -> str:
+        return f"{form.text(self.outputs[0])} = Input()"
+
     @property
     def op(self) -> str:
         return "placeholder"
@@ -193,6 +200,11 @@ class Constant(Expr):
         super().__init__(**common)
         self.stored = value
         self.name = name
+
+    def printed(self, form: Printing) -> str:
+        (node,) = self.outputs
+        kind = "Module" if isinstance(node, ModuleNode) else "Tensor"
+        return f"{form.text(node)} = Constant({self.name or ''}) -> ({kind})"
 
     @property
     def op(self) -> str:
@@ -220,6 +232,11 @@ class GetAttr(Expr):
     def __init__(self, owner: Node, name: str, **common: Any) -> None:
         super().__init__((owner,), **common)
         self._name = name
+
+    def printed(self, form: Printing) -> str:
+        (node,) = self.outputs
+        kind = node.class_name.rpartition(".")[2] if isinstance(node, ModuleNode) else "Tensor"
+        return f'{form.text(node)} = getattr({form.text(self.args[0])}, "{self.name}") -> ({kind})'
 
     @property
     def op(self) -> str:
@@ -250,6 +267,11 @@ class CallMethod(Expr):
     ) -> None:
         super().__init__(args, kwargs, **common)
         self._method = method
+
+    def printed(self, form: Printing) -> str:
+        method = "" if self.method == "__call__" else f".{self.method}"
+        arguments = form.arguments(self.args[1:], self.kwargs)
+        return f"{self._result(form)}{form.text(self.args[0])}{method}({arguments})"
 
     @property
     def op(self) -> str:
@@ -321,6 +343,12 @@ class CallFunction(Expr):
         self._function = function
         self.inferred: Inferred | None = None
         self.label = label or function
+
+    def printed(self, form: Printing) -> str:
+        if "." not in self.label:  # a raw operator: MegEngine shows no attributes and no trailing comma
+            outputs = ", ".join(map(form.text, self.outputs))
+            return f"{outputs} = {self.label}({', '.join(map(form.text, self.args))})"
+        return f"{self._result(form)}{self.label}({form.arguments(self.args, self.kwargs)})"
 
     @property
     def op(self) -> str:

@@ -13,13 +13,13 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.ir.expr import Constant, Expr, GetAttr
+from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import Node, TensorNode
 from tmconvert.ir.tree import Tree, map_leaves
-from tmconvert.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from tmconvert.ir.emitter import Emitter, GraphEmitter, OpDefinition
+    from tmconvert.ir.emitter import Emitter, GraphEmitter
     from tmconvert.ir.traced_module import TracedModule
 
 
@@ -35,41 +35,22 @@ def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
     yield graph
 
 
-def empty_body(
-    name: str, types: Sequence[TensorType], catalogue: Mapping[str, OpDefinition]
-) -> tuple[GraphEmitter, list[TensorNode]]:
-    """Returns an emitter for a new subgraph with inputs of these types, and the inputs."""
-    from tmconvert.ir.emitter import GraphEmitter
-
-    graph = InternalGraph(name)
-    inputs = [
-        graph.add_input(TensorNode(graph.free_name(f"{name}_x"), type_.shape, type_.dtype), made_by="body")
-        for type_ in types
-    ]
-    return GraphEmitter(graph, catalogue, made_by="body", name=name), [
-        node for node in inputs if isinstance(node, TensorNode)
-    ]
-
-
-def body_of(
+def fill_body(
+    g: GraphEmitter,
+    inputs: Mapping[int, TensorNode],
     module: TracedModule,
     given: Sequence[Any],
-    around: Mapping[int, TensorType],
-    catalogue: Mapping[str, OpDefinition],
 ) -> InternalGraph:
-    """Builds the subgraph of a call of ``module`` with the tensors and numbers ``given``, in ops of the
-    catalogue.
+    """Fills the empty subgraph of ``g`` with a call of ``module`` with the tensors and numbers ``given``, in
+    ops of the catalogue.
 
-    ``around`` has the type of each input of the subgraph, by the id of the corresponding tensor in ``given``;
-    other arrays in ``given`` become constants.
+    ``inputs`` has the inputs of the subgraph, by the ids of the corresponding tensors in ``given``; other
+    arrays in ``given`` become constants.
     Raises Refusal.
     """
-    name = "".join(char if char.isalnum() else "_" for char in module.name.rpartition(".")[2]) or "body"
-    g, inputs = empty_body(name, list(around.values()), catalogue)
-    copies = dict(zip(around, inputs, strict=True))
 
     def own(value: Any) -> Any:
-        copy = copies.get(id(value), value)
+        copy = inputs.get(id(value), value)
         return g.constant(copy) if isinstance(copy, np.ndarray) else copy
 
     results = emitted(g, module, [own(value) for value in given])
@@ -84,7 +65,7 @@ def emitted(g: Emitter, module: TracedModule, given: Sequence[Any]) -> list[Any]
 
     Raises Refusal.
     """
-    flat = module.flatten()
+    flat = flatten_module(module)
     assert flat.graph is not None and flat.vocabulary is not None
     formal = flat.graph.inputs
     if len(formal) != len(given) + 1:

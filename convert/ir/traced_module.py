@@ -265,23 +265,6 @@ class TracedModule(Extensible):
             if (name in module.buffers) == buffers
         }
 
-    def flatten(self) -> TracedModule:
-        """Returns a module whose graph has all submodules inlined; tensors are shared."""
-        from tmconvert.ir.flatten import flatten_module
-
-        return flatten_module(self)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the graph on arrays by the reference kernels. The result has the source's structure.
-
-        Arguments are those of the source: nested, by keyword; or the inputs of the graph in order. Raises
-        UsageError TM6003, TM6014 for inputs that do not fit.
-        """
-        from tmconvert.ir.call_arguments import flat_inputs
-        from tmconvert.ir.interpreter import run_module
-
-        return run_module(self, flat_inputs(self, args, kwargs))
-
     def name_modules(self) -> None:
         """Sets the model's name in all submodules, for their qualified names."""
         for _, module in self.modules():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.ir import CallFunction, TensorNode, TracedModule
+from tmconvert.ir.flatten import flatten_module
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.normalize import normalize
 from tmconvert.passes.propagate_qparams import PropagateQparams
@@ -48,7 +49,7 @@ def quantization_of(module: TracedModule, catalogue: Mapping[str, Op]) -> Quanti
         return None
     tensors: Counter[str] = Counter()
     try:
-        graph = normalize(module.flatten(), catalogue).graph
+        graph = normalize(flatten_module(module), catalogue).graph
     except TmconvertError:
         return Quantization(kind, {})
     EliminateDeadCode().run(graph)
@@ -78,7 +79,7 @@ def _kind(module: TracedModule) -> str | None:
         return found
     if any(each.attributes.get("is_qat") is True for each in modules):
         return AWARE
-    graph = module.flatten().graph
+    graph = flatten_module(module).graph
     assert graph is not None
     if found := _first(_CALLS, [expr.function for expr in graph if isinstance(expr, CallFunction)]):
         return found

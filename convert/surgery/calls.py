@@ -28,7 +28,8 @@ def set_arguments(graph: InternalGraph, expr: Expr, args: tuple[Tree, ...], kwar
 
 
 def set_target(graph: InternalGraph, expr: Expr, **attributes: str) -> None:
-    """Sets what an expression of a source graph calls or reads: its function and label, its method, its attribute's name.
+    """Sets what an expression of a source graph calls or reads: its function and label, its method, the name
+    of its attribute.
 
     Raises GraphError TM3008, TM3014, TM3015 if the arguments do not match the new target.
     """

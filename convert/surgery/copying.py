@@ -26,7 +26,7 @@ def copied_module(module: TracedModule, memo: dict[int, Any]) -> TracedModule:
     """
     known = memo.get(id(module))
     if known is not None:
-        return known  # type: ignore[no-any-return]
+        return known
     clone: TracedModule = type(module)(module.name, module.class_name, vocabulary=module.vocabulary)
     memo[id(module)] = clone
     clone.children = {name: copied_module(child, memo) for name, child in module.children.items()}

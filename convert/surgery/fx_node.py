@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tmconvert.errors import GraphError
 from tmconvert.ir.expr import CallFunction, CallMethod, Expr, GetAttr, Input
@@ -16,6 +16,7 @@ from tmconvert.surgery.type_inference import infer_changed
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
     from tmconvert.ir.node import Node
+    from tmconvert.surgery.torch_fx import FxGraph
 
 
 def set_node_arguments(node: Node, args: tuple[Tree, ...] | None, kwargs: dict[str, Tree] | None) -> None:
@@ -48,7 +49,7 @@ def replace_all_uses(node: Node, new: Node, chosen: Callable[[Any], bool]) -> li
     _, graph = _placed(node)
     check_pair(graph, node, new)
     with Transaction(graph) as edit:
-        users = replace_in(edit, node, new, chosen, lambda: chosen(graph.output_node()))
+        users = replace_in(edit, node, new, chosen, lambda: chosen(_users(graph).output_node()))
         infer_changed(edit)
     return users
 
@@ -80,6 +81,10 @@ def move_next_to(node: Node, moved: Node, *, after: bool) -> None:
 
 def _is_before(expr: Expr | None, other: Expr) -> bool:
     return expr is not None and expr is not other and precedes(expr, other)
+
+
+def _users(graph: InternalGraph) -> FxGraph:
+    return cast("FxGraph", graph)
 
 
 def _placed(node: Node) -> tuple[Expr, InternalGraph]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from tmconvert import ir
 from tmconvert.conveniences import NotebookForm, flat_graph
 from tmconvert.errors import UsageError
+from tmconvert.errors.source import printable
 from tmconvert.ir.interpreter import interpret_graph
-from tmconvert.ir.printing import format_graph
 from tmconvert.ir.text import graph_to_text
 from tmconvert.surgery.fx_editing import FxEditing
 from tmconvert.surgery.search import ExprFilter, NodeFilter, dependencies, walk_exprs
@@ -30,8 +30,6 @@ class InternalGraph(FxEditing, NotebookForm, extends=ir.InternalGraph):
 
         @property
         def outputs(self) -> list[Node]: ...  # type: ignore[override]
-        @property
-        def owning_module(self) -> TracedModule | None: ...
         def __iter__(self) -> Iterator[Expr]: ...
         def copy(self) -> InternalGraph: ...
 
@@ -78,7 +76,7 @@ class InternalGraph(FxEditing, NotebookForm, extends=ir.InternalGraph):
         """Returns the nodes with a name, which may have ``*`` and ``?``; see ``NodeFilter.name``."""
         return self.nodes(recursive).name(name, ignorecase)
 
-    def get_dep_exprs(self, nodes: Node | Sequence[Node]) -> list[Expr]:
+    def get_dep_exprs(self, nodes: ir.Node | Sequence[ir.Node]) -> list[Expr]:
         """Returns the expressions of this graph that nodes depend on, the last first."""
         return dependencies([nodes] if isinstance(nodes, ir.Node) else nodes)
 
@@ -91,11 +89,18 @@ class InternalGraph(FxEditing, NotebookForm, extends=ir.InternalGraph):
         return self.name if owner is None else owner.qualname
 
     def __format__(self, spec: str) -> str:
-        """Formats the graph; ``spec`` is for its nodes: ``i`` with ids, ``p`` with the name of the graph."""
-        return format_graph(self, spec)
+        """Returns ``Name.Graph (self, x) { ... }``, one expression a line, as ``print(graph)`` of MegEngine
+        1.13; ``spec`` is for its nodes: ``i`` with ids, ``p`` with the name of the graph.
+        """
+        title = printable(f"{self.name}.Graph") if self.name else ""
+        inputs = ", ".join(format(node, spec) for node in self.inputs)
+        outputs = ", ".join(format(node, spec) for node in self.outputs)
+        body = "".join(f"\t{format(expr, spec)}\n" for expr in self)
+        # MegEngine joins the lines of the body, so an empty body leaves an empty line
+        return f"{title} ({inputs}) {{\n{body or chr(9) + chr(10)}\treturn {outputs}\n}}"
 
     def __str__(self) -> str:
-        return format_graph(self)
+        return format(self)
 
     __repr__ = __str__
 

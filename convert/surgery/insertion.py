@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from tmconvert.surgery.transaction import Transaction
 from tmconvert.surgery.type_inference import UNKNOWN, TypeInference, static_shape, vocabulary_of
 
 if TYPE_CHECKING:
+    from tmconvert import ir
     from tmconvert.ir.graph import InternalGraph
-    from tmconvert.ir.traced_module import TracedModule, Vocabulary
+    from tmconvert.ir.traced_module import Vocabulary
+    from tmconvert.surgery.module import TracedModule
 
 # Recorded calls come from modules of these packages, not from the user's code.
 PACKAGES = ("tmconvert", "torch")
@@ -97,7 +99,7 @@ class Insertion:
         expr.vocabulary = None if vocabulary is self.vocabulary else vocabulary
         return self._insert(expr)
 
-    def call_module(self, module: TracedModule | str | ModuleNode, *args: object, **kwargs: object) -> Any:
+    def call_module(self, module: ir.TracedModule | str | ModuleNode, *args: object, **kwargs: object) -> Any:
         """Inserts a call of a module, and returns its result.
 
         ``module`` is the path of a submodule, its node, or a TracedModule of any source; one that is no
@@ -168,10 +170,11 @@ class Insertion:
     # ---- insertion
 
     def _owner(self) -> TracedModule:
-        owner: TracedModule = self.graph.inputs[0].owner  # type: ignore[attr-defined]
-        return owner
+        node = self.graph.inputs[0]
+        assert isinstance(node, ModuleNode)
+        return cast("TracedModule", node.owner)
 
-    def _module_node(self, module: TracedModule | str) -> ModuleNode:
+    def _module_node(self, module: ir.TracedModule | str) -> ModuleNode:
         if isinstance(module, str):
             path = module
         else:

@@ -10,6 +10,9 @@ from tmconvert import ir
 from tmconvert.conveniences import NotebookForm
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
+from tmconvert.ir.call_arguments import flat_inputs
+from tmconvert.ir.flatten import flatten_module
+from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.surgery.active import required
 from tmconvert.surgery.copying import copied_module
@@ -47,6 +50,11 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
         >>> outputs = tm(np.zeros((1, 3, 32, 32), np.float32))  # doctest: +SKIP
     """
 
+    if TYPE_CHECKING:
+        watch_points: list[Node]  # type: ignore[assignment]
+        watch_node_value: dict[Node, Any]  # type: ignore[assignment]
+        end_points: list[Node]  # type: ignore[assignment]
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the graph on arrays by the reference kernels. The result has the source's structure.
 
@@ -56,9 +64,13 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
         """
         if any(isinstance(leaf, ir.Node) for leaf in leaves((args, kwargs))):
             return required(f"a call of {self!r}").call_module(self, *args, **kwargs)
-        return super().__call__(*args, **kwargs)
+        return run_module(self, flat_inputs(self, args, kwargs))
 
-    def set_watch_points(self, nodes: Node | Iterable[Node]) -> None:
+    def flatten(self) -> TracedModule:
+        """Returns a module whose graph has all submodules inlined; tensors are shared."""
+        return cast("TracedModule", flatten_module(self))
+
+    def set_watch_points(self, nodes: ir.Node | Iterable[ir.Node]) -> None:
         """Keeps the values of nodes in ``watch_node_value``, a dict by node, at each run from now on.
 
         Args:
@@ -78,7 +90,7 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
         """Stops watching, and forgets the values."""
         self.watch_points, self.watch_node_value = [], {}
 
-    def set_end_points(self, nodes: Node | Iterable[Node]) -> None:
+    def set_end_points(self, nodes: ir.Node | Iterable[ir.Node]) -> None:
         """Ends each run from now on as soon as all given nodes have values; it returns a list of these.
 
         Args:
@@ -97,14 +109,14 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
         """Lets runs compute the outputs of the model again."""
         self.end_points = []
 
-    def _own_nodes(self, nodes: Node | Iterable[Node]) -> list[Node]:
+    def _own_nodes(self, nodes: ir.Node | Iterable[ir.Node]) -> list[Node]:
         found = [nodes] if isinstance(nodes, ir.Node) else list(nodes)
         graphs = {id(graph) for _, module in self.modules() for graph in module.graphs.values()}
         for node in found:
             expr = node.expr if isinstance(node, ir.Node) else None
             if expr is None or id(expr.graph) not in graphs:
                 raise UsageError("TM6050", f"{shown_value(node)} is not a node of the model")
-        return found
+        return cast("list[Node]", found)
 
     def save(self, path: str | PathLike[str], format: str = "tm") -> None:
         """Writes the module to a file, which ``tmconvert.load`` reads. The same model gives the same bytes.
@@ -204,3 +216,9 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
         from tmconvert.torch_code.folder import write_folder
 
         write_folder(self, folder, class_name, catalogue(), dynamic_shapes)
+
+
+def users_model(module: ir.TracedModule) -> TracedModule:
+    """Returns a model that was made since this package was imported, as what it is."""
+    assert isinstance(module, TracedModule)
+    return module

@@ -54,7 +54,6 @@ class ModuleAccess(ir.TracedModule):
 
         @property
         def graph(self) -> InternalGraph | None: ...
-        def flatten(self) -> TracedModule: ...
         def modules(self) -> Iterator[tuple[str, TracedModule]]: ...
 
     def __getattr__(self, name: str) -> Any:
@@ -217,7 +216,7 @@ class ModuleAccess(ir.TracedModule):
         if buffer:
             self.buffers.add(name)
 
-    def add_module(self, name: str, module: TracedModule) -> str:
+    def add_module(self, name: str, module: ir.TracedModule) -> str:
         """Adds a module of any source under a path, instead of the one there, and returns the path.
 
         Args:
@@ -232,7 +231,7 @@ class ModuleAccess(ir.TracedModule):
         _check_free(holder, last, ("tensors", "attributes"))
         if any(each is self for _, each in module.modules()):
             raise UsageError("TM6061", f"{module!r} contains the module that it is added to")
-        holder.children[last] = module
+        holder.children[last] = cast("TracedModule", module)
         graph = self.graph
         if graph is not None:
             renumber(module, ids_of(graph))

@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import translate
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from tmconvert import ir
 from tmconvert.errors import UsageError
-from tmconvert.ir.expr import CallFunction, CallMethod, Expr
+from tmconvert.ir.expr import CallFunction, CallMethod
 from tmconvert.ir.function_names import name_of_function
-from tmconvert.ir.node import ModuleNode, Node, TensorNode
+from tmconvert.ir.node import ModuleNode, TensorNode
 from tmconvert.ir.tree import leaves_of
 
 if TYPE_CHECKING:
-    from tmconvert.ir.graph import InternalGraph
     from tmconvert.ir.traced_module import Vocabulary
+    from tmconvert.surgery.exprs import Expr
+    from tmconvert.surgery.graph import InternalGraph
+    from tmconvert.surgery.nodes import Node
 
-Item = TypeVar("Item", bound=Expr | Node)
+Item = TypeVar("Item", bound=ir.Expr | ir.Node)
 MOST_SHOWN = 5  # of the items that a message lists
 
 
@@ -57,7 +60,7 @@ class _Filter(Generic[Item]):
         )
 
 
-class ExprFilter(_Filter[Expr]):
+class ExprFilter(_Filter["Expr"]):
     """Expressions of a graph, in execution order; the methods filter them further.
 
     >>> graph.exprs().call_function("nn.relu").as_count()  # doctest: +SKIP
@@ -101,7 +104,7 @@ class ExprFilter(_Filter[Expr]):
         wanted = _as_set(expr_id)
         return self._that(lambda expr: expr.id in wanted)
 
-    def type(self, expr_class: type[Expr]) -> ExprFilter:
+    def type(self, expr_class: type[ir.Expr]) -> ExprFilter:
         """Keeps the expressions of a class, such as ``GetAttr``."""
         return self._that(lambda expr: isinstance(expr, expr_class))
 
@@ -114,7 +117,7 @@ class ExprFilter(_Filter[Expr]):
         return ExprFilter(lambda: (expr for expr in self if condition(expr)))
 
 
-class NodeFilter(_Filter[Node]):
+class NodeFilter(_Filter["Node"]):
     """Inputs of a graph and results of its expressions, in execution order; the methods filter them further.
 
     >>> graph.nodes().name("*_conv1").as_list()  # doctest: +SKIP
@@ -125,7 +128,7 @@ class NodeFilter(_Filter[Node]):
         """Keeps the modules of a class (``"Conv2d"``, ``torch.nn.Conv2d``), or the nodes of a class of nodes
         (``TensorNode``).
         """
-        if isinstance(node_class, type) and issubclass(node_class, Node):
+        if isinstance(node_class, type) and issubclass(node_class, ir.Node):
             return self._that(lambda node: isinstance(node, node_class))
         return self._that(_class_filter(node_class))
 
@@ -161,12 +164,12 @@ def walk_nodes(graph: InternalGraph, recursive: bool) -> Iterator[Node]:
         yield from owner.inputs if expr is None else expr.outputs
 
 
-def dependencies(nodes: Iterable[Node]) -> list[Expr]:
+def dependencies(nodes: Iterable[ir.Node]) -> list[Expr]:
     """Returns the expressions that nodes depend on, the last first, each once."""
     found: dict[Expr, None] = {}
     waiting = list(nodes)
     while waiting:
-        expr = waiting.pop().expr
+        expr = cast("Expr | None", waiting.pop().expr)
         if expr is not None and expr not in found:
             found[expr] = None
             waiting.extend(expr.inputs)
@@ -200,7 +203,7 @@ def _called_graphs(expr: Expr) -> Sequence[Any]:
     """Returns the graph of the module that is called, and those of branches and loops."""
     modules = [node for node in expr.inputs if node.is_module]
     if isinstance(expr, CallFunction) and expr.kwargs:
-        found: list[Any] = leaves_of(InternalGraph, expr.kwargs)
+        found: list[Any] = leaves_of(ir.InternalGraph, expr.kwargs)
     elif modules and isinstance(expr, (CallFunction, CallMethod)):
         found = []
     else:

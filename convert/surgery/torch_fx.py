@@ -7,7 +7,7 @@ those of the expression that computes them. ``docs/from-torch-fx.md`` compares a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tmconvert.ir.expr import Expr
 from tmconvert.ir.function_names import name_of_function
@@ -18,7 +18,8 @@ from tmconvert.surgery import fx_node
 from tmconvert.surgery.search import NodeFilter, walk_nodes
 
 if TYPE_CHECKING:
-    from tmconvert.ir.traced_module import TracedModule
+    import tmconvert.surgery.graph as users
+    from tmconvert.surgery.module import TracedModule
 
 
 class FxNode(Node):
@@ -124,7 +125,7 @@ class FxNode(Node):
             if tensors := _tensors(following):
                 return tensors[0]
             following = following.next
-        return graph.output_node()
+        return cast("FxGraph", graph).output_node()
 
     @property
     def prev(self) -> Node | OutputNode | None:
@@ -175,8 +176,8 @@ class OutputNode:
     users: tuple[Expr, ...] = ()
     next = None
 
-    def __init__(self, graph: Any) -> None:
-        self.top_graph: InternalGraph = graph
+    def __init__(self, graph: FxGraph) -> None:
+        self.top_graph = cast("users.InternalGraph", graph)
         self._meta: dict[str, Any] = {}
 
     @property
@@ -274,8 +275,8 @@ class NodeList:
     ``graph.nodes(recursive=True)`` has the nodes of called modules, too, and modules.
     """
 
-    def __init__(self, graph: Any) -> None:
-        self._graph: InternalGraph = graph
+    def __init__(self, graph: FxGraph) -> None:
+        self._graph = cast("users.InternalGraph", graph)
 
     def __call__(self, recursive: bool = True) -> NodeFilter:
         return NodeFilter(lambda: walk_nodes(self._graph, recursive))

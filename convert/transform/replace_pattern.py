@@ -15,6 +15,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.tree import leaves, leaves_of, replaced
 from tmconvert.surgery.insertion import Insertion
+from tmconvert.surgery.module import users_model
 from tmconvert.surgery.transaction import Transaction
 from tmconvert.surgery.type_inference import infer_changed
 from tmconvert.symbolics.custom import raised_at
@@ -87,7 +88,7 @@ def replace_in_model(
     found = [match for each in replaced_in for match in each.finished()]
     called = {id(node.owner) for match in found for node in _modules(match)}
     for path in [path for path, each in module.modules() if id(each) in called]:
-        module.delete_submodule(path)  # unless something else uses it
+        users_model(module).delete_submodule(path)  # unless something else uses it
     return found
 
 
@@ -327,8 +328,7 @@ def _users(call: Callable[[], Any], what: str) -> Any:
 def become(module: TracedModule, made: TracedModule) -> None:
     """Replaces the content of a model by that of another one, in place."""
     assert made.graph is not None
-    module.clear_watch_points()
-    module.clear_end_points()
+    module.watch_points, module.watch_node_value, module.end_points = [], {}, []
     module.children, module.tensors, module.attributes = {}, made.tensors, {}
     module.buffers, module.graphs, module.vocabulary = set(), made.graphs, made.vocabulary
     module.dynamic_shapes, module.rerun = made.dynamic_shapes, None

@@ -15,6 +15,7 @@ from tmconvert.errors.values import type_and_value
 from tmconvert.ir import Input, Node, TensorNode, TensorType, TracedModule
 from tmconvert.ir.arrays import as_array
 from tmconvert.ir.extract import by_matching_name
+from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.interpreter import Interpreter, run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.types import name_of
@@ -38,7 +39,7 @@ def run_model(module: TracedModule, inputs: Inputs, watch: Sequence[str] = ()) -
     for pattern in watch:
         if not any(fnmatchcase(name, pattern) for name in watcher.seen):
             raise no_such_name(pattern, _names(module), "the run computes no value")
-    graph = module.flatten().graph
+    graph = flatten_module(module).graph
     assert graph is not None
     return {**watcher.seen, **dict(zip(written_outputs(graph), values, strict=True))}
 

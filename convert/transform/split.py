@@ -19,6 +19,7 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
+from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.tree import map_leaves
 from tmconvert.symbolics.custom import raised_at
 
@@ -30,7 +31,7 @@ def split(module: TracedModule, by: By) -> TracedModule:
 
     Raises UsageError TM6052 where ``by`` fails, TM6055 for parts that need each other's results.
     """
-    flat = module.flatten()
+    flat = flatten_module(module)
     if flat.graph is None:
         raise UsageError("TM6004", f"{module!r} has no graph to split")
     parts = _in_order(_parts(flat.graph, by))

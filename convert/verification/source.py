@@ -13,6 +13,7 @@ import numpy as np
 
 from tmconvert.errors import TmconvertError
 from tmconvert.ir import TracedModule
+from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import compare
 from tmconvert.verification.reference import Reference
@@ -29,7 +30,7 @@ def compare_with_source(module: TracedModule) -> list[str]:
     if example is None or example.outputs is None:
         return []
     try:
-        made = [leaf for leaf in leaves(module(*example.inputs)) if isinstance(leaf, np.ndarray)]
+        made = [leaf for leaf in leaves(run_module(module, example.inputs)) if isinstance(leaf, np.ndarray)]
     except TmconvertError:
         return []
     pairs = list(zip(made, example.outputs, strict=False))

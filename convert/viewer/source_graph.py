@@ -28,6 +28,7 @@ from tmconvert.ir import (
     TracedModule,
 )
 from tmconvert.ir.expr import Constant
+from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.node import TensorNode
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.tree import leaves
@@ -56,7 +57,7 @@ def _graph_of(model: TracedModule | InternalGraph) -> tuple[InternalGraph, Trace
         return model, first.owner if isinstance(first, ModuleNode) else None
     assert model.graph is not None
     try:
-        flat = model.flatten().graph
+        flat = flatten_module(model).graph
     except UnsupportedError:
         return model.graph, model
     assert flat is not None

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir.emitter import EagerEmitter, Emitter
-from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.emitter import EagerEmitter, Emitter, empty_body
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.op import Attribute, Op

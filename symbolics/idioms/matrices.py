@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.emitter import empty_body
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.indices import numbers as counted_on
 

@@ -7,10 +7,10 @@ import pytest
 
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, Node, QParams, TensorNode
-from tmconvert.surgery.transaction import Transaction
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.surgery.transaction import Transaction
 
 DIAMOND = """
 graph net(%x: f32[2,3]) -> (%d, %b) {

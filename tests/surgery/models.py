@@ -10,7 +10,7 @@ import torch
 import tmconvert
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TracedModule
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def loaded(name: str) -> tuple[TracedModule, InternalGraph, np.ndarray]:

@@ -12,7 +12,7 @@ import tmconvert
 from tmconvert.errors import GraphError
 from tmconvert.ir import CallFunction, CallMethod, TensorNode, TracedModule
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def loaded(name: str) -> tuple[TracedModule, np.ndarray]:

@@ -12,12 +12,7 @@ from tmconvert.frontends.caffe.source_file import CaffeSource
 from tmconvert.frontends.caffe.text import read_text
 from tmconvert.frontends.caffe.weights import check_weights, read_weights
 from tmconvert.frontends.frontend import LoadedModel
-<<<<<<< HEAD
 from tmconvert.ir.ids import number
-=======
-from tmconvert.frontends.shared.mapped_file import map_file
-from tmconvert.ir.ids import number
->>>>>>> bd892c2b (Give the classes of models a core, and users their extensions)
 
 
 def load_caffe(path: str) -> LoadedModel:

@@ -10,13 +10,7 @@ from tmconvert.formats.onnx.faults import damaged
 from tmconvert.formats.onnx.model import read_model
 from tmconvert.frontends.frontend import LoadedModel, SourceFile
 from tmconvert.frontends.onnx.graphs import GraphReader
-<<<<<<< HEAD
 from tmconvert.ir.ids import number
-=======
-from tmconvert.frontends.onnx.mapped_weights import without_weights
-from tmconvert.frontends.shared.mapped_file import map_file
-from tmconvert.ir.ids import number
->>>>>>> bd892c2b (Give the classes of models a core, and users their extensions)
 
 
 def load_onnx(path: str) -> LoadedModel:

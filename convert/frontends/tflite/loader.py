@@ -11,12 +11,7 @@ from tmconvert.formats.tflite.faults import damaged
 from tmconvert.formats.tflite.records import read_model
 from tmconvert.frontends.frontend import LoadedModel, SourceFile
 from tmconvert.frontends.tflite.graphs import GraphReader
-<<<<<<< HEAD
 from tmconvert.ir.ids import number
-=======
-from tmconvert.frontends.tflite.records import read_model
-from tmconvert.ir.ids import number
->>>>>>> bd892c2b (Give the classes of models a core, and users their extensions)
 
 
 def load_tflite(path: str) -> LoadedModel:

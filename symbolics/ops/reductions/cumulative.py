@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.emitter import empty_body
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.signs import signs
 from tmconvert.ir.types import TensorType

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tmconvert.frontends.caffe.layer_calls import LayerCall, LayerTable
-from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.emitter import empty_body
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 

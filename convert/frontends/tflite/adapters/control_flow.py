@@ -11,8 +11,8 @@ from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import cast, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX
 from tmconvert.ir import TensorNode
-from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.subgraphs import empty_body, inlined
+from tmconvert.ir.emitter import Emitter, empty_body
+from tmconvert.ir.subgraphs import inlined
 from tmconvert.symbolics.registry import catalogue
 
 OPERATORS = Table(PREFIX)

@@ -35,6 +35,7 @@ from tmconvert.frontends.torch.tracing.special.gradients import is_close, refuse
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
+from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.symbolic.text import size_of
 from tmconvert.ir.tree import leaves, map_leaves
@@ -181,7 +182,7 @@ def _check_empty(
     try:
         with validate_dynamic_shapes.without_guards(first.tape):
             graph = first.traced()
-        made = [leaf for leaf in leaves(graph(*other.inputs)) if isinstance(leaf, np.ndarray)]
+        made = [leaf for leaf in leaves(run_module(graph, other.inputs)) if isinstance(leaf, np.ndarray)]
     except Exception:  # what the interpreter cannot run at this size is not compared
         return
     if all(a.shape == b.shape and is_close(a, b) for a, b in zip(made, other.outputs, strict=True)):
@@ -228,7 +229,7 @@ def _text_note(place: str) -> str:
 
 def _check_gradients(traced: TracedModule, other: ModuleRun) -> None:
     """Rejects a trace whose gradient is not fully recorded, as it would differ for other inputs."""
-    made = [leaf for leaf in leaves(traced(*other.inputs)) if isinstance(leaf, np.ndarray)]
+    made = [leaf for leaf in leaves(run_module(traced, other.inputs)) if isinstance(leaf, np.ndarray)]
     pairs = zip(made, other.outputs, strict=True)
     if not all(a.shape == b.shape and is_close(a, b) for a, b in pairs):
         raise refused(

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.symbolics.ops.harness import Const, normal
 from tmconvert.ir import InternalGraph, TensorType
-from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.emitter import empty_body
 from tmconvert.symbolics.registry import catalogue
 
 from .common import Sample, X

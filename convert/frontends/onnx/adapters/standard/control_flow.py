@@ -24,8 +24,8 @@ from tmconvert.frontends.onnx.adapters.values import (
     static_int,
 )
 from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TensorNode, TracedModule
-from tmconvert.ir.emitter import EagerEmitter, Emitter
-from tmconvert.ir.subgraphs import emitted, empty_body, inlined
+from tmconvert.ir.emitter import EagerEmitter, Emitter, empty_body
+from tmconvert.ir.subgraphs import emitted, inlined
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.symbolics.registry import catalogue

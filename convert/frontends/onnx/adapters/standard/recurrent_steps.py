@@ -9,8 +9,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.qparams import dequantized
 from tmconvert.frontends.onnx.adapters.standard.quantized import dynamic_quantize_linear
 from tmconvert.frontends.onnx.adapters.values import reshaped
-from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.emitter import Emitter, empty_body
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 

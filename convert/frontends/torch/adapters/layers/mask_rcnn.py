@@ -8,8 +8,7 @@ import numpy as np
 
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
-from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.subgraphs import empty_body
+from tmconvert.ir.emitter import Emitter, empty_body
 from tmconvert.ir.symbolic.dims import Size
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term

@@ -15,8 +15,8 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
 from tmconvert.ir import TensorNode
-from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.subgraphs import empty_body, inlined
+from tmconvert.ir.emitter import Emitter, empty_body
+from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.registry import catalogue
 

@@ -12,9 +12,8 @@ from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.creation import filled
 from tmconvert.frontends.torch.adapters.shapes.slicing import cut, joined
 from tmconvert.frontends.torch.adapters.values import is_tensor, rank, reshaped
-from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.emitter import Emitter, empty_body
 from tmconvert.ir.graph import InternalGraph
-from tmconvert.ir.subgraphs import empty_body
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.indices import numbers
