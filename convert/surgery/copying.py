@@ -24,7 +24,7 @@ def copied_module(module: TracedModule, memo: dict[int, Any]) -> TracedModule:
     Modules and tensors that are shared stay shared in the copy. Tensors mapped from files, which are
     read-only, are not copied. ``memo`` is that of ``copy.deepcopy``.
     """
-    known = memo.get(id(module))
+    known: TracedModule | None = memo.get(id(module))
     if known is not None:
         return known
     clone: TracedModule = type(module)(module.name, module.class_name, vocabulary=module.vocabulary)

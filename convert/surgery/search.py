@@ -221,7 +221,7 @@ def _called_graphs(expr: Expr) -> Sequence[Any]:
 def _meaning_filter(op: str) -> Callable[[Expr], bool]:
     """Returns a condition: a call computes its first result by an op of the catalogue."""
     known: dict[object, bool] = {}  # calls with equal arguments mean the same
-    graph: InternalGraph | None = None
+    graph: ir.InternalGraph | None = None
     vocabulary: Vocabulary | None = None  # of that graph
 
     def means(expr: Expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tmconvert import surgery
 from tmconvert.ir import (
     CallFunction,
     CallMethod,
@@ -20,6 +21,7 @@ from tmconvert.ir import (
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.surgery.insertion import Insertion
+from tmconvert.surgery.module import users_model
 
 
 class Transformer(Interpreter):
@@ -51,7 +53,7 @@ class Transformer(Interpreter):
         self._copies: dict[int, TracedModule] = {}
         self._insertion: Insertion
 
-    def transform(self) -> TracedModule:
+    def transform(self) -> surgery.TracedModule:
         """Returns the new model; it shares the arrays of the source, and has its example inputs."""
         source = self._source
         modules = list(source.modules())
@@ -66,7 +68,7 @@ class Transformer(Interpreter):
         made = self._copies[id(source)]
         if source.example is not None:
             made.example = source.example._replace(outputs=None)
-        return made
+        return users_model(made)
 
     def _written(self, path: str, module: TracedModule, graph: InternalGraph) -> InternalGraph:
         """Returns the new graph for a graph of a module."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tmconvert.ir.emitter import Emitter, empty_body
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
-
-if TYPE_CHECKING:
-    from tmconvert.ir.emitter import Emitter, empty_body
 
 # (what the inputs give to the gates, what the hidden state gives, states) -> new states
 Step = Callable[[Term, Term, list[Term]], list[Term]]

@@ -19,8 +19,8 @@ from tmconvert.conversion.lowering import survey
 from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import LoadError, UnsupportedError, UsageError, VerificationError
-from tmconvert.passes.unsupported import grouped
 from tmconvert.output.metadata import OPTIONS
+from tmconvert.passes.unsupported import grouped
 from tmconvert.symbolics import registry as symbolic_registry
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import catalogue
