@@ -26,6 +26,7 @@ from tmconvert.frontends.torch.tracing.sizes.integers import untraced
 from tmconvert.frontends.torch.tracing.special.gradients import refused
 from tmconvert.frontends.torch.tracing.special.quantized import dtype_of
 from tmconvert.ir import TracedModule
+from tmconvert.ir.extensible import extension_of
 from tmconvert.ir.tree import leaves, leaves_of, map_leaves
 from tmconvert.symbolics.custom import CustomOp
 from tmconvert.symbolics.registry import registered_ops
@@ -36,8 +37,8 @@ WRITES = "TM2021"
 @contextmanager
 def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[None]:
     """Records calls of wrapped functions, and of the TracedModules at the paths ``held``."""
-    owner: Any = TracedModule
-    original = owner.__call__
+    owner: Any = extension_of(TracedModule)
+    original: Any = vars(owner).get("__call__")  # a model can be called where users have models
     thread = threading.get_ident()
 
     def recorded(
@@ -56,8 +57,9 @@ def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[Non
 
     with ExitStack() as stack:
         stack.enter_context(recording_calls(recorded))
-        owner.__call__ = called
-        stack.callback(setattr, owner, "__call__", original)
+        if original is not None:
+            owner.__call__ = called
+            stack.callback(setattr, owner, "__call__", original)
         yield
 
 
