@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
-from tmconvert.conversion.options import VERSIONS
+from tmconvert.conversion.options.conversion import VERSIONS
 from tmconvert.symbolics.target_names import TARGETS
 
 if TYPE_CHECKING:
@@ -76,10 +76,6 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
         own = getattr(api, f"to_{target}", None) if target in TARGETS else None
         convert, leading = (api.to_target, (target,)) if own is None else (own, ())
         report: Report = convert(model, *leading, *paths, **keywords)
-        if given.get("try_rules") and not report.stopped:
-            _try_rules(
-                report, lambda rules, files: convert(model, *leading, *files, **_with_rules(keywords, rules))
-            )
         if given.get("report") is not None and not report.stopped:
             report.write_layers(given["report"])
             write_message(f"wrote the quantization report to {given['report']}")
@@ -103,34 +99,9 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
         write(*results(report), *(["", *usage.splitlines()] if usage else []))
 
 
-def _with_rules(keywords: Mapping[str, Any], rules: Mapping[str, str]) -> dict[str, Any]:
-    return {**keywords, "rules": {**keywords.get("rules", {}), **rules}}
-
-
-def _try_rules(report: Report, convert: Callable[[Mapping[str, str], list[str]], Report]) -> None:
-    """Adds rules with their measured gains to a report; the files of the trials are not kept."""
-    from tmconvert.conversion.suggested_rules import tried
-    from tmconvert.output.atomic import temporary_folder
-
-    if report.verification is None:
-        return
-    with temporary_folder() as folder:
-        files = [str(folder / path.name) for path in report.paths]
-        report.advice = tried(report.verification, lambda rules: convert(rules, files))
-    report.notes += [f"{each['rule']}: {each['gain_db']:+.1f} dB at the output" for each in report.advice]
-    if not report.advice:
-        report.notes.append("no rule was found to try: no layer adds much noise, or no rule can be written")
-
-
 def check_report(given: Mapping[str, Any], *, verify: bool) -> None:
     """Raises UsageError before a long conversion, for a report that could not be written."""
     report, data = given.get("report"), given.get("report_data")
-    if given.get("try_rules") and given["calibration"] is None:
-        raise click.UsageError("--try-rules requires --calibration, whose rules it tries")
-    if given.get("try_rules") and not (given["quantized"] and verify):
-        raise click.UsageError("--try-rules requires --quantized and verification")
-    if given.get("try_rules") and given.get("min_sqnr") is not None:
-        raise click.UsageError("--try-rules and --min-sqnr both find rules: use one of them")
     if report is None and data is None:
         return
     if report is None:

@@ -9,7 +9,7 @@ import click
 
 from tmconvert.cli.option_values import (
     dynamic_shapes,
-    input_grids,
+    input_qparams,
     input_shapes,
     layouts,
     names,
@@ -17,8 +17,8 @@ from tmconvert.cli.option_values import (
     renamed,
     rules,
 )
-from tmconvert.conversion.command_options import options_of
-from tmconvert.conversion.options import TRACING
+from tmconvert.conversion.options.commands import options_of
+from tmconvert.conversion.options.tracing import TRACING
 from tmconvert.targets.option import Option
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _value(option: Option, value: Any) -> Any:
 
 def _input_qparams(parts: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, float, int]]:
     texts = (parts.get(name, ()) for name in ("input_type", "input_scale", "input_zero_point"))
-    return input_grids(*texts)
+    return input_qparams(*texts)
 
 
 def _pass_options(parts: Mapping[str, str]) -> PassOptions:
@@ -96,7 +96,7 @@ def _pass_options(parts: Mapping[str, str]) -> PassOptions:
 
 _COMPOSED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "calibration_settings": dict,
-    "input_grids": _input_qparams,
+    "input_qparams": _input_qparams,
     "pass_options": _pass_options,
 }
 

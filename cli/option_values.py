@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 
-def input_grids(
+def input_qparams(
     types: Sequence[str], scales: Sequence[str], zero_points: Sequence[str]
 ) -> dict[str, tuple[str, float, int]]:
     """Parses ``[NAME=]VALUE`` of three options to a dict by name; a value without a name is stored under

@@ -8,10 +8,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tmconvert.conversion.command_options import options_of
-from tmconvert.conversion.options import PLUGIN, QUIET
+from tmconvert.conversion.options.commands import options_of
+from tmconvert.conversion.options.flags import PLUGIN, QUIET
 from tmconvert.symbolics.target_names import known_targets
-from tmconvert.targets.option import HEADINGS, Option
+from tmconvert.targets.option import HEADINGS, REPEATED, Option
 from tmconvert.targets.options import AUTO
 
 Decorated = Callable[..., Any]
@@ -144,7 +144,7 @@ def click_option(option: Option, **others: Any) -> GroupedOption:
         type=_type(option),
         is_flag=option.kind == "switch" or None,  # with False, click 8.3 takes no value that begins with "-"
         count=option.kind == "count",
-        multiple=option.kind == "entries",
+        multiple=option.kind in REPEATED,
         metavar=option.value_name or None,
         required=option.is_required,
         help=option.help_text(),
@@ -165,7 +165,7 @@ def _type(option: Option) -> Any:
     if option.choices:
         return (TargetChoice if option.name == "target" else click.Choice)(option.choices)
     numbers = {"integer": int, "number": float, "opset": _Opset()}
-    types = {"switch": bool, "path": click.Path(), "count": None, **numbers}
+    types = {"switch": bool, "path": click.Path(), "data": click.Path(), "count": None, **numbers}
     return types.get(option.kind, str)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,18 +32,22 @@ from tmconvert.api_transform import run as run
 from tmconvert.api_transform import split_module as split_module
 from tmconvert.api_view import view as view
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.load import load_model
+from tmconvert.conversion.options.arguments import entry_point
+from tmconvert.conversion.options.calibration import CalibrateOptions
+from tmconvert.conversion.options.declared import expand_options
+from tmconvert.conversion.options.inspection import VerifyOptions
+from tmconvert.conversion.options.tracing import SourceOptions
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, keep_model
 from tmconvert.conversion.pipeline import verify_file
 from tmconvert.conversion.prepared_model import graph_of, model_of
-from tmconvert.conversion.request import ConversionRequest, Model, io_overrides_of
+from tmconvert.conversion.request import ConversionRequest, Model, io_overrides_of, tracing_of
 from tmconvert.frontends.torch.customization import register_as_builtin as register_as_builtin
 from tmconvert.frontends.torch.customization import register_supported_type as register_supported_type
 from tmconvert.frontends.torch.customization import trace_through as trace_through
 from tmconvert.frontends.torch.customization import wrap as wrap
 from tmconvert.frontends.torch.module_tracer import Tracer as Tracer
-from tmconvert.frontends.torch.request import DynamicShapes, Tracing
+from tmconvert.frontends.torch.request import DynamicShapes
 from tmconvert.garbage_collection import full_collections_wait
 from tmconvert.ir.interpreter import Interpreter as Interpreter
 from tmconvert.output.atomic import check_writable
@@ -56,35 +60,26 @@ from tmconvert.targets.registry import target_version
 from tmconvert.transform.transformer import Transformer as Transformer
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from tmconvert.conversion.support import OpSupport
     from tmconvert.verification.verify import Verification
 
 
 @entry_point
+@expand_options(SourceOptions)
 def load(
     path: str | PathLike[str],
     *,
-    example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
     check: bool = True,
-    progress: Progress | None = None,
+    **options: Unpack[SourceOptions],
 ) -> TracedModule:
     """Loads a model of any supported kind, which is detected from its content.
 
     Args:
         path: The path of a file or of a folder of transformers, or ``package.module:factory``, the name of a
             function or class that returns a PyTorch module.
-        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
-        example_kwargs: Inputs by the names of the arguments of ``forward``.
-        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
-        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
-        allow_code: Allow the code of a TorchScript file to run.
         check: Compare the weights of a file of ``tmconvert save`` with their checksums.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         The model, with its graph and weights; it can be run, changed, saved and converted.
@@ -98,7 +93,7 @@ def load(
         >>> tm = tmconvert.load("net.tm")  # doctest: +SKIP
         >>> tm = tmconvert.load("nets:make", example_inputs=[torch.ones(1, 3, 32, 32)])  # doctest: +SKIP
     """
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
+    tracing = tracing_of(options)
     return _with_names(load_model(path, tracing, check))
 
 
@@ -160,17 +155,13 @@ def _with_names(model: ir.TracedModule) -> TracedModule:
 
 @entry_point
 @full_collections_wait()
+@expand_options(SourceOptions)
 def save(
     model: Model,
     path: str | PathLike[str],
     *,
     format: str = "tm",
-    example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    progress: Progress | None = None,
+    **options: Unpack[SourceOptions],
 ) -> TracedModule:
     """Writes any readable model as a container, and returns it.
 
@@ -179,13 +170,6 @@ def save(
         path: The file to write, NAME.tm.
         format: "tm" is the container of tmconvert; "megengine" a pickle that MegEngine 1.13 loads, of a model
             whose calls are MegEngine's.
-        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
-        example_kwargs: Inputs by the names of the arguments of ``forward``.
-        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
-        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
-        allow_code: Allow the code of a TorchScript file to run.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         The model that was written.
@@ -201,7 +185,7 @@ def save(
     """
     check_names("models", CONTAINER_SUFFIXES, [Path(path)])
     keep_model(model, Path(path))
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
+    tracing = tracing_of(options)
     read = load_model(model, tracing) if isinstance(model, str | PathLike) else model_of(model, tracing)[0]
     module = users_model(read)
     module.save(path, format)
@@ -210,17 +194,12 @@ def save(
 
 @entry_point
 @full_collections_wait()
+@expand_options(SourceOptions)
 def to_folder(
     model: Model,
     output: str | PathLike[str],
     class_name: str | None = None,
-    *,
-    example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    progress: Progress | None = None,
+    **options: Unpack[SourceOptions],
 ) -> tuple[TracedModule, str]:
     """Writes any readable model as a Python package for PyTorch; see ``TracedModule.to_folder``.
 
@@ -228,13 +207,6 @@ def to_folder(
         model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
         output: The folder to write.
         class_name: Name of the class; None takes that of the model.
-        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
-        example_kwargs: Inputs by the names of the arguments of ``forward``.
-        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
-        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
-        allow_code: Allow the code of a TorchScript file to run.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         The model, and the name of its class.
@@ -249,7 +221,7 @@ def to_folder(
         >>> from tmconvert import api
         >>> api.to_folder("net.tm", "net")  # doctest: +SKIP
     """
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
+    tracing = tracing_of(options)
     module, _, dynamic = model_of(model, tracing)
     from tmconvert.torch_code.folder import write_folder
 
@@ -257,17 +229,12 @@ def to_folder(
 
 
 @entry_point
+@expand_options(VerifyOptions)
 def verify(
     model: Model,
     path: str | PathLike[str],
     inputs: Sequence[np.ndarray] | None = None,
-    *,
-    calibration: Any = None,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    input_nodes: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[VerifyOptions],
 ) -> Verification:
     """Compares the outputs of a written file with those of its source.
 
@@ -278,13 +245,6 @@ def verify(
         model: The source: a TracedModule, or the path of a model.
         path: The written file; for Caffe its prototxt.
         inputs: Arrays in the order of the source's inputs; random by default.
-        calibration: The data of the conversion, for a file that was calibrated.
-        input_shapes: The shapes of the conversion, if it had any.
-        input_nodes: The ``inputs`` of the conversion, for a file of a subgraph.
-        outputs: The ``outputs`` of the conversion.
-        rename: The names of the conversion.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         The errors of the outputs, and of layers in integer files.
@@ -299,34 +259,19 @@ def verify(
         >>> tmconvert.verify("net.tm", "net.onnx").max_error  # doctest: +SKIP
         1.2e-07
     """
-    overrides = io_overrides_of(input_shapes, input_nodes, outputs, rename)
-    return verify_file(
-        ConversionRequest.of_file(model, Path(path), inputs, overrides, calibration), catalogue()
+    overrides = io_overrides_of(
+        options["input_shapes"], options["input_nodes"], options["outputs"], options["rename"]
     )
+    request = ConversionRequest.of_file(model, Path(path), inputs, overrides, options["calibration"])
+    return verify_file(request, catalogue())
 
 
 @entry_point
+@expand_options(CalibrateOptions)
 def calibrate(
     model: Model,
     data: Any,
-    *,
-    method: str = "mse",
-    per_channel: bool = True,
-    rules: Mapping[str, str] | None = None,
-    bias_correction: bool = True,
-    equalization: bool = True,
-    mean: Sequence[float] = (),
-    std: Sequence[float] = (),
-    layout: str = "nchw",
-    resize: str = "stretch",
-    progress: Progress | None = None,
-    output: str | PathLike[str] | None = None,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
+    **options: Unpack[CalibrateOptions],
 ) -> TracedModule:
     """Measures the ranges of a float model's tensors on data, for conversions with ``quantized``.
 
@@ -334,25 +279,6 @@ def calibrate(
         model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
         data: A path (.npz, or a folder of .npy, .npz or images), a dict of arrays by input with the samples
             along axis 0, or a sequence of samples.
-        method: How ranges are estimated: "minmax", "percentile", "mse" or "entropy".
-        per_channel: Give weights a scale for each output channel.
-        rules: "int8", "int16x8" or "float" by pattern of module paths; the last match applies.
-        bias_correction: Compensate the mean error of rounding in the biases.
-        equalization: Scale channels between layers, so that all channels use the integer range equally.
-        mean: Mean of images, one value or one per channel: (pixel / 255 - mean) / std. Without both, pixels
-            are passed from 0 to 255.
-        std: Standard deviation of images.
-        layout: "nchw" or "nhwc", the layout of the model's image input.
-        resize: How images of another size are changed: "stretch", "crop" or "pad".
-        progress: A function that is called with the numbers of samples done and of all, and with the
-            ``stage`` if it has such a parameter.
-        output: A file to save the model to.
-        input_shapes: Shapes by input, in place of those in the model.
-        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
-        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
-        example_kwargs: Inputs by the names of the arguments of ``forward``.
-        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
-        allow_code: Allow the code of a TorchScript file to run.
 
     Returns:
         A flat model of ATen-style ops with quantization parameters; ``model`` is unchanged.
@@ -369,25 +295,15 @@ def calibrate(
     """
     from tmconvert.calibration.calibrate import calibrate as calibrated
 
-    settings = Settings.of(
-        {
-            "method": method,
-            "per_channel": per_channel,
-            "rules": rules or {},
-            "bias_correction": bias_correction,
-            "equalization": equalization,
-            "mean": mean,
-            "std": std,
-            "layout": layout,
-            "resize": resize,
-        }
-    )
+    given: dict[str, Any] = {**options, "rules": options["rules"] or {}}
+    settings = Settings.of({name: given[name] for name in Settings._fields})
+    output = options["output"]
     if output is not None:
         check_names("models", CONTAINER_SUFFIXES, [Path(output)])
         keep_model(model, Path(output))
         check_writable(output)
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
-    module, within = graph_of(model, tracing, io_overrides_of(input_shapes, None, None))
+    overrides = io_overrides_of(options["input_shapes"], None, None)
+    module, within = graph_of(model, tracing_of(options), overrides)
     made = users_model(calibrated(module, data, catalogue(), settings, within))
     if output is not None:
         made.save(output)

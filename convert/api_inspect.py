@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.arguments import entry_point
 from tmconvert.conversion.checks import Findings, check_conversion, unsupported_groups
 from tmconvert.conversion.load import load_model
+from tmconvert.conversion.options.arguments import entry_point
+from tmconvert.conversion.options.declared import expand_options
+from tmconvert.conversion.options.inspection import BenchOptions, CompareOptions
+from tmconvert.conversion.options.tracing import EdgeOptions, SourceOptions
 from tmconvert.conversion.prepared_model import loaded
-from tmconvert.conversion.request import Model, io_overrides_of
-from tmconvert.frontends.torch.request import DynamicShapes, Tracing
+from tmconvert.conversion.request import Model, io_overrides_of, tracing_of
 from tmconvert.passes.unsupported import UnsupportedGroup
-from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import target_named, target_version
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from tmconvert.conversion.qparams_files import ParameterFile
     from tmconvert.inspection.bench import BenchResult
     from tmconvert.inspection.comparison import ModelComparison
@@ -30,15 +32,10 @@ if TYPE_CHECKING:
 
 
 @entry_point
+@expand_options(SourceOptions)
 def inspect(
     model: Model,
-    *,
-    example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    progress: Progress | None = None,
+    **options: Unpack[SourceOptions],
 ) -> Inspection:
     """Returns what is in a model or in a written file, of any kind: ``str`` of it is the text of the command.
 
@@ -47,13 +44,6 @@ def inspect(
 
     Args:
         model: A TracedModule, or the path of a file of any kind that is read or written.
-        example_inputs: Inputs of a model that is traced; the other parameters are those of ``load``, too.
-        example_kwargs: Inputs by name.
-        dynamic_shapes: Sizes to leave open.
-        freeze_control_flow: Record the branches that the example takes.
-        allow_code: Allow the code of a TorchScript file to run.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         Inputs and outputs with dtype, shape, layout, scale and zero point; operators by type; parameters as
@@ -74,7 +64,7 @@ def inspect(
         return inspect_file(Path(model))
     from tmconvert.inspection.source_model import inspect_source
 
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
+    tracing = tracing_of(options)
     if isinstance(model, (str, PathLike)):
         module = load_model(model, tracing, check=False)  # a look need not read all weights
         module.name_modules()
@@ -83,18 +73,12 @@ def inspect(
 
 
 @entry_point
+@expand_options(CompareOptions)
 def compare(
     first: Model,
     second: Model,
     inputs: Inputs | None = None,
-    *,
-    mean: Sequence[float] = (),
-    std: Sequence[float] = (),
-    example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    progress: Progress | None = None,
+    **options: Unpack[CompareOptions],
 ) -> ModelComparison:
     """Compares two models or written files of any kinds: outputs first, then layer by layer.
 
@@ -110,14 +94,6 @@ def compare(
             path of an .npz or .npy file or of an image, or text such as "float32[1,3,8,8]" for random values.
             By default the example that ``first`` recorded, values in the range of quantized inputs, or random
             ones. A PyTorch module is traced with ``inputs``, too, if there are no ``example_inputs``.
-        mean: Mean of images, as for ``run``.
-        std: Standard deviation of images.
-        example_inputs: Inputs of models that are traced; the next parameters are those of ``load``, too.
-        example_kwargs: Inputs by name.
-        freeze_control_flow: Record the branches that the example takes.
-        allow_code: Allow the code of a TorchScript file to run.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         ``ok``, ``outputs``, ``layers`` with local and accumulated errors, and ``first``, the first layer that
@@ -136,19 +112,17 @@ def compare(
     from tmconvert.inspection.compared_models import side_of
     from tmconvert.inspection.given_inputs import traced_with
 
-    tracing = Tracing.of(example_inputs, example_kwargs, None, freeze_control_flow, allow_code)
+    tracing = tracing_of(options)
     tracing = traced_with(inputs, tracing)
     one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
-    return compare_sides(one, other, inputs, Settings.of({"mean": mean, "std": std}))
+    return compare_sides(one, other, inputs, Settings.of({"mean": options["mean"], "std": options["std"]}))
 
 
 @entry_point
+@expand_options(BenchOptions)
 def bench(
     *files: str | PathLike[str],
-    threads: int = 1,
-    seconds: float = 2.0,
-    warm_up: int = 3,
-    progress: Progress | None = None,
+    **options: Unpack[BenchOptions],
 ) -> list[BenchResult]:
     """Measures the latency of written files in their runtimes, several files by turns.
 
@@ -157,11 +131,6 @@ def bench(
 
     Args:
         *files: Paths of ONNX and TFLite files and prototxts.
-        threads: Threads that a runtime may use.
-        seconds: Time to measure each file for, at least ten runs.
-        warm_up: Runs of each file before.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         A record for each file: milliseconds (``median``, ``low`` and ``high`` of the middle 80 %, ``best``),
@@ -179,19 +148,17 @@ def bench(
     """
     from tmconvert.inspection.bench import bench_files
 
-    return bench_files([Path(file) for file in files], threads, seconds, warm_up)
+    paths = [Path(file) for file in files]
+    return bench_files(paths, options["threads"], options["seconds"], options["warm_up"])
 
 
 @entry_point
+@expand_options(EdgeOptions)
 def check(
     model: Model,
     target: str,
     version: int | str | None = None,
-    *,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[EdgeOptions],
 ) -> list[UnsupportedGroup]:
     """Returns all operations of the model that would stop a conversion, grouped.
 
@@ -199,11 +166,6 @@ def check(
         model: A TracedModule, or the path of a model.
         target: "onnx", "tflite" or "caffe", or the target of an installed package.
         version: Opset, runtime or dialect; None is the default of the target.
-        input_shapes: Shapes by input, in place of those in the model.
-        inputs: Names of the tensors at which a subgraph to convert starts.
-        outputs: Names of the tensors at which it ends.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         A group for each operation and reason; an empty list when a conversion would succeed.
@@ -216,19 +178,17 @@ def check(
         >>> [group.op for group in tmconvert.check("net.tm", "caffe")]  # doctest: +SKIP
         ['aten::erfinv']
     """
-    overrides = io_overrides_of(input_shapes, inputs, outputs)
+    overrides = io_overrides_of(options["input_shapes"], options["inputs"], options["outputs"])
     return unsupported_groups(loaded(model), target_named(target).default_options(version), overrides)
 
 
 @entry_point
+@expand_options(EdgeOptions)
 def findings(
     model: Model,
     target: str,
     version: int | str | None = None,
-    *,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
+    **options: Unpack[EdgeOptions],
 ) -> Findings:
     """Returns what ``tmconvert check`` prints.
 
@@ -236,9 +196,6 @@ def findings(
         model: A TracedModule, or the path of a model.
         target: "onnx", "tflite" or "caffe", or the target of an installed package.
         version: Opset, runtime or dialect; None is the default of the target.
-        input_shapes: Shapes by input, in place of those in the model.
-        inputs: Names of the tensors at which a subgraph to convert starts.
-        outputs: Names of the tensors at which it ends.
 
     Returns:
         The groups of ``check``; without any, violated limits of the target and missing runtime kernels.
@@ -251,7 +208,7 @@ def findings(
         >>> from tmconvert import api
         >>> api.findings("net.tm", "caffe", "nnie").violations  # doctest: +SKIP
     """
-    overrides = io_overrides_of(input_shapes, inputs, outputs)
+    overrides = io_overrides_of(options["input_shapes"], options["inputs"], options["outputs"])
     return check_conversion(loaded(model), target_named(target).default_options(version), overrides)
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.arguments import entry_point
+from tmconvert.conversion.options.arguments import entry_point
+from tmconvert.conversion.options.declared import expand_options
+from tmconvert.conversion.options.inspection import RunOptions
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
 from tmconvert.progress import Progress
@@ -19,19 +21,18 @@ from tmconvert.surgery.module import users_model
 from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from tmconvert.inspection.given_inputs import Inputs
     from tmconvert.transform.match import Match
 
 
 @entry_point
+@expand_options(RunOptions)
 def run(
     model: Model,
     inputs: Inputs | None = None,
-    *,
-    watch: Sequence[str] = (),
-    mean: Sequence[float] = (),
-    std: Sequence[float] = (),
-    progress: Progress | None = None,
+    **options: Unpack[RunOptions],
 ) -> dict[str, np.ndarray]:
     """Runs a model or a written file; returns its outputs by their names in written files.
 
@@ -45,14 +46,6 @@ def run(
             of an .npz file with such names or one array for each input, of an .npy file, or of an image;
             text such as "float32[1,3,8,8]" for random values, or a list of such texts. The error for None
             lists the inputs of the model.
-        watch: Names of further tensors to return, or patterns such as "layer1.*.relu_out": in source models
-            the names of tensors in submodules begin with the submodule's path. If a submodule is called
-            several times, the tensors of its last call are returned.
-        mean: Mean of images, one value or one per channel: (pixel / 255 - mean) / std. Without both, pixels
-            are passed from 0 to 255.
-        std: Standard deviation of images.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         Arrays by name: the watched tensors and the outputs.
@@ -69,14 +62,14 @@ def run(
     """
     from tmconvert.targets.recognize import written_target
 
-    settings = Settings.of({"mean": mean, "std": std})
+    settings = Settings.of({"mean": options["mean"], "std": options["std"]})
     if isinstance(model, (str, PathLike)) and written_target(model) is not None:
         from tmconvert.inspection.run_file import FileRunner
 
-        return FileRunner(Path(model)).run(inputs, watch, settings)
+        return FileRunner(Path(model)).run(inputs, options["watch"], settings)
     from tmconvert.inspection.run_source import run_source
 
-    return run_source(loaded(model), inputs, watch, settings)
+    return run_source(loaded(model), inputs, options["watch"], settings)
 
 
 @entry_point

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tmconvert.conversion.arguments import entry_point
+from tmconvert.conversion.options.arguments import entry_point
+from tmconvert.conversion.options.declared import expand_options
+from tmconvert.conversion.options.tracing import SourceOptions
 from tmconvert.conversion.output_paths import check_names, keep_model
 from tmconvert.conversion.prepared_model import model_of
-from tmconvert.conversion.request import Model
+from tmconvert.conversion.request import Model, tracing_of
 from tmconvert.errors import UsageError
-from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import check_writable
-from tmconvert.progress import Progress
 
 SUFFIXES = (".html", ".htm")
 PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".webp")
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from tmconvert.viewer.html_page import HtmlPage
 
 
 @entry_point
+@expand_options(SourceOptions)
 def view(
     model: Model,
     path: str | PathLike[str] | None = None,
     *,
     source: Model | None = None,
     reports: Sequence[str | PathLike[str]] = (),
-    example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: DynamicShapes | None = None,
-    freeze_control_flow: bool = False,
-    allow_code: bool = False,
-    progress: Progress | None = None,
+    **options: Unpack[SourceOptions],
 ) -> HtmlPage:
     """Draws a model as one HTML page, which loads nothing from a network. The same model gives the same page.
 
@@ -46,13 +44,6 @@ def view(
         source: The model that such a file was converted from, to be drawn next to it.
         reports: JSON files of ``Report.write_layers`` or of ``tmconvert compare --json``, at most two, whose
             noise colours the layers.
-        example_inputs: Inputs to trace a PyTorch model with: arrays or tensors, in order.
-        example_kwargs: Inputs by the names of the arguments of ``forward``.
-        dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
-        freeze_control_flow: Record the branches that the example takes where control flow depends on data.
-        allow_code: Allow the code of a TorchScript file to run.
-        progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
-            if it has such a parameter.
 
     Returns:
         The page; a notebook shows it.
@@ -74,7 +65,7 @@ def view(
         _check_name(Path(path))
         keep_model(model, Path(path))
         check_writable(path)
-    tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, allow_code)
+    tracing = tracing_of(options)
     read = read_reports(reports)
     file = Path(model) if isinstance(model, str | PathLike) else None
     written = file if written_target(file) is not None else None

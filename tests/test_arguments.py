@@ -18,7 +18,7 @@ import torch
 import tmconvert
 from tmconvert import api
 from tmconvert.calibration.settings import Settings
-from tmconvert.errors import InternalError, TmconvertError, UnsupportedError, UsageError
+from tmconvert.errors import CallError, InternalError, TmconvertError, UnsupportedError, UsageError
 from tmconvert.ir import TracedModule
 from tmconvert.passes.manager import PassOptions
 from tmconvert.transform.named_passes import temporary_passes
@@ -238,10 +238,10 @@ NESTED: dict[str, Callable[[TracedModule, Any], object]] = {
     "dynamic axes": lambda model, value: to_onnx(model, dynamic_shapes={INPUT: value}),
     "a dynamic size": lambda model, value: to_onnx(model, dynamic_shapes={INPUT: {0: value}}),
     "a new name": lambda model, value: to_onnx(model, rename={INPUT: value}),
-    "quantization parameters": lambda model, value: to_onnx(model, input_grids={INPUT: value}),
-    "a type": lambda model, value: to_onnx(model, input_grids={INPUT: (value, 0.5, 1)}),
-    "a scale": lambda model, value: to_onnx(model, input_grids={INPUT: ("qint8", value, 1)}),
-    "a zero point": lambda model, value: to_onnx(model, input_grids={INPUT: ("qint8", 0.5, value)}),
+    "quantization parameters": lambda model, value: to_onnx(model, input_qparams={INPUT: value}),
+    "a type": lambda model, value: to_onnx(model, input_qparams={INPUT: (value, 0.5, 1)}),
+    "a scale": lambda model, value: to_onnx(model, input_qparams={INPUT: ("qint8", value, 1)}),
+    "a zero point": lambda model, value: to_onnx(model, input_qparams={INPUT: ("qint8", 0.5, value)}),
     "a layout": lambda model, value: tmconvert.to_tflite(
         model, "o.tflite", io_layout={INPUT: value}, verify=False
     ),
@@ -350,6 +350,33 @@ def test_what_is_said(call: Callable[[], object], code: str, said: str, folder: 
     with pytest.raises(UsageError, match=said) as error:
         call()
     assert error.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("call", "help"),
+    [
+        (lambda: tmconvert.to_onnx(MODEL, "a.onnx", opsett=17), "use opset"),
+        (
+            lambda: tmconvert.to_onnx(MODEL, "a.onnx", dynamic_axes={"x": {0: "n"}}),
+            'use dynamic_shapes={"x": {0: "batch"}}',
+        ),
+        (lambda: tmconvert.to_onnx(MODEL, "a.onnx", input_names=["x"]), 'use rename={"old": "new"}'),
+        (lambda: tmconvert.to_onnx(MODEL, "a.onnx", do_constant_folding=True), "omit do_constant_folding"),
+        (
+            lambda: tmconvert.to_onnx(torch.nn.ReLU(), (torch.ones(2),), "a.onnx", opset_version=17),
+            "use opset",
+        ),
+        (
+            lambda: tmconvert.to_tflite(torch.nn.ReLU(), (torch.ones(2),), "a.tflite"),
+            "to_tflite(model, 'a.tflite', example_inputs=...): the path comes second",
+        ),
+    ],
+)
+def test_arguments_of_other_tools(call: Callable[[], object], help: str) -> None:
+    with pytest.raises(CallError, match="argument") as caught:
+        call()
+    assert caught.value.code == "TM6009"
+    assert any(text.startswith(help) for _, text in caught.value.notes)
 
 
 def test_unknown_keywords_are_a_type_error_as_of_any_function() -> None:

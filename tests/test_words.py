@@ -69,7 +69,7 @@ NAMED = {
     "": {
         "grid_sample": "a function of PyTorch, an operator of ONNX",
         "affine_grid": "a function of PyTorch, an operator of ONNX",
-        "input_grids": "a keyword of the public functions",
+        "input_grids": "an earlier keyword of the public functions, and the name in written files",
         "freeze_control_flow": "a keyword of the public functions",
         "freeze-control-flow": "an option of the command line",
     },

@@ -125,7 +125,7 @@ def _rows(command: click.Command, context: click.Context) -> dict[str, list[str]
 
 def options() -> str:
     """A page of the options of conversions and calibrations, as keywords and as flags."""
-    from tmconvert.conversion.options import CONVERSION_OPTIONS
+    from tmconvert.conversion.options.commands import all_conversion_options
     from tmconvert.targets.option import HEADINGS
 
     lines = [
@@ -140,7 +140,7 @@ def options() -> str:
     for group, heading in HEADINGS.items():
         lines += ["", f"## {heading}", ""]
         lines += ["| keyword | flag | targets | meaning |", "|---|---|---|---|"]
-        lines += [_option_row(option) for option in CONVERSION_OPTIONS if option.group == group]
+        lines += [_option_row(option) for option in all_conversion_options() if option.group == group]
     return "\n".join([*lines, ""])
 
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tmconvert.cli.batch.work import Conversion, ModelWork, parsed
-from tmconvert.conversion.command_options import conversion_options
-from tmconvert.conversion.options import PLUGIN
+from tmconvert.conversion.options.commands import conversion_options
+from tmconvert.conversion.options.flags import PLUGIN
 from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.entry import is_factory
 from tmconvert.frontends.torch.hub_cache import cached_folder
 from tmconvert.symbolics.target_names import known_targets
-from tmconvert.targets.option import Option
+from tmconvert.targets.option import REPEATED, Option
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -165,16 +165,16 @@ def _flag(path: Path, option: Option, key: str, value: Any) -> Iterator[str]:
         if value != bool(option.default):
             yield option.spelling
         return
-    values = value if option.kind == "entries" and isinstance(value, list) else [value]
+    values = value if option.kind in REPEATED and isinstance(value, list) else [value]
     if isinstance(value, dict):
         values = [f"{name}={_text(path, key, each)}" for name, each in value.items()]
-    elif isinstance(value, list) and option.kind != "entries":
+    elif isinstance(value, list) and option.kind not in REPEATED:
         values = [",".join(_text(path, key, each) for each in value)]
     for each in values:
         text = _text(path, key, each)
         yield from (
             option.spelling,
-            str(path.parent / text) if option.kind == "path" or option is PLUGIN else text,
+            str(path.parent / text) if option.kind in ("path", "data") or option is PLUGIN else text,
         )
 
 

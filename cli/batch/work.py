@@ -15,7 +15,7 @@ from tmconvert import signals
 from tmconvert.cli.failures import as_tmconvert_error
 from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr
-from tmconvert.conversion.options import TRACING
+from tmconvert.conversion.options.tracing import TRACING
 from tmconvert.signals import Ended, ending_by_signals
 from tmconvert.symbolics.target_names import TARGETS
 

@@ -14,7 +14,7 @@ from tmconvert.cli.options import GroupedCommand, declared_options, model_argume
 from tmconvert.cli.rendering import Line, write, write_json
 from tmconvert.cli.violations import violation_lines
 from tmconvert.conversion.format_numbers import counted
-from tmconvert.conversion.options import VERSIONS
+from tmconvert.conversion.options.conversion import VERSIONS
 from tmconvert.targets.options import AUTO
 
 if TYPE_CHECKING:

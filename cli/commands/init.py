@@ -11,7 +11,7 @@ import click
 from tmconvert.cli.option_values import separated
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write
-from tmconvert.targets.option import Option
+from tmconvert.targets.option import REPEATED, Option
 
 
 @click.command("init", cls=GroupedCommand, example="tmconvert init model.tm")
@@ -61,7 +61,7 @@ def _lines(models: tuple[str, ...], targets: tuple[str, ...]) -> Iterator[str]:
 
 def _options(target: str) -> Iterator[str]:
     from tmconvert.cli.batch.configuration import OF_A_RUN
-    from tmconvert.conversion.command_options import conversion_options
+    from tmconvert.conversion.options.commands import conversion_options
 
     for option in conversion_options(target):
         if option.is_flag and option.name not in OF_A_RUN:
@@ -73,6 +73,6 @@ def _value(option: Option) -> str:
     if option.kind == "switch":
         return "false" if option.default else "true"
     values = [*option.choices, *option.suggestions, option.metavar or option.value_name]
-    if option.kind == "entries":
+    if option.kind in REPEATED:
         return json.dumps([values[-1]])
     return option.default_text if option.default_text.isdigit() else json.dumps(values[0])

@@ -12,7 +12,7 @@ from tmconvert.cli.conversion import version_of
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import is_terminal, write, write_json, write_message, write_table
 from tmconvert.conversion.format_numbers import counted
-from tmconvert.conversion.options import VERSIONS
+from tmconvert.conversion.options.conversion import VERSIONS
 from tmconvert.symbolics.target_names import TARGETS, words_of
 
 if TYPE_CHECKING:

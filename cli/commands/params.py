@@ -9,7 +9,7 @@ from tmconvert.cli.messages import logging_to_stderr
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
 from tmconvert.conversion.format_numbers import counted
-from tmconvert.conversion.quantization_options import QPARAMS_FORMATS
+from tmconvert.conversion.options.conversion import QPARAMS_FORMATS
 
 _HELP = f"""Show, convert and check files of quantization parameters.
 

@@ -32,8 +32,8 @@ def for_images(
         return options, overrides
     if integers.io_type == "int8":
         options = options._replace(integers=integers._replace(io_type="uint8"))
-    given = {**dict.fromkeys(pixels, _PIXELS), **overrides.input_grids}
-    return options, overrides._replace(input_grids=given)
+    given = {**dict.fromkeys(pixels, _PIXELS), **overrides.input_qparams}
+    return options, overrides._replace(input_qparams=given)
 
 
 def calibration_for(wanted: Preprocessing, requested: CalibrationRequest) -> CalibrationRequest:

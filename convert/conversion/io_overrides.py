@@ -37,7 +37,7 @@ class IoOverrides(NamedTuple):
 
     ``input_shapes`` are other shapes than those of the file, ``dynamic_shapes`` names of sizes by input and
     axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from a
-    written input's or output's name to another. ``input_grids`` are type, scale and zero point of quantized
+    written input's or output's name to another. ``input_qparams`` are type, scale and zero point of quantized
     inputs for which the model has none; ``*`` applies to all others. ``accept_range`` keeps sizes dynamic for
     which the graph is right only in a range.
     """
@@ -47,7 +47,7 @@ class IoOverrides(NamedTuple):
     inputs: Sequence[str] | None = None
     outputs: Sequence[str] | None = None
     rename: Mapping[str, str] = _NONE
-    input_grids: Mapping[str, tuple[str, float, int]] = _NONE
+    input_qparams: Mapping[str, tuple[str, float, int]] = _NONE
     accept_range: bool = False
 
     @property
@@ -60,7 +60,7 @@ class IoOverrides(NamedTuple):
         return self._replace(
             input_shapes=by_matching_name(self.input_shapes, inputs),
             dynamic_shapes=by_matching_name(self.dynamic_shapes, inputs),
-            input_grids=by_matching_name(self.input_grids, inputs),
+            input_qparams=by_matching_name(self.input_qparams, inputs),
             inputs=None if self.inputs is None else [matching_name(name, inputs) for name in self.inputs],
         )
 
@@ -75,7 +75,7 @@ class IoOverrides(NamedTuple):
             "inputs": list(self.inputs or ()),
             "outputs": list(self.outputs or ()),
             "rename": dict(self.rename),
-            "input_grids": {name: list(qparams) for name, qparams in self.input_grids.items()},
+            "input_grids": {name: list(qparams) for name, qparams in self.input_qparams.items()},
             "accept_range": self.accept_range,
         }
         return {name: value for name, value in chosen.items() if value}
@@ -225,10 +225,10 @@ def bind_model(
         for node in graph.inputs[1:]
         if isinstance(node.expr, Input) and isinstance(node, TensorNode)
     }
-    for name in overrides.input_grids:
+    for name in overrides.input_qparams:
         if name != "*":
             _check_input(name, nodes)
-    give_qparams(nodes, overrides.input_grids)
+    give_qparams(nodes, overrides.input_qparams)
     shapes: dict[str, tuple[Size, ...]] = {
         name: node.shape for name, node in nodes.items() if node.shape is not None
     }

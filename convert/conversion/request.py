@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tmconvert.calibration.settings import CalibrationRequest
-from tmconvert.conversion.command_options import conversion_options
 from tmconvert.conversion.image_options import calibration_for
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
+from tmconvert.conversion.options.commands import conversion_options
 from tmconvert.conversion.output_paths import check_names, keep_model
 from tmconvert.conversion.preprocessing import Preprocessing
 from tmconvert.errors import UsageError
@@ -40,7 +40,7 @@ class ConversionRequest:
     first. ``preprocessing`` is added to the model. ``inputs`` are those to verify with; without any, those of
     ``tracing`` or random ones are used. For a file to verify, ``stored`` are the options of the conversion
     that wrote it, by name. ``min_sqnr`` is the lowest signal-to-noise ratio of outputs, in dB, for which
-    rules are found.
+    rules are found; ``tries_rules`` measures the gain of rules after the conversion.
     """
 
     model: Model
@@ -56,6 +56,7 @@ class ConversionRequest:
     names: str | None = None
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     min_sqnr: float | None = None
+    tries_rules: bool = False
 
     @property
     def target(self) -> Target:
@@ -87,7 +88,7 @@ class ConversionRequest:
             chosen.output_paths([Path(path) for path in paths if path is not None]),
             options,
             io_overrides_of(*(given[name] for name in _OVERRIDES)),
-            Tracing.of(*(given[name] for name in _TRACING)),
+            tracing_of(given),
             calibration_for(
                 wanted,
                 CalibrationRequest.of(
@@ -99,6 +100,7 @@ class ConversionRequest:
             names=given["names"],
             preprocessing=wanted,
             min_sqnr=given.get("min_sqnr"),
+            tries_rules=bool(given.get("try_rules")),
         )
         request._check()
         return request
@@ -150,6 +152,10 @@ class ConversionRequest:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
         if self.min_sqnr is not None and (options.integers is None or not self.verify):
             raise UsageError("TM6002", "min_sqnr requires quantized and verification")
+        if self.tries_rules and (data.data is None or options.integers is None or not self.verify):
+            raise UsageError("TM6002", "try_rules requires quantized, calibration and verification")
+        if self.tries_rules and self.min_sqnr is not None:
+            raise UsageError("TM6002", "try_rules and min_sqnr both find rules: use one of them")
         files = [*self.paths, *self.target.further_paths(self.paths)]
         keep_model(self.model, *files, *options.extra_files)
         target = self.target
@@ -158,9 +164,19 @@ class ConversionRequest:
             check_writable(*files, *options.extra_files)
 
 
-# the parameters of ``io_overrides_of`` and of ``Tracing.of``, in order
-_OVERRIDES = ("input_shapes", "inputs", "outputs", "rename", "input_grids", "accept_range")
-_TRACING = ("example_inputs", "example_kwargs", "dynamic_shapes", "freeze_control_flow", "allow_code")
+# the parameters of ``io_overrides_of``, in order
+_OVERRIDES = ("input_shapes", "inputs", "outputs", "rename", "input_qparams", "accept_range")
+
+
+def tracing_of(options: Mapping[str, Any]) -> Tracing:
+    """Returns the arguments of tracing among the keywords of a function. Raises UsageError TM6008, TM6014."""
+    return Tracing.of(
+        options["example_inputs"],
+        options["example_kwargs"],
+        options.get("dynamic_shapes"),
+        options["freeze_control_flow"],
+        options["allow_code"],
+    )
 
 
 def io_overrides_of(
@@ -168,11 +184,13 @@ def io_overrides_of(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
     rename: Mapping[str, str] | None = None,
-    input_grids: InputQparams | None = None,
+    input_qparams: InputQparams | None = None,
     accept_range: bool = False,
 ) -> IoOverrides:
     """Returns the overrides of inputs and outputs from arguments; a missing argument is None."""
-    return IoOverrides(input_shapes or {}, {}, inputs, outputs, rename or {}, input_grids or {}, accept_range)
+    return IoOverrides(
+        input_shapes or {}, {}, inputs, outputs, rename or {}, input_qparams or {}, accept_range
+    )
 
 
 def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions:

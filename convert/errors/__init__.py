@@ -6,6 +6,7 @@
     ├── VerificationError       TM4xxx  a written file does not compute what its source computes
     ├── WriteError              TM5xxx  an output cannot be written
     ├── UsageError              TM6xxx  the request itself is wrong; exit status 2
+    │   └── CallError           TM6009  the arguments of a call are not those of the function; a TypeError
     └── InternalError           TM9xxx  a defect of tmconvert; exit status 3
         └── GraphError          TM3xxx  an edit or a pass broke an invariant of the graph
 
@@ -103,6 +104,10 @@ class UsageError(TmconvertError):
     """An option or argument is wrong, whatever the model."""
 
     exit_status = 2
+
+
+class CallError(UsageError, TypeError):
+    """A call has unknown, missing or too many arguments, which is a TypeError as of any function."""
 
 
 class InternalError(TmconvertError):

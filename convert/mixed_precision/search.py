@@ -32,8 +32,8 @@ class FoundRules(NamedTuple):
 
 def with_found_rules(
     request: ConversionRequest, catalogue: Mapping[str, Op]
-) -> tuple[ConversionRequest, str]:
-    """Returns the request with rules for its ``min_sqnr``, and a note that names them.
+) -> tuple[ConversionRequest, list[str]]:
+    """Returns the request with rules for its ``min_sqnr``, and notes that name them.
 
     PyTorch modules are traced once. Raises UsageError TM6032 where no rules reach the ratio, and the errors
     of the conversion without further rules.
@@ -49,14 +49,14 @@ def with_found_rules(
             also = ("also", f"int16x8 for all layers is refused: {trials.refusal}")
             raise UsageError("TM6032", error.message, notes=[also, *error.notes]) from None
         raise
-    rules = _text(found.rules)
     took = f"{counted(found.conversions, 'conversion')}, on {trials.about}"
-    note = f"found for --min-sqnr {wanted:g}: {rules}, with {found.decibels:.1f} dB ({took})"
-    return with_rules(request, found.rules), note
+    rules = counted(len(found.rules), "rule")
+    reached = f"found for --min-sqnr {wanted:g}: {rules}, with {found.decibels:.1f} dB ({took})"
+    return with_rules(request, found.rules), [reached, *(f"  {flag}" for flag in _flags(found.rules))]
 
 
-def _text(rules: Rules) -> str:
-    return " ".join(f"--rule '{pattern}={kind}'" for pattern, kind in rules.items()) or "no rules"
+def _flags(rules: Rules) -> list[str]:
+    return [f"--rule '{pattern}={kind}'" for pattern, kind in rules.items()]
 
 
 def search(layers: list[Layer], wanted: float, measured: Measure) -> FoundRules:
@@ -121,7 +121,7 @@ class _Search:
         best = (
             f"the best had {ratio}" if self.layers else f"those that were given, for all layers, have {ratio}"
         )
-        rules = [("also", f"the best: {_text(self.best.rules)}")] if self.best.rules else []
+        rules = [("also", f"the best: {' '.join(_flags(self.best.rules))}")] if self.best.rules else []
         return UsageError(
             "TM6032",
             f"no rules were found with which every output has {self.wanted:g} dB, in {took}; {best} {ratio}",

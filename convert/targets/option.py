@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, NamedTuple
 
 Group = Literal["input", "output", "shapes", "quantization", "calibration", "tracing", "debugging"]
@@ -15,21 +16,37 @@ HEADINGS: dict[Group, str] = {
     "tracing": "Tracing of PyTorch models",
     "debugging": "Debugging",
 }
-# "count" is how often a flag is given; "entries" are options that may be repeated; "names" and "numbers" are
-# lists with commas
-Kind = Literal["switch", "count", "integer", "number", "opset", "text", "path", "names", "numbers", "entries"]
+# "count" is how often a flag is given; "names" and "numbers" are lists with commas; values of the last line
+# exist in Python only
+# fmt: off
+Kind = Literal[
+    "switch", "count", "integer", "number", "opset", "text", "path", "names", "numbers",
+    "entries", "texts", "passes", "layouts", "pairs", "rules",
+    "any", "data", "settings", "qparams", "function", "pass options",
+]
+# fmt: on
+# flags that may be repeated: together they are a list, or for "pairs" and "rules" a dict
+REPEATED: tuple[Kind, ...] = ("entries", "texts", "passes", "layouts", "pairs", "rules")
+_VALUE_NAMES: dict[Kind, str] = {
+    "path": "FILE",
+    "names": "NAME,...",
+    "integer": "N",
+    "opset": "N",
+    "rules": "PATTERN=TYPE",
+}
 
 
 class Option(NamedTuple):
     """One option: a keyword of Python functions and a flag of the command line.
 
     ``name`` is the keyword. The flag is the same with hyphens, ``--no-NAME`` for a switch that is on by
-    default, or ``flag``. ``default`` is the keyword's; ``default_text`` describes the meaning of None.
+    default, or ``flag``. ``help`` describes the flag, ``meaning`` the keyword where that is not the same.
+    ``default`` is the keyword's, ``annotation`` its type; ``default_text`` describes the meaning of None.
     ``choices`` are all valid values, ``suggestions`` some, for the completion in shells. ``targets`` are
     those with the option, all when empty; ``needs`` is another option that this one requires. ``part_of`` is
     the keyword that takes the value of this flag together with others. ``only`` restricts an option to one of
     the two interfaces. ``is_version`` marks the option for the version of the target; ``is_required`` a flag
-    that must be given.
+    that must be given; ``is_common`` one that most users need.
     """
 
     name: str
@@ -49,6 +66,9 @@ class Option(NamedTuple):
     only: Literal["", "python", "command line"] = ""
     is_version: bool = False
     is_required: bool = False
+    is_common: bool = False
+    meaning: str = ""
+    annotation: str = ""
 
     @property
     def spelling(self) -> str:
@@ -61,7 +81,7 @@ class Option(NamedTuple):
         """Returns the placeholder of the value after the flag; empty for a flag without one."""
         if self.kind in ("switch", "count"):
             return ""
-        return self.metavar or ("FILE" if self.kind == "path" else "TYPE")
+        return self.metavar or _VALUE_NAMES.get(self.kind, "TYPE")
 
     @property
     def is_keyword(self) -> bool:
@@ -78,10 +98,24 @@ class Option(NamedTuple):
 
     def help_text(self) -> str:
         """Returns the help text, with notes on repetition and the default."""
-        repeated = " May be repeated." if self.kind == "entries" else ""
+        repeated = " May be repeated." if self.kind in REPEATED else ""
         about = ["|".join(self.choices)] if self.choices else []
         about += [f"default: {self.default_text}"] if self.default_text else []
         return f"{self.help}{repeated}" + (f"  [{'; '.join(about)}]" if about else "")
+
+    def keyword_text(self) -> str:
+        """Returns the meaning of the keyword, for docstrings: flags become keywords, and MODEL the model."""
+        if self.meaning:
+            return self.meaning
+        text = re.sub(
+            "`[^`]*`|--([a-z0-9-]+)",  # in backquotes are commands
+            lambda found: f"``{found[1].replace('-', '_')}``" if found[1] else found[0],
+            self.help,
+        )
+        choices = ", ".join(f'"{each}"' for each in self.choices)
+        choices = f" One of {choices}." if self.choices else ""
+        default = f" By default {self.default_text}." if self.default_text and self.default is None else ""
+        return f"{text}{choices}{default}".replace("MODEL", "the model")
 
 
 def switch(name: str, group: Group, help: str, *, default: bool = False, **others: Any) -> Option:

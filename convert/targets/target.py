@@ -100,7 +100,7 @@ class Target(ABC):
     for a seed. ``macs`` compute the multiply-accumulates of operators from the shapes of operands and
     results; ``spatial_operators`` work on images in the layout of the target. ``options`` are those that this
     target alone has, in addition to those of all targets.
-    The built-in targets declare theirs in ``conversion/options.py``, so that help texts are shown without
+    The built-in targets declare theirs in ``conversion/options``, so that help texts are shown without
     loading them.
     """
 

@@ -187,7 +187,7 @@ def test_rules_are_tried_and_their_gain_is_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--try-rules"], "--try-rules requires --calibration"),
+        (["--try-rules"], "try_rules requires quantized, calibration and verification"),
         (["--report", "r.html"], "--report requires --quantized"),
         (["--quantized", "--no-verify", "--report", "r.html"], "requires --quantized and verification"),
         (["--quantized", "--report-data", "d.npz"], "--report-data requires --report or --min-sqnr"),

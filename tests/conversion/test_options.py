@@ -1,32 +1,30 @@
-"""Options are declared once: the signatures of the functions have the same names and defaults."""
+"""Options are declared once: signatures, help and docstrings are made from the declarations."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+import tmconvert
 from tmconvert import api
 from tmconvert.calibration.ranges import METHODS
 from tmconvert.calibration.settings import KINDS, LAYOUTS, Settings
-from tmconvert.conversion.calibration_options import SETTINGS
-from tmconvert.conversion.command_options import COMMAND_OPTIONS
+from tmconvert.conversion.options.calibration import SETTINGS
+from tmconvert.conversion.options.commands import COMMAND_OPTIONS
+from tmconvert.conversion.options.conversion import QPARAMS_FORMATS
 from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, MODEL_SUFFIXES
-from tmconvert.conversion.quantization_options import QPARAMS_FORMATS
 from tmconvert.passes.manager import PassOptions
 from tmconvert.qparams.formats import DEFAULT, FORMATS
 from tmconvert.symbolics.target_names import TARGETS
-from tmconvert.targets.option import HEADINGS, Option
+from tmconvert.targets.option import HEADINGS, REPEATED, Option
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.tflite.compress_weights import KINDS as STORED_WEIGHTS
 
-FUNCTIONS = {
-    **{f"to_{target}": target for target in TARGETS},
-    "calibrate": "calibrate",
-    "save": "save",
-}
+FUNCTIONS = {**{f"to_{target}": target for target in TARGETS}, "calibrate": "calibrate", "save": "save"}
 ALL = [(command, option) for command, options in COMMAND_OPTIONS.items() for option in options]
 
 
@@ -51,6 +49,23 @@ def test_signatures_have_the_declared_names_and_defaults(name: str) -> None:
     assert keyword_only(function) == expected
 
 
+def test_help_describes_each_keyword_with_its_values() -> None:
+    text = " ".join((tmconvert.to_onnx.__doc__ or "").split())
+    assert 'weights: Type of large weights in the file; computations stay float32. One of "float16", ' in text
+    assert "integer_weights: Form of the model's integer weights and of ``weights`` int4." in text
+    assert "lists them. By default mgeconvert." in text
+    annotation = inspect.signature(tmconvert.to_onnx).parameters["opset"].annotation
+    assert annotation == "int | Literal['auto'] | None"
+
+
+def test_every_keyword_named_in_a_docstring_is_one() -> None:
+    for target in TARGETS:
+        options = {option.name for option in COMMAND_OPTIONS[target] if option.is_keyword}
+        for option in COMMAND_OPTIONS[target]:
+            for flag in re.findall("`[^`]*`|--([a-z0-9-]+)", "" if option.meaning else option.help):
+                assert not flag or not option.is_keyword or flag.replace("-", "_") in options
+
+
 @pytest.mark.parametrize("name", ["check", "verify"])
 def test_keywords_of_other_functions_are_options_of_their_commands(name: str) -> None:
     options = declared(COMMAND_OPTIONS[name])
@@ -63,7 +78,7 @@ def test_parts_of_keywords_are_the_fields_of_their_records() -> None:
         parts = [option for option in COMMAND_OPTIONS[target] if option.part_of == "pass_options"]
         fields = [name for name in PassOptions._fields if name != "requested"]  # it is the keyword ``passes``
         assert [option.name for option in parts] == fields
-    assert [option.name for option in SETTINGS] == list(Settings._fields)
+    assert {option.name for option in SETTINGS} == set(Settings._fields)
     for option in SETTINGS:
         if option.name != "rules":
             assert option.default == Settings._field_defaults[option.name]
@@ -93,9 +108,8 @@ def test_records_are_consistent(command: str, option: Option) -> None:
     assert set(option.targets) <= set(TARGETS)
     assert not option.needs or option.needs in options
     assert not option.part_of or options[option.part_of].only == "python"
-    assert not (option.is_flag and option.kind in ("text", "entries", "names", "numbers", "integer")) or (
-        option.metavar or option.choices
-    )
+    takes_text = option.is_flag and option.kind in ("text", "numbers", *REPEATED)
+    assert not takes_text or option.metavar or option.choices or option.value_name != "TYPE"
 
 
 @pytest.mark.parametrize("command", COMMAND_OPTIONS)

@@ -152,7 +152,7 @@ def test_integers_of_the_digits_are_those_of_the_pipeline(suffix: str, tmp_path:
         *(suffix, MODEL, tmp_path / "around"),
         **options,
         calibration={"x": pixels},
-        input_grids={"x": ("quint8", 1 / 16, 0)},
+        input_qparams={"x": ("quint8", 1 / 16, 0)},
     )
     given = [image[None] for image in IMAGES[:8]]
     found = real_outputs(path, given)

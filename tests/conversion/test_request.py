@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tmconvert
-from tmconvert.conversion.command_options import conversion_options
+from tmconvert.conversion.options.commands import conversion_options
 from tmconvert.conversion.request import ConversionRequest, io_overrides_of, stored_options
 from tmconvert.errors import UsageError
 from tmconvert.targets.option import Option

@@ -103,10 +103,12 @@ def test_the_ratio_is_reached(target: str, model: Path, samples: Any, tmp_path: 
     assert ratio(path, model, samples) >= GOAL
     assert report.verified
     assert has_integers(path)
-    (note,) = [note for note in report.notes if note.startswith(f"found for --min-sqnr {GOAL:g}: --rule ")]
+    (note,) = [note for note in report.notes if note.startswith(f"found for --min-sqnr {GOAL:g}: ")]
     assert note.endswith(", on the 24 samples of the data passed)")
+    found = [note for note in report.notes if note.startswith("  --rule '")]
+    assert f": {len(found)} rule" in note
     assert not any("too coarse" in each for each in report.notes)
-    rules = dict(part.split("'")[1].split("=") for part in note.split("--rule ")[1:])
+    rules = dict(part.split("'")[1].split("=") for part in found)
     again = tmp_path / f"again.{target}"
     convert(target, model, again, calibration=samples, rules=rules)
     assert again.read_bytes() == path.read_bytes()
@@ -175,7 +177,7 @@ def test_what_the_ratio_requires(model: Path, samples: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--min-sqnr", "30", "--try-rules"), "--try-rules and --min-sqnr both find rules"),
+        (("--min-sqnr", "30", "--try-rules"), "try_rules and min_sqnr both find rules"),
         (("--report-data", "{data}"), "--report-data requires --report or --min-sqnr"),
     ],
 )
@@ -199,7 +201,8 @@ def test_the_ratio_is_measured_on_the_data_of_the_report(model: Path, samples: A
         report_data=samples[8:11],
         min_sqnr=GOAL,
     )
-    assert report.notes[-1].endswith(", on the 3 samples of the data passed)")
+    (note,) = [note for note in report.notes if note.startswith("found for --min-sqnr ")]
+    assert note.endswith(", on the 3 samples of the data passed)")
     assert ratio(tmp_path / "m.tflite", model, samples[8:11]) >= GOAL
 
 

@@ -79,4 +79,4 @@ def test_scales_that_no_operator_can_use(tmp_path: Path) -> None:
     assert "no operator can be quantized: there are scales for fake_quantize_per_tensor" in str(raised.value)
     assert not any(tmp_path.iterdir())
     grid = {"x": ("quint8", 0.1, 0)}
-    assert tmconvert.to_tflite(model, tmp_path / "m", quantized=True, input_grids=grid).verified
+    assert tmconvert.to_tflite(model, tmp_path / "m", quantized=True, input_qparams=grid).verified

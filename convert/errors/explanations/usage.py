@@ -55,10 +55,10 @@ USAGE = {
         "Pass one of these; for a PyTorch module also example_inputs=(x, ...), or --input for each input.",
     ),
     "TM6009": Explanation(
-        "an argument of a function has the wrong type",
+        "an argument of a function is unknown, missing, or has the wrong type",
         "The message names the argument, what it must be, and what was given.",
         'tmconvert.to_onnx(model, "out.onnx", verify="no")',
-        "Give a value of the type that the message names.",
+        "Give the argument that the message names, with a value of its type.",
     ),
     "TM6010": Explanation(
         "the command line is wrong",

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from tmconvert.conversion.calibration_options import SETTINGS
-from tmconvert.conversion.command_options import COMMAND_OPTIONS, conversion_options
+from tmconvert.conversion.options.calibration import CalibrateOptions
+from tmconvert.conversion.options.calls import bound_arguments
+from tmconvert.conversion.options.commands import COMMAND_OPTIONS, conversion_options
+from tmconvert.conversion.options.conversion import KEYWORDS
+from tmconvert.conversion.options.declared import declared
 from tmconvert.errors import UsageError
 from tmconvert.errors.environment import environment_error
 from tmconvert.errors.short_traceback import one_frame
@@ -19,6 +22,7 @@ from tmconvert.errors.values import PATH, is_path, type_and_value
 from tmconvert.ir import TracedModule
 from tmconvert.passes.manager import PassOptions
 from tmconvert.progress import reporting
+from tmconvert.targets.option import Option
 from tmconvert.targets.options import AUTO
 
 P = ParamSpec("P")
@@ -138,57 +142,73 @@ _DATA = Kind(
     lambda value: not isinstance(value, PathLike) or is_path(value),
     "TM6033",
 )
-# calibration/settings.py checks its own options, which also come as one dict
-_DECLARED = [option for options in COMMAND_OPTIONS.values() for option in options if option not in SETTINGS]
-# by the name of a parameter; FUNCTION.NAME where functions differ
-KINDS: Mapping[str, Kind] = {
-    "model": _MODEL,
-    "path": _PATH,
-    "prototxt": _PATH,
-    "caffemodel": _PATH,
-    "output": _PATH,
-    "qparams": _PATH,
-    **{option.name: _SWITCH for option in _DECLARED if option.kind == "switch" and option.is_keyword},
-    "check": _SWITCH,
-    **dict.fromkeys(
-        (
-            *("activations", "float_type", "format", "integer_weights", "io_type", "names"),
-            *("qparams_format", "weight_type", "weights"),
-        ),
-        _OPTION,
-    ),
-    **dict.fromkeys(("dialect", "runtime", "target"), _VERSION),
+_ARRAYS = Kind(
+    "arrays by name or in order, a path, or text such as 'float32[1,3,8,8]'",
+    lambda value: _are_inputs(value) or is_path(value),
+    "TM6003",
+)
+# by the kind of a declared option
+_KINDS_OF_OPTIONS: Mapping[str, Kind] = {
+    "switch": _SWITCH,
+    "integer": Kind("int", _is_integer, "TM6002"),
+    "number": Kind("a positive number of dB", _is_positive, "TM6032"),
     "opset": Kind(
         f"int or {AUTO!r}", lambda value: _is_integer(value) or (_is_text(value) and value == AUTO), "TM6001"
     ),
-    "version": Kind("int or str", lambda value: _is_integer(value) or _is_text(value), "TM6001"),
-    "io_layout": Kind(
+    "text": _OPTION,
+    "path": _PATH,
+    "names": _NAMES,
+    "numbers": Kind("a list of numbers", _are_numbers, "TM6032"),
+    "texts": Kind(
+        "a description, or a list of descriptions",
+        lambda value: _is_text(value) or (isinstance(value, (list, tuple)) and all(map(_is_text, value))),
+        "TM6002",
+    ),
+    "passes": Kind("a list of passes", lambda value: isinstance(value, (list, tuple)), "TM6051"),
+    "layouts": Kind(
         "str or a dict by name", lambda value: _is_text(value) or _names_by_name(value), "TM6002"
     ),
-    "input_shapes": _BY_NAME,
-    "inputs": _NAMES,
-    "input_nodes": _NAMES,
-    "outputs": _NAMES,
-    "rename": _BY_NAME,
-    "input_grids": Kind(
+    "pairs": _BY_NAME,
+    "rules": Kind("a dict by pattern", _names_by_name, "TM6032"),
+    "settings": Kind("a dict by name", _by_name, "TM6032"),
+    "data": _DATA,
+    "qparams": Kind(
         'a dict by name of (type, scale, zero point), such as {"x": ("quint8", 0.5, 128)}',
         _are_input_qparams,
         "TM6014",
     ),
-    "calibration_settings": Kind("a dict by name", _by_name, "TM6032"),
-    "rules": Kind("a dict by pattern", _names_by_name, "TM6032"),
+    "function": _CALLABLE,
+    "pass options": Kind("PassOptions", _are_pass_options),
+}
+
+
+def _kind_of(option: Option) -> Kind | None:
+    """Returns the kind of a keyword; None for one that is checked where it is used."""
+    if option.kind == "text" and option.is_version:
+        return _VERSION
+    is_setting = option.kind == "text" and option.group == "calibration"
+    return _OPTION._replace(code="TM6032") if is_setting else _KINDS_OF_OPTIONS.get(option.kind)
+
+
+# keywords of conversions and of ``calibrate``, and the switches of all functions
+_DECLARED = [option for options in (declared(CalibrateOptions), *KEYWORDS.values()) for option in options]
+_DECLARED += [each for options in COMMAND_OPTIONS.values() for each in options if each.kind == "switch"]
+# by the name of a parameter; FUNCTION.NAME where functions differ
+KINDS: Mapping[str, Kind] = {
+    **{each.name: kind for each in _DECLARED if each.is_keyword and (kind := _kind_of(each)) is not None},
+    "model": _MODEL,
+    "path": _PATH,
+    "prototxt": _PATH,
+    "caffemodel": _PATH,
+    "check": _SWITCH,
+    "format": _OPTION,
+    "target": _VERSION,
+    "version": Kind("int or str", lambda value: _is_integer(value) or _is_text(value), "TM6001"),
+    "input_nodes": _NAMES,
     "data": _DATA,
-    "calibration": _DATA,
-    "report_data": _DATA,
-    "progress": _CALLABLE,
     "file": _PATH,
-    "pass_options": Kind("PassOptions", _are_pass_options),
-    "run.inputs": Kind(
-        "arrays by name or in order, a path, or text such as 'float32[1,3,8,8]'",
-        lambda value: _are_inputs(value) or is_path(value),
-        "TM6003",
-    ),
-    "passes": Kind("a list of passes", lambda value: isinstance(value, (list, tuple)), "TM6051"),
+    "run.inputs": _ARRAYS,
+    "compare.inputs": _ARRAYS,
     "optimize.passes": Kind(
         "the name of a pass, or a list of passes",
         lambda value: isinstance(value, (str, list, tuple)),
@@ -218,11 +238,6 @@ KINDS: Mapping[str, Kind] = {
         lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),
         "TM6050",
     ),
-    "preprocess": Kind(
-        "a description, or a list of descriptions",
-        lambda value: _is_text(value) or (isinstance(value, (list, tuple)) and all(map(_is_text, value))),
-        "TM6002",
-    ),
     "view.source": _MODEL,
     "view.reports": Kind(
         "a list of paths",
@@ -232,15 +247,8 @@ KINDS: Mapping[str, Kind] = {
     "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
     "warm_up": Kind("an int from 0 on", lambda value: _is_integer(value) and value >= 0, "TM6002"),
     "seconds": Kind("a positive number", _is_positive, "TM6002"),
-    "min_sqnr": Kind("a positive number of dB", _is_positive, "TM6032"),
     "compare.first": _MODEL,
     "compare.second": _MODEL,
-    "compare.inputs": Kind(
-        "arrays by name or in order, a path, or text such as 'float32[1,3,8,8]'",
-        lambda value: _are_inputs(value) or is_path(value),
-        "TM6003",
-    ),
-    **dict.fromkeys(("mean", "std"), Kind("a list of numbers", _are_numbers, "TM6032")),
     "verify.inputs": Kind("a sequence of arrays", _is_sequence, "TM6003"),
     "register_symbolic.name": Kind("str", _is_text, "TM6021"),
     "register_symbolic.function": _CALLABLE._replace(code="TM6021"),
@@ -253,18 +261,10 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-# of options that a target of another package declares
-_KINDS_OF_OPTIONS = {
-    "switch": _SWITCH,
-    "integer": Kind("int", _is_integer, "TM6002"),
-    "text": _OPTION,
-    "path": _PATH,
-    "names": _NAMES,
-}
-
-
 def check_options(target: str, options: Mapping[str, Any]) -> None:
-    """Raises UsageError for a keyword that conversions to ``target`` do not have, and for a value of another
+    """Checks the keywords of ``to_target``.
+
+    Raises UsageError for a keyword that conversions to ``target`` do not have, and for a value of another
     kind.
     """
     declared = {option.name: option for option in conversion_options(target) if option.is_keyword}
@@ -275,41 +275,38 @@ def check_options(target: str, options: Mapping[str, Any]) -> None:
                 f"conversions to {target} have no option {name!r}",
                 notes=[("help", f"its options: {', '.join(declared)}")],
             )
-        kind = KINDS.get(name) or _KINDS_OF_OPTIONS.get(declared[name].kind)
-        is_default = value is None and declared[name].default is None
-        if kind is not None and not is_default and not kind.fits(value):
-            raise UsageError(kind.code, f"{name} must be {kind.expected}, got {type_and_value(value)}")
+        _check(name, value, KINDS.get(name) or _kind_of(declared[name]), declared[name].default)
 
 
 def check_arguments(name_of_function: str, bound: inspect.BoundArguments) -> None:
-    """Raises UsageError for an argument of another kind than the table has for its name.
-
-    None is valid where it is the default.
-    """
-    parameters = bound.signature.parameters
+    """Raises UsageError for an argument of another kind than the table has for its name."""
     for name, value in bound.arguments.items():
         kind = KINDS.get(f"{name_of_function}.{name}") or KINDS.get(name)
-        if kind is None or (value is None and parameters[name].default is None):
-            continue
-        if not kind.fits(value):
-            raise UsageError(kind.code, f"{name} must be {kind.expected}, got {type_and_value(value)}")
+        _check(name, value, kind, bound.signature.parameters[name].default)
+
+
+def _check(name: str, value: Any, kind: Kind | None, default: Any) -> None:
+    """Raises UsageError for a value of another kind; None is valid where it is the default."""
+    if kind is not None and not (value is None and default is None) and not kind.fits(value):
+        raise UsageError(kind.code, f"{name} must be {kind.expected}, got {type_and_value(value)}")
 
 
 def entry_point(function: Callable[P, R]) -> Callable[P, R]:
     """Decorates a public function: its arguments are checked, and tracebacks of its errors end at the caller.
 
-    An argument ``progress`` gets what the function reports. Unknown keywords, and too many or too few
-    arguments, are a TypeError as for any function. Raises WriteError TM5001 for failures of the system, such
-    as a full disk or a removed working folder.
+    An argument ``progress`` gets what the function reports. Raises CallError for unknown keywords, and too
+    many or too few arguments; WriteError TM5001 for failures of the system, such as a full disk or a removed
+    working folder.
     """
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound = bound_arguments(function.__name__, inspect.signature(function), args, kwargs)
         check_arguments(function.__name__, bound)
+        bound.apply_defaults()  # so that options have all fields of their TypedDict
         try:
             with reporting(bound.arguments.get("progress")):
-                return function(*args, **kwargs)
+                return function(*bound.args, **bound.kwargs)
         except OSError as error:
             environmental = environment_error(error)
             if environmental is None:

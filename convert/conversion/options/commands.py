@@ -2,88 +2,58 @@
 
 from __future__ import annotations
 
-from tmconvert.conversion.calibration_options import SETTINGS
-from tmconvert.conversion.options import (
-    CONVERSION_OPTIONS,
-    DEBUGGING,
-    DYNAMIC_SHAPES,
-    INPUT_SHAPES,
-    INPUTS,
-    JSON,
-    OUTPUTS,
-    PROGRESS,
-    RENAME,
-    TRACING,
-    USAGE,
-    VERSIONS,
-)
-from tmconvert.conversion.quantization_options import QPARAMS_FORMATS
+from collections.abc import Iterable, Iterator
+
+from tmconvert.conversion.options.calibration import CalibrateOptions
+from tmconvert.conversion.options.conversion import KEYWORDS, QPARAMS_FORMATS, VERSIONS, ConversionOptions
+from tmconvert.conversion.options.declared import declared, in_order
+from tmconvert.conversion.options.flags import FLAGS, JSON, PARTS, USAGE, VERBOSE
+from tmconvert.conversion.options.inspection import BenchOptions, CompareOptions, RunOptions, VerifyOptions
+from tmconvert.conversion.options.tracing import PROGRESS, TRACING, EdgeOptions, SourceOptions, TracingOptions
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.option import Option, switch
 
-# the settings are keywords of ``calibrate`` itself
-_SETTINGS = tuple(option._replace(part_of="") for option in SETTINGS)
-_CALIBRATE = (
-    Option(
-        "data",
-        "calibration",
-        "Representative inputs: FILE.npz, or a folder of .npy, .npz or image files.",
-        "path",
-        metavar="DATA",
-        short_flag="-d",
-        is_required=True,
-    ),
-    Option(
-        "output",
-        "output",
-        "The model with its quantization parameters.",
-        "path",
-        metavar="OUT.tm",
-        short_flag="-o",
-        is_required=True,
-    ),
-    PROGRESS,
+_CALIBRATE = Option(
+    "data",
+    "calibration",
+    "Representative inputs: FILE.npz, or a folder of .npy, .npz or image files.",
+    "path",
+    metavar="DATA",
+    short_flag="-d",
+    is_required=True,
 )
 _TARGET = Option("target", "output", "Target format.", choices=TARGETS, is_required=True)
-_VERIFY = (
-    Option(
-        "inputs",
-        "input",
-        "Arrays named as the inputs of MODEL, or in0, in1, ...",
-        "path",
-        default_text="random inputs",
-        metavar="FILE.npz",
-    ),
-    Option("input_nodes", "input", "The --inputs of the conversion.", "names", metavar="NAME,..."),
-    Option("calibration", "calibration", "The --calibration data of the conversion.", "path", metavar="DATA"),
+_VERIFY = Option(
+    "inputs",
+    "input",
+    "Values of the inputs: arrays named as the inputs of MODEL, or in0, in1, ...",
+    "path",
+    default_text="random inputs",
+    metavar="FILE.npz",
 )
 _TRACE_OUTPUT = Option(
     "output", "output", "The traced model.", "path", metavar="MODEL.tm", short_flag="-o", is_required=True
 )
-_OPTIMIZE = (
-    Option(
-        "passes",
-        "output",
-        "Pass to run, in the order given: FuseConvBn, FuseAddMul, BackwardFoldScale, FoldScaleBias, "
-        "EliminateCommonSubexpressions, ...; an unknown name lists all.",
-        "entries",
-        default_text="FuseConvBn",
-        metavar="NAME",
-        flag="--pass",
-    ),
+_OPTIMIZE = Option(
+    "passes",
+    "output",
+    "Pass to run, in the order given: FuseConvBn, FuseAddMul, BackwardFoldScale, FoldScaleBias, "
+    "EliminateCommonSubexpressions, ...; an unknown name lists all.",
+    "entries",
+    default_text="FuseConvBn",
+    metavar="NAME",
+    flag="--pass",
 )
-_IMAGES = tuple(option._replace(part_of="") for option in SETTINGS if option.name in ("mean", "std"))
 _RUN = (
     Option(
         "inputs",
         "input",
-        "Arrays (.npz), named as the inputs of MODEL or in their order; an image; 'float32[1,3,8,8]' for "
-        "random values, as for --input; - for arrays from stdin.",
+        "Values of the inputs: arrays (.npz), named as the inputs of MODEL or in their order; an image; "
+        "'float32[1,3,8,8]' for random values, as for --input; - for arrays from stdin.",
         "entries",
         metavar="IN",
         short_flag="-i",
     ),
-    *_IMAGES,
     Option(
         "output",
         "output",
@@ -92,13 +62,6 @@ _RUN = (
         default_text="none: the values are printed",
         metavar="OUT.npz",
         short_flag="-o",
-    ),
-    Option(
-        "watch",
-        "output",
-        "Also write the tensor NAME, or those that fit a pattern: layer1.*.relu_out.",
-        "entries",
-        metavar="NAME",
     ),
 )
 _VIEW = (
@@ -125,46 +88,16 @@ _VIEW = (
         flag="--report",
     ),
 )
-_BENCH = (
-    Option(
-        "threads",
-        "input",
-        "Threads that a runtime may use.",
-        "integer",
-        default=1,
-        default_text="1",
-        metavar="N",
-    ),
-    Option(
-        "seconds",
-        "input",
-        "Time to measure each file for.",
-        "number",
-        default=2.0,
-        default_text="2",
-        metavar="S",
-    ),
-    Option(
-        "warm_up",
-        "input",
-        "Runs of each file before.",
-        "integer",
-        default=3,
-        default_text="3",
-        metavar="N",
-    ),
-)
 _COMPARE = (
     Option(
         "inputs",
         "input",
-        "Inputs of A: arrays (.npz), an image, or text for random values, as for `tmconvert run`.",
+        "Values of A's inputs: arrays (.npz), an image, or text for random values, as for `tmconvert run`.",
         "entries",
         default_text="the example of A, or random",
         metavar="IN",
         short_flag="-i",
     ),
-    *_IMAGES,
     switch("all_layers", "output", "List all layers.", only="command line"),
 )
 _SAVE_FORMAT = Option(
@@ -278,27 +211,46 @@ def conversion_options(target: str) -> tuple[Option, ...]:
 
     A target of another package is imported to read the options that it declares.
     """
-    shared = tuple(option for option in CONVERSION_OPTIONS if option.applies_to(target))
-    if target in TARGETS:
-        return shared
-    from tmconvert.targets.registry import target_named
+    own: tuple[Option, ...] = ()
+    if target not in TARGETS:
+        from tmconvert.targets.registry import target_named
 
-    return (*target_named(target).options, *shared)
+        own = target_named(target).options
+    keywords = KEYWORDS.get(target) or declared(ConversionOptions)
+    flags = (each for each in FLAGS if each.applies_to(target))
+    return in_order((*own, *_with_parts(keywords), *flags))
+
+
+def all_conversion_options() -> tuple[Option, ...]:
+    """Returns the options of all conversions, each with its targets."""
+    found: dict[Option, tuple[str, ...]] = {}
+    for target in TARGETS:
+        for option in conversion_options(target):
+            found[option] = (*found.get(option, ()), target)
+    return in_order(
+        option._replace(targets=() if targets == TARGETS else targets) for option, targets in found.items()
+    )
+
+
+def _with_parts(keywords: Iterable[Option]) -> Iterator[Option]:
+    for keyword in keywords:
+        yield keyword
+        yield from (each._replace(part_of=keyword.name) for each in PARTS.get(keyword.name, ()))
 
 
 # command -> options, in the order of its help; see also ``options_of``
 COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
-    "bench": (*_BENCH, JSON, PROGRESS),
-    "calibrate": (*_CALIBRATE, JSON, INPUT_SHAPES, DYNAMIC_SHAPES, *_SETTINGS, *TRACING),
-    "check": (INPUTS, OUTPUTS, _TARGET, *VERSIONS, JSON, INPUT_SHAPES, *TRACING, PROGRESS),
-    "compare": (*_COMPARE, JSON, *TRACING, PROGRESS),
+    "bench": (JSON, *declared(BenchOptions)),
+    "calibrate": (_CALIBRATE, JSON, *declared(CalibrateOptions)),
+    "check": (_TARGET, *VERSIONS, JSON, *declared(EdgeOptions), *TRACING),
+    "compare": (*_COMPARE, JSON, *declared(CompareOptions)),
     "convert": (*_CONVERT, JSON),
     "init": _INIT,
-    "code": (*_CODE, JSON, DYNAMIC_SHAPES, *TRACING),
+    "code": (*_CODE, JSON, *declared(SourceOptions)),
     "doctor": (JSON,),
-    "inspect": (*_INSPECT, USAGE, JSON, *TRACING, PROGRESS),
-    "lint": (VERSIONS[2], JSON),
+    "inspect": (*_INSPECT, USAGE, JSON, *declared(TracingOptions)),
+    "lint": (VERSIONS[-1], JSON),
     "ops": _OPS,
     "params check": (
         _FROM,
@@ -309,13 +261,13 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "params convert": _PARAMS_CONVERT,
     "params show": (_FROM, JSON),
-    "optimize": (*_OPTIMIZE, JSON, *TRACING, DEBUGGING[0], PROGRESS),
-    "run": (*_RUN, JSON, *TRACING, PROGRESS),
+    "optimize": (_OPTIMIZE, JSON, *TRACING, VERBOSE, *PROGRESS),
+    "run": (*_RUN, JSON, *declared(RunOptions), *TRACING),
     "samples": (JSON,),
-    "save": (_SAVE_FORMAT, JSON, DYNAMIC_SHAPES, *TRACING, PROGRESS),
-    "trace": (_TRACE_OUTPUT, JSON, DYNAMIC_SHAPES, *TRACING),
-    "view": (*_VIEW, JSON, DYNAMIC_SHAPES, *TRACING, PROGRESS),
-    "verify": (_VERIFY[0], _VERIFY[1], OUTPUTS, RENAME, JSON, INPUT_SHAPES, _VERIFY[2], *TRACING, PROGRESS),
+    "save": (_SAVE_FORMAT, JSON, *declared(SourceOptions)),
+    "trace": (_TRACE_OUTPUT, JSON, *declared(SourceOptions)),
+    "view": (*_VIEW, JSON, *declared(SourceOptions)),
+    "verify": (_VERIFY, JSON, *declared(VerifyOptions), *TRACING),
 }
 
 

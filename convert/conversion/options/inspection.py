@@ -1,0 +1,54 @@
+"""Options of functions that look at models and files. Evaluated at run time, see ``declared.py``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from tmconvert.conversion.options.calibration import ImageOptions
+from tmconvert.conversion.options.declared import calibration_option, input_option, output_option
+from tmconvert.conversion.options.tracing import ProgressOptions, ShapeOptions, TracingOptions
+
+
+class RunOptions(ImageOptions, ProgressOptions, total=False):
+    """Keywords of ``run``."""
+
+    watch: Annotated[
+        Sequence[str],
+        output_option(
+            "Also write the tensor NAME, or those that fit a pattern: layer1.*.relu_out.",
+            "entries",
+            default=(),
+            metavar="NAME",
+            meaning="Names of tensors to return as well, or patterns such as layer1.*.relu_out.",
+        ),
+    ]
+
+
+class CompareOptions(ImageOptions, TracingOptions, total=False):
+    """Keywords of ``compare``."""
+
+
+class BenchOptions(ProgressOptions, total=False):
+    """Keywords of ``bench``."""
+
+    threads: Annotated[int, input_option("Threads that a runtime may use.", default=1)]
+    seconds: Annotated[
+        float, input_option("Time to measure each file for, at least ten runs.", default=2.0, metavar="S")
+    ]
+    warm_up: Annotated[int, input_option("Runs of each file before.", default=3)]
+
+
+class VerifyOptions(ShapeOptions, total=False):
+    """Keywords of ``verify``, which repeat those of the conversion."""
+
+    input_nodes: Annotated[
+        Sequence[str] | None, input_option("The --inputs of the conversion, names of tensors.")
+    ]
+    outputs: Annotated[
+        Sequence[str] | None, input_option("Names of tensors: extract the subgraph that ends at them.")
+    ]
+    rename: Annotated[
+        Mapping[str, str] | None, output_option("New names of inputs and outputs.", metavar="OLD=NEW")
+    ]
+    calibration: Annotated[
+        Any, calibration_option("The --calibration data of the conversion.", "data", metavar="DATA")
+    ]

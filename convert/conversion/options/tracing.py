@@ -1,0 +1,109 @@
+"""Options of loading: how PyTorch models are traced. Evaluated at run time, see ``declared.py``."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+
+from tmconvert.conversion.options.declared import (
+    debugging_option,
+    declared,
+    input_option,
+    shapes_option,
+    tracing_option,
+)
+from tmconvert.progress import Progress
+
+if TYPE_CHECKING:  # help texts do not load it
+    from tmconvert.frontends.torch.request import DynamicShapes
+
+
+class ProgressOptions(TypedDict, total=False):
+    """The keyword of functions that take long."""
+
+    progress: Annotated[
+        Progress | None,
+        debugging_option(
+            "A function that is called with the numbers of steps done and of all, and with the ``stage`` if "
+            "it has such a parameter.",
+            "function",
+            only="python",
+        ),
+    ]
+
+
+class TracingOptions(ProgressOptions, total=False):
+    """Keywords of functions that load a model."""
+
+    example_inputs: Annotated[
+        Any,
+        tracing_option(
+            "Example input: 'float32[1,3,224,224]' or 'int64[1,16]<1000' (random, below 1000), FILE.npy, "
+            "FILE.npz, or a number.",
+            "entries",
+            metavar="[NAME=]INPUT",
+            flag="--input",
+            is_common=True,
+            meaning="Inputs to trace a PyTorch model with, and to verify with: arrays or tensors, in order.",
+        ),
+    ]
+    example_kwargs: Annotated[
+        Mapping[str, Any] | None,
+        tracing_option(
+            "Example inputs by the names of the arguments of ``forward``; on the command line, "
+            "`--input NAME=INPUT`.",
+            "any",
+            only="python",
+            meaning="Example inputs by the names of the arguments of ``forward``.",
+        ),
+    ]
+    freeze_control_flow: Annotated[
+        bool,
+        tracing_option("Where control flow depends on data, record the branch that the example inputs take."),
+    ]
+    allow_code: Annotated[bool, tracing_option("Allow the code in a TorchScript file to run.")]
+
+
+class SourceOptions(TracingOptions, total=False):
+    """Keywords of functions that load a model whose dimensions may be dynamic."""
+
+    dynamic_shapes: Annotated[
+        "DynamicShapes | None",
+        shapes_option(
+            "Make a dimension of an input dynamic and name it, as in x:0=batch.",
+            "entries",
+            metavar="NAME:AXIS=SIZE",
+            flag="--dynamic",
+            is_common=True,
+            meaning='Dimensions of inputs to make dynamic, such as ``{"x": {0: "batch"}}``; notes state '
+            "which had to be fixed. Caffe has none.",
+        ),
+    ]
+
+
+class ShapeOptions(ProgressOptions, total=False):
+    """Keywords of functions that change shapes of inputs."""
+
+    input_shapes: Annotated[
+        Mapping[str, Sequence[int]] | None,
+        shapes_option(
+            "Shape of an input, in place of the one in MODEL.",
+            metavar="NAME=N,N,...",
+            flag="--input-shape",
+            is_common=True,
+            meaning="Shapes by input, in place of those in the model.",
+        ),
+    ]
+
+
+class EdgeOptions(ShapeOptions, total=False):
+    """Keywords of functions that change shapes of inputs, or take a part of a model."""
+
+    inputs: Annotated[
+        Sequence[str] | None, input_option("Names of tensors: extract the subgraph that starts at them.")
+    ]
+    outputs: Annotated[
+        Sequence[str] | None, input_option("Names of tensors: extract the subgraph that ends at them.")
+    ]
+
+
+PROGRESS = declared(ProgressOptions)
+TRACING = tuple(each for each in declared(TracingOptions) if each not in PROGRESS)
