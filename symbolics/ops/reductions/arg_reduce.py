@@ -26,7 +26,7 @@ ONNX_INT32 = 6  # TensorProto.DataType
 def _result(x: TensorType, dim: int, keepdim: bool) -> TensorType:
     axis = normalized_axis(dim, x.rank)
     if x.shape[axis] == 0:
-        raise ValueError(f"axis {dim} of {x} is empty")
+        raise ValueError(f"axis {dim} of {x} has no elements: its size is 0")
     return TensorType(INT32, (*x.shape[:axis], *[1] * keepdim, *x.shape[axis + 1 :]))
 
 

@@ -45,7 +45,7 @@ def argsort_sort(g, x, dim, descending, stable):
 
 def one_each(x: TensorType, dim: int, keepdim: bool) -> list[TensorType]:
     if x.shape[normalized_axis(dim, x.rank)] == 0:
-        raise ValueError(f"axis {dim} of {x} is empty")
+        raise ValueError(f"axis {dim} of {x} has no elements: its size is 0")
     values = reduced_type(x, [dim], keepdim)
     return [values, TensorType(INT32, values.shape)]
 

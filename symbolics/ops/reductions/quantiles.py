@@ -23,7 +23,7 @@ def _quantiles(x: TensorType, q: TensorType, dim: int, keepdim: bool, interpolat
     if q.rank > 1 or q.dtype != x.dtype:
         raise ValueError(f"{q} must be a scalar or vector of the type of {x}")
     if x.shape[normalized_axis(dim, x.rank)] == 0:
-        raise ValueError(f"axis {dim} of {x} is empty")
+        raise ValueError(f"axis {dim} of {x} has no elements: its size is 0")
     return TensorType(x.dtype, (*q.shape, *reduced_type(x, [dim], keepdim).shape))
 
 

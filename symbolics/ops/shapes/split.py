@@ -23,7 +23,7 @@ def _split_result(x: TensorType, split_sizes: list[int], dim: int) -> list[Tenso
 def _unbind_result(x: TensorType, dim: int) -> list[TensorType]:
     axis = normalized_axis(dim, x.rank)
     if x.shape[axis] == 0:
-        raise ValueError(f"axis {dim} of {x} is empty")
+        raise ValueError(f"axis {dim} of {x} has no elements: its size is 0")
     part = TensorType(x.dtype, (*x.shape[:axis], *x.shape[axis + 1 :]))
     return [part] * x.shape[axis]
 

@@ -145,7 +145,7 @@ def _order(layer: NetLayer, rank: int) -> list[int]:
     order = list(layer.parameters.order)
     order += [axis for axis in range(rank) if axis not in order]
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"the order {list(layer.parameters.order)} of {rank} axes")
+        raise ValueError(f"order {order} is not a permutation of the axes of a blob of rank {rank}")
     return order
 
 
