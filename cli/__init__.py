@@ -11,36 +11,56 @@ import click
 from tmconvert._version import __version__
 from tmconvert.cli.group import CommandGroup, help_without_command
 
-# name -> one line of help, known without importing the command's module (which has the same name)
-COMMANDS = {
-    "onnx": "Convert a model to ONNX.",
-    "tflite": "Convert a model to TFLite.",
-    "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
-    "convert": "Convert many models, as a configuration file describes it.",
-    "init": "Write a commented configuration file for `tmconvert convert`.",
-    "calibrate": "Measure quantization parameters of a float model on data.",
-    "trace": "Run a PyTorch model once, and save its graph.",
-    "code": "Write a model as a Python package for PyTorch.",
-    "save": "Convert a model to the safe .tm format.",
-    "optimize": "Run passes on a model, and save it as a graph of ATen-style ops.",
-    "check": "List every op that would stop a conversion.",
-    "lint": "Check a Caffe prototxt against a dialect.",
-    "inspect": "Show inputs, outputs, operators and sizes of a model.",
-    "view": "Draw a model or written file as one HTML page.",
-    "run": "Run a model or file on arrays or an image.",
-    "bench": "Measure the latency of written files, by turns.",
-    "compare": "Compare two models or files, layer by layer.",
-    "verify": "Compare a written file with its source.",
-    "params": "Show, convert and check files of quantization parameters.",
-    "ops": "List the ops that each target supports.",
-    "samples": "Copy small trained models and images to a folder.",
-    "doctor": "Show versions, runtimes and processor features.",
-    "explain": "Explain an error code such as TM2003.",
+# heading -> name -> one line of help, known without importing the command's module (which has the same name)
+COMMAND_GROUPS = {
+    "Convert": {
+        "onnx": "Convert a model to ONNX.",
+        "tflite": "Convert a model to TFLite.",
+        "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
+        "convert": "Convert many models, as a configuration file describes it.",
+        "init": "Write a commented configuration file for `tmconvert convert`.",
+        "save": "Convert a model to the safe .tm format.",
+        "trace": "Run a PyTorch model once, and save its graph.",
+    },
+    "Look": {
+        "inspect": "Show inputs, outputs, operators and sizes of a model.",
+        "view": "Draw a model or written file as one HTML page.",
+        "run": "Run a model or file on arrays or an image.",
+        "bench": "Measure the latency of written files, by turns.",
+        "params": "Show, convert and check files of quantization parameters.",
+        "ops": "List the ops that each target supports.",
+        "samples": "Copy small trained models and images to a folder.",
+    },
+    "Change": {
+        "calibrate": "Measure quantization parameters of a float model on data.",
+        "optimize": "Run passes on a model, and save it as a graph of ATen-style ops.",
+        "code": "Write a model as a Python package for PyTorch.",
+    },
+    "Check": {
+        "check": "List every op that would stop a conversion.",
+        "lint": "Check a Caffe prototxt against a dialect.",
+        "verify": "Compare a written file with its source.",
+        "compare": "Compare two models or files, layer by layer.",
+        "doctor": "Show versions, runtimes and processor features.",
+        "explain": "Explain an error code such as TM2003.",
+    },
 }
+COMMANDS = {name: line for commands in COMMAND_GROUPS.values() for name, line in commands.items()}
 
+SHORT_HELP = """\
+Usage: tmconvert MODEL OUT          convert by the suffix of OUT: .onnx, .tflite, .prototxt, .tm
+       tmconvert COMMAND ARGS...
+
+  tmconvert model.pt2 model.onnx
+  tmconvert model.onnx model.tflite --quantized --calibration images/
+  tmconvert torchvision.models:resnet18 resnet18.onnx --input 'float32[1,3,224,224]'
+  tmconvert inspect model.tflite
+
+`tmconvert --help` lists all commands, `tmconvert COMMAND --help` the options of one."""
 EPILOG = """\b
 MODEL is the path of a model file, whose kind is recognised by content, or
 PACKAGE.MODULE:FACTORY, what makes a PyTorch module, with --input for each of its inputs.
+`tmconvert MODEL OUT` converts by the suffix of OUT: .onnx, .tflite, .prototxt or .tm.
 Results go to stdout, messages to stderr.
 
 \b
@@ -62,7 +82,7 @@ Completion of commands and options in your shell:
 @click.group(
     name="tmconvert",
     cls=CommandGroup,
-    commands_table=COMMANDS,
+    groups=COMMAND_GROUPS,
     epilog=EPILOG,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -71,4 +91,4 @@ Completion of commands and options in your shell:
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Convert trained models to ONNX, TFLite and Caffe, and prove the result right."""
-    help_without_command(ctx)
+    help_without_command(ctx, SHORT_HELP)

@@ -29,7 +29,7 @@ def conversion_command(
     ones may be omitted.
     """
 
-    @click.command(target, cls=GroupedCommand, help=text, example=example)
+    @click.command(target, cls=GroupedCommand, help=text, example=example, is_long=True)
     @model_argument
     @declared_options(target)
     def command(model: str, **given: Any) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import click
 
@@ -21,19 +20,6 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE
 REPORT = "this is a defect of tmconvert: please report it, with the command and, if you can, the model"
 
 
-# what other programs call a command
-COMMANDS_OF_OTHER_TOOLS = {
-    **dict.fromkeys(("help", "--help"), "--help"),
-    **dict.fromkeys(("info", "summary", "show", "print", "describe"), "inspect"),
-    **dict.fromkeys(("benchmark", "time", "profile", "latency"), "bench"),
-    **dict.fromkeys(("diff", "debug"), "compare"),
-    **dict.fromkeys(("visualize", "draw", "netron", "plot"), "view"),
-    **dict.fromkeys(("infer", "predict"), "run"),
-    **dict.fromkeys(("quantize", "quantise"), "tflite MODEL OUT.tflite --quantized --calibration DATA"),
-    **dict.fromkeys(("export", "to-onnx", "to_onnx"), "onnx"),
-    **dict.fromkeys(("simplify", "fuse"), "optimize"),
-    "version": "--version",
-}
 # what other converters and commands call it; the first word is an option of the command, of several ones
 # separated by "|" the first that it has
 OF_OTHER_TOOLS = {
@@ -57,25 +43,6 @@ _IN_A_FILE = "options of conversions are in tmconvert.toml, which `tmconvert ini
 _INT4 = ("--int4", "--w4", "--uint4")
 # the option of a target for floats of 16 bits
 _HALF = ("--fp16", "--float16", "--half", "--bf16")
-
-
-def command_for(words: Sequence[str], known: Sequence[str]) -> str:
-    """Returns a suggestion for words that do not begin with a command; empty where there is none."""
-    import difflib
-
-    from tmconvert.conversion.output_paths import command_of_suffix
-    from tmconvert.frontends.torch.entry import is_factory
-
-    name = words[0]
-    if name.lower() == "completion":
-        return ": the end of `tmconvert --help` shows how to complete commands in a shell"
-    if is_factory(name) or Path(name).exists():
-        files = [each for each in words[1:] if not each.startswith("-")]
-        command = command_of_suffix(files[0]) if files else ""
-        return f": write the command first: `tmconvert {command or 'inspect'} {' '.join(words)}`"
-    other = COMMANDS_OF_OTHER_TOOLS.get(name.lower())
-    close = [other] if other else difflib.get_close_matches(name.lower(), known, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
 
 
 class Carried(Exception):
@@ -170,12 +137,17 @@ def _usage_error(error: click.ClickException) -> UsageError:
     context = getattr(error, "ctx", None)
     if context is not None:
         is_of_batch = context.command.name == "convert" and isinstance(error, click.NoSuchOption)
+        flag = "--help-all" if getattr(context.command, "is_long", False) else "--help"
+        listed = "commands" if isinstance(context.command, click.Group) else "options"
         usage = context.get_usage().removeprefix("Usage: ")
-        example = getattr(context.command, "example", "")
+        example = getattr(context.command, "example", "").partition("\n")[0]
         notes = [
             ("usage", " ".join(usage.split())),
             *([("example", example)] if example and isinstance(error, click.MissingParameter) else []),
-            ("help", _IN_A_FILE if is_of_batch else f"`{context.command_path} --help` lists all options"),
+            (
+                "help",
+                _IN_A_FILE if is_of_batch else f"`{context.command_path} {flag}` lists all {listed}",
+            ),
         ]
     return UsageError("TM6010", message[:1].lower() + message[1:], notes=notes)
 

@@ -15,36 +15,38 @@ from tmconvert.signals import Ended, ending_by_signals
 from tmconvert.symbolics.target_names import installed_targets
 
 
-def help_without_command(ctx: click.Context) -> None:
-    """Shows the help of a group that was called without a command, and exits as for wrong usage."""
+def help_without_command(ctx: click.Context, text: str = "") -> None:
+    """Shows a text, or the help, of a group that was called without a command, and exits as for wrong
+    usage.
+    """
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
+        click.echo(text or ctx.get_help(), err=True)
         ctx.exit(2)
 
 
 class CommandGroup(click.Group):
     """A group whose commands are the attribute ``command`` of modules ``tmconvert.cli.commands.<name>``.
 
-    Each of them has the options --plugin and --quiet.
+    ``groups`` are their names and help by heading. Each of them has the options --plugin and --quiet.
     """
 
-    def __init__(self, *args: Any, commands_table: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, groups: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.commands_table = commands_table
+        self.groups = groups
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.all_commands())
+        return [name for commands in self.all_groups().values() for name in commands]
 
-    def all_commands(self) -> dict[str, str]:
-        """Returns names and help of all commands, those of installed packages last."""
-        others = installed_targets() if self.name == "tmconvert" else {}
-        return {**self.commands_table, **{name: f"Convert a model to {name}." for name in others}}
+    def all_groups(self) -> dict[str, Mapping[str, str]]:
+        """Returns names and help of all commands by heading, also of those that installed packages add."""
+        others = {name: f"Convert a model to {name}." for name in installed_targets()}
+        return {**self.groups, "Convert": {**self.groups["Convert"], **others}}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command: click.Command
-        if cmd_name in self.commands_table:
+        if any(cmd_name in commands for commands in self.groups.values()):
             command = importlib.import_module(f"{__package__}.commands.{cmd_name}").command
-        elif cmd_name in self.all_commands():
+        elif cmd_name in self.list_commands(ctx):
             from tmconvert.cli.conversion import command_of_package
 
             command = command_of_package(cmd_name)
@@ -58,20 +60,19 @@ class CommandGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.all_commands().items()))
+        width = max(map(len, self.list_commands(ctx)))
+        for heading, commands in self.all_groups().items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        known = self.all_commands()
-        if name in known or name.startswith("-"):
+        if args[0] in self.list_commands(ctx) or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
-        from tmconvert.cli.failures import command_for
+        from tmconvert.cli.words import command_of_words
 
-        hint = command_for(args, list(known))
-        raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, [command_of_words(args, self.list_commands(ctx), ctx), *args])
 
     def main(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from tmconvert.targets.options import AUTO
 Decorated = Callable[..., Any]
 FLAG_WIDTH = 27  # columns of flags in a help text: 47 of 80 are left for the texts
 OTHERS = "Other"  # heading of what is in no group
+COMMON = "Common options"  # heading of the only group in a short help
+_ALL = f"{__name__}.all"  # in the context: whether help shows all options
 
 
 class ModelPath(click.Path):
@@ -47,16 +50,27 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has the usage and an example first, then its options by group."""
+    """A command whose help has the usage and examples first, then its options by group.
+
+    With ``is_long``, ``--help`` shows the common options, and ``--help-all`` all of them.
+    """
 
     def __init__(
-        self, *args: Any, example: str = "", further: Sequence[str] = ("output",), **others: Any
+        self,
+        *args: Any,
+        example: str = "",
+        further: Sequence[str] = ("output",),
+        is_long: bool = False,
+        **others: Any,
     ) -> None:
-        """``further`` are the options that further arguments stand for, in that order, if they are not given
-        as options.
+        """``example`` has one in each line. ``further`` are the options that further arguments stand for, in
+        that order, if they are not given as options.
         """
         super().__init__(*args, **others)
-        self.example, self.further = example, further
+        self.example, self.further, self.is_long = example, further, is_long
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *([_help_all_option()] if self.is_long else [])]
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Returns a parser that accepts the output as an argument and as ``-o``, in every command."""
@@ -79,21 +93,45 @@ class GroupedCommand(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.example:
             formatter.write_paragraph()
+            text = textwrap.indent(self.example, " " * len("Example: ")).lstrip()
+            unwrapped = "\b\n" if "\n" in text else ""
             with formatter.indentation():
-                formatter.write_text(f"Example: {self.example}")
+                formatter.write_text(f"{unwrapped}Example: {text}")
         super().format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*HEADINGS.values(), OTHERS)}
+        is_short = self.is_long and not ctx.meta.get(_ALL)
+        headings = (*HEADINGS.values(), OTHERS)
+        rows: dict[str, list[tuple[str, str]]] = {COMMON: [], **{heading: [] for heading in headings}}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
                 flag, text = record
-                rows[_heading(parameter)].append((flag.ljust(FLAG_WIDTH), text))
+                is_common = not isinstance(parameter, GroupedOption) or parameter.declaration.is_common
+                if is_common or not is_short:
+                    heading = COMMON if is_short else _heading(parameter)
+                    rows[heading].append((flag.ljust(FLAG_WIDTH), text))
         for heading, entries in rows.items():
             if entries:
                 with formatter.section(heading):
                     formatter.write_dl(entries, col_max=FLAG_WIDTH)
+
+
+def _help_all_option() -> click.Option:
+    def show(ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+        if is_given and not ctx.resilient_parsing:
+            ctx.meta[_ALL] = True
+            click.echo(ctx.get_help())
+            ctx.exit()
+
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show all options and exit.",
+    )
 
 
 def _check_repetition(ctx: click.Context, order: Sequence[click.Parameter]) -> None:

@@ -14,5 +14,7 @@ command = conversion_command(
     one is installed and supports all layers, else by the NumPy definitions of the layers, and its outputs
     are compared with those of MODEL; files that compute something else are not written.
     """,
-    example="tmconvert caffe model.tm model.prototxt --dialect bvlc",
+    example="""\
+tmconvert caffe model.tm model.prototxt --dialect bvlc
+tmconvert caffe model.onnx net.prototxt net.caffemodel --dialect nnie""",
 )

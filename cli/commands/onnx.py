@@ -13,5 +13,8 @@ command = conversion_command(
     The file is run in ONNX Runtime, if that is installed, and its outputs are compared with those of MODEL;
     a file that computes something else is not written.
     """,
-    example="tmconvert onnx model.tm model.onnx --opset 17",
+    example="""\
+tmconvert onnx model.tm model.onnx --opset 17
+tmconvert onnx net.py:make net.onnx --input 'float32[1,3,224,224]'
+tmconvert onnx model.tm int8.onnx --quantized --calibration images/""",
 )

@@ -13,5 +13,8 @@ command = conversion_command(
     The file is run in LiteRT, if that is installed, and its outputs are compared with those of MODEL; a file
     that computes something else is not written.
     """,
-    example="tmconvert tflite model.tm model.tflite --quantized --calibration images/",
+    example="""\
+tmconvert tflite model.tm model.tflite
+tmconvert tflite net.onnx net.tflite --quantized --calibration data/
+tmconvert tflite model.tm half.tflite --weights float16""",
 )

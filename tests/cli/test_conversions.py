@@ -271,7 +271,7 @@ def test_time_passes(folder: Path) -> None:
             "--io-layout nchw: write nhwc, source, NAME=nhwc",
         ),
         (["caffe", CONV, "o.prototxt", "--dialect", "x"], "TM6010", "'x' is not"),
-        (["caffe", CONV, "o.caffemodel"], "TM6007", "would be the same file"),
+        (["caffe", CONV, "o.prototxt", "o.prototxt"], "TM6007", "would be the same file"),
         (["caffee", CONV, "o.prototxt"], "TM6010", "unknown command 'caffee', did you mean 'caffe'?"),
     ],
 )

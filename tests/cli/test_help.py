@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import environment, run, spawn
-from tmconvert.cli import COMMANDS, main
+from tmconvert.cli import COMMAND_GROUPS, COMMANDS, main
 from tmconvert.cli.options import GroupedOption
 from tmconvert.conversion.options.commands import COMMAND_OPTIONS
+from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.option import HEADINGS
 
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.tm"
@@ -71,6 +73,8 @@ def test_help_lists_each_command_with_a_line() -> None:
     assert (outcome.status, outcome.stderr) == (0, "")
     for name, line in COMMANDS.items():
         assert any(shown.split() == [name, *line.split()] for shown in outcome.stdout.splitlines())
+    headings = re.findall(r"^(\w+):$", outcome.stdout, re.MULTILINE)
+    assert headings == ["Options", *COMMAND_GROUPS] == ["Options", "Convert", "Look", "Change", "Check"]
     assert "3  a defect of tmconvert" in outcome.stdout
     assert "_TMCONVERT_COMPLETE=bash_source tmconvert" in outcome.stdout
 
@@ -107,14 +111,15 @@ def test_the_contract(name: str, options: str) -> None:
 
 @pytest.mark.parametrize("name", ["onnx", "tflite", "caffe"])
 def test_options_of_all_conversions(name: str) -> None:
-    shown = run(name, "--help").stdout
+    shown = run(name, "--help-all").stdout
     for option in ("--json", "--verbose", "--dump-after", "--dump-folder", "--stop-after", "--time-passes"):
         assert option in shown
 
 
-def sections(*command: str) -> dict[str, list[str]]:
+def sections(*command: str, flag: str = "") -> dict[str, list[str]]:
     """The lines of a help text by heading, at 80 columns; those before all headings under ``""``."""
-    lines = run(*command, "--help", env={"COLUMNS": "80"}).stdout.splitlines()
+    flag = flag or ("--help-all" if command[0] in TARGETS else "--help")
+    lines = run(*command, flag, env={"COLUMNS": "80"}).stdout.splitlines()
     assert max(map(len, lines)) <= 80
     found: dict[str, list[str]] = {"": []}
     for line in lines:
@@ -147,6 +152,18 @@ def test_help_of_conversions_has_the_usage_and_an_example_first_and_a_screen_for
     assert max(map(len, shown.values())) <= 30
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_short_help_of_conversions_has_examples_and_the_common_options(name: str) -> None:
+    shown = sections(name, flag="--help")
+    assert list(shown) == ["", "Common options"]
+    assert sum(f" tmconvert {name} " in line for line in shown[""][1:]) >= 2
+    flags = [line.split()[0] for line in shown["Common options"] if line.startswith("  -")]
+    common = [each.spelling for each in COMMAND_OPTIONS[name] if each.is_common]
+    assert flags == [*common, "-h,", "--help-all"]
+    assert len(common) <= 14
+    assert f"`tmconvert {name} --help-all` lists all options" in run(name).stderr
+
+
 @pytest.mark.parametrize("name", COMMAND_OPTIONS)
 def test_the_click_options_of_a_command_are_the_declared_ones(name: str) -> None:
     context, command = click.Context(main), main
@@ -167,7 +184,8 @@ def test_version() -> None:
 def test_no_command_is_wrong_usage() -> None:
     outcome = run()
     assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("Usage: tmconvert [OPTIONS]")
+    assert outcome.stderr.startswith("Usage: tmconvert MODEL OUT")
+    assert outcome.stderr.count("\n") < 12
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -101,13 +101,28 @@ def test_words_before_the_command() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("benchmark a.onnx", ", did you mean 'bench'?"),
-        ("quantize a.tm", ", did you mean 'tflite MODEL OUT.tflite --quantized --calibration DATA'?"),
-        ("completion bash", ": the end of `tmconvert --help` shows how to complete commands in a shell"),
-        ("net:make o.caffemodel", ": write the command first: `tmconvert caffe net:make o.caffemodel`"),
-        ("a.tm o.tflite --opset 3", ": write the command first: `tmconvert tflite a.tm o.tflite --opset 3`"),
-        ("a.tm", ": write the command first: `tmconvert inspect a.tm`"),
-        ("xyzzy", ""),
+        ("benchmark a.onnx", "unknown command 'benchmark', did you mean 'bench'?"),
+        ("onxn a.tm a.onnx", "unknown command 'onxn', did you mean 'onnx'?"),
+        (
+            "quantize a.tm",
+            "unknown command 'quantize', did you mean 'tflite MODEL OUT.tflite --quantized --calibration "
+            "DATA'?",
+        ),
+        (
+            "completion bash",
+            "unknown command 'completion': the end of `tmconvert --help` shows how to complete commands in a "
+            "shell",
+        ),
+        ("a.tm", "'a.tm' is a model: write a command, as in `tmconvert inspect a.tm`"),
+        ("b.tm o.onnx", "there is no model 'b.tm', and no command of that name"),
+        ("b.tm", "there is no model 'b.tm', and no command of that name"),
+        ("xyzzy", "'xyzzy' is neither a command nor a model"),
+        ("a.tm o.tflite --opset 3", "unknown option --opset"),
+        (
+            "a.tm o.engine",
+            "the suffix of o.engine does not name a target: use one of .onnx, .tflite, .lite, .prototxt, "
+            ".caffemodel, .tm, .html, .htm, or write the command first, as in `tmconvert onnx a.tm o.engine`",
+        ),
     ],
 )
 def test_words_that_are_not_a_command(
@@ -116,8 +131,30 @@ def test_words_that_are_not_a_command(
     monkeypatch.chdir(tmp_path)
     Path("a.tm").write_bytes(b"")
     outcome = run(*words.split())
-    first = words.split()[0]
-    assert outcome.stderr.splitlines()[0] == f"error[TM6010]: unknown command {first!r}{said}"
+    assert outcome.status == 2
+    assert outcome.stderr.splitlines()[0] == f"error[TM6010]: {said}"
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        (["--opset", "13", "o.onnx"], ["o.onnx"]),
+        (["-o", "o.tflite"], ["o.tflite"]),
+        (["o.prototxt"], ["o.caffemodel", "o.prototxt"]),
+        (["o.caffemodel"], ["o.caffemodel", "o.prototxt"]),
+    ],
+)
+def test_the_suffix_of_the_output_chooses_the_target(
+    words: list[str], files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = run(CONV, *words, "--no-verify")
+    assert outcome.status == 0, outcome.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+
+
+def test_the_suffix_tm_saves(tmp_path: Path) -> None:
+    assert run(CONV, tmp_path / "o.tm").stdout.startswith(f"{tmp_path / 'o.tm'}  (")
 
 
 def test_suffixes_of_pages(tmp_path: Path) -> None:

@@ -104,10 +104,13 @@ class CaffeTarget(Target):
         return CaffeBuilder
 
     def output_paths(self, given: Sequence[Path]) -> tuple[Path, ...]:
-        """The net and its weights, which are next to it where only the net is given."""
+        """The net and its weights, which are next to each other where one of them is given."""
         if len(given) == 1 and not given[0].name:
             raise UsageError("TM6002", f"{given[0]} is a folder: pass the path of a prototxt in it")
-        return (given[0], given[0].with_suffix(".caffemodel")) if len(given) == 1 else tuple(given)
+        if len(given) > 1:
+            return tuple(given)
+        net = given[0].with_suffix(".prototxt") if given[0].suffix.lower() == ".caffemodel" else given[0]
+        return net, net.with_suffix(".caffemodel")
 
     def write(
         self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True
