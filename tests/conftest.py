@@ -1,16 +1,18 @@
-"""Options and marks of the test suite.
+"""Options and marks of the test suite, and its default: the tests that run when none are named.
 
-``pytest -m "not slow"`` runs a sample of all behaviour: the first case of each parametrized test and one of
-``EACH`` others, the same ones on every machine. Tests that take seconds are marked slow by hand.
+``python -m pytest`` runs the default, a sample of all behaviour that takes three minutes on two cores: the
+first case of each parametrized test and one of ``EACH`` others, or of as many as its mark ``one_in`` says,
+and no test marked slow. ``--all`` runs the whole suite; a path, a node id, ``-k`` or ``-m`` all it names.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import sys
 import zlib
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,15 +22,6 @@ import pytest
 ROOT = Path(__file__).parent
 OF_OPS = ("symbolics", "test_catalogue.py")
 EACH = 25
-# of tests whose cases take long
-EACH_OF = {
-    "test_every_element_type_is_right_or_refused": 60,
-    "test_rule": 60,  # of the catalogue
-    "test_containers_convert_to_the_same_files": 60,
-    "test_right_or_refused": 60,  # ops in Caffe
-    "test_clean_or_refused": 60,
-    "test_images_of_any_size": 60,
-}
 # Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -49,7 +42,16 @@ def pytest_configure() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all", action="store_true", help="run the whole suite, not its default of three minutes"
+    )
     parser.addoption("--update-golden", action="store_true", help="write golden files anew; review the diff")
+
+
+@pytest.fixture
+def is_default(request: pytest.FixtureRequest) -> bool:
+    """Whether the test runs as one of the default, which takes less of what one test repeats."""
+    return not runs_all(request.config)
 
 
 @pytest.fixture
@@ -64,15 +66,26 @@ def op_names() -> frozenset[str]:
     return frozenset(name.rpartition("::")[2] for names in MODULES.values() for name in names.split())
 
 
+@cache
+def names_tests(config: pytest.Config) -> bool:
+    """Whether the command line names paths or node ids; without, ``testpaths`` is the whole suite."""
+    return [Path(each).resolve() for each in config.args] != [ROOT]
+
+
+def runs_all(config: pytest.Config) -> bool:
+    """Whether all tests run: the whole suite, or all of those that the command line names."""
+    options = config.option
+    return bool(options.all or options.keyword or options.markexpr or names_tests(config))
+
+
 def op_of(config: pytest.Config) -> str | None:
     """The op that ``pytest -k OP`` names, without paths; None where it names something else.
 
-    Collecting all 27,000 tests takes much longer than running the tests of one op. Files that do not contain
+    Collecting the whole suite takes longer than running the tests of one op. Files that do not contain
     the name are then not collected, except those with a test for each op.
     """
     word = config.getoption("keyword")
-    is_whole_suite = [Path(each).resolve() for each in config.args] == [ROOT]
-    return word if word.isidentifier() and is_whole_suite and word in op_names() else None
+    return word if word.isidentifier() and not names_tests(config) and word in op_names() else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -100,23 +113,59 @@ def files_with(word: str) -> frozenset[Path]:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    op = op_of(config)
-    return f"{op} is an op: only files with this word are collected; name a path to collect all" if op else ""
+    if op := op_of(config):
+        return f"{op} is an op: only files with this word are collected; name a path to collect all"
+    return "" if runs_all(config) else "the default, a sample: --all runs the whole suite"
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    families: dict[str, list[pytest.Item]] = defaultdict(list)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    gc.disable()  # nothing that collection makes is garbage, and there is much of it
+    if session.config.option.dist == "no":  # this process runs tests; it has no workers
+        keep_ignored_signals_from_children()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+def keep_ignored_signals_from_children() -> None:
+    """Handles the signals that this process ignores, under ``nohup`` or in the background, by doing nothing.
+
+    Processes inherit which signals are ignored, and tests send signals to those that they start. A handler is
+    not inherited.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Collector,
+) -> Generator[None, object, object]:
+    """Leaves the cases of a test that are not of the default."""
+    made = yield
+    if not isinstance(made, list) or runs_all(collector.config):
+        return made
+    return [item for number, item in enumerate(made) if is_of_default(item, number)]
+
+
+def is_of_default(item: pytest.Item, number: int) -> bool:
+    """Whether the default runs a case, the ``number``-th of its test."""
+    if item.get_closest_marker("slow") is not None:
+        return False
+    own = item.get_closest_marker("one_in")
+    return number == 0 or zlib.crc32(item.nodeid.encode()) % (own.args[0] if own else EACH) == 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     for item in items:
-        families[item.nodeid.partition("[")[0]].append(item)
-        for runtime in _runtimes(item):
-            item.add_marker(runtime)
+        if config.option.markexpr:  # nothing else reads them
+            for runtime in _runtimes(item):
+                item.add_marker(runtime)
         if item.get_closest_marker("opencv") and find_spec("cv2") is None:
             item.add_marker(pytest.mark.skip("OpenCV is not installed"))
-    for name, family in families.items():
-        each = EACH_OF.get(name.rpartition("::")[2], EACH)
-        for item in family[1:]:
-            if zlib.crc32(item.nodeid.encode()) % each:
-                item.add_marker("slow")
 
 
 def _runtimes(item: pytest.Item) -> Iterator[str]:

@@ -164,14 +164,7 @@ def ended(script: str, number: int, *args: str | Path, **env: str) -> subprocess
         env=environment(**env),
         timeout=60,
         check=False,
-        preexec_fn=_as_in_a_terminal,
     )
-
-
-def _as_in_a_terminal() -> None:
-    """Signals end the process, also where these tests run in the background or under nohup."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.mark.slow
