@@ -35,6 +35,20 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All nodes of a file: one walk, since walks take most of the time of the tests that read the source."""
+    found: list[ast.AST] = [parsed(path)]
+    for node in found:
+        for child in vars(node).values():
+            if isinstance(child, ast.AST):
+                found.append(child)
+            elif isinstance(child, list):
+                found += [each for each in child if isinstance(each, ast.AST)]
+    return found
+
+
+@cache
 def module_name(path: Path) -> str:
     folder, *parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join([FOLDERS[folder], *(part for part in parts if part != "__init__")])
@@ -62,7 +76,7 @@ def _statements(block: list[Any], for_types_only: bool) -> Iterator[tuple[ast.st
     """
     for node in block:
         yield node, for_types_only
-        is_guard = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        is_guard = isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING"
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
             yield from _statements(getattr(node, field, []), for_types_only or is_guard)
 

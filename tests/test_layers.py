@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -105,6 +105,7 @@ TYPES_OF_BUILDERS = (
 LARGEST_CYCLE = 8  # modules
 
 
+@cache
 def layer(module: str) -> int | None:
     name = module.removeprefix("tmconvert").lstrip(".")
     matching = {
@@ -116,10 +117,11 @@ def layer(module: str) -> int | None:
     return matching[max(matching, key=len)] if matching else None
 
 
-def ours() -> Iterator[tuple[str, Import]]:
-    for item in all_imports():
-        if item.is_of("tmconvert") and module_name(item.path) != "tmconvert":
-            yield module_name(item.path), item
+@cache
+def ours() -> list[tuple[str, Import]]:
+    """The imports of the package within itself, each with the module that has it."""
+    pairs = [(module_name(item.path), item) for item in all_imports()]
+    return [(module, item) for module, item in pairs if item.is_of("tmconvert") and module != "tmconvert"]
 
 
 def test_every_module_is_of_a_layer() -> None:
@@ -153,6 +155,7 @@ def test_each_exception_is_needed() -> None:
     assert [pair for pair in (*UPWARD, *BETWEEN_SIBLINGS) if pair not in used] == []
 
 
+@cache
 def siblings(parent: str) -> set[str]:
     """The packages directly below a package, without those that all of them share."""
     below = {module_name(path).removeprefix(f"{parent}.") for path in FILES if path.parent.name != "convert"}
@@ -208,20 +211,23 @@ def strongly_connected(edges: dict[str, set[str]]) -> list[set[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
+    waiting: set[str] = set()  # what is on the stack
     found: list[set[str]] = []
 
     def visit(module: str) -> None:
         index[module] = low[module] = len(index)
         stack.append(module)
+        waiting.add(module)
         for other in sorted(edges[module]):
             if other not in index:
                 visit(other)
-            if other in stack:
+            if other in waiting:
                 low[module] = min(low[module], low[other])
         if low[module] == index[module]:
-            component = set(stack[stack.index(module) :])
-            del stack[stack.index(module) :]
-            found.append(component)
+            start = stack.index(module)
+            found.append(set(stack[start:]))
+            waiting.difference_update(found[-1])
+            del stack[start:]
 
     for module in edges:
         if module not in index:

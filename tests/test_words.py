@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
-import pytest
-
-from tests.source_tree import FILES, ROOT, parsed
+from tests.source_tree import FILES, ROOT, nodes
 
 # a retired word, as a regular expression of whole words, and what to write instead
 RETIRED = {
@@ -84,8 +82,8 @@ class Text(NamedTuple):
     text: str
 
 
-def _names(tree: ast.AST) -> Iterator[Text]:
-    for node in ast.walk(tree):
+def _names(nodes: Sequence[ast.AST]) -> Iterator[Text]:
+    for node in nodes:
         if isinstance(node, ast.Name):
             yield Text(node.lineno, "name", node.id)
         elif isinstance(node, (ast.arg, ast.keyword)) and node.arg:
@@ -96,10 +94,10 @@ def _names(tree: ast.AST) -> Iterator[Text]:
             yield Text(node.lineno, "name", node.attr)
 
 
-def _prose(tree: ast.AST) -> Iterator[Text]:
+def _prose(nodes: Sequence[ast.AST]) -> Iterator[Text]:
     """First docstring paragraphs, and other literals of three words or more: messages and help texts."""
     others: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
             statement = node.body[0]
             assert isinstance(statement, ast.Expr)
@@ -108,7 +106,7 @@ def _prose(tree: ast.AST) -> Iterator[Text]:
             yield Text(statement.lineno, "docstring", first)
         elif isinstance(node, ast.JoinedStr):
             others |= {each for each in ast.walk(node) if each is not node}
-    for node in ast.walk(tree):
+    for node in nodes:
         if node in others:
             continue
         if isinstance(node, ast.JoinedStr):
@@ -125,13 +123,12 @@ def _allowed(path: str, word: str, text: str) -> bool:
     )
 
 
-def complaints(path: str, tree: ast.AST) -> list[str]:
+def complaints(path: str, nodes: Sequence[ast.AST]) -> list[str]:
     """The retired words of a file, each with its line and its replacement."""
     found = []
-    for each in _names(tree):
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", each.text)
-        found += [(each, match, RETIRED) for match in _matches(RETIRED, words)]
-    for each in _prose(tree):
+    for each in _names(nodes):
+        found += [(each, match, RETIRED) for match in _in_name(each.text)]
+    for each in _prose(nodes):
         for table in (RETIRED, PHRASES):
             found += [(each, match, table) for match in _matches(table, each.text)]
         if each.kind == "docstring" and OPENING.match(each.text):
@@ -146,27 +143,37 @@ def complaints(path: str, tree: ast.AST) -> list[str]:
     ]
 
 
+def _whole_words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b({pattern})\b", re.IGNORECASE)
+
+
+WORDS = {pattern: _whole_words(pattern) for pattern in (*RETIRED, *PHRASES)}
+ANY_WORD = _whole_words("|".join(WORDS))
+
+
+@cache
+def _in_name(name: str) -> list[tuple[str, str]]:
+    return _matches(RETIRED, re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name))
+
+
 def _matches(table: dict[str, str], text: str) -> list[tuple[str, str]]:
-    return [
-        (pattern, match.group())
-        for pattern in table
-        if (match := re.search(rf"\b({pattern})\b", text, re.IGNORECASE)) is not None
-    ]
+    if not ANY_WORD.search(text):
+        return []
+    found = [(pattern, WORDS[pattern].search(text)) for pattern in table]
+    return [(pattern, match.group()) for pattern, match in found if match is not None]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_retired_words(path: Path) -> None:
-    name = str(path.relative_to(ROOT))
-    assert complaints(name, parsed(path)) == []
+def test_no_retired_words() -> None:
+    found = [each for path in FILES for each in complaints(str(path.relative_to(ROOT)), nodes(path))]
+    assert found == []
 
 
 def test_the_test_sees_each_kind_of_text() -> None:
     source = (
         '"""What a tensor has."""\ndef is_told(grid):\n    raise Error(f"the method is {grid}, and no str")\n'
     )
-    seen = complaints("x.py", ast.parse(source))
+    seen = complaints("x.py", [*ast.walk(ast.parse(source))])
     assert [text.split("'")[1] for text in seen] == ["told", "grid", "grid", "What", "and no str"]
     assert seen[0].endswith("use reported, known")
-    assert (
-        complaints("x.py", ast.parse('"""Affine transforms of frozen dataclasses."""\nbehindhand = 1')) == []
-    )
+    clean = ast.parse('"""Affine transforms of frozen dataclasses."""\nbehindhand = 1')
+    assert complaints("x.py", [*ast.walk(clean)]) == []

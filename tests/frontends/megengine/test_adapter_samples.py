@@ -201,9 +201,23 @@ def rounding(row: str, each: Call, owner: Any) -> float:
     return 0.505 * scales[0] if scales else 0.0
 
 
-@pytest.mark.parametrize("way", [eagerly, as_graph])
-@pytest.mark.parametrize(("row", "key", "each"), CALLS, ids=[key for _, key, _ in CALLS])
-def test_sample(row: str, key: str, each: Call, way: Callable[..., list[np.ndarray]]) -> None:
+@pytest.mark.parametrize("row", SAMPLES)
+def test_samples(row: str) -> None:
+    """All sample calls of a function, method or module, on arrays and as a graph."""
+    failed: dict[str, Exception] = {}
+    for number, each in enumerate(SAMPLES[row]):
+        for way in (eagerly, as_graph):
+            try:
+                assert_matches(row, f"{row}.{number}", each, way)
+            except Exception as error:
+                failed[f"{row}.{number} {way.__name__}"] = error
+    if failed:
+        lines = [f"{key}: {type(error).__name__}: {error}" for key, error in failed.items()]
+        raise AssertionError("\n".join(lines)) from next(iter(failed.values()))
+
+
+def assert_matches(row: str, key: str, each: Call, way: Callable[..., list[np.ndarray]]) -> None:
+    """Fails unless one call gives the types and values of MegEngine."""
     owner = module_of(key)
     actual, expected = way(row, each, owner), TRUTH[key]
     step = 0.0
