@@ -166,26 +166,39 @@ from tmconvert.symbolics import registry
 ops = symbolics(registry.catalogue())
 registry._registry.set_registered({name: ops[name] for name in ("aten::conv2d", "aten::relu")})
 """
+IN_ONE_PROCESS = """
+import dataclasses, json, sys
+from tests.cli.runner import run
+print(json.dumps([dataclasses.astuple(run(*command)) for command in json.loads(sys.argv[1])]))
+"""
 
 
-@pytest.mark.slow
 def test_an_installed_target_has_a_command(tmp_path: Path) -> None:
     info = tmp_path / "toy_package-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-package\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[tmconvert.targets]\ntoy = toy_package:ToyTarget\n")
     (tmp_path / "toy_package.py").write_text(PACKAGE)
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{DATA.parents[1]}"}
-
-    def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "tmconvert", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert "toy        Convert a model to toy." in run("--help")
-    assert "--paint TYPE" in run("toy", "--help") and "--edition N" in run("toy", "--help")
-    assert "m.toy  (Toy 1, 2 operators" in run("toy", str(DATA / f"{MODEL}.tm"), "m.toy", "--paint", "blue")
-    assert "native from 1" in run("ops", "--target", "toy", "--search", "aten::relu")
-    assert "no symbolic" in run("ops", "--target", "toy", "--search", "max_pool2d")
-    assert run("check", str(DATA / f"{MODEL}.tm"), "--target", "toy").startswith("ok")
+    tm = str(DATA / f"{MODEL}.tm")
+    commands = {
+        ("--help",): "toy        Convert a model to toy.",
+        ("toy", "--help"): "--paint TYPE",
+        ("toy", tm, "m.toy", "--paint", "blue"): "m.toy  (Toy 1, 2 operators",
+        ("ops", "--target", "toy", "--search", "aten::relu"): "native from 1",
+        ("ops", "--target", "toy", "--search", "max_pool2d"): "no symbolic",
+        ("check", tm, "--target", "toy"): "ok",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ONE_PROCESS, json.dumps([*commands])],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{DATA.parents[1]}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    outcomes = dict(zip(commands, json.loads(done.stdout), strict=True))
+    for command, expected in commands.items():
+        status, stdout, stderr = outcomes[command]
+        assert status == 0 and expected in stdout, (command, stderr)
+    assert "--edition N" in outcomes["toy", "--help"][1]
+    assert outcomes["check", tm, "--target", "toy"][1].startswith("ok")

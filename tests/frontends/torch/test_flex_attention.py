@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 import tmconvert
 
@@ -17,8 +18,17 @@ from .harness import assert_close, check, run_onnx
 Q, K, V = (torch.randn(2, 4, 6, 8, generator=torch.Generator().manual_seed(seed)) for seed in range(3))
 BIAS = torch.linspace(-1, 1, 4 * 6 * 6).reshape(4, 6, 6)
 SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
-WINDOW = create_block_mask(lambda b, h, i, j: (i >= j) & (i - j < 3), None, None, 6, 6, device="cpu")
-NOTHING_FIRST = create_block_mask(lambda b, h, i, j: i > j, None, None, 6, 6, device="cpu")
+
+
+@cache
+def window() -> BlockMask:
+    """A mask; not at the import of this module, since PyTorch then imports its compiler."""
+    return create_block_mask(lambda b, h, i, j: (i >= j) & (i - j < 3), None, None, 6, 6, device="cpu")
+
+
+@cache
+def nothing_first() -> BlockMask:
+    return create_block_mask(lambda b, h, i, j: i > j, None, None, 6, 6, device="cpu")
 
 
 def causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
@@ -39,12 +49,12 @@ CASES: dict[str, Callable[..., Any]] = {
         q, k, v, score_mod=lambda s, b, h, i, j: s + BIAS[h].sum(0)[i]
     ),
     "soft cap": lambda q, k, v: flex_attention(
-        q, k, v, score_mod=lambda s, b, h, i, j: 5 * torch.tanh(s / 5), block_mask=WINDOW
+        q, k, v, score_mod=lambda s, b, h, i, j: 5 * torch.tanh(s / 5), block_mask=window()
     ),
-    "mask": lambda q, k, v: flex_attention(q, k, v, block_mask=WINDOW),
-    "row without keys": lambda q, k, v: flex_attention(q, k, v, block_mask=NOTHING_FIRST),
+    "mask": lambda q, k, v: flex_attention(q, k, v, block_mask=window()),
+    "row without keys": lambda q, k, v: flex_attention(q, k, v, block_mask=nothing_first()),
     "causal": causal,
-    "logsumexp": lambda q, k, v: flex_attention(q, k, v, block_mask=WINDOW, return_lse=True),
+    "logsumexp": lambda q, k, v: flex_attention(q, k, v, block_mask=window(), return_lse=True),
 }
 
 
