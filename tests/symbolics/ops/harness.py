@@ -275,7 +275,7 @@ def assert_target_matches(
                 tolerances=_each(tolerance, results),
             )
         except Exception as error:
-            shown = worst_elements(results, expected, _operands(op_name, args), attributes) if results else ""
+            shown = worst_elements(results, expected, operands(op_name, args), attributes) if results else ""
             raise AssertionError(f"{op_name} on {where}: {error}{shown}") from error
 
 
@@ -306,7 +306,7 @@ def assert_decomposition_matches(
     try:
         check(made, expected, [f"{op_name} decomposed"] * len(made), tolerances=_each(tolerance, made))
     except VerificationError as error:
-        shown = worst_elements(made, expected, _operands(op_name, args), attributes)
+        shown = worst_elements(made, expected, operands(op_name, args), attributes)
         raise AssertionError(f"{error}{shown}") from error
 
 
@@ -396,7 +396,7 @@ def _input_names(op_name: str, args: Sequence[Any]) -> list[str]:
     return result
 
 
-def _operands(op_name: str, args: Sequence[Any]) -> dict[str, np.ndarray]:
+def operands(op_name: str, args: Sequence[Any]) -> dict[str, np.ndarray]:
     """All tensors of a call by name, constants too."""
     found: dict[str, np.ndarray] = {}
     for name, arg in _by_name(op_name, args).items():

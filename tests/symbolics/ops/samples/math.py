@@ -22,6 +22,9 @@ PRODUCTS = [
     Sample([FEW], {"dim": [0, 2], "keepdim": True}, RUNTIMES),
     Sample([FEW], {}, RUNTIMES),
 ]
+TRUTHS = [
+    Sample([np.array([[1, 2], [0, 3], [0, 0]], np.float32)], {"dim": [1]}, RUNTIMES),
+]
 SPREAD = [
     Sample([CUBE], {"dim": [1, -1]}, RUNTIMES),
     Sample([CUBE], {"dim": [1], "correction": 0, "keepdim": True}),
@@ -158,7 +161,7 @@ SAMPLES: dict[str, list[Sample]] = {
     },
     "aten::prod": PRODUCTS,
     "aten::logsumexp": REDUCTION,
-    **{f"aten::{name}": PRODUCTS for name in ("any", "all")},
+    **{f"aten::{name}": [*PRODUCTS, *TRUTHS] for name in ("any", "all")},
     "aten::count_nonzero": [Sample([FEW], {"dim": [-1]}, RUNTIMES), Sample([FEW], {}, RUNTIMES)],
     **{f"aten::{name}": SPREAD for name in ("var", "std", "var_mean", "std_mean")},
     "aten::linalg_vector_norm": [
