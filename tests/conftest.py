@@ -1,7 +1,7 @@
 """Options and marks of the test suite, and its default: the tests that run when none are named.
 
 ``python -m pytest`` runs the default, a sample of all behaviour that takes three minutes on two cores: the
-first case of each parametrized test and one of ``EACH`` others, or of as many as its mark ``one_in`` says,
+first case of each test and one of ``EACH`` others, or of as many as its mark ``one_in`` says,
 and no test marked slow. ``--all`` runs the whole suite; a path, a node id, ``-k`` or ``-m`` all it names.
 """
 
@@ -22,6 +22,8 @@ import pytest
 ROOT = Path(__file__).parent
 OF_OPS = ("symbolics", "test_catalogue.py")
 EACH = 25
+# folders whose tests are more than a default needs: it takes one of so many of them
+FOLDERS = {"tests/frontends/torch/": 3}
 # Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -156,7 +158,15 @@ def is_of_default(item: pytest.Item, number: int) -> bool:
     if item.get_closest_marker("slow") is not None:
         return False
     own = item.get_closest_marker("one_in")
-    return number == 0 or zlib.crc32(item.nodeid.encode()) % (own.args[0] if own else EACH) == 0
+    if number:
+        return _is_one_of(own.args[0] if own else EACH, item.nodeid)
+    test = item.nodeid.partition("[")[0]
+    return all(_is_one_of(each, test) for folder, each in FOLDERS.items() if test.startswith(folder))
+
+
+def _is_one_of(each: int, name: str) -> bool:
+    """Whether a name is one of about ``1 / each`` of all names, the same ones on every machine."""
+    return zlib.crc32(name.encode()) % each == 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.runner import environment
-from tests.source_tree import FILES, ROOT, parsed
+from tests.source_tree import FILES, ROOT, nodes
 from tmconvert.output import atomic
 from tmconvert.output.atomic import atomic_output
 
@@ -36,15 +36,16 @@ GUARDED = {
     "convert/output/leftovers.py os.O_NOFOLLOW": "only with fcntl",
     "convert/output/leftovers.py os.O_NONBLOCK": "only with fcntl",
 }
+LAST_WORDS = {name.rpartition(".")[2] for name in NAMES}
 
 
 def uses(path: Path) -> Iterator[str]:
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name in MODULES)
         if isinstance(node, ast.ImportFrom) and node.module in MODULES:
             yield str(node.module)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in NAMES:
+        if isinstance(node, ast.Attribute) and node.attr in LAST_WORDS and ast.unparse(node) in NAMES:
             yield ast.unparse(node)
         if isinstance(node, ast.keyword) and node.arg in ("preexec_fn", "pass_fds", "start_new_session"):
             yield str(node.arg)
@@ -60,7 +61,7 @@ def test_texts_are_utf8() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in FILES
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("read_text", "write_text")

@@ -114,6 +114,7 @@ def test_the_ratio_is_reached(target: str, model: Path, samples: Any, tmp_path: 
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.slow
 def test_rules_of_the_user_stay(model: Path, samples: Any, tmp_path: Path) -> None:
     given = {"y": "float", "spectrum_log": "int8"}
     report = convert(
@@ -124,6 +125,7 @@ def test_rules_of_the_user_stay(model: Path, samples: Any, tmp_path: Path) -> No
         convert("tflite", model, tmp_path / "m.tflite", calibration=samples, min_sqnr=60, rules=given)
 
 
+@pytest.mark.slow
 def test_a_module_is_traced_once(samples: Any, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
 
@@ -149,6 +151,7 @@ def test_a_module_is_traced_once(samples: Any, tmp_path: Path) -> None:
     assert report.verification.decibels > 24
 
 
+@pytest.mark.slow
 def test_the_command(model: Path, samples: Any, tmp_path: Path) -> None:
     data, out = tmp_path / "d.npz", tmp_path / "m.tflite"
     np.savez(data, x=np.concatenate([sample["x"] for sample in samples]))
@@ -192,6 +195,7 @@ def test_options_that_exclude_or_require_others(
     assert text in " ".join(outcome.stderr.split())
 
 
+@pytest.mark.slow
 def test_the_ratio_is_measured_on_the_data_of_the_report(model: Path, samples: Any, tmp_path: Path) -> None:
     report = convert(
         "tflite",
@@ -227,6 +231,7 @@ clamps (float[1,8] input) => (float[1,4] y, int64[1] k)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["onnx", "tflite"])
 def test_two_clamps_of_a_tensor_and_an_array_as_data(target: str, tmp_path: Path) -> None:
     random = np.random.default_rng(0)

@@ -31,6 +31,7 @@ SAMPLE = (
 )
 
 
+@pytest.mark.slow
 def test_packages_need_torch_only(tmp_path: Path) -> None:
     """They compute the same in a Python without tmconvert, and their graph is that of the model.
 

@@ -65,6 +65,7 @@ def test_there_and_back(name: str) -> None:
         assert canonical(again) == canonical(module)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "vit_tiny", "mobilenet_v2"])
 def test_gradients_are_finite(name: str) -> None:
     net = tmconvert.load(corpus.model(name)).to_torch().train()

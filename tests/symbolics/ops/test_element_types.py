@@ -213,6 +213,7 @@ TENSORS = {
 CONSTANTS = ["aten::add", "aten::sub", "aten::mul", "aten::div", "aten::maximum", "aten::minimum"]
 
 
+@pytest.mark.one_in(120)
 @pytest.mark.parametrize(
     ("name", "constant"),
     [
