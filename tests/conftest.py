@@ -137,8 +137,9 @@ def keep_ignored_signals_from_children() -> None:
     Processes inherit which signals are ignored, and tests send signals to those that they start. A handler is
     not inherited.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        if signal.getsignal(number) is signal.SIG_IGN:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)  # Windows lacks two
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
 
 
