@@ -35,6 +35,8 @@ if sys.dont_write_bytecode:
     sys.pycache_prefix = str(ROOT.parent / ".pytest_cache" / "bytecode")
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+HAS_TORCH = find_spec("torch") is not None
+WITHOUT_TORCH = "Skipped: PyTorch is not installed"
 RUNTIMES = {"onnx": "onnxruntime", "tflite": "litert"}
 
 
@@ -152,6 +154,28 @@ def pytest_pycollect_makeitem(
     if not isinstance(made, list) or runs_all(collector.config):
         return made
     return [item for number, item in enumerate(made) if is_of_default(item, number)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skips files that import PyTorch where it is not installed."""
+    report = yield
+    if report.failed and not HAS_TORCH and "No module named 'torch'" in str(report.longrepr):
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, WITHOUT_TORCH)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skips tests that import PyTorch where it is not installed."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        if HAS_TORCH or error.name != "torch":
+            raise
+        pytest.skip(WITHOUT_TORCH)
 
 
 def is_of_default(item: pytest.Item, number: int) -> bool:

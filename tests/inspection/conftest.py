@@ -6,25 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import torch
 
 import tmconvert
 from tmconvert.conversion.report import Report
-
-
-class Net(torch.nn.Module):
-    """A small network with sizes that differ."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = torch.nn.Conv2d(3, 8, 3, stride=2, padding=1)
-        self.deep = torch.nn.Conv2d(8, 8, (3, 5), padding=(1, 2), groups=8)
-        self.head = torch.nn.Linear(8, 5)
-
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        value = torch.relu(self.first(image))
-        value = torch.relu(self.deep(value)) + value
-        return self.head(value.mean((2, 3)))
 
 
 class Files(NamedTuple):
@@ -37,6 +21,10 @@ class Files(NamedTuple):
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    import torch
+
+    from tests.inspection.network import Net
+
     folder = tmp_path_factory.mktemp("files")
     generator = torch.Generator().manual_seed(3)
     torch.manual_seed(5)

@@ -11,7 +11,8 @@ from PIL import Image
 
 import tmconvert
 from tests.cli.runner import run
-from tests.inspection.conftest import Files, Net
+from tests.inspection.conftest import Files
+from tests.inspection.network import Net
 from tests.inspection.planted import change_caffe, change_onnx, change_tflite
 from tmconvert.errors import UsageError
 from tmconvert.inspection.compared_models import FileSide

@@ -15,7 +15,8 @@ from PIL import Image
 
 import tmconvert
 from tests.cli.runner import run
-from tests.inspection.conftest import Files, Net
+from tests.inspection.conftest import Files
+from tests.inspection.network import Net
 from tmconvert.errors import LoadError, UsageError, VerificationError
 from tmconvert.inspection import bench
 from tmconvert.inspection.bench_process import _State
