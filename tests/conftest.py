@@ -21,9 +21,9 @@ import pytest
 
 ROOT = Path(__file__).parent
 OF_OPS = ("symbolics", "test_catalogue.py")
-EACH = 25
+EACH = 50
 # folders whose tests are more than a default needs: it takes one of so many of them
-FOLDERS = {"tests/frontends/torch/": 3}
+FOLDERS = {"tests/frontends/torch/": 4}
 # Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

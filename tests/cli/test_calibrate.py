@@ -33,6 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", SETTINGS, ids=" ".join)
 @pytest.mark.parametrize("target", ["onnx", "tflite"])
 def test_in_one_go_as_in_two_steps(target: str, options: tuple[str, ...], data: Path, tmp_path: Path) -> None:

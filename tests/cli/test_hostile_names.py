@@ -84,6 +84,7 @@ def test_what_commands_print(arguments: tuple[str, ...], saved: str) -> None:
         assert not CONTROL.search(path.read_text())
 
 
+@pytest.mark.slow
 def test_what_python_shows(saved: str) -> None:
     traced = tmconvert.load(saved)
     report = tmconvert.to_onnx(traced, "o.onnx")

@@ -173,6 +173,7 @@ print(json.dumps([dataclasses.astuple(run(*command)) for command in json.loads(s
 """
 
 
+@pytest.mark.slow
 def test_an_installed_target_has_a_command(tmp_path: Path) -> None:
     info = tmp_path / "toy_package-1.dist-info"
     info.mkdir()

@@ -209,6 +209,7 @@ class Twice(torch.nn.Module):
         return x
 
 
+@pytest.mark.slow
 def test_a_module_with_branches_may_be_called_again(tmp_path: Path) -> None:
     module = Twice()
     model = check(module, X, second=[-X])
