@@ -120,6 +120,7 @@ def test_a_conversion_without_what_windows_lacks(tmp_path: Path) -> None:
     assert names[0].startswith(".o.tmconvert-")
 
 
+@pytest.mark.slow
 def test_a_rename_waits_for_mappings_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
     replace = Path.replace

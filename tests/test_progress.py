@@ -27,6 +27,7 @@ def stages(heard: Heard) -> list[str]:
     return [stage for done, total, stage in heard if (done, total) == (0, 0)]
 
 
+@pytest.mark.slow
 def test_stages_of_conversions(heard: Heard, tmp_path: Path) -> None:
     def progress(done: int, total: int, stage: str) -> None:
         heard.append((done, total, stage))

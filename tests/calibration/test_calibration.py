@@ -74,6 +74,7 @@ def test_the_integer_model_is_near_the_float_model(
     assert ratio(float_outputs, in_onnxruntime(tmp_path / "m.onnx", images[50:60])) > least
 
 
+@pytest.mark.slow
 def test_saved_and_written_as_tflite(images: np.ndarray, tmp_path: Path) -> None:
     made = tmconvert.calibrate(DIGITS, images[:8, :, None])
     made.save(tmp_path / "m.tm")

@@ -60,6 +60,7 @@ MEASURED = {
 }
 
 
+@pytest.mark.slow
 def test_the_ratio_of_an_output_is_that_of_the_file_and_the_model(tmp_path: Path) -> None:
     """Calibration corrects biases, so that the file is closer to the model than to the corrected one."""
     runtime = pytest.importorskip("ai_edge_litert.interpreter")

@@ -173,6 +173,7 @@ def test_what_there_is_to_tell(tmp_path: Path) -> None:
     assert "x is 0 in all samples" in outcome.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("target", ["onnx", "tflite"])
 def test_open_sizes_stay_open(target: str, steps: int, data: Path, tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def assert_runs_at(name: str, folder: Path, *shapes: tuple[int, ...]) -> None:
             np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-4 * max(1, np.abs(wanted).max()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", OPSETS)
 @pytest.mark.parametrize(
     "name",
@@ -179,6 +180,7 @@ def test_wishes_that_do_not_fit(dynamic: Any, message: str, tmp_path: Path) -> N
     assert not (tmp_path / "net.onnx").exists()
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "net.onnx"
     done = run("onnx", model("resnet18"), out, "--dynamic", "x:0=batch", "--dynamic", "x:-1=w", "--json")

@@ -49,6 +49,7 @@ def assert_runs_at(name: str, folder: Path, *shapes: tuple[int, ...]) -> None:
                 assert relative_error(actual, wanted) < TOLERANCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -72,6 +73,7 @@ def test_sizes_that_must_be_multiples(name: str, tmp_path: Path) -> None:
     assert_runs_at(name, tmp_path, (1, 3, 96, 64), (3, 3, 64, 128))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shapes"),
     [

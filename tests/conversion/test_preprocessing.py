@@ -137,6 +137,7 @@ def real_outputs(path: Path, inputs: Sequence[np.ndarray]) -> np.ndarray:
     return np.array([(outputs(path, each).astype(np.float64) - zero) * factor for each in inputs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".onnx", ".tflite"])
 def test_integers_of_the_digits_are_those_of_the_pipeline(suffix: str, tmp_path: Path) -> None:
     """The same integers as those of the quantized model, with the normalization before it.
@@ -167,6 +168,7 @@ def test_integers_of_the_digits_are_those_of_the_pipeline(suffix: str, tmp_path:
     assert (expected.argmax(-1) == found.argmax(-1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".onnx", ".tflite"])
 @pytest.mark.parametrize(
     ("padding", "mean", "std"), [(1, MEAN, STD), (0, MEAN, STD), (1, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))]

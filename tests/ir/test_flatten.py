@@ -198,6 +198,7 @@ def test_exponential_nesting_without_any_expression_is_refused(monkeypatch: pyte
     assert refusal(top).code == "TM2008"
 
 
+@pytest.mark.slow
 def test_long_chains_of_calls_are_refused_before_python_gives_up() -> None:
     assert np.array_equal(chain(90)(X), -X)
     assert np.array_equal(chain(190).flatten()(X), -X)

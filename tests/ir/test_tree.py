@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_leaves_of_a_class_are_those_among_all(tree: Any) -> None:
         assert all(one is other for one, other in zip(found, expected, strict=True))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=2), TREES, max_size=3))
 def test_objects_are_mapped_as_leaves_are(trees: dict[str, Any]) -> None:
     def function(leaf: object) -> object:

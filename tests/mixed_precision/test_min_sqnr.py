@@ -255,6 +255,7 @@ def test_two_clamps_of_a_tensor_and_an_array_as_data(target: str, tmp_path: Path
     assert (outcomes[0], outcomes[-1]) == (True, False)
 
 
+@pytest.mark.slow
 def test_a_ratio_below_that_of_the_warning(model: Path, samples: Any, tmp_path: Path) -> None:
     report = convert("tflite", model, tmp_path / "m.tflite", calibration=samples, min_sqnr=3)
     assert "too coarse" not in "\n".join(report.notes)

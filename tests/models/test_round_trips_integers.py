@@ -15,6 +15,7 @@ from tmconvert.symbolics.layouts import NCHW_TO_NHWC
 NAMES = ("op_sort_gather_onehot", "op_linear_matmul", "qat_small_minmax_nostub")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_integers(name: str, tmp_path: Path) -> None:
     has_scales = name.startswith("qat")

@@ -350,6 +350,7 @@ def test_damaged_files(text: str, format: str | None, reason: str, tmp_path: Pat
     assert reason in caught.value.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @given(text=st.one_of(st.text(max_size=60), st.from_regex(r'[\[{"a:,0-9.\- \n}\]#_]{0,60}')))
 @settings(max_examples=150, deadline=None)

@@ -132,6 +132,7 @@ def test_nodes_are_compared_by_identity() -> None:
         assert isinstance(x.eq(y), TensorNode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["onnx", "tflite", "caffe"])
 def test_a_module_of_torch_within_a_model_of_megengine(target: str, tmp_path: Path) -> None:
     module, graph, x = loaded("resnet18")

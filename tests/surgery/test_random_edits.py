@@ -45,6 +45,7 @@ def edited(module: TracedModule, given: list[np.ndarray], seed: int, folder: Pat
     assert found["run"] == found["save"] == found["flatten"] == RIGHT, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_models(name: str, seed: int, tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ def test_recorded_models(name: str, seed: int, tmp_path: Path) -> None:
     edited(module, examples(name), seed, tmp_path, quantized="qat" in name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", NETS)
 def test_models_of_pytorch(name: str, seed: int, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_packages_need_torch_only(tmp_path: Path) -> None:
             assert differences(model, inputs, tmp_path / name, is_exact=False) == "", name
 
 
+@pytest.mark.slow
 def test_packages_of_modules(tmp_path: Path) -> None:
     """The graph of a package of a PyTorch module is the module's, text for text."""
 

@@ -76,6 +76,7 @@ def test_training_with_fake_quantization(sample: ModuleType, tmp_path: Path) -> 
     assert right >= round(before * (len(labels) - sample.TRAINED))
 
 
+@pytest.mark.slow
 def test_the_module_is_one_like_any_other() -> None:
     net = tmconvert.load(DIGITS).to_torch()
     x = torch.rand(3, 1, 8, 8)
@@ -91,6 +92,7 @@ def test_the_module_is_one_like_any_other() -> None:
     assert torch.allclose(exported, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_torchscript() -> None:
     net = tmconvert.load(DIGITS).to_torch()

@@ -82,6 +82,7 @@ def by_layer(node: Node) -> str:
     return "tail" if "fc" in node.name or "avg" in node.name or "flatten" in node.name else "head"
 
 
+@pytest.mark.slow
 def test_a_model_in_parts_runs_saves_and_converts(tmp_path: Path) -> None:
     tm, (x, out) = tmconvert.load(model("resnet18")), recorded()
     made = tmconvert.split_module(tm, by_layer)

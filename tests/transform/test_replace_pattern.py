@@ -40,6 +40,7 @@ def relu6(g: Any, x: Any) -> Any:
     return g.call("aten::clamp", x, 0.0, 6.0)
 
 
+@pytest.mark.slow
 def test_a_model_of_megengine_in_aten_ops(tmp_path: Path) -> None:
     tm = tmconvert.load(model("resnet18"))
     matches = tmconvert.replace_pattern(tm, relu, relu6)

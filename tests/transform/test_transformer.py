@@ -45,6 +45,7 @@ class Swap(tmconvert.Transformer):
         return self.call_method("__mul__", (half, 2.0), {})
 
 
+@pytest.mark.slow
 def test_calls_are_replaced_in_submodules_too(tmp_path: Path) -> None:
     tm = tmconvert.load(model("resnet18"))
     before = str(tm.graph)

@@ -83,6 +83,7 @@ def wrong(array: np.ndarray) -> Iterator[np.ndarray]:
             yield changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_other_number(target: str, tmp_path: Path) -> None:
     _, paths = corpus.converted(NAME, target, tmp_path, fake_quant_weights=True)

@@ -58,6 +58,7 @@ def save(model: Any, target: str, path: Path) -> None:
     path.write_bytes(builder.Output())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["tflite", "onnx"])
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_file(name: str, target: str, tmp_path: Path) -> None:
@@ -158,6 +159,7 @@ PLACES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", PLACES)
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_conversion(name: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

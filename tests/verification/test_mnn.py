@@ -28,6 +28,7 @@ needs_mnn = pytest.mark.skipif(importlib.util.find_spec("MNN") is None, reason="
 X = {"x": normal(0, 2, 6, 9, 11)}
 
 
+@pytest.mark.slow
 @needs_mnn
 @pytest.mark.parametrize("name", ["op_activations", "op_typecvt", "op_reduce"])
 def test_what_only_mnn_can_judge(name: str, tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ def test_more_than_rounding_is_refused(what: str):
         judged(reference, given, [expected[0] + np.float32(1e-2)], expected, ["y"])
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_single_element_is_not_missed_by_chance():
     """Few runs may all move it by nearly the same: of these inputs 3 runs take two for exact."""
     function, shape = ZEROS["the mean of a layer norm"]

@@ -159,6 +159,7 @@ def test_importing_loads_no_runtime() -> None:
     assert run_python(code).stdout == "set()\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", SUFFIXES)
 def test_runtimes_keep_quiet_and_give_stderr_back(target: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "inputs.npz", a=A, b=B)

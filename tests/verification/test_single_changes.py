@@ -22,6 +22,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_changes(kind: str, tmp_path: Path):
     pytest.importorskip("ai_edge_litert")

@@ -143,6 +143,7 @@ def test_what_a_runtime_wrote_for_earlier_files_is_not_quoted(
     assert caught.value.notes[0] == ("it wrote", "first\nlast\nsecond")
 
 
+@pytest.mark.slow
 def test_conversions_to_onnx_load_the_runtime_in_the_worker_alone(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     done = subprocess.run(
@@ -260,6 +261,7 @@ def test_a_worker_ends_with_its_process() -> None:
     pytest.fail("the worker lives on")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["tflite", "caffe"])
 def test_modules_of_the_working_folder_are_not_imported(target: str, tmp_path: Path) -> None:
     for name in ("numpy", "cv2", "queue", "ai_edge_litert", "tmconvert"):

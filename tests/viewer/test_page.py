@@ -118,6 +118,7 @@ def test_the_page_loads_nothing(folder: Path) -> None:
     assert set(re.findall(r"https?://[\w./]+", text)) <= {"http://www.w3.org/2000/svg"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_modules", [True, False])
 def test_no_level_has_many_children(has_modules: bool, tmp_path: Path) -> None:
     graph = written_graph(chain(tmp_path / "m.onnx", 5000, has_modules=has_modules))

@@ -226,6 +226,7 @@ def test_elements_that_alternate_with_other_fields_take_no_longer():
     assert time.perf_counter() - before < 2
 
 
+@pytest.mark.slow
 def test_mutated_files_are_clean_errors_or_models(tmp_path):
     path = written(tmp_path, NET, WEIGHTS)
     weights = path.with_suffix(".caffemodel")

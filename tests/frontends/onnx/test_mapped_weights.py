@@ -53,6 +53,7 @@ def filled(found: onnx.ModelProto, data: bytes) -> onnx.ModelProto:
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(TYPES), st.sampled_from([0, 1, 7, 4095, 4096, 5000])), max_size=5),

@@ -134,6 +134,7 @@ def test_bfloat16_and_float8_inside_of_a_module(tmp_path: Path) -> None:
     np.testing.assert_allclose(result, wanted.numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_exported_programs_of_bfloat16(tmp_path: Path) -> None:
     module, x = made("attending", torch.bfloat16)
     torch.export.save(torch.export.export(module, (x,)), tmp_path / "model.pt2")

@@ -66,6 +66,7 @@ def test_a_name_is_the_model_in_the_cache(hub: Path, monkeypatch: pytest.MonkeyP
     assert str(folder) in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_in_the_cache(hub: Path) -> None:
     with pytest.raises(LoadError, match="TM1001") as caught:
         tmconvert.load("org/net")

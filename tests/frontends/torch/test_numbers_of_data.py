@@ -184,6 +184,7 @@ def padded_rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return x.masked_fill(mask, 0.5) * 2
 
 
+@pytest.mark.slow
 def test_lengths_follow_an_open_size(tmp_path: Path) -> None:
     axes = {"x": {0: "batch", 1: "sequence"}, "lengths": {0: "batch"}}
     given = {"example_inputs": (ROWS, torch.tensor([4, 4, 2, 4, 1, 4])), "dynamic_shapes": axes}

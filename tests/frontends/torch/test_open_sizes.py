@@ -79,6 +79,7 @@ def test_sums_of_sizes_are_tried_where_they_are_least(name: str, tmp_path: Path)
     assert report.ranges
 
 
+@pytest.mark.slow
 def test_sums_of_sizes_that_compute_the_same_have_no_range(tmp_path: Path) -> None:
     def joined(past: torch.Tensor, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         joined = torch.cat([past, x]) * mask[:, None]

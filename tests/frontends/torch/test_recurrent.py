@@ -74,6 +74,7 @@ def test_lengths_are_inputs_or_known(kind: Any, options: dict[str, Any]) -> None
     check(lambda x: (run(x, [6, 2, 4]), run(x, LENGTHS), run(x, OTHERS, 6)), BATCH, tflite=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
 def test_other_packed_sequences() -> None:
     lstm, projected, state = (

@@ -257,6 +257,7 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["script", "trace", "freeze"])
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_with_sizes(name: str, way: str, tmp_path: Path) -> None:

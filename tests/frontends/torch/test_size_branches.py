@@ -95,6 +95,7 @@ def test_plain_numbers_of_sizes(name: str, tmp_path: Path) -> None:
     check(NUMBERS[name], 6, tmp_path / "m.onnx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rows"), [(name, rows) for name, (_, sizes) in BRANCHES.items() for rows in sizes]
 )
@@ -224,6 +225,7 @@ def test_sampling_of_dynamic_images_in_tflite(mode: str, tmp_path: Path) -> None
     np.testing.assert_allclose(made, wanted.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_loop_over_chunks_is_valid_for_one_chunk(tmp_path: Path) -> None:
     """All small sizes make the same calls: the bound of the loop is what tells them from larger ones."""
 

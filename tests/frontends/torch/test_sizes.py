@@ -434,6 +434,7 @@ def test_the_container_keeps_open_sizes(tmp_path: Path) -> None:
     assert np.array_equal(loaded.example.inputs[0], traced.example.inputs[0])
 
 
+@pytest.mark.slow
 def test_padding_to_a_large_multiple_leaves_all_sizes_open(tmp_path: Path) -> None:
     """Reflected padding fails at most sizes that are tried, and the example itself is a multiple."""
 
@@ -481,6 +482,7 @@ def test_global_pooling_of_what_may_be_one_element(tmp_path: Path) -> None:
         agrees(model, tmp_path, torch.randn(1, 3, size, size + 1))
 
 
+@pytest.mark.slow
 def test_a_window_in_the_middle_of_a_table_keeps_both_sizes_open(tmp_path: Path) -> None:
     """Positions of Stable Diffusion 3: cut out of a table, and right where the image is not beyond it."""
     table = torch.randn(12, 12, 3)

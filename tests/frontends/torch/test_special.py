@@ -145,6 +145,7 @@ def test_other_names_and_forms() -> None:
     )
 
 
+@pytest.mark.slow
 def test_open_sizes(tmp_path: Path) -> None:
     """Loops over tensors whose sizes are symbols."""
     traced = tmconvert.trace(

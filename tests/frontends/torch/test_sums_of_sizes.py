@@ -254,6 +254,7 @@ def test_another_branch_that_computes_the_same_without_a_past_needs_none(tmp_pat
     np.testing.assert_allclose(made, Careful()(*empty).numpy(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_below_its_end_stay_open(tmp_path: Path) -> None:
     """A causal mask from a table of 32 positions: slices of it have past + sequence elements up to there."""
     table = torch.tril(torch.ones(32, 32, dtype=torch.bool))

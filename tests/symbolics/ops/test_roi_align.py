@@ -48,6 +48,7 @@ def roi_align_in_loops(size: tuple[int, int], scale: float, ratio: int, aligned:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("ratio", [-1, 2])
 @pytest.mark.parametrize(("size", "scale"), [((2, 3), 1.0), ((3, 1), 0.6)], ids=str)
@@ -62,6 +63,7 @@ def test_roi_align(size: tuple[int, int], scale: float, ratio: int, aligned: boo
     assert_op_matches("torchvision::roi_align", [X, BOXES], attributes, expected=expected, tolerance=2e-5)
 
 
+@pytest.mark.slow
 def test_each_part_has_a_channel_of_its_own() -> None:
     aligned = roi_align_in_loops((2, 2), 1.0, 2, True)
     expected = np.stack([aligned[:, 2 * i + j, i, j] for i in (0, 1) for j in (0, 1)], 1)

@@ -51,6 +51,7 @@ def test_the_outputs_are_what_no_layer_reads(dialect: str, tmp_path: Path) -> No
     assert path.read_text().count("Silence") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["shufflenet_v2", "op_nested_reuse", "op_multi_io", "resnet18", "text_lstm"])
 def test_of_recorded_models(name: str, tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
@@ -118,6 +119,7 @@ NETS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("batch", [1, 2])
 def test_the_batch_can_be_changed_in_the_prototxt(name: str, batch: int, tmp_path: Path) -> None:
@@ -145,6 +147,7 @@ def test_the_batch_can_be_changed_in_the_prototxt(name: str, batch: int, tmp_pat
 # ---- dilation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["bvlc", "opencv", "nnie", "ascend", "mnn"])
 @pytest.mark.parametrize("dilation", [(2, 2), (2, 3)])
 def test_a_dilated_deconvolution(dialect: str, dilation: tuple[int, int], tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_where_each_tensor_lies(tmp_path: Path) -> None:
     assert matrix is not None and data[:4800] == matrix.tobytes()
 
 
+@pytest.mark.slow
 def test_a_conversion_writes_both_files(tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     report = tmconvert.to_onnx(MODEL, out, external_data=True)

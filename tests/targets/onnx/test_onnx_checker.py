@@ -24,6 +24,7 @@ def _graph(columns: int) -> TargetGraph:
     return TargetGraph("onnx", 17, "g", [x], [y], [operator], ["x"], ["y"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [7, 8, 9, 13, 17, 21])
 def test_sound_models_pass(opset: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(onnx_writer, "_CHECKED_WHOLE", 0)

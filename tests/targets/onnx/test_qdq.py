@@ -196,6 +196,7 @@ def test_weights_of_four_bits_beside_the_model(tmp_path: Path, monkeypatch: pyte
     assert types(paths[0], "weight_quantized")["INT4"] == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activations, wide", [(None, "UINT16"), ("int8", "INT16")])
 @pytest.mark.parametrize("pattern", ["classifier", "stem*", "depthwise*"])
 def test_some_layers_in_sixteen_bits(

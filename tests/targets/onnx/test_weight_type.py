@@ -68,6 +68,7 @@ def test_the_default_is_exact_in_fused_kernels(name: str, tmp_path: Path) -> Non
         assert np.max(np.abs(fused - meant)) <= 1.001 * np.max(np.abs(meant)) / 127
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_uint8_weights_are_the_numbers_of_int8(name: str, tmp_path: Path) -> None:
     paths = {kind: tmp_path / f"{kind}.onnx" for kind in ("uint8", "int8")}
@@ -85,6 +86,7 @@ def test_uint8_weights_are_the_numbers_of_int8(name: str, tmp_path: Path) -> Non
     assert all(np.array_equal(one, other) for one, other in zip(*exact, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activations", ["uint8", "int8"])
 def test_seven_bits_are_int8_and_exact(activations: str, tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
@@ -100,6 +102,7 @@ def test_seven_bits_are_int8_and_exact(activations: str, tmp_path: Path) -> None
     assert tmconvert.verify(MODELS["QAT of PyTorch"], path).max_error < 0.01
 
 
+@pytest.mark.slow
 def test_weights_beside_signed_activations_are_int8_unless_asked(tmp_path: Path) -> None:
     kinds = {}
     for asked in (None, "uint8"):

@@ -253,6 +253,7 @@ def test_one_wrong_weight_is_refused(kind: str, how: str, tmp_path: Path, monkey
         tmconvert.verify(DATA / "mobilenet_v2.tm", path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float16", "int8"])
 def test_a_wrong_operator_is_refused(kind: str, tmp_path: Path, monkeypatch) -> None:
     path, right = tmp_path / "o.tflite", module.compress_weights
@@ -291,6 +292,7 @@ def test_a_file_of_open_sizes_and_other_edges_is_verified(kind: str, tmp_path: P
     tmconvert.verify(DATA / "mobilenet_v2.tm", path)
 
 
+@pytest.mark.slow
 def test_refusals(tmp_path: Path) -> None:
     out = tmp_path / "o.tflite"
     with pytest.raises(UsageError, match="weights is 'int4'"):

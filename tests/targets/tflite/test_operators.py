@@ -56,6 +56,7 @@ def names_in(tree: ast.AST) -> list[str]:
     return [value for value in literals if isinstance(value, str) and value in SPECS]
 
 
+@pytest.mark.slow
 def test_operators_are_known_by_name_in_their_records_alone() -> None:
     found = {name: len(names) for name, tree in sources() if (names := names_in(tree))}
     assert found == {name: count for name, (count, _) in ALLOWED.items()}

@@ -102,6 +102,7 @@ def test_the_interface(tmp_path: Path) -> None:
     assert tmconvert.to_tflite(model, out).version == f"2.{DEFAULT_TFLITE_RUNTIME}"
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path) -> None:
     model = DATA / "op_trig_compare.tm"
     outcome = run("check", model, "--target", "tflite", "--runtime", "2.1")
