@@ -143,7 +143,7 @@ def test_few_modules_use_libraries_of_file_formats() -> None:
 
 def parsing(path: Path) -> Iterator[str]:
     """Calls that parse the bytes or the text of a file format."""
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of = ast.unparse(node.func.value)
             is_loading = node.func.attr == "load" and of == "onnx"
@@ -324,7 +324,7 @@ def _declared(path: Path) -> list[str]:
     """Names of ops that a file declares as literals."""
     return [
         node.args[0].value
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "Op"
@@ -335,7 +335,7 @@ def _declared(path: Path) -> list[str]:
 
 def test_passes_are_called_like_their_files() -> None:
     for path in (path for path in FILES if path.parent.name == "passes"):
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and any(
                 isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "name" for item in node.body
             ):
@@ -348,7 +348,7 @@ FORMS = ("quantized", "requantized", "dequantized", "computed", "unrounded", "un
 
 def names_taken_apart(path: Path) -> Iterator[str]:
     """Calls that read parts of the name of a tensor or node, and names of forms outside of names.py."""
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             text = ast.unparse(node.func.value)
             is_name = text == "name" or text.endswith((".name", "_name"))
