@@ -34,8 +34,7 @@ from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph,
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TFLITE_RUNTIME
 from tmconvert.targets.registry import lower, write
-from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.lookup_tables import tabulated
+from tmconvert.targets.tflite.integer.stages import to_integers
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 from tmconvert.targets.tflite.runtimes import types_of
@@ -47,7 +46,7 @@ RELEASES = (14, 15, 18, 20, 21, TFLITE_RUNTIME)  # whose forms of ops are cases
 _MOST = 6  # cases of one operator and its types
 _CONTROL = ("IF", "WHILE")  # which run graphs of any types
 # Types that releases run but for some shapes or scales, for which
-# convert/targets/tflite/integer/older_runtimes.py, or the symbolic, has another form.
+# convert/targets/tflite/integer/legalize.py, or the symbolic, has another form.
 _OTHER_FORMS = {
     ("BATCH_MATMUL", "int8q>int8q"),
     ("FULLY_CONNECTED", "int16q,int8q,int64q>int16q"),
@@ -207,7 +206,7 @@ def _kernels() -> Iterator[Sampled]:
                     array = expected[value.name]
                     value.qparams = grid(float(array.min()), float(array.max()))
             for io_type in (kind, "float32", "uint8"):
-                made = in_integers(graph, activations=kind, io_type=io_type)
+                made = to_integers(graph, catalogue(), activations=kind, io_type=io_type)
                 yield made.graph, numbers
 
 
@@ -241,8 +240,8 @@ def _of_op(name: str, args: Any, attributes: dict[str, Any], version: int) -> It
                 yield lowering.graph, inputs
                 continue
             fuse_activations(lowering.graph, keeps_qparams=True)
-            plain = tabulated(lowering.graph, catalogue(), kind)
-            yield in_integers(plain, activations=kind, io_type=kind).graph, inputs
+            made = to_integers(lowering.graph, catalogue(), activations=kind, io_type=kind)
+            yield made.graph, inputs
 
 
 def _quantize(graph: Any, arrays: dict[str, np.ndarray]) -> None:

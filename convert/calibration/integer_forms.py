@@ -1,4 +1,4 @@
-"""Tests whether TFLite has a call in integers, by lowering it alone with placeholder QParams."""
+"""Tests whether each target has a call in integers, by lowering it alone with placeholder QParams."""
 
 from __future__ import annotations
 
@@ -11,17 +11,10 @@ import numpy as np
 from tmconvert.calibration.placement import Kind
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.tree import map_leaves
-from tmconvert.passes.decompose import Undecomposed
-from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import KeepsQparams
-from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
-from tmconvert.targets.registry import lower, passes_for
-from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.lookup_tables import tabulated
-from tmconvert.targets.tflite.operators.activations import TABLES
-from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
+from tmconvert.targets.registry import target_named, target_names
 
 # for each kind of tensor QParams that nothing else has
 PLACEHOLDERS = {
@@ -40,38 +33,24 @@ class IntegerForms:
 
     def __init__(self, catalogue: Mapping[str, Op]) -> None:
         self.catalogue = catalogue
-        self.known: dict[Any, int | None] = {}
+        self.targets = [target_named(name) for name in target_names()]
+        self.known: dict[Any, bool] = {}
 
     def has(self, call: CallFunction, kind_of: KindOfNode, most: int = 1 << 16) -> bool:
-        """Whether ``call`` lowers to integer operators only, for tensors of these types.
+        """Whether ``call`` lowers to integer operators only, for tensors of these types, in every target.
 
         Lookup tables may have at most ``most`` entries.
         """
         floats = [node for node in (*call.inputs, *call.outputs) if _is_float(node)]
         if not any(not isinstance(node.expr, Constant) for node in floats):
             return True
-        key = _key(call, kind_of)
+        key = most, *_key(call, kind_of)
         if key not in self.known:
-            self.known[key] = self._entries(_alone(call, kind_of))
-        entries = self.known[key]
-        return entries is not None and entries <= most
-
-    def _entries(self, graph: InternalGraph) -> int | None:
-        """Returns the size of the largest lookup table in a graph; None where an operator stays in float."""
-        options = TargetOptions("tflite", TFLITE_RUNTIME, integers=Integers())
-        try:
-            PassManager(passes_for(options, self.catalogue), self.catalogue).run(graph)
-            lowering = lower(graph, self.catalogue, options.target, options.version)
-        except Undecomposed:
-            return None
-        if lowering.unsupported:
-            return None
-        fuse_activations(lowering.graph, keeps_qparams=True)
-        made = tabulated(lowering.graph, self.catalogue, "int8", infers=False)
-        if in_integers(made, infers=False).fallbacks:
-            return None
-        tables = [each.inputs[-1] for each in made.operators if each.type in TABLES]
-        return max((table.shape[0] for table in tables if table is not None), default=0)
+            self.known[key] = all(
+                target.has_integer_form(_isolate(call, kind_of), self.catalogue, most)
+                for target in self.targets
+            )
+        return self.known[key]
 
 
 def _is_float(node: object) -> bool:
@@ -91,7 +70,7 @@ def _key(call: CallFunction, kind_of: KindOfNode) -> Any:
     return call.function, repr(arguments), repr(call.kwargs), tuple(map(kind_of, call.outputs))
 
 
-def _alone(call: CallFunction, kind_of: KindOfNode) -> InternalGraph:
+def _isolate(call: CallFunction, kind_of: KindOfNode) -> InternalGraph:
     """Returns a graph of ``call`` alone; operands and results have QParams of its types."""
     graph, copies = InternalGraph("call"), dict[Any, Any]()
     for node in call.inputs:

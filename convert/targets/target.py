@@ -179,6 +179,15 @@ class Target(ABC):
         """
         return FakeQuantFloat(graphs.graph) if options.bakes_weights else Encoding(graphs.graph)
 
+    def has_integer_form(self, graph: InternalGraph, catalogue: Mapping[str, Op], table_entries: int) -> bool:
+        """Whether integer files compute ``graph``, whose tensors have QParams, on integers alone, with lookup
+        tables of at most ``table_entries`` entries. The graph is not used afterwards.
+
+        Calibration decomposes the calls that have no such form. By default all have one: the operators of
+        files with QuantizeLinear and DequantizeLinear compute in float.
+        """
+        return True
+
     def named_constants(self, operator: Operator) -> Iterator[tuple[str, Value]]:
         """Returns the constants of an operator, by the names that other tools use."""
         constants = [value for value in operator.inputs if value is not None and value.is_constant]

@@ -154,8 +154,8 @@ def changes_onnx(graph: TargetGraph) -> Iterator[tuple[str, Change]]:
 
 
 PLACES = {
-    "tflite": ("tmconvert.targets.tflite.integer.graph.in_integers", changes_tflite),
-    "onnx": ("tmconvert.targets.onnx.encodings.with_qdq", changes_onnx),
+    "tflite": ("tmconvert.targets.tflite.integer.stages.to_integers", changes_tflite),
+    "onnx": ("tmconvert.targets.onnx.encodings.to_qdq", changes_onnx),
 }
 
 

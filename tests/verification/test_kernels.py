@@ -15,8 +15,8 @@ from tests.targets.tflite.test_integer_kernels import MODES, run
 from tmconvert.ir import CallFunction
 from tmconvert.ir.types import QParams
 from tmconvert.symbolics.registry import catalogue
-from tmconvert.targets.tflite.integer.graph import in_integers
 from tmconvert.targets.tflite.integer.qparams import RANGES
+from tmconvert.targets.tflite.integer.stages import to_integers
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.verify.kernel_error import slack_of
 from tmconvert.verification.layer_checks import Layer
@@ -39,7 +39,7 @@ def beyond(
     kernel = spec(type).integer
     assert kernel is not None
     graph.outputs[0].qparams = on("int16", *kernel.fixed["int16"])
-    made = in_integers(graph, activations="int16", io_type="int16")
+    made = to_integers(graph, catalogue(), activations="int16", io_type="int16")
     found = next(iter(run(made.graph, {"x0": steps}, MODES[1], path).values())) * STEP
     net = Net()
     x = net.input(*steps.shape)
@@ -85,7 +85,7 @@ def test_any_scale_to_any_other(ratio: float, tmp_path: Path) -> None:
     """The product with one wraps around where it lies 128 times beyond the range."""
     graph = Sample("RESHAPE", [(256,), np.array([256], np.int32)], [(256,)], {"new_shape": [256]}).graph()
     graph.inputs[0].qparams, graph.outputs[0].qparams = on("int8", 1.0, 5), on("int8", 1 / ratio, -3)
-    made = in_integers(graph)
+    made = to_integers(graph, catalogue())
     steps = np.arange(-128, 128).astype(np.int8)
     exact = np.clip((steps - 5.0) * ratio - 3, -128, 127)
     for mode in MODES:

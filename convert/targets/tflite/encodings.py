@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import UsageError
+from tmconvert.ir import InternalGraph
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.passes.decompose import Undecomposed
+from tmconvert.passes.manager import PassManager
 from tmconvert.passes.unsupported import unsupported_error
-from tmconvert.targets.options import TargetOptions
+from tmconvert.symbolics.op import Op
+from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
+from tmconvert.targets.registry import lower, passes_for
 from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
 from tmconvert.targets.tflite.runtimes import runtime_refusal, types_refusal
 from tmconvert.targets.tflite.versions import model_versions
@@ -78,26 +83,48 @@ def integer_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
     Raises UsageError TM6030 for a graph without scales, TM6002 for an older runtime, UnsupportedError TM2003
     for an op without a form in integers.
     """
-    from tmconvert.targets.tflite.integer.float_fallback import without_form
-    from tmconvert.targets.tflite.integer.graph import in_integers
-    from tmconvert.targets.tflite.integer.lookup_tables import tabulated
-    from tmconvert.targets.tflite.integer.older_runtimes import for_runtime
+    from tmconvert.targets.tflite.integer.float_fallback import unsupported_calls
+    from tmconvert.targets.tflite.integer.legalize import legalize
+    from tmconvert.targets.tflite.integer.stages import to_integers
 
     integers, vocabulary = options.integers, graphs.module.vocabulary
     assert integers is not None
     infers = vocabulary is None or not vocabulary.has_all_qparams
-    graph = tabulated(graphs.graph, graphs.catalogue, integers.activations, infers=infers)
-    made = in_integers(graph, activations=integers.activations, io_type=integers.io_type, infers=infers)
-    made.graph = for_runtime(made.graph)
+    made = to_integers(
+        graphs.graph,
+        graphs.catalogue,
+        activations=integers.activations,
+        io_type=integers.io_type,
+        infers=infers,
+    )
+    made.graph = legalize(made.graph)
     if not made.integers:
         _check_has_scales(graphs.graph, made)
-    if not integers.allow_float and (lacking := without_form(made, graphs.source)):
+    if not integers.allow_float and (lacking := unsupported_calls(made, graphs.source)):
         raise unsupported_error(lacking, "tflite")
     graphs.notes += made.notes()
     encoding = FullInteger(graphs, made)
     encoding.graph.complete_origins()
     _check_runtime(encoding, options.version, "in integers")
     return encoding
+
+
+def has_integer_form(graph: InternalGraph, catalogue: Mapping[str, Op], table_entries: int) -> bool:
+    """Whether every operator of ``graph`` has an integer kernel; see ``Target.has_integer_form``."""
+    from tmconvert.targets.tflite.integer.stages import to_integers
+    from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
+
+    options = TargetOptions("tflite", TFLITE_RUNTIME, integers=Integers())
+    try:
+        PassManager(passes_for(options, catalogue), catalogue).run(graph)
+        lowering = lower(graph, catalogue, options.target, options.version)
+    except Undecomposed:
+        return False
+    if lowering.unsupported:
+        return False
+    fuse_activations(lowering.graph, keeps_qparams=True)
+    made = to_integers(lowering.graph, catalogue, infers=False)
+    return not made.fallbacks and made.table_entries <= table_entries
 
 
 def _check_runtime(encoding: Encoding, runtime: int, what: str) -> None:

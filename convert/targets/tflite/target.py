@@ -159,6 +159,11 @@ class TfliteTarget(Target):
             return integer_encoding(graphs, options)
         return compressed_encoding(graphs, options)
 
+    def has_integer_form(self, graph: InternalGraph, catalogue: Mapping[str, Op], table_entries: int) -> bool:
+        from tmconvert.targets.tflite.encodings import has_integer_form
+
+        return has_integer_form(graph, catalogue, table_entries)
+
     def write(
         self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True
     ) -> None:

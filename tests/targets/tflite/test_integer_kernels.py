@@ -10,11 +10,12 @@ import pytest
 from tests.targets.tflite.integer_samples import RESULTS, SAMPLES, Sample
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import write
-from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer.legalize import legalize
 from tmconvert.targets.tflite.integer.model import IntegerGraph
-from tmconvert.targets.tflite.integer.older_runtimes import for_runtime
 from tmconvert.targets.tflite.integer.qparams import activation_qparams
+from tmconvert.targets.tflite.integer.stages import to_integers
 from tmconvert.targets.tflite.operators import SPECS
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
@@ -75,7 +76,7 @@ def check(sample: Sample, kind: str, path: Path, *, own_grid: bool) -> IntegerGr
             ends = expected[value.name].min() * 0.9, expected[value.name].max() * 0.9
             wanted = grid(*(float(end) for end in ends))
             value.qparams = wanted if own_grid else given_grid(sample, graph, kind) or wanted
-    made = in_integers(graph, activations=kind, io_type=kind)
+    made = to_integers(graph, catalogue(), activations=kind, io_type=kind)
     for mode in MODES:
         found = run(made.graph, steps, mode, path)
         for value, whole in zip(graph.outputs, made.graph.outputs, strict=True):
@@ -134,7 +135,7 @@ def test_wide_numbers_are_compared_in_float(scale: float) -> None:
     graph = Sample("LESS", [(3, 5), (3, 5)], [(3, 5)]).graph()
     for value in graph.inputs:
         value.qparams = QParams("int8", (scale,), (0,), -128, 127)
-    assert bool(in_integers(graph).fallbacks) == (scale > 1)
+    assert bool(to_integers(graph, catalogue()).fallbacks) == (scale > 1)
 
 
 @pytest.mark.parametrize("type", ["ADD", "SUB"])
@@ -146,7 +147,7 @@ def test_sums_of_int16_with_powers_of_two(
     graph = Sample(type, [(3, 5), (3, 5)], [(3, 5)]).graph()
     for value, scale in zip((*graph.inputs, *graph.outputs), scales, strict=True):
         value.qparams = QParams("int16", (scale,), (0,), -32768, 32767)
-    made = for_runtime(in_integers(graph, activations="int16", io_type="int16").graph)
+    made = legalize(to_integers(graph, catalogue(), activations="int16", io_type="int16").graph)
     steps = {value.name: np.arange(-7, 8, dtype=np.int16).reshape(3, 5) * 2000 for value in made.inputs}
     x, y = (steps[value.name] * scale for value, scale in zip(made.inputs, scales, strict=False))
     exact = np.clip((x + y if type == "ADD" else x - y) / scales[2], -32768, 32767)

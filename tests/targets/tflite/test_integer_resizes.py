@@ -10,11 +10,12 @@ import pytest
 from tests.targets.tflite.integer_samples import Sample, ints
 from tests.targets.tflite.test_integer_kernels import MODES, run
 from tmconvert.ir.types import QParams
+from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.resizing import linear_matrix
-from tmconvert.targets.tflite.integer import prepare as prepared
-from tmconvert.targets.tflite.integer.graph import in_integers
+from tmconvert.targets.tflite.integer import prepare
 from tmconvert.targets.tflite.integer.qparams import RANGES
-from tmconvert.targets.tflite.integer.resizes import is_exact, kernel_matrix, rounded_matrix
+from tmconvert.targets.tflite.integer.resizes import int16_matrix, is_exact, kernel_matrix
+from tmconvert.targets.tflite.integer.stages import to_integers
 
 SIZES = [
     (16, 32),
@@ -41,7 +42,7 @@ def resized(
     graph = Sample("RESIZE_BILINEAR", [shapes[0], ints(rows, columns)], [shapes[1]], options).graph()
     low, high = RANGES[kind]
     graph.inputs[0].qparams = graph.outputs[0].qparams = QParams(kind, (0.25,), (0,), low, high)
-    made = in_integers(graph, activations=kind, io_type=kind)
+    made = to_integers(graph, catalogue(), activations=kind, io_type=kind)
     x = np.random.default_rng(rows).integers(low, high, shapes[0], endpoint=True).astype(kind)
     found = [next(iter(run(made.graph, {"x0": x}, mode, path).values())) for mode in MODES]
     return x, found, [operator.type for operator in made.graph.operators]
@@ -57,7 +58,7 @@ def test_the_kernel_is_known(
     kind: str, align_corners: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To half a step, however far from where it should be."""
-    monkeypatch.setattr(prepared, "resizes_in_products", lambda graph, *_: graph)
+    monkeypatch.setattr(prepare, "decompose_resizes", lambda resolved: resolved.graph)
     for extent, outputs in SIZES:
         x, found, types = resized(kind, (extent, 2, outputs, 2), align_corners, tmp_path / "m.tflite")
         assert types == ["RESIZE_BILINEAR"]
@@ -76,7 +77,7 @@ def test_products_in_sixteen_bits(align_corners: bool, tmp_path: Path) -> None:
             continue
         assert types == ["RESHAPE", "BATCH_MATMUL", "RESHAPE"]
         exact, rounded = (
-            along_height(make(extent, outputs, align_corners), x) for make in (linear_matrix, rounded_matrix)
+            along_height(make(extent, outputs, align_corners), x) for make in (linear_matrix, int16_matrix)
         )
         assert np.abs(found[1] - rounded).max() <= 1.8 and np.abs(found[1] - exact).max() <= 2.1
 

@@ -15,10 +15,9 @@ from tmconvert.passes.manager import PassManager
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import Integers, TargetOptions
 from tmconvert.targets.registry import lower, passes_for
-from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.lookup_tables import tabulated
 from tmconvert.targets.tflite.integer.model import IntegerGraph
 from tmconvert.targets.tflite.integer.qparams import RANGES, activation_qparams
+from tmconvert.targets.tflite.integer.stages import to_integers
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 
 GRID = grid(-2.0, 3.0)
@@ -30,8 +29,7 @@ def converted(graph: InternalGraph, kind: str = "int8") -> IntegerGraph:
     lowered = lower(graph, catalogue(), "tflite", 23)
     assert not lowered.unsupported
     fuse_activations(lowered.graph, keeps_qparams=True)
-    made = tabulated(lowered.graph, catalogue(), kind)
-    return in_integers(made, activations=kind, io_type=kind)
+    return to_integers(lowered.graph, catalogue(), activations=kind, io_type=kind)
 
 
 def all_steps(kind: str) -> tuple[np.ndarray, np.ndarray, QParams]:

@@ -14,8 +14,9 @@ from tests.targets.tflite.integer_samples import SAMPLES, Sample, weights
 from tests.targets.tflite.integer_samples import bias as bias_of
 from tests.targets.tflite.test_integer_kernels import MODES, given, grid, run
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.older_runtimes import for_runtime
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.targets.tflite.integer.legalize import legalize
+from tmconvert.targets.tflite.integer.stages import to_integers
 from tmconvert.targets.tflite.runtimes import first_release, kernel_release, types_of, types_refusal
 
 ROOT = Path(__file__).parents[3]
@@ -107,9 +108,9 @@ def test_other_forms_for_older_runtimes(
     for value in graph.outputs:
         if value.dtype == np.float32:
             value.qparams = grid(float(computed[value.name].min()), float(computed[value.name].max()))
-    made = in_integers(graph, activations=kind, io_type=kind).graph
+    made = to_integers(graph, catalogue(), activations=kind, io_type=kind).graph
     made.version = runtime
-    older = for_runtime(made)
+    older = legalize(made)
     moving = [each for each in forms(older) if each in expected]
     assert moving == expected or forms(older) == expected
     is_requantized = expected[0] in ("QUANTIZE", "MUL")
@@ -126,8 +127,8 @@ def test_int8_becomes_int16_by_a_sum(tmp_path: Path) -> None:
     graph.inputs[0].qparams = grid(-2.0, 3.0)
     graph.inputs[1].qparams = replace_kind(grid(-1.0, 1.0))
     graph.outputs[0].qparams = replace_kind(grid(-3.0, 4.0))
-    made = in_integers(graph).graph
-    older = for_runtime(made)
+    made = to_integers(graph, catalogue()).graph
+    older = legalize(made)
     assert forms(made) == ["QUANTIZE", "ADD"]
     assert forms(older) == ["CAST", "ADD", "ADD"]
     random = np.random.default_rng(0)
@@ -155,8 +156,8 @@ def test_products_broadcast_above_rank_4(tmp_path: Path) -> None:
     graph = sample.graph()
     steps, _ = given(sample, graph, "int8")
     graph.outputs[0].qparams = grid(-6.0, 9.0)
-    made = in_integers(graph).graph
+    made = to_integers(graph, catalogue()).graph
     made.version = 14
-    older = for_runtime(made)
+    older = legalize(made)
     assert forms(older) == ["BROADCAST_TO", "BROADCAST_TO", "MUL"]
     check(made, older, steps, tmp_path / "m.tflite", 0)

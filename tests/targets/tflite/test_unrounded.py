@@ -10,10 +10,12 @@ import pytest
 from tests.targets.tflite.test_integer_kernels import grid
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import write
-from tmconvert.targets.tflite.integer.graph import in_integers
-from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, spanning
-from tmconvert.targets.tflite.integer.qparams import negated, resolved_qparams
+from tmconvert.targets.tflite.integer.infer_int16 import cover_range, ends_of, subdivide
+from tmconvert.targets.tflite.integer.qparams import negate_qparams
+from tmconvert.targets.tflite.integer.resolve import resolve
+from tmconvert.targets.tflite.integer.stages import to_integers
 from tmconvert.targets.tflite.verify import integers
 
 FLOAT = np.dtype(np.float32)
@@ -43,23 +45,23 @@ def value(qparams: QParams, shape: tuple[int, ...] = SHAPE, name: str = "x") -> 
 
 
 def found(made: TargetGraph) -> QParams:
-    result = resolved_qparams(made, "int8")[id(made.operators[0].outputs[0])]
+    result = resolve(made, "int8")[made.operators[0].outputs[0]]
     assert result.inferred
     return result
 
 
 @pytest.mark.parametrize("count", [1, 4, 9, 25, 49, 64])
 def test_means_of_so_many_steps_are_on_the_grid(count: int) -> None:
-    made = fine(SYMMETRIC, count)
+    made = subdivide(SYMMETRIC, count)
     parts = round(0.5 / made.scale[0])
     assert made.dtype == "int16" and parts % count == 0 and made.scale == (float(np.float32(0.5 / parts)),)
     assert ends_of(made) == pytest.approx((-64.0, 63.5)) and made.quant_min >= -32768
-    assert fine(SYMMETRIC, is_positive=True).scale[0] <= made.scale[0]
+    assert subdivide(SYMMETRIC, is_positive=True).scale[0] <= made.scale[0]
 
 
 def test_parts_are_such_that_they_come_back_right() -> None:
     for low in (-128, -127, -8, 0):
-        parts = round(0.5 / fine(QParams("int8", (0.5,), (0,), low, 127)).scale[0])
+        parts = round(0.5 / subdivide(QParams("int8", (0.5,), (0,), low, 127)).scale[0])
         assert parts % 2 == 0 and parts & (parts - 1)
 
 
@@ -94,18 +96,18 @@ def test_ranges(type: str) -> None:
 
 def test_what_cannot_be_known_has_no_grid() -> None:
     made = graph("ADD", value(ONE), Value("w", FLOAT, SHAPE))
-    assert id(made.operators[0].outputs[0]) not in resolved_qparams(made, "int8")
+    assert made.operators[0].outputs[0] not in resolve(made, "int8")
     made = graph("ADD", value(ONE), value(OTHER, name="w"))
-    assert id(made.operators[0].outputs[0]) not in resolved_qparams(made, "int8", infers=False)
-    assert spanning(0.0, 0.0, "int16") is None and spanning(-1e39, 1.0, "int8") is None
+    assert made.operators[0].outputs[0] not in resolve(made, "int8", infers=False)
+    assert cover_range(0.0, 0.0, "int16") is None and cover_range(-1e39, 1.0, "int8") is None
 
 
 def test_what_leaves_the_model_is_in_eight_bits() -> None:
     made = graph("MAXIMUM", value(ONE), value(OTHER, name="w"))
     made.outputs, made.operators = [made.operators[0].outputs[0]], made.operators[:1]
-    grids = resolved_qparams(made, "int8")
-    assert grids[id(made.outputs[0])].dtype == "int8"
-    assert ends_of(grids[id(made.outputs[0])]) == pytest.approx((-1.0, 3.0), abs=0.03)
+    grids = resolve(made, "int8")
+    assert grids[made.outputs[0]].dtype == "int8"
+    assert ends_of(grids[made.outputs[0]]) == pytest.approx((-1.0, 3.0), abs=0.03)
 
 
 def test_an_output_that_is_used_inside_is_in_eight_bits_and_verified(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_an_output_that_is_used_inside_is_in_eight_bits_and_verified(tmp_path: P
         plain = graph("MAXIMUM", value(ONE), value(OTHER, name="w"))
         plain.outputs.append(plain.operators[0].outputs[0])
         plain.input_names, plain.output_names = ["x", "w"], ["z", "y"]
-        made = in_integers(plain, io_type=io_type)
+        made = to_integers(plain, catalogue(), io_type=io_type)
         assert [each.dtype.name for each in made.graph.outputs] == [io_type] * 2
         with (tmp_path / "m.tflite").open("wb") as file:
             write(made.graph, [file])
@@ -125,6 +127,6 @@ def test_an_output_that_is_used_inside_is_in_eight_bits_and_verified(tmp_path: P
 def test_negated_parameters_hold_each_negated_value(dtype: str) -> None:
     low, zero = (-128, 3) if dtype == "int8" else (-32767, 0)
     given = QParams(dtype, (0.5,), (zero,), low, -1 - low if dtype == "int8" else 32767)
-    made = negated(given)
+    made = negate_qparams(given)
     assert ends_of(made) == tuple(-end for end in reversed(ends_of(given)))
-    assert (made.scale, negated(made)) == (given.scale, given)
+    assert (made.scale, negate_qparams(made)) == (given.scale, given)

@@ -12,6 +12,7 @@ size.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +21,12 @@ import numpy as np
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.rewriting import producers
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.qparams import resolved_qparams
+from tmconvert.targets.tflite.integer.resolve import ResolvedGraph
 
 _MOST = 1 << 18  # elements of the longer matrix
 
 
-def averages_in_products(graph: TargetGraph) -> TargetGraph:
+def fold_averages(graph: TargetGraph) -> TargetGraph:
     """Returns a copy of ``graph`` with averages as products where these are more accurate."""
     makers = producers(graph)
     uses = graph.use_counts()
@@ -43,20 +43,25 @@ def averages_in_products(graph: TargetGraph) -> TargetGraph:
     return replace(graph, operators=operators)
 
 
-def windows_in_products(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
-    """Returns a copy of ``graph`` with average pooling as products where it changes QParams."""
+def convolve_averages(resolved: ResolvedGraph) -> TargetGraph:
+    """Returns a copy of the graph with average pooling as convolutions where it changes QParams."""
+    graph = resolved.graph
     if not any(operator.type == "AVERAGE_POOL_2D" for operator in graph.operators):
         return graph
-    all_qparams = resolved_qparams(graph, kind, infers=infers)
-    operators = []
-    for operator in graph.operators:
-        given, own = all_qparams.get(id(operator.inputs[0])), all_qparams.get(id(operator.outputs[0]))
-        changes = given is not None and own is not None and given.dtype == own.dtype and given != own
-        is_full = operator.attributes.get("padding") == "VALID"
-        if operator.type == "AVERAGE_POOL_2D" and changes and is_full:
-            operator = _depthwise(operator)
-        operators.append(operator)
-    return replace(graph, operators=operators)
+    operators = [
+        _depthwise(operator) if _changes_qparams(operator, resolved.all_qparams) else operator
+        for operator in graph.operators
+    ]
+    return graph if operators == graph.operators else replace(graph, operators=operators)
+
+
+def _changes_qparams(operator: Operator, all_qparams: Mapping[Value, QParams]) -> bool:
+    """Whether this is an average over full windows that has other QParams than its operand."""
+    x = operator.inputs[0] if operator.type == "AVERAGE_POOL_2D" else None
+    if x is None or operator.attributes.get("padding") != "VALID":
+        return False
+    given, own = all_qparams.get(x), all_qparams.get(operator.outputs[0])
+    return given is not None and own is not None and given.dtype == own.dtype and given != own
 
 
 def _depthwise(average: Operator) -> Operator:

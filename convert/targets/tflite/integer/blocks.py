@@ -7,24 +7,24 @@ from dataclasses import replace
 import numpy as np
 
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
-from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.qparams import resolved_qparams
+from tmconvert.targets.tflite.integer.resolve import ResolvedGraph
 
 _ORDER = np.array([0, 2, 1, 3], np.int32)
 
 
-def blocks_in_views(graph: TargetGraph, kind: IntegerType, infers: bool = True) -> TargetGraph:
-    """Returns a copy of ``graph`` with views in place of operators with a ``block_size`` in int16."""
+def decompose_blocks(resolved: ResolvedGraph) -> TargetGraph:
+    """Returns a copy of the graph with views in place of operators with a ``block_size`` in int16."""
+    graph = resolved.graph
     if not any(map(_has_blocks, graph.operators)):
         return graph
-    all_qparams, operators = resolved_qparams(graph, kind, infers=infers), []
+    all_qparams, operators = resolved.all_qparams, []
     for operator in graph.operators:
-        qparams = all_qparams.get(id(operator.outputs[0]))
+        qparams = all_qparams.get(operator.outputs[0])
         if _has_blocks(operator) and qparams is not None and qparams.dtype == "int16":
             operators += _views(operator, operator.inputs[0], operator.outputs[0])
         else:
             operators.append(operator)
-    return replace(graph, operators=operators)
+    return graph if operators == graph.operators else replace(graph, operators=operators)
 
 
 def _has_blocks(operator: Operator) -> bool:

@@ -17,7 +17,7 @@ from tmconvert.targets.tflite.integer.qparams import activation_qparams
 _UNIT = "RELU_0_TO_1"
 
 
-def clamps_in_integers(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
+def legalize_clamps(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
     """Returns a copy of ``graph`` without clamps at the ends of the integers, and with two operators for
     those between 0 and 1 in int16.
     """
@@ -31,7 +31,7 @@ def clamps_in_integers(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
     names = Names(value.name for value in (*graph.inputs, *graph.constants()))
     names.take(value.name for operator in graph.operators for value in operator.outputs)
     operators = [each for operator in graph.operators for each in _supported(operator, graph, kind, names)]
-    return replace(graph, operators=operators)
+    return graph if operators == graph.operators else replace(graph, operators=operators)
 
 
 def _bounds(operator: Operator) -> Bounds | None:

@@ -13,7 +13,7 @@ from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.model import FloatFallback, IntegerGraph
 
 
-def without_form(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:
+def unsupported_calls(made: IntegerGraph, source: InternalGraph) -> list[Unsupported]:
     """Returns the calls of ``source`` that stay in float although all their tensors have scales.
 
     Operators that are connected by tensors without QParams form a group. If one of these tensors exists in

@@ -29,9 +29,9 @@ _PARAMETERS = {
 _GATE = QParams("int16", (1 / 32768,), (0,), -32768, 32767, symmetric=True)
 
 
-def clamped_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
+def quantize_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
     """Returns a copy of ``graph`` with QParams for the clamps of such gates."""
-    operators = [each for operator in graph.operators for each in _in_products(operator, graph, kind)]
+    operators = [each for operator in graph.operators for each in _multiply_gate(operator, graph, kind)]
     users: dict[int, list[Operator]] = {}
     for operator in operators:
         for value in operator.inputs:
@@ -42,7 +42,7 @@ def clamped_gates(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
         value = operator.outputs[0]
         if not _is_clamp(operator, kind) or id(value) in outputs:
             continue
-        all_qparams = [_scaled(user, value, kind) for user in users.get(id(value), [])]
+        all_qparams = [_clamp_qparams(user, value, kind) for user in users.get(id(value), [])]
         found = {qparams.dtype: qparams for qparams in all_qparams if qparams is not None}
         if len(found) == 1 and None not in all_qparams:
             made = replace(value, qparams=next(iter(found.values())))
@@ -68,7 +68,7 @@ def _is_clamp(operator: Operator, kind: IntegerType) -> bool:
     return len(computed) == 1 and _qparams(computed[0], kind) is not None
 
 
-def _scaled(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | None:
+def _clamp_qparams(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | None:
     """Returns the QParams of a clamp that is multiplied by a constant; None where they would be too
     coarse.
     """
@@ -83,7 +83,7 @@ def _scaled(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | No
     return made if is_fine else None
 
 
-def _in_products(operator: Operator, graph: TargetGraph, kind: IntegerType) -> Iterator[Operator]:
+def _multiply_gate(operator: Operator, graph: TargetGraph, kind: IntegerType) -> Iterator[Operator]:
     """Replaces HARD_SWISH in int16, which has no kernel, by x times its gate."""
     x, result = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
     all_qparams = _qparams(x, kind), _qparams(result, kind)

@@ -23,7 +23,7 @@ _SMALLEST = 1e-30  # range, of which a step is still a number in float32
 _ENDLESS = 1e38  # numbers that stand for infinity, as what windows of maxima are padded with
 
 
-def fine(qparams: QParams, count: int = 1, *, is_positive: bool = False) -> QParams:
+def subdivide(qparams: QParams, count: int = 1, *, is_positive: bool = False) -> QParams:
     """Returns int16 QParams that contain all steps of the int8 ones, subdivided as finely as possible.
 
     The number of parts is a multiple of ``count`` if possible, so that the mean of that many values is exact.
@@ -44,7 +44,7 @@ def fine(qparams: QParams, count: int = 1, *, is_positive: bool = False) -> QPar
     return QParams("int16", (scale,), (0,), low * parts, high * parts, inferred=True)
 
 
-def spanning(low: float, high: float, kind: str) -> QParams | None:
+def cover_range(low: float, high: float, kind: str) -> QParams | None:
     """Returns the finest QParams that cover these values and 0; None where float32 scales cannot."""
     low, high = min(low, 0.0), max(high, 0.0)
     if not _SMALLEST <= high - low < _ENDLESS:
@@ -67,81 +67,82 @@ def ends_of(qparams: QParams) -> Range:
     return (qparams.quant_min - zero) * scale, (qparams.quant_max - zero) * scale
 
 
-def leaving(graph: TargetGraph) -> set[int]:
-    """Returns the ids of results that are only outputs, possibly after views."""
-    found, used = {id(value) for value in graph.outputs}, set[int]()
+def output_only_values(graph: TargetGraph) -> set[Value]:
+    """Returns the results that are only outputs of the model, possibly after views."""
+    found, used = set(graph.outputs), set[Value]()
     for operator in reversed(graph.operators):
         passes = spec(operator.type).moves_one and all(
-            id(value) in found and id(value) not in used for value in operator.outputs
+            value in found and value not in used for value in operator.outputs
         )
         for value in operator.inputs:
             if value is not None:
-                (found if passes else used).add(id(value))
+                (found if passes else used).add(value)
     return found - used
 
 
-def unrounded(
+def infer_qparams(
     operator: Operator,
-    all_qparams: Mapping[int, QParams],
+    all_qparams: Mapping[Value, QParams],
     kind: IntegerType,
-    leaves: bool,
-    positive: set[int],
+    is_output: bool,
+    positive: set[Value],
 ) -> QParams | None:
     """Returns inferred QParams of an integer operator's result; None where its range is not known.
 
-    ``kind`` is the type of activations, ``leaves`` states that the result is only an output of the model;
-    ``positive`` are the ids of values that are never negative.
+    ``kind`` is the type of activations, ``is_output`` states that the result is only an output of the
+    model;
+    ``positive`` are values that are never negative.
     """
     known = spec(operator.type)
     kernel = known.integer
     assert kernel is not None
-    if not leaves and "int16" in kernel.types:
+    if not is_output and "int16" in kernel.types:
         kind = "int16"
     numbers = [operator.inputs[i] for i in known.data_of(len(operator.inputs))]
     operands = [value for value in numbers if value is not None]
     computed = [value for value in operands if not value.is_constant]
-    if not computed or any(id(value) not in all_qparams for value in computed):
+    if not computed or any(value not in all_qparams for value in computed):
         return None
-    own = all_qparams[id(computed[0])]
+    own = all_qparams[computed[0]]
     if kernel.relation == "fixed":
         scale, zero = kernel.fixed[kind]
         ends = (-128, 127) if kind == "int8" else (-32768, 32767)
         return QParams(kind, (scale,), (zero,), *ends, inferred=True)
     if kernel.is_within and kind == "int16":
         parts = 1 if kernel.parts is None else kernel.parts(operator)
-        return fine(own, parts, is_positive=id(computed[0]) in positive)
+        return subdivide(own, parts, is_positive=computed[0] in positive)
     if kernel.is_within:
-        return None if own.dtype == kind else spanning(*ends_of(own), kind)
+        return None if own.dtype == kind else cover_range(*ends_of(own), kind)
     if kernel.relation == "weights":
-        span = _of_products(operator, own)
+        span = _range_of_products(operator, own)
     else:
         span = known.range_of(operator, [_ends(value, all_qparams) for value in operands])
     if span is None:
         return None
-    span = _activated(operator, span)
+    span = _clamp_by_activation(operator, span)
     if kind == "int16" and known.moves:
         # one that an operand is on with all its steps, if it has them all
-        own_qparams = (fine(all_qparams[id(value)]) for value in computed)
+        own_qparams = (subdivide(all_qparams[value]) for value in computed)
         found = [qparams for qparams in own_qparams if _holds(qparams, span)]
         if found:
             return _over(*span, min(qparams.scale[0] for qparams in found))
-    return spanning(*span, kind)
+    return cover_range(*span, kind)
 
 
 def _holds(qparams: QParams, span: Range) -> bool:
     return -qparams.scale[0] * _LARGEST <= span[0] and span[1] <= qparams.scale[0] * _LARGEST
 
 
-def _ends(value: Value, all_qparams: Mapping[int, QParams]) -> Range:
+def _ends(value: Value, all_qparams: Mapping[Value, QParams]) -> Range:
     if not value.is_constant:
-        return ends_of(all_qparams[id(value)])
+        return ends_of(all_qparams[value])
     data = value.data
     assert data is not None
     data = data[np.abs(data) < _ENDLESS]
     return (float(np.min(data)), float(np.max(data))) if data.size else (0.0, 0.0)
 
 
-def _of_products(operator: Operator, x: QParams) -> Range | None:
+def _range_of_products(operator: Operator, x: QParams) -> Range | None:
     """Range of a layer with quantized weights: the sum of all products at their largest."""
     place = spec(operator.type).weights
     assert place is not None
@@ -157,11 +158,11 @@ def _of_products(operator: Operator, x: QParams) -> Range | None:
     return -most, most
 
 
-def _clamped(ends: Range, low: float, high: float) -> Range:
+def _clamp(ends: Range, low: float, high: float) -> Range:
     first, last = (min(max(end, low), high) for end in ends)
     return first, last
 
 
-def _activated(operator: Operator, ends: Range) -> Range:
+def _clamp_by_activation(operator: Operator, ends: Range) -> Range:
     limits = spec(str(operator.attributes.get("fused_activation_function"))).activation
-    return ends if limits is None else _clamped(ends, *limits)
+    return ends if limits is None else _clamp(ends, *limits)

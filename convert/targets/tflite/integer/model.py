@@ -30,7 +30,7 @@ class IntegerGraph:
     scales were computed, ``widened`` those with larger scales for their biases. ``integers`` counts the
     operators on integers by their type. ``stored`` has each constant in integers, next to the float one, and
     its QParams; ``all_qparams`` those of tensors that the float graph has, too. ``not_numbers`` are the names
-    of constants with NaN.
+    of constants with NaN, ``table_entries`` is the size of the largest lookup table.
     """
 
     graph: TargetGraph
@@ -44,6 +44,7 @@ class IntegerGraph:
     widened: list[str] = field(default_factory=list)
     clipped: int = 0
     not_numbers: list[str] = field(default_factory=list)
+    table_entries: int = 0
 
     def notes(self) -> list[str]:
         """Returns the notes of a report."""

@@ -1,21 +1,25 @@
-"""Rewrites the float graph before quantization."""
+"""Rewrites the float graph before it is quantized: the stage ``prepare``."""
 
 from __future__ import annotations
 
-from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.averages import averages_in_products, windows_in_products
-from tmconvert.targets.tflite.integer.blocks import blocks_in_views
-from tmconvert.targets.tflite.integer.clamps import clamps_in_integers
-from tmconvert.targets.tflite.integer.gates import clamped_gates
-from tmconvert.targets.tflite.integer.products import constant_products
-from tmconvert.targets.tflite.integer.resizes import resizes_in_products
+from tmconvert.targets.tflite.integer.averages import convolve_averages, fold_averages
+from tmconvert.targets.tflite.integer.blocks import decompose_blocks
+from tmconvert.targets.tflite.integer.clamps import legalize_clamps
+from tmconvert.targets.tflite.integer.gates import quantize_gates
+from tmconvert.targets.tflite.integer.products import multiply_by_constants
+from tmconvert.targets.tflite.integer.resizes import decompose_resizes
+from tmconvert.targets.tflite.integer.resolve import ResolvedGraph
 
 
-def prepared(graph: TargetGraph, kind: IntegerType, infers: bool) -> TargetGraph:
-    """Returns a rewritten copy of ``graph``; idempotent. The other arguments are those of ``in_integers``."""
-    graph = clamps_in_integers(constant_products(graph), kind)
-    graph = averages_in_products(graph)
-    graph = clamped_gates(graph, kind)
-    graph = windows_in_products(graph, kind, infers)
-    return blocks_in_views(resizes_in_products(graph, kind, infers), kind, infers)
+def prepare(resolved: ResolvedGraph) -> ResolvedGraph:
+    """Returns a rewritten copy of the graph, or ``resolved`` itself where nothing is to be rewritten.
+
+    The first rewrites read the QParams of the source alone, the last three those of each tensor. A graph that
+    is prepared is not changed again.
+    """
+    graph = legalize_clamps(multiply_by_constants(resolved.graph), resolved.activations)
+    graph = quantize_gates(fold_averages(graph), resolved.activations)
+    resolved = resolved.rewritten(graph)
+    for rewrite in (convolve_averages, decompose_resizes, decompose_blocks):
+        resolved = resolved.rewritten(rewrite(resolved))
+    return resolved

@@ -12,7 +12,7 @@ import numpy as np
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 
 
-def constant_products(graph: TargetGraph) -> TargetGraph:
+def multiply_by_constants(graph: TargetGraph) -> TargetGraph:
     """Returns a copy of ``graph`` with products for negations within calls, and for quotients that are
     quantized.
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from tmconvert.ir.fake_quant import fake_quantize, finest_scales, quantize
 from tmconvert.ir.types import QParams
-from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
-from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.infer_int16 import ends_of, fine, leaving, spanning, unrounded
-from tmconvert.targets.tflite.integer.products import is_negation
+from tmconvert.lowering.target_graph import Operator, Quantization, Value
+from tmconvert.targets.tflite.integer.infer_int16 import cover_range, ends_of, subdivide
 from tmconvert.targets.tflite.operators import spec
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
@@ -25,7 +21,6 @@ _SHIFT = 128  # from uint8 to int8
 # steps of a sum that one of a summand is at most: from 2**14 on the kernel of int16 aborts
 _COARSEST = 4096.0
 _TINY = float(np.finfo(np.float32).tiny)
-_LOWEST = float(np.finfo(np.float32).min)
 
 
 def activation_qparams(qparams: QParams, kind: str) -> QParams | None:
@@ -57,14 +52,14 @@ def activation_qparams(qparams: QParams, kind: str) -> QParams | None:
     return QParams("int8", qparams.scale, qparams.zero_point, qparams.quant_min, qparams.quant_max)
 
 
-def aligned(qparams: QParams, kind: str) -> QParams:
+def align_qparams(qparams: QParams, kind: str) -> QParams:
     """Converts QParams to the other type: int16 ones contain all steps of the int8 ones."""
     if qparams.dtype == kind:
         return qparams
     if kind == "int16":
-        return fine(qparams)
-    if qparams.inferred and (spanned := spanning(*ends_of(qparams), kind)) is not None:
-        return spanned
+        return subdivide(qparams)
+    if qparams.inferred and (covering := cover_range(*ends_of(qparams), kind)) is not None:
+        return covering
     return _symmetric(qparams.scale[0] * RANGES["int16"][1], RANGES[kind][1], kind)
 
 
@@ -85,7 +80,7 @@ def steps_of(qparams: QParams) -> range:
 def summand_qparams(value: Value, qparams: QParams, result: QParams) -> QParams:
     """Returns the QParams of a summand: its own, or those of the sum, where these are much finer."""
     is_coarse = is_zero(value) or qparams.scale[0] > _COARSEST * result.scale[0]
-    return aligned(result, qparams.dtype) if is_coarse else qparams
+    return align_qparams(result, qparams.dtype) if is_coarse else qparams
 
 
 def is_zero(value: Value) -> bool:
@@ -106,14 +101,14 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
     """Returns int8 QParams with zero point 0: the source's scales if valid, else the finest in [-127, 127].
 
     ``axis`` is the channel axis, None requests one scale. A weight with other QParams in the source is
-    converted first (``weight_steps``). In a weight with zero points, channels with a zero point of 0 keep
+    converted first (``quantize_weight``). In a weight with zero points, channels with a zero point of 0 keep
     their scales, as do those whose distance from 0 is at most 127 steps.
     """
     given = value.qparams
     if given is not None and given.channel_axis in (None, axis) and _is_symmetric(given):
         ends = given.quant_min, given.quant_max
         return QParams("int8", given.scale, given.zero_point, *ends, given.channel_axis)
-    data = _known(value)
+    data = _source_weight(value)
     others = tuple(each for each in range(data.ndim) if each != axis)
     largest = np.max(np.abs(data), axis=others if axis is not None else None, initial=0).reshape(-1)
     scale = finest_scales(largest)
@@ -127,7 +122,7 @@ def weight_qparams(value: Value, axis: int | None) -> QParams:
     return QParams("int8", scales, (0,) * len(scales), lowest, 127, axis)
 
 
-def widened_for_bias(
+def widen_for_bias(
     weight: QParams, x: QParams, bias: np.ndarray | None, terms: int, result: QParams | None
 ) -> QParams:
     """Returns the QParams of weights with scales so large that the integers of the bias hold it.
@@ -156,15 +151,15 @@ def _is_symmetric(qparams: QParams) -> bool:
     return not any(qparams.zero_point) and qparams.quant_min >= -128 and qparams.quant_max <= 127
 
 
-def weight_steps(value: Value, qparams: QParams) -> np.ndarray:
+def quantize_weight(value: Value, qparams: QParams) -> np.ndarray:
     """Quantizes the weights to int8."""
-    return quantize(_known(value), qparams).astype(np.int8)
+    return quantize(_source_weight(value), qparams).astype(np.int8)
 
 
-def restored_weight(value: Value, axis: int) -> np.ndarray:
+def dequantize_weight(value: Value, axis: int) -> np.ndarray:
     """Dequantizes the integers of a weight; its channels are along ``axis``."""
     qparams = weight_qparams(value, axis)
-    return fake_quantize(_known(value), qparams)
+    return fake_quantize(_source_weight(value), qparams)
 
 
 def is_derived(value: Value, qparams: QParams) -> bool:
@@ -172,7 +167,7 @@ def is_derived(value: Value, qparams: QParams) -> bool:
     return value.qparams is None or value.qparams.scale != qparams.scale
 
 
-def _known(value: Value) -> np.ndarray:
+def _source_weight(value: Value) -> np.ndarray:
     """Returns the real values of a weight, quantized with the source's QParams where ours differ."""
     assert value.data is not None
     given = value.qparams
@@ -188,60 +183,7 @@ def quantization(qparams: QParams) -> Quantization:
     )
 
 
-def resolved_qparams(graph: TargetGraph, kind: IntegerType, *, infers: bool = True) -> dict[int, QParams]:
-    """Propagates QParams through the graph: returns those of each input and result, by id.
-
-    QParams are propagated through kernels that only move elements, in both directions, and through clamps to
-    the operand. With ``infers`` other results get QParams for their possible range (infer_int16.py).
-    """
-    all_qparams: dict[int, QParams] = {}
-    for value in _values(graph):
-        given = value.qparams
-        is_said = given is not None and (not given.inferred or (infers and given.dtype == "int16"))
-        qparams = activation_qparams(given, kind) if given is not None and is_said else None
-        if value.dtype == np.float32 and qparams is not None:
-            all_qparams[id(value)] = qparams
-    positive, alone = _positive(graph), _used_once(graph)
-    leaves = leaving(graph) if infers else set[int]()
-    for operator in reversed(graph.operators):
-        if all(
-            id(value) in alone for value in operator.inputs if value is not None and not value.is_constant
-        ):
-            _backward(operator, all_qparams)
-    for _ in range(2):
-        for operator in graph.operators:
-            made = _of_negation(operator, graph, all_qparams)
-            if (
-                infers
-                and made is None
-                and spec(operator.type).integer is not None
-                and not _keeps(operator, all_qparams)
-            ):
-                made = unrounded(operator, all_qparams, kind, id(operator.outputs[0]) in leaves, positive)
-            _forward(operator, all_qparams, positive, made)
-        for operator in reversed(graph.operators):
-            _backward(operator, all_qparams)
-    return all_qparams
-
-
-def _keeps(operator: Operator, all_qparams: dict[int, QParams]) -> bool:
-    """Whether results have the QParams of the operands, all of them."""
-    known = spec(operator.type)
-    if known.moves_one:
-        return True
-    if known.integer is None or known.integer.relation != "same" or known.integer.is_within:
-        return False
-    values = operands(operator)
-    found = [all_qparams.get(id(value)) for value in values if not value.is_constant]
-    if not found or found[0] is None or any(qparams != found[0] for qparams in found):
-        return False
-    constants = [value.data for value in values if value.data is not None]
-    # what is padded with the lowest number is for maxima: that of the QParams is as good
-    is_padded = operator.type == "PADV2" and all(np.max(data) <= _LOWEST for data in constants)
-    return is_padded or all(np.array_equal(fake_quantize(data, found[0]), data) for data in constants)
-
-
-def negated(qparams: QParams) -> QParams:
+def negate_qparams(qparams: QParams) -> QParams:
     """Returns the QParams that contain exactly the negated values of ``qparams``, which are of one tensor.
 
     Integers of eight bits are q' = -1 - q, so that each has one; symmetric ones of 16 bits -q.
@@ -252,102 +194,15 @@ def negated(qparams: QParams) -> QParams:
     return QParams(qparams.dtype, qparams.scale, (-shift - qparams.zero_point[0],), max(low, lowest), high)
 
 
-def _of_negation(
-    operator: Operator, graph: TargetGraph, all_qparams: Mapping[int, QParams]
-) -> QParams | None:
-    """Returns the QParams of a negation that is an intermediate result; None for other operators."""
-    x, result = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
-    own = None if x is None else all_qparams.get(id(x))
-    is_inner = own is not None and is_negation(operator) and graph.node_of(result) is None
-    return negated(own) if own is not None and is_inner else None
-
-
-def _forward(
-    operator: Operator, all_qparams: dict[int, QParams], positive: set[int], made: QParams | None
-) -> None:
-    """Propagates ``made``, the QParams of a result that differ from the operands'."""
-    known = spec(operator.type)
-    kernel = known.integer
-    if kernel is None:
-        return
-    results = [operator.outputs[i] for i in kernel.outputs(len(operator.outputs))]
-    if made is not None:
-        for value in results:
-            all_qparams.setdefault(id(value), made)
-        return
-    qparams = next((all_qparams[id(value)] for value in operands(operator) if id(value) in all_qparams), None)
-    if qparams is not None and qparams.dtype in kernel.fixed:
-        qparams = fixed_qparams(operator.type, qparams.dtype)
-    elif (kernel.is_within or is_rectifier(operator.type)) and qparams is not None:
-        qparams = _finer(qparams) if id(operator.inputs[0]) in positive else qparams
-    elif kernel.relation != "same" or not _are_known(operator, all_qparams):
-        return
-    if qparams is not None:
-        for value in results:
-            all_qparams.setdefault(id(value), qparams)
-
-
-def _are_known(operator: Operator, all_qparams: dict[int, QParams]) -> bool:
-    """Whether no operand can exceed the ranges of the others."""
-    return all(value.is_constant or id(value) in all_qparams for value in operands(operator))
-
-
-def _backward(operator: Operator, all_qparams: dict[int, QParams]) -> None:
-    known = spec(operator.type)
-    is_same = known.integer is not None and known.integer.relation == "same" and not known.integer.is_within
-    if known.activation is None and not is_same:  # rounding before a clamp or after it is the same
-        return
-    qparams = all_qparams.get(id(operator.outputs[0]))
-    if qparams is not None:
-        for value in operands(operator):
-            if not value.is_constant and value.dtype == np.float32:
-                all_qparams.setdefault(id(value), qparams)
+def is_equal(one: QParams, other: QParams) -> bool:
+    """Whether two QParams stand for the same values, whatever their ranges."""
+    return (one.dtype, one.scale, one.zero_point) == (other.dtype, other.scale, other.zero_point)
 
 
 def operands(operator: Operator) -> list[Value]:
     """Returns the data operands of an operator, including constants."""
     found = [operator.inputs[i] for i in spec(operator.type).data_of(len(operator.inputs))]
     return [value for value in found if value is not None]
-
-
-def _used_once(graph: TargetGraph) -> set[int]:
-    """Returns the ids of values with exactly one use."""
-    values = [value for operator in graph.operators for value in operator.inputs if value is not None]
-    counts = Counter(id(value) for value in [*values, *graph.outputs])
-    return {key for key, count in counts.items() if count == 1}
-
-
-def _values(graph: TargetGraph) -> Iterable[Value]:
-    yield from graph.inputs
-    for operator in graph.operators:
-        yield from operator.outputs
-
-
-def _positive(graph: TargetGraph) -> set[int]:
-    """Returns the ids of non-negative results."""
-    found: set[int] = set()
-    for operator in graph.operators:
-        kernel = spec(operator.type).integer
-        fused = str(operator.attributes.get("fused_activation_function"))
-        kept = kernel is not None and kernel.keeps_sign and id(operator.inputs[0]) in found
-        if kept or is_rectifier(operator.type) or is_rectifier(fused):
-            found |= {id(value) for value in operator.outputs}
-    return found
-
-
-def is_rectifier(type: str) -> bool:
-    """Whether an activation returns no negative values."""
-    activation = spec(type).activation
-    return activation is not None and activation[0] >= 0
-
-
-def _finer(qparams: QParams) -> QParams:
-    """Returns finer QParams, which use all steps for non-negative values."""
-    highest, steps = qparams.quant_max - qparams.zero_point[0], RANGES[qparams.dtype]
-    if qparams.dtype != "int8" or highest >= 255:
-        return qparams
-    scale = float(np.float32(qparams.scale[0] * highest / 255))
-    return QParams("int8", (scale,), (steps[0],), *steps)
 
 
 def _symmetric(largest: float, steps: int, kind: str) -> QParams:

@@ -15,8 +15,7 @@ import numpy as np
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.symbolics.resizing import linear_matrix
-from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.qparams import resolved_qparams
+from tmconvert.targets.tflite.integer.resolve import ResolvedGraph
 
 _ONE, _HALF = 1024, 512
 _STEPS = 32767  # of 1, in the matrices
@@ -46,25 +45,25 @@ def is_exact(extent: int, outputs: int, align_corners: bool) -> bool:
     return bool(np.allclose(kernel_matrix(extent, outputs, align_corners), exact, rtol=0, atol=1e-9))
 
 
-def rounded_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray:
+def int16_matrix(extent: int, outputs: int, align_corners: bool) -> np.ndarray:
     """[outputs, extent] in int16, as products use it."""
     return np.rint(linear_matrix(extent, outputs, align_corners) * _STEPS) / _STEPS
 
 
-def resizes_in_products(graph: TargetGraph, kind: IntegerType, infers: bool = True) -> TargetGraph:
-    """Returns a copy of ``graph`` with products where the int16 kernel is not exact."""
+def decompose_resizes(resolved: ResolvedGraph) -> TargetGraph:
+    """Returns a copy of the graph with matrix products where the int16 kernel is not exact."""
+    graph = resolved.graph
     if not any(operator.type == "RESIZE_BILINEAR" for operator in graph.operators):
         return graph
-    all_qparams, operators = resolved_qparams(graph, kind, infers=infers), []
+    all_qparams, operators = resolved.all_qparams, []
     for operator in graph.operators:
-        qparams = all_qparams.get(id(operator.outputs[0]))
-        wanted = operator.type == "RESIZE_BILINEAR" and qparams is not None and qparams.dtype == "int16"
-        given = all_qparams.get(id(operator.inputs[0]))
-        if wanted and qparams and given and _is_better(operator):
+        x = operator.inputs[0] if operator.type == "RESIZE_BILINEAR" else None
+        qparams, given = all_qparams.get(operator.outputs[0]), None if x is None else all_qparams.get(x)
+        if qparams is not None and given is not None and qparams.dtype == "int16" and _is_better(operator):
             operators += _products(operator, given, qparams)
         else:
             operators.append(operator)
-    return replace(graph, operators=operators)
+    return graph if operators == graph.operators else replace(graph, operators=operators)
 
 
 def _is_better(resize: Operator) -> bool:

@@ -20,7 +20,7 @@ from tmconvert.ir import InternalGraph
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.targets.tflite.integer.model import IntegerGraph
-from tmconvert.targets.tflite.integer.qparams import activation_qparams, aligned
+from tmconvert.targets.tflite.integer.qparams import activation_qparams, align_qparams
 from tmconvert.targets.tflite.reader import tflite_tensors
 from tmconvert.targets.tflite.verify.kernel_rules import TfliteRules
 from tmconvert.targets.tflite.verify.observed import observed
@@ -98,7 +98,7 @@ def _check_source(plain: TargetGraph, made: IntegerGraph) -> None:
         if given is None or own is None or value.dtype.name not in (own.dtype, "uint8"):
             continue
         is_edge = value.dtype == np.uint8  # of the model, in integers of eight bits
-        shift, qparams = (128, aligned(own, "int8")) if is_edge else (0, own)
+        shift, qparams = (128, align_qparams(own, "int8")) if is_edge else (0, own)
         check_qparams(value.name, given.scale, zero_points(given) - shift, qparams)
 
 

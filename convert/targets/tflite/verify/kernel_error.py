@@ -18,7 +18,7 @@ from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.resizing import linear_matrix
 from tmconvert.symbolics.traits import Distribution, FixedRange, Interpolates, SelfGated, Trait
 from tmconvert.targets.options import IntegerType
-from tmconvert.targets.tflite.integer.resizes import kernel_matrix, needs_products, rounded_matrix
+from tmconvert.targets.tflite.integer.resizes import int16_matrix, kernel_matrix, needs_products
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.verification.integer_rules import Slack
 
@@ -61,7 +61,7 @@ def _resized(
         return 0.0
     sizes = list(zip(x.shape[2:], expr.kwargs["output_size"], strict=True))
     in_products = kind == "int16" and needs_products(sizes, align_corners)
-    matrix = rounded_matrix if in_products else kernel_matrix
+    matrix = int16_matrix if in_products else kernel_matrix
     moved, right = (
         np.einsum("nchw,ah,bw->ncab", x, *(made(*size, align_corners) for size in sizes), optimize=True)
         for made in (matrix, linear_matrix)

@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, TensorNode
 from tmconvert.lowering.target_graph import Value
 from tmconvert.passes.patterns.matching import integer_weights
-from tmconvert.targets.tflite.integer.qparams import restored_weight, weight_qparams
+from tmconvert.targets.tflite.integer.qparams import dequantize_weight, weight_qparams
 from tmconvert.targets.tflite.verify.kernel_error import slack_of
 from tmconvert.verification.integer_rules import IntegerRules, Slack
 
@@ -22,7 +22,7 @@ class TfliteRules(IntegerRules):
     def constant(self, node: TensorNode, value: np.ndarray, call: CallFunction) -> np.ndarray:
         weights = integer_weights(call)
         if value.dtype == np.float32 and weights is not None and node is call.args[1]:
-            return restored_weight(_stored(node, value), weights.output_axis)
+            return dequantize_weight(_stored(node, value), weights.output_axis)
         return super().constant(node, value, call)
 
     def weight_scales(self, weight: TensorNode, value: np.ndarray, axis: int) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from tmconvert.ir.types import QParams
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Attribute, Operator, Quantization, TargetGraph, Value
-from tmconvert.targets.tflite.integer.parts import INT32
+from tmconvert.targets.tflite.integer.constants import INT32
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.runtimes import types_refusal
 
@@ -27,12 +27,12 @@ _BROADCAST = 15  # before, broadcasting above rank 4 ends the process
 _NEAR = 1e-3
 
 
-def for_runtime(graph: TargetGraph) -> TargetGraph:
+def legalize(graph: TargetGraph) -> TargetGraph:
     """Returns a copy of ``graph`` with operators that its runtime supports, where possible."""
-    return replace(graph, operators=list(_Older(graph).operators()))
+    return replace(graph, operators=list(_Legalizer(graph).operators()))
 
 
-class _Older:
+class _Legalizer:
     def __init__(self, graph: TargetGraph) -> None:
         assert isinstance(graph.version, int)
         self.graph, self.runtime = graph, graph.version
@@ -42,33 +42,35 @@ class _Older:
 
     def operators(self) -> Iterator[Operator]:
         for operator in self.graph.operators:
-            form = self._form(operator)
+            form = self._replacement(operator)
             yield from (operator,) if form is None else form(operator)
 
-    def _form(self, operator: Operator) -> Callable[[Operator], Iterator[Operator]] | None:
+    def _replacement(self, operator: Operator) -> Callable[[Operator], Iterator[Operator]] | None:
         if (
             operator.type == "BATCH_MATMUL"
             and self.runtime < _ONE_ZERO
             and _has_zero_point(operator.inputs[1])
         ):
-            return self._product
+            return self._multiply_symmetric
         if self.runtime < _ROWS and _keeps_axes(operator):
-            return self._in_rows
+            return self._multiply_rows
         if self.runtime < _BROADCAST and operator.type == "MUL" and _broadcasts(operator):
             return self._broadcast
         if "pot_scale_int16" in spec(operator.type).option_fields and _has_powers_of_two(operator):
-            return self._rescaled
+            return self._clear_power_of_two
         if types_refusal(operator, self.runtime) is None:
             return None
         if operator.type == "QUANTIZE":
-            return self._quantized
+            return self._quantize_by_sum
         if operator.type == "SUM":
-            return self._summed
+            return self._sum_by_mean
         kernel = spec(operator.type).integer
         relation = None if kernel is None else kernel.relation
-        return self._compared if relation == "compared" else self._moved if relation == "same" else None
+        if relation == "compared":
+            return self._compare_as_int32
+        return self._move_as_int32 if relation == "same" else None
 
-    def _quantized(self, operator: Operator) -> Iterator[Operator]:
+    def _quantize_by_sum(self, operator: Operator) -> Iterator[Operator]:
         """Returns the integers in 16 bits, minus the zero point, by an exact sum."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None and x.quantization is not None and x.quantization.zero_point is not None
@@ -79,11 +81,11 @@ class _Older:
         yield _cast(x, wide)
         yield replace(operator, type="ADD", inputs=[wide, zero], attributes={"pot_scale_int16": False})
 
-    def _rescaled(self, operator: Operator) -> Iterator[Operator]:
+    def _clear_power_of_two(self, operator: Operator) -> Iterator[Operator]:
         """Uses the kernel for all scales; the one for powers of two shifts one operand at most, and down."""
         yield replace(operator, attributes={**operator.attributes, "pot_scale_int16": False})
 
-    def _compared(self, operator: Operator) -> Iterator[Operator]:
+    def _compare_as_int32(self, operator: Operator) -> Iterator[Operator]:
         """Compares as int32: both operands have one scale."""
         wide = [self._wide(value) for value in operator.inputs if value is not None]
         for value, made in zip(operator.inputs, wide, strict=True):
@@ -91,7 +93,7 @@ class _Older:
                 yield _cast(value, made)
         yield replace(operator, inputs=list(wide))
 
-    def _moved(self, operator: Operator) -> Iterator[Operator]:
+    def _move_as_int32(self, operator: Operator) -> Iterator[Operator]:
         """Casts to int32 and back."""
         places = spec(operator.type).data_of(len(operator.inputs))
         inputs = list(operator.inputs)
@@ -108,7 +110,7 @@ class _Older:
         for made, result in zip(results, operator.outputs, strict=True):
             yield _cast(made, result)
 
-    def _summed(self, operator: Operator) -> Iterator[Operator]:
+    def _sum_by_mean(self, operator: Operator) -> Iterator[Operator]:
         """Mean, computed by a sum with a scale that is larger by the number of elements."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None and result.quantization is not None
@@ -122,7 +124,7 @@ class _Older:
         yield replace(operator, type="MEAN", name=mean.name, outputs=[mean])
         yield replace(operator, type="MUL", inputs=[mean, one], attributes={})
 
-    def _product(self, operator: Operator) -> Iterator[Operator]:
+    def _multiply_symmetric(self, operator: Operator) -> Iterator[Operator]:
         """Product with a second matrix whose zero point is 0."""
         y = operator.inputs[1]
         assert y is not None and y.quantization is not None and y.quantization.zero_point is not None
@@ -149,7 +151,7 @@ class _Older:
             self.one = Value(self.names.free("one"), data.dtype, (), data, quantization)
         return self.one
 
-    def _in_rows(self, operator: Operator) -> Iterator[Operator]:
+    def _multiply_rows(self, operator: Operator) -> Iterator[Operator]:
         """Fully-connected layer of a matrix, reshaped before and after."""
         x, result = operator.inputs[0], operator.outputs[0]
         assert x is not None
