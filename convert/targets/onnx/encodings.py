@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import Refusal, UsageError
-from tmconvert.targets.onnx.integer.qdq import QdqGraph, with_qdq
+from tmconvert.targets.onnx.integer.model import QdqGraph
+from tmconvert.targets.onnx.integer.stages import to_qdq
 from tmconvert.targets.options import Integers, TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
 
@@ -108,7 +109,7 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
 def qdq_encoding(graphs: LoweredGraphs, integers: Integers) -> Encoding:
     """Raises UsageError TM6030 for a model without scales, TM6031 for what the opset cannot express."""
     try:
-        made = with_qdq(graphs.graph, integers.activations, integers.weight_type)
+        made = to_qdq(graphs.graph, integers.activations, integers.weight_type)
     except Refusal as refusal:
         help = [("help", refusal.help)] if refusal.help else []
         raise UsageError("TM6031", f"quantized: {refusal.reason}", notes=help) from refusal

@@ -19,7 +19,7 @@ from tests.models import corpus
 from tmconvert.errors import UsageError
 from tmconvert.errors.explanations import EXPLANATIONS
 from tmconvert.ir.types import QParams
-from tmconvert.targets.onnx.integer.types import saturates, unsigned
+from tmconvert.targets.onnx.integer.types import saturates, unsigned_qparams
 from tmconvert.targets.onnx.verify import qdq as verify_qdq
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -142,7 +142,7 @@ def test_sums_of_sixteen_bits() -> None:
     assert not saturates(np.array([127, -128], np.int8), seven)
     assert not saturates(np.array([127], np.int8), QParams("uint16", (0.5,), (0,), 0, 65535))
     assert not saturates(np.zeros(0, np.int8), byte)
-    moved = unsigned(QParams("int8", (0.5, 2.0), (0, 3), -127, 127, 0))
+    moved = unsigned_qparams(QParams("int8", (0.5, 2.0), (0, 3), -127, 127, 0))
     assert (moved.dtype, moved.zero_point, moved.quant_min, moved.quant_max) == ("uint8", (128, 131), 1, 255)
 
 

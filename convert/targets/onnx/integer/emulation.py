@@ -17,7 +17,7 @@ from tmconvert.lowering.target_graph import Value
 from tmconvert.targets.onnx.operators import spec
 
 
-def in_integers(
+def emulate_integers(
     g: object, operator: str, inputs: Sequence[Value | None], options: dict[str, object]
 ) -> Callable[[], Any] | None:
     """Returns a function that emulates ``operator`` for ``g``; None for operators that need no emulation."""

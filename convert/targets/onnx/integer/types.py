@@ -61,8 +61,8 @@ def activation_qparams(name: str, qparams: QParams, requested: str, opset: int) 
         raise lacking_type(name, qparams, opset)
     if found.endswith("8") and wanted.endswith("16"):
         eight = wanted.replace("16", "8")
-        return _in_parts(_moved(qparams, _TYPES[eight][0] - _TYPES[found][0]), wanted)
-    return replace(_moved(qparams, _TYPES[wanted][0] - _TYPES[found][0]), dtype=wanted)
+        return _to_16_bits(_shift(qparams, _TYPES[eight][0] - _TYPES[found][0]), wanted)
+    return replace(_shift(qparams, _TYPES[wanted][0] - _TYPES[found][0]), dtype=wanted)
 
 
 def lacking_type(name: str, qparams: QParams, opset: int) -> Refusal:
@@ -75,9 +75,9 @@ def lacking_type(name: str, qparams: QParams, opset: int) -> Refusal:
     )
 
 
-def unsigned(qparams: QParams) -> QParams:
+def unsigned_qparams(qparams: QParams) -> QParams:
     """Converts int8 QParams to uint8 ones for the same real values, 128 higher."""
-    return replace(_moved(qparams, 128), dtype="uint8")
+    return replace(_shift(qparams, 128), dtype="uint8")
 
 
 def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
@@ -96,7 +96,7 @@ def saturates(weights: np.ndarray, activations: QParams | None = None) -> bool:
     return 2 * high * largest > _SUMS.max or 2 * low * largest < _SUMS.min
 
 
-def _moved(qparams: QParams, shift: int) -> QParams:
+def _shift(qparams: QParams, shift: int) -> QParams:
     return replace(
         qparams,
         zero_point=tuple(each + shift for each in qparams.zero_point),
@@ -105,7 +105,7 @@ def _moved(qparams: QParams, shift: int) -> QParams:
     )
 
 
-def _in_parts(qparams: QParams, dtype: str) -> QParams:
+def _to_16_bits(qparams: QParams, dtype: str) -> QParams:
     return replace(
         qparams,
         dtype=dtype,

@@ -27,7 +27,7 @@ from tmconvert.ir import InternalGraph, Node, QParams
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
-from tmconvert.targets.onnx.integer.qdq import REMEDY, QdqGraph
+from tmconvert.targets.onnx.integer.model import REMEDY, QdqGraph
 from tmconvert.targets.onnx.integer.types import activation_qparams
 from tmconvert.targets.onnx.verify.sessions import Session, saturates_here
 from tmconvert.verification.constants import Kept, check_constants, check_qparams
