@@ -293,7 +293,7 @@ def calibrate(
         >>> quantized = tmconvert.calibrate("net.tm", "images/", mean=[0.5], std=[0.5])  # doctest: +SKIP
         >>> tmconvert.to_tflite(quantized, "net.tflite", quantized=True)  # doctest: +SKIP
     """
-    from tmconvert.calibration.calibrate import calibrate as calibrated
+    from tmconvert.calibration.calibrate import calibrate_model
 
     given: dict[str, Any] = {**options, "rules": options["rules"] or {}}
     settings = Settings.of({name: given[name] for name in Settings._fields})
@@ -304,7 +304,7 @@ def calibrate(
         check_writable(output)
     overrides = io_overrides_of(options["input_shapes"], None, None)
     module, within = graph_of(model, tracing_of(options), overrides)
-    made = users_model(calibrated(module, data, catalogue(), settings, within))
+    made = users_model(calibrate_model(module, data, catalogue(), settings, within).module)
     if output is not None:
         made.save(output)
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from tmconvert.calibration.placement import (
     shared,
     weights,
 )
-from tmconvert.calibration.preparation import Calibration, at_data, prepared
+from tmconvert.calibration.preparation import Calibration, prepare
 from tmconvert.calibration.ranges import METHODS, Histogram, Method, below, min_max
 from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides
-from tmconvert.ir import CallFunction, Expr, QParams, TensorNode, TracedModule
+from tmconvert.ir import CallFunction, Expr, InternalGraph, QParams, TensorNode, TracedModule
 from tmconvert.ir.fake_quant import finest_scales
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.manager import PassManager
@@ -44,23 +44,34 @@ _TINY = float(np.finfo(np.float32).tiny)
 _ENDS = {"int8": (-128, 127), "narrow": (-128, 127), "int16": (-32768, 32767), "places": (-2048, 2047)}
 
 
-def calibrate(
+class CalibratedModel(NamedTuple):
+    """A model of ATen ops with QParams, and the same model without them, as a graph at the sizes of the data.
+
+    ``applied`` are the overrides that the two have, ``left`` those that a conversion applies: names.
+    """
+
+    module: TracedModule
+    float_graph: InternalGraph
+    applied: IoOverrides
+    left: IoOverrides
+
+
+def calibrate_model(
     module: TracedModule,
     data: Any,
     catalogue: Mapping[str, Op],
     settings: Settings,
     overrides: IoOverrides = NO_OVERRIDES,
-) -> TracedModule:
-    """Returns a model of ATen ops with QParams measured on ``data``.
+) -> CalibratedModel:
+    """Returns the model with QParams measured on ``data``.
 
     The model is cut and reshaped by ``overrides``. Its dynamic sizes are those of the first sample while it
     is measured; those on which no constant of the graph depends stay dynamic. ``data`` is that of
     ``Samples``. Raises UsageError TM6032 for rules that match no tensor, TM6033 for data that cannot be used.
     """
     begin("calibrate")
-    opened, sizes = at_data(module, data, catalogue, settings, overrides)
-    work = prepared(opened, catalogue, settings)
-    samples = Samples(data, inputs_of(work.graph), settings, sizes_note(sizes))
+    work = prepare(module, data, catalogue, settings, overrides)
+    samples = Samples(data, inputs_of(work.graph), settings, sizes_note(work.sizes))
     if settings.equalization:
         equalize(work.graph, catalogue, samples, work.nodes, is_per_channel=settings.per_channel)
     work.kind_of = expand(work.graph, catalogue, work.kind_of)
@@ -75,9 +86,10 @@ def calibrate(
     made = as_module(work.graph, module, catalogue)
     work.open.leave(made)
     made.notes += work.notes
-    if sizes:
-        made.notes.append(f"calibrated at {sizes_note(sizes)}, the sizes of the data")
-    return made
+    if work.sizes:
+        made.notes.append(f"calibrated at {sizes_note(work.sizes)}, the sizes of the data")
+    left = IoOverrides(rename=overrides.rename)
+    return CalibratedModel(made, work.float_graph, overrides._replace(rename={}), left)
 
 
 def _histograms(work: Calibration) -> Statistics:

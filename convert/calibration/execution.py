@@ -29,7 +29,7 @@ _RUNTIME = Session(keeps_memory=False)  # memory that it kept would be that of a
 Execute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
-def seen_in(execute: Execute, given: Mapping[str, np.ndarray], number: int) -> Mapping[str, np.ndarray]:
+def run_sample(execute: Execute, given: Mapping[str, np.ndarray], number: int) -> Mapping[str, np.ndarray]:
     """Returns the inputs and tensors of a sample. Raises UsageError TM6033 where the model cannot be run."""
     try:
         return {**given, **execute(given)}

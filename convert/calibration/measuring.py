@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from tmconvert.calibration.data import Samples
-from tmconvert.calibration.execution import Execute, execution, observed_file, running, seen_in
+from tmconvert.calibration.execution import Execute, execution, observed_file, run_sample, running
 from tmconvert.errors import UsageError
 from tmconvert.ir import InternalGraph
 from tmconvert.progress import counter
@@ -110,7 +110,7 @@ def measure(
                     tell(count + number, known)
             count += number
             if number:
-                total = chunk if total is None else _merged(total, chunk)
+                total = chunk if total is None else _merge(total, chunk)
             if number < CHUNK:
                 return make() if total is None else total, count
 
@@ -118,7 +118,7 @@ def measure(
 def _add(
     statistics: Statistics, execute: Execute, inputs: Sequence[str], sample: Sequence[np.ndarray], number: int
 ) -> None:
-    seen = seen_in(execute, dict(zip(inputs, sample, strict=True)), number)
+    seen = run_sample(execute, dict(zip(inputs, sample, strict=True)), number)
     for name, wanted in statistics.items():
         for each in wanted:
             try:
@@ -128,14 +128,14 @@ def _add(
                 raise UsageError("TM6033", message) from error
 
 
-def _merged(total: Statistics, chunk: Statistics) -> Statistics:
+def _merge(total: Statistics, chunk: Statistics) -> Statistics:
     for name, wanted in total.items():
         for each, later in zip(wanted, chunk[name], strict=True):
             each.merge(later)
     return total
 
 
-def measured_chunk(work: Observed, chunk: Chunk) -> Statistics:
+def measure_chunk(work: Observed, chunk: Chunk) -> Statistics:
     """Returns the statistics of a chunk; a worker calls it."""
     statistics = deepcopy(work.statistics)  # other chunks have the same object
     with running(work.content, work.outputs) as execute:
@@ -150,8 +150,8 @@ def _elsewhere(
     count = work.samples.exact_count()
     chunks = [Chunk(first, min(first + CHUNK, count)) for first in range(0, count, CHUNK)]
     total: Statistics | None = None
-    for chunk, part in zip(chunks, distribute(measured_chunk, work, chunks), strict=True):
-        total = part if total is None else _merged(total, part)
+    for chunk, part in zip(chunks, distribute(measure_chunk, work, chunks), strict=True):
+        total = part if total is None else _merge(total, part)
         if tell is not None:
             tell(chunk.end, count)
     return work.statistics if total is None else total, count

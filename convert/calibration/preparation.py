@@ -43,52 +43,35 @@ from tmconvert.symbolics.op import Op
 class Calibration:
     """A model in ATen ops to calibrate: the types of its calls, and the tensors to measure, in order.
 
-    ``seen`` has what was measured, by the names of tensors.
+    ``float_graph`` is the model before anything is changed; ``open`` are its dynamic sizes, and ``sizes``
+    those that the data has, if these differ from the example's. ``seen`` has what was measured, by the names
+    of tensors.
     """
 
     graph: InternalGraph
+    float_graph: InternalGraph
     kind_of: KindOf
     nodes: list[TensorNode]
     open: OpenSizes
+    sizes: Mapping[str, int]
     seen: dict[str, Histogram] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-def at_data(
+def prepare(
     module: TracedModule, data: Any, catalogue: Mapping[str, Op], settings: Settings, overrides: IoOverrides
-) -> tuple[BoundModel, dict[str, int]]:
-    """Returns the model with the open sizes that the first sample has, and these where they are others."""
-    opened = bind_model(module, overrides, catalogue)
-    if not opened.symbols:
-        return opened, {}
-    inputs = [
-        (name, TensorType(np.dtype(np.float32), tuple(map(example, shape))))
-        for name, shape in opened.shapes.items()
-    ]
-    shapes = Samples(data, inputs, settings).first_shapes()
-    sizes = sizes_of_data(opened, shapes)
-    return at_sizes(opened, sizes), sizes
+) -> Calibration:
+    """Returns the model in ATen ops at the sizes of the data, and the tensors to measure.
 
-
-def float_graph(
-    module: TracedModule, data: Any, catalogue: Mapping[str, Op], settings: Settings, overrides: IoOverrides
-) -> InternalGraph:
-    """Returns the model in ATen ops at the sizes of the data, without calibration."""
-    opened, _ = at_data(module, data, catalogue, settings, overrides)
-    with SizeJournal():
-        return opened.normalized(catalogue, opened.example()).graph
-
-
-def prepared(opened: BoundModel, catalogue: Mapping[str, Op], settings: Settings) -> Calibration:
-    """Returns the model in ATen ops, and the tensors to measure.
-
-    Raises UnsupportedError, UsageError TM6032 for rules that match no tensor.
+    Inputs and outputs have the names of the model, by which data and rules refer to them; ``rename`` is for
+    the conversion. Raises UnsupportedError, UsageError TM6032 for rules that match no tensor.
     """
+    opened, sizes = _at_data(bind_model(module, overrides._replace(rename={}), catalogue), data, settings)
     with SizeJournal():
         normalized = opened.normalized(catalogue, opened.example())
         if normalized.unsupported:
             raise unsupported_error(normalized.unsupported, "tflite")
-        graph = normalized.graph
+        graph, float_graph = normalized.graph, normalized.graph.copy()
         _simplify(graph, catalogue)
     if any(isinstance(node, TensorNode) and node.qparams for expr in graph for node in expr.outputs):
         raise UsageError(
@@ -96,6 +79,33 @@ def prepared(opened: BoundModel, catalogue: Mapping[str, Op], settings: Settings
             "the model was trained with fake quantization: it has scales already",
             notes=[("help", "convert it with --quantized, without calibration")],
         )
+    kind_of = _kinds_by_rules(graph, settings)
+
+    def simplify_and_expand(other: InternalGraph) -> None:
+        _simplify(other, catalogue)
+        expand(other, catalogue, kind_of)
+
+    open = open_sizes(opened, catalogue, simplify_and_expand)
+    return Calibration(graph, float_graph, kind_of, observed_nodes(graph, kind_of), open, sizes)
+
+
+def _at_data(opened: BoundModel, data: Any, settings: Settings) -> tuple[BoundModel, Mapping[str, int]]:
+    """Returns the model with the open sizes that the first sample has, and these where they are others."""
+    if not opened.symbols:
+        return opened, {}
+    inputs = [
+        (name, TensorType(np.dtype(np.float32), tuple(map(example, shape))))
+        for name, shape in opened.shapes.items()
+    ]
+    sizes = sizes_of_data(opened, Samples(data, inputs, settings).first_shapes())
+    return at_sizes(opened, sizes), sizes
+
+
+def _kinds_by_rules(graph: InternalGraph, settings: Settings) -> KindOf:
+    """Returns the types of the calls.
+
+    Raises UsageError TM6032 for a rule without effect, and where no tensor is left to measure.
+    """
     rules: list[tuple[str, Kind]] = [
         (pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()
     ]
@@ -111,13 +121,7 @@ def prepared(opened: BoundModel, catalogue: Mapping[str, Op], settings: Settings
     if not observed_nodes(graph, kind_of):
         why = "the rules keep all of it in float" if rules else "it has no float32 computations"
         raise UsageError("TM6032", f"the model has no tensor to measure: {why}")
-
-    def expanded(other: InternalGraph) -> None:
-        _simplify(other, catalogue)
-        expand(other, catalogue, kind_of)
-
-    sizes = open_sizes(opened, catalogue, expanded)
-    return Calibration(graph, kind_of, observed_nodes(graph, kind_of), sizes)
+    return kind_of
 
 
 def _no_effect(pattern: str, expr: Expr) -> UsageError:

@@ -27,7 +27,6 @@ from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Encoding, LoweredGraphs
 
 if TYPE_CHECKING:
-    from tmconvert.verification.reference import Reference
     from tmconvert.verification.references import References
     from tmconvert.verification.verify import Verification
 
@@ -163,27 +162,14 @@ def _references(
     ]
     uncalibrated = None
     if options.integers is not None:
-        uncalibrated = _uncalibrated(request, source, catalogue)
-        if uncalibrated is not None and uncalibrated.input_types != references[0].input_types:
-            uncalibrated = None  # of other sizes
+        if source.uncalibrated is not None:
+            uncalibrated = Reference(source.uncalibrated, catalogue)
+            if uncalibrated.input_types != references[0].input_types:
+                uncalibrated = None  # of other sizes
         from tmconvert.verification.source import compare_with_source
 
         notes += compare_with_source(module)
     return replace(References(references, source.inputs, notes, *samples), uncalibrated=uncalibrated)
-
-
-def _uncalibrated(
-    request: ConversionRequest, source: PreparedModel, catalogue: Mapping[str, Op]
-) -> Reference | None:
-    """Returns the float model, to which an integer file is compared, where the request calibrates it."""
-    if source.uncalibrated is None:
-        return None
-    from tmconvert.calibration.preparation import float_graph
-    from tmconvert.verification.reference import Reference
-
-    module, overrides = source.uncalibrated
-    data, settings = request.calibration.data, request.calibration.settings
-    return Reference(float_graph(module, data, catalogue, settings, overrides), catalogue)
 
 
 def _report_samples(request: ConversionRequest, model: LoweredModel) -> tuple[Any, ...]:

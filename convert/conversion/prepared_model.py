@@ -19,7 +19,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import Tracing
-from tmconvert.ir import TracedModule
+from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.progress import reporting
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
@@ -30,7 +30,7 @@ class PreparedModel(NamedTuple):
 
     ``inputs`` are those to verify with, if any. ``overrides`` and ``options`` are those that still have to be
     applied; ``calibration`` describes the calibration in the metadata of the file, ``notes`` for people.
-    ``uncalibrated`` is the model before its calibration, with its overrides.
+    ``uncalibrated`` is the graph of the model before its calibration, to which an integer file is compared.
     """
 
     module: TracedModule
@@ -39,7 +39,7 @@ class PreparedModel(NamedTuple):
     options: TargetOptions
     calibration: Mapping[str, object] | None = None
     notes: Sequence[str] = ()
-    uncalibrated: tuple[TracedModule, IoOverrides] | None = None
+    uncalibrated: InternalGraph | None = None
 
     @classmethod
     def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
@@ -52,16 +52,14 @@ class PreparedModel(NamedTuple):
 
                 check_converted(module)
             return cls(module, inputs, overrides, options)
-        from tmconvert.calibration.calibrate import calibrate
+        from tmconvert.calibration.calibrate import calibrate_model
         from tmconvert.conversion.calibration_notes import calibration_notes
 
-        within = overrides._replace(rename={})
         with reporting(requested.progress):
-            made = calibrate(module, requested.data, catalogue, requested.settings, within)
-        notes = calibration_notes(requested, module, made)
-        about = {"settings": requested.settings.to_json(), "boundary": within.to_json()}
-        left = IoOverrides(rename=overrides.rename)
-        return cls(made, inputs, left, options, about, notes, (module, within))
+            made = calibrate_model(module, requested.data, catalogue, requested.settings, overrides)
+        notes = calibration_notes(requested, module, made.module)
+        about = {"settings": requested.settings.to_json(), "boundary": made.applied.to_json()}
+        return cls(made.module, inputs, made.left, options, about, notes, made.float_graph)
 
     @classmethod
     def before_calibration(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
@@ -116,10 +114,11 @@ def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapp
             "the scales of the file were measured on data, but the model has none",
             notes=[("help", "pass that data with --calibration, or the model of `tmconvert calibrate`")],
         )
-    from tmconvert.calibration.calibrate import calibrate
+    from tmconvert.calibration.calibrate import calibrate_model
 
-    within = IoOverrides.from_json(stored.get("boundary") or {})
-    return calibrate(module, data, catalogue, Settings.of(stored.get("settings") or {}), within)
+    settings = Settings.of(stored.get("settings") or {})
+    overrides = IoOverrides.from_json(stored.get("boundary") or {})
+    return calibrate_model(module, data, catalogue, settings, overrides).module
 
 
 def traced(request: ConversionRequest) -> ConversionRequest:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tmconvert.calibration.data import measured_samples, spread
-from tmconvert.calibration.execution import execution, seen_in
-from tmconvert.calibration.preparation import at_data, prepared
+from tmconvert.calibration.execution import execution, run_sample
+from tmconvert.calibration.preparation import prepare
 from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.prepared_model import PreparedModel
@@ -41,9 +41,8 @@ class Trials:
         passes = PassOptions(requested=request.pass_options.requested)
         self.request = replace(request, options=options, pass_options=passes, verify=False)
         source = PreparedModel.before_calibration(request, catalogue)
-        settings, overrides = request.calibration.settings, source.overrides._replace(rename={})
-        opened, _ = at_data(source.module, request.calibration.data, catalogue, settings, overrides)
-        work = prepared(opened, catalogue, settings)
+        data, settings = request.calibration.data, request.calibration.settings
+        work = prepare(source.module, data, catalogue, settings, source.overrides)
         self.layers = layers_of(work, settings)
         samples, name = measured_samples(request.calibration, work.graph)
         most = max(1, min(MOST_SAMPLES, MOST_BYTES // max(1, _bytes(work.graph))))
@@ -102,6 +101,6 @@ def _outputs(
     found = []
     with execution(graph, catalogue, computed) as execute:
         for number, sample in enumerate(samples, 1):
-            seen = seen_in(execute, dict(zip(inputs, sample, strict=True)), number)
+            seen = run_sample(execute, dict(zip(inputs, sample, strict=True)), number)
             found.append([np.asarray(seen[name]) for name in names])
     return found
