@@ -19,7 +19,7 @@ from tmconvert.calibration.placement import (
     computed_kind,
     observed_nodes,
     result_bounds,
-    shared,
+    shared_qparams,
     weights,
 )
 from tmconvert.calibration.preparation import Calibration, prepare
@@ -101,10 +101,10 @@ def _annotate(work: Calibration, settings: Settings, count: int) -> None:
     source = f"{settings.method} of {count} samples"
     method = METHODS[settings.method]
     ranges = {node: _range(work.seen[measured_name(node)], node.expr, work, method) for node in work.nodes}
-    for operand, result in shared(work.graph, work.nodes):
+    for operand, result in shared_qparams(work.graph, work.nodes):
         ranges[operand] = ranges[result]
     for node in ranges:
-        ranges[node] = _wide_enough(node, ranges)
+        ranges[node] = _widen_mean(node, ranges)
     for node, (low, high) in ranges.items():
         if node.qparams is not None:  # an input's, which was given
             continue
@@ -115,7 +115,7 @@ def _annotate(work: Calibration, settings: Settings, count: int) -> None:
         kind = work.kind_of(expr)
         if kind == "float":  # an input that others use in integers
             kind = "int8"
-        node.qparams = _fixed(expr, kind, source) or _qparams(low, high, kind, source)
+        node.qparams = _fixed_qparams(expr, kind, source) or _qparams(low, high, kind, source)
     _narrow(work, ranges, method, source)
     for constant, axis in weights(work.graph, work.kind_of):
         value = np.asarray(constant.value)
@@ -163,7 +163,7 @@ def _range(seen: Histogram, expr: Expr | None, work: Calibration, method: Method
     return min(max(low, least), high), high
 
 
-def _wide_enough(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:
+def _widen_mean(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:
     """Returns a larger range for a mean that is zero up to rounding, as of a normalized tensor.
 
     Kernels wrap around where a result lies too far beyond its range.
@@ -193,7 +193,7 @@ def _qparams(low: float, high: float, kind: Kind, source: str) -> QParams:
     return QParams("int8", (scale,), (zero_point,), first, last, source=source)
 
 
-def _fixed(expr: Expr, kind: Kind, source: str) -> QParams | None:
+def _fixed_qparams(expr: Expr, kind: Kind, source: str) -> QParams | None:
     """Returns the fixed QParams of a result, for kernels with a fixed output scale."""
     fixed = trait_of(whole_call(expr), FixedRange)
     if fixed is None or kind not in ("int8", "int16") or (kind == "int16" and not fixed.in_int16):

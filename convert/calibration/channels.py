@@ -71,7 +71,7 @@ class _Walk:
                 self._visit(expr)
         for node in self.graph.outputs:
             self.hold(node)
-        return self._renumbered()
+        return self._renumber()
 
     def _visit(self, call: CallFunction) -> None:
         if integer_weights(call) is not None:
@@ -113,7 +113,7 @@ class _Walk:
         if isinstance(node, TensorNode) and node in self.found.labels:
             self.held.append(self.found.labels[node].numbers)
 
-    def joined(self, first: Labels | None, second: Labels | None) -> Labels | None:
+    def join(self, first: Labels | None, second: Labels | None) -> Labels | None:
         """Merges two labels: returns the first, whose groups are now those of the second."""
         if first is None or second is None or first.axis != second.axis:
             return None
@@ -125,7 +125,7 @@ class _Walk:
     def label(self, node: Any) -> Labels | None:
         return self.found.labels.get(node)
 
-    def _renumbered(self) -> Channels:
+    def _renumber(self) -> Channels:
         """Renumbers the groups so that merged ones have the lowest number."""
         lowest = components(self.count, self.equal)
         held = np.zeros(self.count, bool)
@@ -159,7 +159,7 @@ def components(count: int, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.nda
 Rule = Callable[[CallFunction, _Walk], "Labels | None"]
 
 
-def _scaled(call: CallFunction, walk: _Walk) -> Labels | None:
+def _keep_labels(call: CallFunction, walk: _Walk) -> Labels | None:
     """Ops for which scaling channels of the operands (one, or several of one shape) scales those of the
     result.
     """
@@ -187,7 +187,7 @@ def _over_other_axes(call: CallFunction, walk: _Walk) -> Labels | None:
     return Labels(labels.axis - before, labels.numbers)
 
 
-def _viewed(call: CallFunction, walk: _Walk) -> Labels | None:
+def _view_labels(call: CallFunction, walk: _Walk) -> Labels | None:
     """Reshapes that keep channels intact, alone or with the elements after them."""
     labels, view = walk.label(call.args[0]), trait_of(call, View)
     if labels is None or view is None:
@@ -201,11 +201,11 @@ def _viewed(call: CallFunction, walk: _Walk) -> Labels | None:
             shape = tuple(shape[axis] for axis in step.order)
         else:
             new = call.output.type.shape if step is steps[-1] else step.shape
-            labels, shape = _reshaped(labels, shape, new), tuple(new)
+            labels, shape = _reshape_labels(labels, shape, new), tuple(new)
     return labels
 
 
-def _reshaped(labels: Labels, old: Sequence[int], new: Sequence[int]) -> Labels | None:
+def _reshape_labels(labels: Labels, old: Sequence[int], new: Sequence[int]) -> Labels | None:
     before = math.prod(old[: labels.axis])
     for axis, extent in enumerate(new):
         if math.prod(new[:axis]) == before and extent % old[labels.axis] == 0 and extent:
@@ -235,10 +235,10 @@ def _both(call: CallFunction, walk: _Walk) -> Labels | None:
     x, other = call.args
     if not all(isinstance(node, TensorNode) for node in call.args) or x.type != other.type:
         return None
-    return walk.joined(walk.label(x), walk.label(other))
+    return walk.join(walk.label(x), walk.label(other))
 
 
-def _gated(call: CallFunction, walk: _Walk) -> Labels | None:
+def _gate_labels(call: CallFunction, walk: _Walk) -> Labels | None:
     """Products: the larger operand is scaled; the other keeps its channels."""
     x, other = call.args
     if walk.label(x) is None or x.type != call.output.type:
@@ -259,7 +259,7 @@ def _cat(call: CallFunction, walk: _Walk) -> Labels | None:
         return Labels(axis, np.concatenate([part.numbers for part in parts if part is not None]))
     joined = parts[0]
     for part in parts[1:]:
-        joined = walk.joined(joined, part)
+        joined = walk.join(joined, part)
     return joined
 
 
@@ -267,13 +267,13 @@ def _cat(call: CallFunction, walk: _Walk) -> Labels | None:
 RULES: dict[type[Trait], Rule] = {
     Clamp: _clamp,
     Reduction: _over_other_axes,
-    Homogeneous: _scaled,
-    View: _viewed,
+    Homogeneous: _keep_labels,
+    View: _view_labels,
     Concatenates: _cat,
 }
 
 
 def _result(call: CallFunction, walk: _Walk) -> Labels | None:
     if is_product(call):
-        return _gated(call, walk)
+        return _gate_labels(call, walk)
     return next((rule(call, walk) for trait, rule in RULES.items() if has_trait(call, trait)), None)

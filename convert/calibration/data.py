@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.calibration.images import IMAGES, image, scaled
+from tmconvert.calibration.images import IMAGES, image, scale_pixels
 from tmconvert.calibration.settings import CalibrationRequest, Settings
 from tmconvert.calibration.streams import PICKLED, Member, members, parts, whole
 from tmconvert.calibration.unfit import unfit
@@ -208,14 +208,14 @@ class Samples:
             )
         try:
             for number, sample in enumerate(zip(*(lot.samples() for lot in lots), strict=True), 1):
-                yield [self._checked(*each, where, number) for each in zip(sample, lots, names, strict=True)]
+                yield [self._check(*each, where, number) for each in zip(sample, lots, names, strict=True)]
         except UNREADABLE as error:
             raise unfit(f"{where} cannot be read: {error}", "") from error
 
-    def _checked(self, array: np.ndarray, lot: _Lot, name: str, where: str, number: int) -> np.ndarray:
+    def _check(self, array: np.ndarray, lot: _Lot, name: str, where: str, number: int) -> np.ndarray:
         """Returns the array cast to the type of the input, after checks."""
         if lot.is_scaled:
-            array = scaled(array, self.settings, f"{name} in {where}")
+            array = scale_pixels(array, self.settings, f"{name} in {where}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise unfit(f"{name} has NaN or infinity in sample {number} of {where}", "")
         return np.asarray(array, lot.type.dtype, order="C")
@@ -230,7 +230,7 @@ class Samples:
             source = list(source) if isinstance(source, (list, tuple)) else [source]
             if len(source) != len(self.inputs):
                 has = "1 array" if len(source) == 1 else f"{len(source)} arrays"
-                raise unfit(f"{where} has {has}, but the model takes {takes}", _named(self.inputs))
+                raise unfit(f"{where} has {has}, but the model takes {takes}", _list_names(self.inputs))
             return [np.asarray(array) for array in source]
         names = [name for name, _ in self.inputs]
         source = by_matching_name(source, names)
@@ -240,7 +240,7 @@ class Samples:
         if len(names) == 1 == len(source):
             return list(source.values())
         has = ", ".join(map(str, source)) or "no arrays"
-        raise unfit(f"{where} has {has}, but the model takes {takes}", _named(self.inputs))
+        raise unfit(f"{where} has {has}, but the model takes {takes}", _list_names(self.inputs))
 
     def _read(self, path: Path) -> Any:
         if path.suffix.lower() in IMAGES:
@@ -333,6 +333,6 @@ def _fitting(array: np.ndarray | Member, wanted: Sequence[int], sizes: str) -> s
     return "pass arrays of that shape, or many along the first axis"
 
 
-def _named(inputs: Sequence[tuple[str, TensorType]]) -> str:
+def _list_names(inputs: Sequence[tuple[str, TensorType]]) -> str:
     names = ", ".join(f"{name}=..." for name, _ in inputs)
     return f"pass .npz files written by numpy.savez(file, {names})"

@@ -62,10 +62,10 @@ def at_sizes(opened: BoundModel, sizes: Mapping[str, int]) -> BoundModel:
         for name, symbol in symbols_of(list(opened.shapes.values())).items()
     }
 
-    def moved(size: Size) -> Size:
+    def move(size: Size) -> Size:
         return size.at(lambda symbol: of(symbols[symbol.name])) if isinstance(size, Dim) else size
 
-    shapes = {name: tuple(map(moved, shape)) for name, shape in opened.shapes.items()}
+    shapes = {name: tuple(map(move, shape)) for name, shape in opened.shapes.items()}
     return opened._replace(shapes=shapes)
 
 

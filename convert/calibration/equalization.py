@@ -201,7 +201,7 @@ def _factors(
         powers = (0.0,) if any(tensor.is_bounded for tensor in part.tensors) else _POWERS
         for a, b in product(_POWERS, powers):
             tried = factors.copy()
-            tried[free] = _centred(reach[free] ** a / weight[free] ** b)
+            tried[free] = _center(reach[free] ** a / weight[free] ** b)
             noise = sum(tensor.noise(tried, importance) for tensor in part.tensors)
             noise += sum(layer.noise(tried, is_per_channel) for layer in part.layers)
             if noise < best * (1 - _GAIN):
@@ -211,7 +211,7 @@ def _factors(
     return factors
 
 
-def _centred(factors: np.ndarray) -> np.ndarray:
+def _center(factors: np.ndarray) -> np.ndarray:
     """Returns factors normalized around 1, and limited."""
     if not factors.size or np.all(factors == 1):
         return factors

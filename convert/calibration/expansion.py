@@ -153,17 +153,17 @@ class Steps:
         op = self.catalogue[call.function]
         steps = trait_of(call, IntegerSteps)
         say = None if steps is None else steps.function
-        if say is None and (looked_up := self._looked_up(call)) is not None:
-            return [looked_up]
+        if say is None and (table := self._look_up(call)) is not None:
+            return [table]
         say = say or op.decomposition
         if say is None or self.depth > _DEEPEST or has_trait(call, Elimination):
             raise _NoSteps
         self.depth += 1
         made = say(self, **op.by_name(call.args, call.kwargs))
         self.depth -= 1
-        return [self._computed(each) for each in (made if isinstance(made, (list, tuple)) else [made])]
+        return [self._requantize_view(each) for each in (made if isinstance(made, (list, tuple)) else [made])]
 
-    def _computed(self, result: TensorNode) -> TensorNode:
+    def _requantize_view(self, result: TensorNode) -> TensorNode:
         """A result that may have other QParams than the tensor whose elements it has."""
         if not has_trait(result.expr, KeepsQparams):
             return result
@@ -202,7 +202,7 @@ class Steps:
         self.kinds.known[result] = "int16"
         return result
 
-    def _looked_up(self, call: CallFunction) -> Any:
+    def _look_up(self, call: CallFunction) -> Any:
         """Emits unary functions without an int16 kernel as a lookup table; None for others."""
         op = self.catalogue[call.function]
         computed: list[Any] = [x for x in call.inputs if not isinstance(x.expr, Constant)]

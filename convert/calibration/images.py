@@ -44,7 +44,7 @@ def image(
         with Image.open(path, formats=FORMATS) as opened:
             if opened.mode.startswith(("I", "F")):
                 raise unfit(f"the pixels of {path} have more than 8 bits", "pass .npy files")
-            read = _resized(opened.convert(_MODES[channels]), (width, height), resize)
+            read = _resize(opened.convert(_MODES[channels]), (width, height), resize)
     except UsageError:
         raise
     except Exception as error:  # decoders raise many kinds for a damaged file
@@ -58,7 +58,7 @@ def image(
     return np.ascontiguousarray((array if is_last else array.transpose(2, 0, 1))[None])
 
 
-def _resized(picture: Any, size: tuple[int, int], resize: Resize) -> Any:
+def _resize(picture: Any, size: tuple[int, int], resize: Resize) -> Any:
     """Returns a picture of Pillow in another size, with both sides stretched, or cropped or padded."""
     if resize == "stretch":
         return picture.resize(size)
@@ -69,7 +69,7 @@ def _resized(picture: Any, size: tuple[int, int], resize: Resize) -> Any:
     return ImageOps.pad(picture, size)
 
 
-def scaled(pixels: np.ndarray, settings: Settings, name: str) -> np.ndarray:
+def scale_pixels(pixels: np.ndarray, settings: Settings, name: str) -> np.ndarray:
     """Returns (pixels / 255 - mean) / std of rank 4, or the pixels if neither is given; float32."""
     array = pixels.astype(np.float32)
     if not settings.scales:

@@ -45,20 +45,20 @@ class _Copy:
         for node in graph.inputs:
             assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
             self.mapped[node] = self.flat.add_input(
-                self._copied(node), node.expr.name, source=node.expr.source
+                self._copy_node(node), node.expr.name, source=node.expr.source
             )
         for expr in graph:
             self._copy(expr)
         self.flat.set_result(map_leaves(self._mapped, graph.result))
 
-    def _copied(self, node: Any) -> TensorNode:
+    def _copy_node(self, node: Any) -> TensorNode:
         return TensorNode(self.flat.free_name(node.name), node.shape, node.dtype, qparams=node.qparams)
 
     def _mapped(self, leaf: object) -> Any:
         return self.mapped[leaf]
 
     def _copy(self, expr: Expr) -> None:
-        self.mapped |= {node: self._copied(node) for node in expr.outputs}
+        self.mapped |= {node: self._copy_node(node) for node in expr.outputs}
         result = map_leaves(self._mapped, expr.result)
         if isinstance(expr, Constant):
             name, qparams, value = expr.output.name, expr.output.qparams, np.asarray(expr.value)

@@ -28,7 +28,7 @@ def kinds(graph: InternalGraph, rules: list[tuple[str, Kind]], default: Kind = "
     """
 
     def kind(expr: Expr) -> Kind:
-        names = [name for each in fused_calls(graph, expr) for name in called(each)]
+        names = [name for each in fused_calls(graph, expr) for name in names_of_call(each)]
         found: list[Kind] = [
             kind for pattern, kind in rules if any(fnmatchcase(name, pattern) for name in names)
         ]
@@ -45,7 +45,7 @@ def fused_calls(graph: InternalGraph, expr: Expr) -> Iterator[Expr]:
         yield from fused_calls(graph, operand.expr)
 
 
-def called(expr: Expr) -> Iterator[str]:
+def names_of_call(expr: Expr) -> Iterator[str]:
     """Returns the names by which a rule matches a call: its modules and its results."""
     yield from _modules(expr)
     yield from (node.name for node in expr.outputs)
@@ -63,12 +63,12 @@ def _modules(expr: Expr) -> Iterator[str]:
             path = path.rpartition(".")[0]
 
 
-def unused(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
+def unused_patterns(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[str]:
     """Returns the patterns that match nothing."""
     return [pattern for pattern, _ in rules if not _fitting(graph, pattern)]
 
 
-def without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[tuple[str, Expr]]:
+def patterns_without_effect(graph: InternalGraph, rules: list[tuple[str, Kind]]) -> list[tuple[str, Expr]]:
     """Returns the patterns that match only calls whose results keep their operands' scales, or inputs that
     are to be in float, each with one of these.
     """
@@ -157,7 +157,7 @@ def _is_float(node: TensorNode) -> bool:
     return node.dtype == np.float32
 
 
-def shared(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[TensorNode, TensorNode]]:
+def shared_qparams(graph: InternalGraph, nodes: list[TensorNode]) -> Iterator[tuple[TensorNode, TensorNode]]:
     """Returns pairs of an operand and the result of a concatenation that must have the same QParams."""
     known = set(nodes)
     for expr in graph:

@@ -16,11 +16,11 @@ from tmconvert.calibration.open_sizes import OpenSizes, open_sizes
 from tmconvert.calibration.placement import (
     Kind,
     KindOf,
-    called,
     kinds,
+    names_of_call,
     observed_nodes,
-    unused,
-    without_effect,
+    patterns_without_effect,
+    unused_patterns,
 )
 from tmconvert.calibration.ranges import Histogram
 from tmconvert.calibration.settings import Settings
@@ -109,13 +109,13 @@ def _kinds_by_rules(graph: InternalGraph, settings: Settings) -> KindOf:
     rules: list[tuple[str, Kind]] = [
         (pattern, "int16" if kind == "int16x8" else kind) for pattern, kind in settings.rules.items()
     ]
-    for pattern in unused(graph, rules):
+    for pattern in unused_patterns(graph, rules):
         raise UsageError(
             "TM6032",
             f"the rule {pattern} matches no module and no tensor",
             notes=[("help", _near(pattern, graph) or "`tmconvert inspect MODEL` lists the modules")],
         )
-    for pattern, expr in without_effect(graph, rules):
+    for pattern, expr in patterns_without_effect(graph, rules):
         raise _no_effect(pattern, expr)
     kind_of = kinds(graph, rules)
     if not observed_nodes(graph, kind_of):
@@ -136,7 +136,7 @@ def _no_effect(pattern: str, expr: Expr) -> UsageError:
 
 def _near(pattern: str, graph: InternalGraph) -> str:
     """Returns suggestions for a pattern that matches nothing."""
-    names = dict.fromkeys(name for expr in graph for name in called(expr))
+    names = dict.fromkeys(name for expr in graph for name in names_of_call(expr))
     near = difflib.get_close_matches(pattern, names, 3)
     return f"similar names: {', '.join(near)}" if near else ""
 

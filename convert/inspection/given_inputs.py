@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.calibration.images import IMAGES, image, scaled
+from tmconvert.calibration.images import IMAGES, image, scale_pixels
 from tmconvert.calibration.settings import ImageLayout, Settings
 from tmconvert.conversion.example_text import is_example, parse_examples
 from tmconvert.errors import UsageError
@@ -93,7 +93,7 @@ def image_array(path: Path, takes: Sequence[TensorInfo], settings: Settings) -> 
     if takes_pixels(takes) and settings.scales:
         raise UsageError("TM6033", f"{takes[0].name} takes pixels as they are: omit mean and std")
     is_raw = takes[0].dtype == "uint8" and not settings.scales
-    return pixels if is_raw else scaled(pixels, settings._replace(layout=layout), str(path))
+    return pixels if is_raw else scale_pixels(pixels, settings._replace(layout=layout), str(path))
 
 
 def takes_pixels(takes: Sequence[TensorInfo]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import escape
 from typing import NamedTuple
 
-from tmconvert.calibration.placement import called, fused_calls, kinds
+from tmconvert.calibration.placement import fused_calls, kinds, names_of_call
 from tmconvert.calibration.preparation import Calibration
 from tmconvert.calibration.settings import Settings
 from tmconvert.ir import Input
@@ -34,8 +34,8 @@ def layers_of(work: Calibration, settings: Settings) -> list[Layer]:
     for node in work.nodes:
         if node.expr is not None and of_user(node.expr) == "float":
             *clamps, first = fused_calls(work.graph, node.expr)
-            fused = {name for call in clamps for name in called(call)}
-            names = _distinct(called(first))
+            fused = {name for call in clamps for name in names_of_call(call)}
+            names = _distinct(names_of_call(first))
             path = (first.source and first.source.scope) or node.name
             found.append(Layer(names, _distinct(fused - {*names}), path, isinstance(first, Input)))
     return merged(found)

@@ -58,9 +58,9 @@ class Qdq(Encoding):
 
 def integer_weights_encoding(graphs: LoweredGraphs, kind: str) -> Encoding:
     """The float graph, with weights that the source holds as integers stored as integers."""
-    from tmconvert.targets.onnx.integer.weights import with_integer_weights
+    from tmconvert.targets.onnx.integer.weights import store_integer_weights
 
-    made = with_integer_weights(graphs.graph, graphs.source, kind)
+    made = store_integer_weights(graphs.graph, graphs.source, kind)
     graphs.notes += made.notes()
     encoding = Encoding(made.graph)
     if made.stored:
@@ -87,13 +87,13 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
     Raises UsageError TM6032 for a rule that matches nothing.
     """
     from tmconvert.lowering.type_rules import TypeRules
-    from tmconvert.targets.onnx.integer.weights import FUSED, with_integer_weights
+    from tmconvert.targets.onnx.integer.weights import FUSED, store_integer_weights
     from tmconvert.targets.onnx.passes.compress_weights import compress_weights
 
     assert options.weights is not None
     graph, plain = graphs.graph, graphs.graph
     if options.integer_weights != "float32":
-        held = with_integer_weights(graph, graphs.source, options.integer_weights)
+        held = store_integer_weights(graph, graphs.source, options.integer_weights)
         graphs.notes += held.notes()
         graph = held.graph
     rules = TypeRules(options.rules, plain)

@@ -61,14 +61,14 @@ def _matmul(g: Any, a: Value, b: Value) -> Any:
     rank_a, rank_b, dtype = len(a.shape), len(b.shape), a.dtype.name
     a, b = g.cast(a, "int32"), g.cast(b, "int32")
     if rank_a > 1 and rank_b > 1:
-        b = _unsqueezed(g, b, rank_b - 2)
+        b = _unsqueeze(g, b, rank_b - 2)
     if rank_b > 1:
-        a = _unsqueezed(g, a, rank_a)
+        a = _unsqueeze(g, a, rank_a)
     products = g.cast(g.op("Mul", a, b), "int64")
     axis = len(products.shape) - (1 if rank_b == 1 else 2)
     shape = (*products.shape[:axis], *products.shape[axis + 1 :])
     return g.cast(g.op("ReduceSum", products, axes=[axis], keepdims=0, shape=shape), dtype)
 
 
-def _unsqueezed(g: Any, x: Value, axis: int) -> Any:
+def _unsqueeze(g: Any, x: Value, axis: int) -> Any:
     return g.op("Unsqueeze", x, axes=[axis], shape=(*x.shape[:axis], 1, *x.shape[axis:]))

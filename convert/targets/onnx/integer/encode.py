@@ -37,7 +37,7 @@ def encode(
             pairs.round(value, value, Role.DEQUANTIZED)
     for operator in graph.operators:
         inputs = operands.of(operator)
-        outputs = [pairs.unrounded(value) for value in operator.outputs]
+        outputs = [pairs.raw_output(value) for value in operator.outputs]
         made.graph.operators.append(replace(operator, inputs=inputs, outputs=outputs))
         for value, raw in zip(operator.outputs, outputs, strict=True):
             if raw is not value:
@@ -81,8 +81,8 @@ class _Operands:
         given = inputs[0]
         assert given is not None
         name = self.pairs.names.free(f"{operator.outputs[0].name}_operand")
-        inputs[0] = Value(name, given.dtype, given.shape)
-        self.pairs.append("Sum", [given], inputs[0])
+        inputs[0] = made = Value(name, given.dtype, given.shape)
+        self.pairs.append("Sum", [given], made)
 
     def _constant(self, operator: Operator, position: int) -> Value:
         value = operator.inputs[position]

@@ -37,7 +37,7 @@ class Pairs:
 
     # ---- tensors
 
-    def unrounded(self, value: Value) -> Value:
+    def raw_output(self, value: Value) -> Value:
         """Returns the operator's own output: another tensor where ``value`` is quantized."""
         if value not in self.all_qparams:
             return value

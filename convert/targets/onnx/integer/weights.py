@@ -93,22 +93,22 @@ class IntegerWeights:
     def notes(self) -> list[str]:
         """Returns notes for the report."""
         notes = [
-            f"{_counted(count)} of the source in integers {'is' if count == 1 else 'are'} stored as {name}"
+            f"{_count(count)} of the source in integers {'is' if count == 1 else 'are'} stored as {name}"
             for name, count in self.stored.items()
         ]
         notes += [FUSED] * self.is_fused
         return notes + [
-            f"{_counted(count)} of the source in integers {'is' if count == 1 else 'are'} stored as floats: "
+            f"{_count(count)} of the source in integers {'is' if count == 1 else 'are'} stored as floats: "
             f"--opset {opset} stores {'it' if count == 1 else 'them'} as integers"
             for opset, count in self.refused.items()
         ]
 
 
-def _counted(count: int) -> str:
+def _count(count: int) -> str:
     return f"{count} weight{'s' * (count > 1)}"
 
 
-def with_integer_weights(graph: TargetGraph, source: InternalGraph, kind: str) -> IntegerWeights:
+def store_integer_weights(graph: TargetGraph, source: InternalGraph, kind: str) -> IntegerWeights:
     """Returns a copy of ``graph`` with its weights as ``source`` holds them.
 
     ``kind`` is "DequantizeLinear", or "MatMulNBits" for products that this operator can compute.
@@ -146,7 +146,7 @@ class _Rewriting:
 
     def _operators(self, operator: Operator, opset: int) -> Iterator[Operator]:
         for index, value in enumerate(operator.inputs):
-            stored = None if value is None else self._stored(value)
+            stored = None if value is None else self._find_integers(value)
             if value is None or stored is None:
                 continue
             if self.kind == "MatMulNBits" and index == 1:
@@ -162,7 +162,7 @@ class _Rewriting:
                 self.restored[id(value)] = value
                 continue
             if id(value) not in self.restored:
-                made = self._dequantized(operator, value, stored, opset)
+                made = self._dequantize(operator, value, stored, opset)
                 self._rename([made])
                 self.restored[id(value)] = made.outputs[0]
                 yield made
@@ -184,16 +184,16 @@ class _Rewriting:
             return _BLOCKS_SINCE
         return _PAIRS_SINCE if stored.is_whole else _AXES_SINCE
 
-    def _stored(self, value: Value) -> Stored | None:
+    def _find_integers(self, value: Value) -> Stored | None:
         if value.data is None or value.dtype != np.float32 or value.data.size < SMALL:
             return None
         if id(value) not in self.found:
             data = value.data
-            matches = (_matched(data, each) for each in self.candidates)
+            matches = (_match_integers(data, each) for each in self.candidates)
             self.found[id(value)] = value, next((each for each in matches if each is not None), None)
         return self.found[id(value)][1]
 
-    def _dequantized(self, operator: Operator, value: Value, stored: Stored, opset: int) -> Operator:
+    def _dequantize(self, operator: Operator, value: Value, stored: Stored, opset: int) -> Operator:
         dtype = stored.dtype if opset >= _BLOCKS_SINCE else stored.values.dtype
         self._count(dtype.name, value)
         values, scale, zero_point = stored.values, stored.scale, stored.zero_point
@@ -257,7 +257,7 @@ def _are_integers(array: np.ndarray) -> bool:
 # ---- comparison
 
 
-def _matched(weight: np.ndarray, integers: Integers) -> Stored | None:
+def _match_integers(weight: np.ndarray, integers: Integers) -> Stored | None:
     """Returns how integers of the source make a constant of the lowered graph; None if they do not."""
     values = integers.values
     if weight.size != values.size:

@@ -137,7 +137,7 @@ def _product(product: Operator, average: Operator) -> list[Operator]:
     sizes = np.array(row.shape, np.int32)
     shape = Value(f"{row.name}_shape", sizes.dtype, sizes.shape, sizes)
     data = np.tile(weight.data, (1, places)) / np.float32(places)
-    qparams = None if weight.qparams is None else _divided(weight.qparams, places)
+    qparams = None if weight.qparams is None else _divide_scales(weight.qparams, places)
     matrix = Value(f"{weight.name}_places", data.dtype, data.shape, data, qparams=qparams)
     flat = Operator(
         "RESHAPE", [x, shape], [row], {"new_shape": list(row.shape)}, f"{average.name}/places", average.source
@@ -145,11 +145,11 @@ def _product(product: Operator, average: Operator) -> list[Operator]:
     result = product.outputs[0]
     options = dict(product.attributes)
     if len(result.shape) != 2:
-        return [flat, *_shaped(product, row, matrix, options)]
+        return [flat, *_reshape_product(product, row, matrix, options)]
     return [flat, replace(product, inputs=[row, matrix, *product.inputs[2:]], attributes=options)]
 
 
-def _shaped(product: Operator, row: Value, matrix: Value, options: dict[str, Any]) -> list[Operator]:
+def _reshape_product(product: Operator, row: Value, matrix: Value, options: dict[str, Any]) -> list[Operator]:
     """Returns a product whose result has additional axes of extent 1."""
     result = product.outputs[0]
     flat = replace(result, name=f"{result.name}_row", shape=(row.shape[0], result.shape[-1]))
@@ -164,5 +164,5 @@ def _shaped(product: Operator, row: Value, matrix: Value, options: dict[str, Any
     ]
 
 
-def _divided(qparams: QParams, places: int) -> QParams:
+def _divide_scales(qparams: QParams, places: int) -> QParams:
     return replace(qparams, scale=tuple(float(np.float32(scale / places)) for scale in qparams.scale))

@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.ir import QParams
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.redundant_clamps import Bounds, bound_by_operand, without_redundant_clamps
+from tmconvert.lowering.rewriting import names_of_values
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.qparams import activation_qparams
@@ -28,9 +29,8 @@ def legalize_clamps(graph: TargetGraph, kind: IntegerType) -> TargetGraph:
     graph = without_redundant_clamps(graph, _bounds, in_file)
     if not any(operator.type == _UNIT for operator in graph.operators):
         return graph
-    names = Names(value.name for value in (*graph.inputs, *graph.constants()))
-    names.take(value.name for operator in graph.operators for value in operator.outputs)
-    operators = [each for operator in graph.operators for each in _supported(operator, graph, kind, names)]
+    names = names_of_values(graph)
+    operators = [each for operator in graph.operators for each in _split_clamp(operator, graph, kind, names)]
     return graph if operators == graph.operators else replace(graph, operators=operators)
 
 
@@ -39,7 +39,9 @@ def _bounds(operator: Operator) -> Bounds | None:
     return (0.0, 1.0) if operator.type == _UNIT else bound_by_operand(operator, "MINIMUM", "MAXIMUM")
 
 
-def _supported(operator: Operator, graph: TargetGraph, kind: IntegerType, names: Names) -> Iterator[Operator]:
+def _split_clamp(
+    operator: Operator, graph: TargetGraph, kind: IntegerType, names: Names
+) -> Iterator[Operator]:
     (result,) = operator.outputs
     qparams = None if result.qparams is None else activation_qparams(result.qparams, kind)
     if operator.type != _UNIT or qparams is None or qparams.dtype != "int16":

@@ -80,7 +80,7 @@ class _Encoder:
                 self._compute_on_operands(operator, kernel, kind)
 
     def _keep_in_float(self, operator: Operator) -> None:
-        inputs = [None if value is None else self.tensors.dequantized(value) for value in operator.inputs]
+        inputs = [None if value is None else self.tensors.dequantize(value) for value in operator.inputs]
         self.made.graph.operators.append(replace(operator, inputs=inputs))
         for value in operator.outputs:
             self.tensors.keep_float(value)
@@ -95,7 +95,7 @@ class _Encoder:
         """Gives a tensor another name; of its elements only the QParams change."""
         result = operator.outputs[0]
         qparams = self.all_qparams[result]
-        given = self.tensors.quantized(value, self.all_qparams[value])
+        given = self.tensors.quantize(value, self.all_qparams[value])
         made = self.tensors.requantize(given, qparams, result.name)
         self.tensors.set_origin(made, result, Role.TENSOR, qparams)
         self.tensors.keep_integers(result, made, qparams)
@@ -124,7 +124,7 @@ class _Encoder:
     def _index(self, value: Value, name: str) -> Value:
         """Converts a quantized tensor to indices, with the lowest entry of the table at 0."""
         qparams, tensors = self.all_qparams[value], self.tensors
-        given = tensors.quantized(value, qparams)
+        given = tensors.quantize(value, qparams)
         steps = Value(tensors.names.free(f"{name}_steps"), INT32, value.shape)
         types = {"in_data_type": given.dtype.name.upper(), "out_data_type": "INT32"}
         tensors.append("CAST", [given], [steps], steps.name, types)
@@ -146,7 +146,7 @@ class _Encoder:
             own = qparams or self.choice.operand_qparams(value, kind)
             if kernel.aligns_summands:
                 own = summand_qparams(value, own, self.all_qparams[results[0]])
-            inputs[i] = self.tensors.quantized(value, own)
+            inputs[i] = self.tensors.quantize(value, own)
         if kernel.relation == "fixed":
             qparams = fixed_qparams(operator.type, kind)
         if kernel.relation == "compared":
@@ -161,7 +161,7 @@ class _Encoder:
         x, weight = inputs[positions.x], inputs[positions.weight]
         assert x is not None and weight is not None
         qparams = self.choice.operand_qparams(x, kind)
-        inputs[positions.x] = self.tensors.quantized(x, qparams)
+        inputs[positions.x] = self.tensors.quantize(x, qparams)
         bias = inputs[positions.bias] if positions.bias < len(inputs) else None
         inputs[positions.weight], bias = self.tensors.product_constants(
             weight, bias, positions.axis, qparams, self.all_qparams.get(operator.outputs[0])

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from tmconvert.ir.types import QParams
-from tmconvert.lowering.names import Names
 from tmconvert.lowering.origins import Role
+from tmconvert.lowering.rewriting import names_of_values
 from tmconvert.lowering.target_graph import Attribute, Operator, Quantization, TargetGraph, Value
 from tmconvert.targets.tflite.integer.constants import INT32
 from tmconvert.targets.tflite.operators import spec
@@ -37,8 +37,7 @@ class _Legalizer:
         assert isinstance(graph.version, int)
         self.graph, self.runtime = graph, graph.version
         self.one: Value | None = None  # shared by all that it requantizes
-        self.names = Names(value.name for value in (*graph.inputs, *graph.constants()))
-        self.names.take(value.name for operator in graph.operators for value in operator.outputs)
+        self.names = names_of_values(graph)
 
     def operators(self) -> Iterator[Operator]:
         for operator in self.graph.operators:

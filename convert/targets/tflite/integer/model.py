@@ -61,13 +61,13 @@ class IntegerGraph:
             )
         if self.not_numbers:
             lines.append(
-                f"integers have no NaN, zero is in its place in constants: {_listed(self.not_numbers)}"
+                f"integers have no NaN, zero is in its place in constants: {_names(self.not_numbers)}"
             )
         if self.derived:
-            lines.append(f"weight scales measured on the weights themselves: {_listed(self.derived)}")
+            lines.append(f"weight scales measured on the weights themselves: {_names(self.derived)}")
         if self.widened:
             lines.append(
-                f"weight scales of single channels are larger, so that biases fit: {_listed(self.widened)}"
+                f"weight scales of single channels are larger, so that biases fit: {_names(self.widened)}"
             )
         for is_lacking, why in (
             (True, "without scales in the model"),
@@ -76,10 +76,10 @@ class IntegerGraph:
             fallbacks = [fallback for fallback in self.fallbacks if bool(fallback.lacking) == is_lacking]
             names = [fallback.operator.outputs[0].name for fallback in fallbacks]
             if names:
-                lines.append(f"operators kept in float, {why}: {_listed(names)}")
+                lines.append(f"operators kept in float, {why}: {_names(names)}")
         return lines
 
 
-def _listed(names: Sequence[str], most: int = 5) -> str:
+def _names(names: Sequence[str], most: int = 5) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -19,7 +19,7 @@ def prepare(resolved: ResolvedGraph) -> ResolvedGraph:
     """
     graph = legalize_clamps(multiply_by_constants(resolved.graph), resolved.activations)
     graph = quantize_gates(fold_averages(graph), resolved.activations)
-    resolved = resolved.rewritten(graph)
+    resolved = resolved.replace_graph(graph)
     for rewrite in (convolve_averages, decompose_resizes, decompose_blocks):
-        resolved = resolved.rewritten(rewrite(resolved))
+        resolved = resolved.replace_graph(rewrite(resolved))
     return resolved

@@ -97,7 +97,7 @@ def _products(resize: Operator, given: QParams, qparams: QParams) -> list[Operat
         )
         return made
 
-    def reshaped(value: Value, made: Value) -> Value:
+    def reshape(value: Value, made: Value) -> Value:
         sizes = np.array(made.shape, np.int32)
         shape = Value(f"{made.name}_shape", sizes.dtype, sizes.shape, sizes)
         return append("RESHAPE", [value, shape], made, {"new_shape": list(made.shape)})
@@ -110,12 +110,12 @@ def _products(resize: Operator, given: QParams, qparams: QParams) -> list[Operat
         if extent == outputs:
             continue
         name = f"{result.name}_{side}"
-        flat = reshaped(value, Value(f"{name}_flat", value.dtype, (many, extent, left)))
+        flat = reshape(value, Value(f"{name}_flat", value.dtype, (many, extent, left)))
         data = linear_matrix(extent, outputs, align_corners).astype(np.float32)[None]
         matrix = Value(f"{name}_matrix", data.dtype, data.shape, data)
         own = given if side == "rows" and width != columns and given.dtype == qparams.dtype else qparams
         own = replace(own, inferred=qparams.inferred, quant_min=-_STEPS - 1, quant_max=_STEPS)
         made = Value(name, value.dtype, (many, outputs, left), qparams=own)
         value = append("BATCH_MATMUL", [matrix, flat], made, {"adj_x": False, "adj_y": False})
-    reshaped(value, result)
+    reshape(value, result)
     return operators

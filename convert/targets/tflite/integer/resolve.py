@@ -45,7 +45,7 @@ class ResolvedGraph:
         """The QParams of each input and result that has any."""
         return resolve(self.graph, self.activations, infers=self.infers)
 
-    def rewritten(self, graph: TargetGraph) -> ResolvedGraph:
+    def replace_graph(self, graph: TargetGraph) -> ResolvedGraph:
         """Returns ``graph``, which a stage made of this one; this one if the stage changed nothing.
 
         The QParams of a changed graph are resolved again, since tensors get those of the operators before and

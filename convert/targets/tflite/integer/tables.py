@@ -68,7 +68,7 @@ def _add_once(resolved: ResolvedGraph, catalogue: Mapping[str, Op]) -> ResolvedG
         operators.append(table or operator)
     if operators == graph.operators:
         return resolved
-    made = resolved.rewritten(replace(graph, operators=_used(operators, graph.outputs)))
+    made = resolved.replace_graph(replace(graph, operators=_drop_unused(operators, graph.outputs)))
     all_tables = (operator for operator in made.graph.operators if operator.type in TABLES)
     is_valid = all(_has_qparams(each, all_qparams, made.all_qparams) for each in all_tables)
     return made if is_valid else resolved
@@ -157,7 +157,7 @@ def _numbers(qparams: QParams) -> np.ndarray:
     return np.asarray(steps * np.float32(qparams.scale[0]))
 
 
-def _used(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Operator]:
+def _drop_unused(operators: Sequence[Operator], outputs: Sequence[Value]) -> list[Operator]:
     """Returns those that are outputs, or operands of another."""
     wanted, kept = set[Value | None](outputs), list[Operator]()
     for operator in reversed(operators):

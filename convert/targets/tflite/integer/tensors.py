@@ -54,10 +54,10 @@ class Tensors(Constants):
         """Returns the output of the integer graph for ``value``."""
         qparams, is_float = self.all_qparams.get(value), io_type == "float32"
         if qparams is None or (is_float and (value, qparams) not in self.integers):
-            return self.dequantized(value)
+            return self.dequantize(value)
         if qparams.inferred and not is_float:
             qparams = align_qparams(qparams, self.made.activations)
-        result = self.quantized(value, qparams)
+        result = self.quantize(value, qparams)
         if self._edge_type(qparams, io_type) == qparams.dtype:
             return result
         name, result.name = result.name, self.names.free(f"{result.name}_{qparams.dtype}")
@@ -73,7 +73,7 @@ class Tensors(Constants):
 
     # ---- tensors in one form and the other
 
-    def quantized(self, value: Value, qparams: QParams) -> Value:
+    def quantize(self, value: Value, qparams: QParams) -> Value:
         """Returns ``value`` quantized with these QParams."""
         if value.is_constant:
             return self.constant(value, qparams)
@@ -82,7 +82,7 @@ class Tensors(Constants):
         own = self.all_qparams[value]
         is_other = own.dtype == qparams.dtype and not is_equal(own, qparams)
         if is_other and not own.inferred and (value, own) not in self.integers:
-            self.quantized(value, own)  # a tensor in float is rounded as in the source first
+            self.quantize(value, own)  # a tensor in float is rounded as in the source first
         if (value, own) in self.integers:
             if is_equal(own, qparams):
                 return self.integers[value, own]
@@ -98,7 +98,7 @@ class Tensors(Constants):
         self.set_origin(made, value, role, qparams)
         return self.keep_integers(value, made, qparams)
 
-    def dequantized(self, value: Value) -> Value:
+    def dequantize(self, value: Value) -> Value:
         """Returns ``value`` in float, dequantized if needed."""
         if value.is_constant or value in self.floats:
             return self.floats.get(value, value)
