@@ -92,8 +92,8 @@ class LayerTable(Table):
 def _adapter(kind: str, function: Function) -> Callable[..., Any]:
     def adapter(
         g: Emitter,
-        *bottoms: Any,
-        blobs: Sequence[Any] = (),
+        *bottoms: object,
+        blobs: Sequence[object] = (),
         tops: int = 1,
         **fields: Any,
     ) -> Any:

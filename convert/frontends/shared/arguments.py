@@ -20,15 +20,15 @@ MAX_INTS = 10_000  # of a shape, a list of axes, split points
 _STRUCTURAL = frozenset({"an axis", "a number of parts", "the size of an image"})
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     return isinstance(value, (TensorNode, np.ndarray))
 
 
-def rank(g: Emitter, x: Any) -> int:
+def rank(g: Emitter, x: object) -> int:
     return g.type(x).rank
 
 
-def static_int(g: Emitter, value: Any, what: str = "a size") -> Any:
+def static_int(g: Emitter, value: object, what: str = "a size") -> Any:
     """Returns an int or a Dim, from one or from a one-element integer tensor; where that depends on the data,
     a data-dependent size.
     """
@@ -67,7 +67,7 @@ def _elements(g: Emitter, value: Any, what: str) -> list[Any]:
     return [value] if not shape else [g.call("aten::slice", value, 0, i, i + 1, 1) for i in range(shape[0])]
 
 
-def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
+def static_ints(g: Emitter, value: object, what: str = "a shape") -> list[Any]:
     """Returns ints (or Dims) from one, a sequence of them and of integer tensors, or one integer tensor."""
     if is_tensor(value):
         array = g.sizes(value)
@@ -81,7 +81,7 @@ def static_ints(g: Emitter, value: Any, what: str = "a shape") -> list[Any]:
     return [static_int(g, value, what)]
 
 
-def axis_of(g: Emitter, x: Any, axis: Any) -> int:
+def axis_of(g: Emitter, x: object, axis: object) -> int:
     """Returns a non-negative axis of ``x``."""
     number, extent = static_int(g, axis, "an axis"), rank(g, x)
     if not -extent <= number < extent:
@@ -89,7 +89,7 @@ def axis_of(g: Emitter, x: Any, axis: Any) -> int:
     return number % extent
 
 
-def axes_of(g: Emitter, x: Any, axis: Any) -> list[int]:
+def axes_of(g: Emitter, x: object, axis: object) -> list[int]:
     """Returns non-negative axes of ``x``; None means all."""
     if axis is None:
         return list(range(rank(g, x)))
@@ -102,12 +102,12 @@ def cast(g: Emitter, x: Any, dtype: Any) -> Any:
     return x if g.type(x).dtype == dtype else g.call("aten::to", x, dtype=dtype.name)
 
 
-def floating(g: Emitter, x: Any) -> Any:
+def floating(g: Emitter, x: object) -> Any:
     """Returns ``x`` if it is a float tensor, else ``x`` cast to float32."""
     return x if g.type(x).dtype.kind == "f" else cast(g, x, np.float32)
 
 
-def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
+def reshaped(g: Emitter, x: object, shape: Sequence[int]) -> Any:
     """Reshapes ``x``; one extent may be -1."""
     old = g.type(x)
     sizes = list(shape)
@@ -121,12 +121,12 @@ def reshaped(g: Emitter, x: Any, shape: Sequence[int]) -> Any:
     return x if tuple(sizes) == old.shape else g.call("aten::reshape", x, sizes)
 
 
-def like(g: Emitter, x: Any, number: Any) -> Any:
+def like(g: Emitter, x: object, number: object) -> Any:
     """Returns a constant of rank 0 with the element type of ``x``."""
     return g.constant(number, g.type(x).dtype)
 
 
-def known_numbers(g: Emitter, value: Any, what: str) -> np.ndarray:
+def known_numbers(g: Emitter, value: object, what: str) -> np.ndarray:
     """Returns the array of a constant. Raises Refusal."""
     array = g.known(value)
     if array is None:
@@ -134,7 +134,7 @@ def known_numbers(g: Emitter, value: Any, what: str) -> np.ndarray:
     return array
 
 
-def scalar(g: Emitter, value: Any, what: str) -> Any:
+def scalar(g: Emitter, value: object, what: str) -> Any:
     """Returns the one element of a constant as a Python number. Raises Refusal."""
     array = known_numbers(g, value, what)
     if array.size != 1:

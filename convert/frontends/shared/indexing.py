@@ -50,7 +50,7 @@ class Index:
         """Whether the index consists of slices from the front and integers."""
         return not self.backwards and self.tensors() is None
 
-    def without_numbers(self, items: Sequence[Any]) -> list[Any]:
+    def without_numbers(self, items: Sequence[object]) -> list[Any]:
         """Returns the items of the axes that remain."""
         return [item for item, number in zip(items, self.numbers, strict=True) if number is None]
 
@@ -64,7 +64,7 @@ class Index:
         return picks or None
 
 
-def getitem(g: Emitter, x: Any, index: Any, *, numbers_first: bool = False) -> Any:
+def getitem(g: Emitter, x: object, index: object, *, numbers_first: bool = False) -> Any:
     """``x[index]``."""
     mask = _computed_mask(g, x, index)
     if mask is not None:
@@ -85,9 +85,9 @@ def getitem(g: Emitter, x: Any, index: Any, *, numbers_first: bool = False) -> A
 
 def written(
     g: Emitter,
-    x: Any,
-    index: Any,
-    value: Any,
+    x: object,
+    index: object,
+    value: object,
     *,
     adds: bool = False,
     numbers_first: bool = False,
@@ -127,7 +127,7 @@ def written(
     return part
 
 
-def unlisted(index: Any) -> Any:
+def unlisted(index: object) -> Any:
     """Converts a list that contains more than integers to a tuple."""
     if isinstance(index, list) and not all(isinstance(item, (int, float, np.number)) for item in index):
         return tuple(index)
@@ -137,7 +137,7 @@ def unlisted(index: Any) -> Any:
 # ---- a mask of the data
 
 
-def _computed_mask(g: Emitter, x: Any, index: Any) -> tuple[int, Any] | None:
+def _computed_mask(g: Emitter, x: object, index: object) -> tuple[int, Any] | None:
     """Returns (its first axis, the mask) if the index is one computed mask and full slices otherwise."""
     items = list(index) if isinstance(index, tuple) else [index]
     masks = [item for item in items if is_tensor(item) and belongs(g, item) and _is_mask(g, item)]
@@ -151,11 +151,11 @@ def _computed_mask(g: Emitter, x: Any, index: Any) -> tuple[int, Any] | None:
     return place, masks[0]
 
 
-def _is_whole(item: Any) -> bool:
+def _is_whole(item: object) -> bool:
     return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
-def _checked_mask(g: Emitter, x: Any, start: int, flags: Any) -> int:
+def _checked_mask(g: Emitter, x: object, start: int, flags: object) -> int:
     """Returns the number of axes after those of the mask."""
     shape, flagged = g.type(x).shape, g.type(flags).shape
     after = len(shape) - start - len(flagged)
@@ -164,7 +164,7 @@ def _checked_mask(g: Emitter, x: Any, start: int, flags: Any) -> int:
     return after
 
 
-def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
+def _blended(g: Emitter, x: object, mask: tuple[int, object], value: object) -> Any:
     """Selects the value where the mask is true; None if the value has one element per true element.
 
     To NumPy, all that the mask lets through is one axis of the value.
@@ -185,7 +185,7 @@ def _blended(g: Emitter, x: Any, mask: tuple[int, Any], value: Any) -> Any:
 # ---- what an index says
 
 
-def _parsed(g: Emitter, x: Any, index: Any, numbers_first: bool) -> Index:
+def _parsed(g: Emitter, x: object, index: object, numbers_first: bool) -> Index:
     items = [_item(g, item) for item in (index if isinstance(index, tuple) else (index,))]
     sizes = iter(g.type(x).shape)
     result = Index([], [], [], [], [])
@@ -215,7 +215,7 @@ def _parsed(g: Emitter, x: Any, index: Any, numbers_first: bool) -> Index:
     return result
 
 
-def _item(g: Emitter, item: Any) -> Any:
+def _item(g: Emitter, item: object) -> Any:
     """Returns None, Ellipsis, a slice, a bool, an int, a Dim or a tensor of integers or bools."""
     if item is None or item is Ellipsis or isinstance(item, (slice, bool, Dim)):
         return item
@@ -237,12 +237,12 @@ def _item(g: Emitter, item: Any) -> Any:
     return item if type_.dtype.name in ("bool", "int32", "int64") else cast(g, item, np.int32)
 
 
-def belongs(g: Emitter, item: Any) -> bool:
+def belongs(g: Emitter, item: object) -> bool:
     """Whether a tensor is a value of ``g``, not a constant array of the call."""
     return isinstance(item, TensorNode) or g.known(item) is not None
 
 
-def _listed(g: Emitter, items: list[Any]) -> Any:
+def _listed(g: Emitter, items: list[object]) -> Any:
     """Returns a list of numbers, or of one-element tensors, as a tensor. Only a flat list is a mask."""
     if any(is_tensor(item) for item in items):
         numbers = [cast(g, item if is_tensor(item) else g.constant(item), np.int32) for item in items]
@@ -254,7 +254,7 @@ def _listed(g: Emitter, items: list[Any]) -> Any:
     return g.constant(array.astype(bool if is_mask else np.int32))
 
 
-def _expanded(g: Emitter, x: Any, items: list[Any]) -> list[Any]:
+def _expanded(g: Emitter, x: object, items: list[object]) -> list[Any]:
     """Returns one item per axis of ``x`` (and Nones), with masks and the Ellipsis expanded."""
     written: list[Any] = []
     for item in items:
@@ -268,11 +268,11 @@ def _expanded(g: Emitter, x: Any, items: list[Any]) -> list[Any]:
     return [*written[:position], *[slice(None)] * missing, *written[position + 1 :]]
 
 
-def _is_mask(g: Emitter, item: Any) -> bool:
+def _is_mask(g: Emitter, item: object) -> bool:
     return is_tensor(item) and g.type(item).dtype.kind == "b"
 
 
-def places_of(g: Emitter, mask: Any) -> list[Any]:
+def places_of(g: Emitter, mask: object) -> list[Any]:
     """Returns the indices of true elements of a mask, one tensor per axis."""
     known, axes = g.known(mask), g.type(mask).rank
     if not axes:
@@ -333,7 +333,7 @@ def _indices(parts: list[Any], extent: Any) -> tuple[Any, Any, int]:
     return start, bound(parts[1], last if step > 0 else first), step
 
 
-def _checked(g: Emitter, x: Any, axis: int, pick: Any, extent: int) -> Any:
+def _checked(g: Emitter, x: object, axis: int, pick: object, extent: int) -> Any:
     """Returns a non-negative index within its axis."""
     if isinstance(pick, Dim) or (isinstance(pick, int) and isinstance(extent, Dim)):
         if not data_symbols([extent, pick]) and not -extent <= pick < extent:
@@ -352,7 +352,7 @@ def _outside(known: np.ndarray, extent: int) -> int:
 # ---- reading
 
 
-def _cut(g: Emitter, x: Any, axis: int, cut: tuple[int, int, int]) -> Any:
+def _cut(g: Emitter, x: object, axis: int, cut: tuple[int, int, int]) -> Any:
     start, stop, step = cut
     if (start, stop, step) == (0, g.type(x).shape[axis], 1):
         return x
@@ -370,7 +370,7 @@ def _element(g: Emitter, x: Any, axis: int, number: Any, *, keeps_axis: bool = F
     return part if keeps_axis else reshaped(g, part, shape[:axis] + shape[axis + 1 :])
 
 
-def _chosen(g: Emitter, x: Any, picks: list[Any]) -> Any:
+def _chosen(g: Emitter, x: object, picks: list[object]) -> Any:
     axes = [axis for axis, pick in enumerate(picks) if pick is not None]
     pick = picks[axes[0]]
     if len(axes) > 1 or g.type(pick).rank != 1:
@@ -405,7 +405,7 @@ def _run(known: np.ndarray, extent: Any) -> tuple[tuple[Any, Any, int], bool] | 
 # ---- writing
 
 
-def _broadcast(g: Emitter, value: Any, shape: list[int]) -> Any:
+def _broadcast(g: Emitter, value: object, shape: list[int]) -> Any:
     type_ = g.type(value)
     if list(type_.shape) == shape:
         return value
@@ -415,7 +415,7 @@ def _broadcast(g: Emitter, value: Any, shape: list[int]) -> Any:
     return g.call("aten::expand", value, shape)
 
 
-def _filled(g: Emitter, part: Any, index: Index, value: Any, adds: bool) -> Any:
+def _filled(g: Emitter, part: object, index: Index, value: object, adds: bool) -> Any:
     """Writes ``value`` to the elements of ``part`` that index tensors select."""
     shape, picks = list(g.type(part).shape), index.tensors()
     if index.backwards:

@@ -29,7 +29,7 @@ def integers_of_range(low: int, high: int) -> str:
 
 
 def with_recorded_qparams(
-    g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any, rounded: Rounding
+    g: Emitter, expr: Expr, args: tuple[object, ...], result: object, rounded: Rounding
 ) -> Any:
     """Attaches QParams to results of a call that the source stores as integers.
 
@@ -44,7 +44,7 @@ def with_recorded_qparams(
         if isinstance(node, TensorNode) and getattr(value, "qparams", None) is not None
     }
 
-    def resolved(structure: Any, value: Any) -> Any:
+    def resolved(structure: Any, value: object) -> Any:
         if isinstance(structure, (tuple, list)) and isinstance(value, (tuple, list)):
             return [resolved(*pair) for pair in zip(structure, value, strict=True)]
         if not isinstance(structure, TensorNode) or not structure.holds_integers:

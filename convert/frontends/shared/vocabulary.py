@@ -31,7 +31,7 @@ class AdapterVocabulary:
     has_all_qparams = False
     is_channels_last = False
 
-    def find(self, expr: Expr, args: tuple[Any, ...]) -> tuple[str, Adapter | None]:
+    def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         """Returns the source's name of a call with these arguments, and its adapter, if any."""
         raise NotImplementedError
 
@@ -52,7 +52,7 @@ class AdapterVocabulary:
         """Returns the help for a call whose op rejects the arguments of the adapter."""
         return f"check that the model runs in {self.framework}"
 
-    def resolved(self, g: Emitter, expr: Expr, args: tuple[Any, ...], result: Any) -> Any:
+    def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: object) -> Any:
         """Returns the result of an adapter in the form of the source."""
         return result
 
@@ -95,8 +95,8 @@ class AdapterVocabulary:
         g: Emitter,
         op: CustomOp,
         expr: Expr,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
     ) -> Any:
         """Converts a call of an op that the user has registered."""
         args, kwargs = map_leaves(_by_name, (args, kwargs))
@@ -107,7 +107,7 @@ class AdapterVocabulary:
         except GraphError as error:
             raise Refusal(error.message) from error
 
-    def evaluate(self, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def evaluate(self, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Computes one call on arrays. Raises UnsupportedError TM2001."""
         try:
             name = expr.outputs[0].name if expr.outputs else ""
@@ -179,7 +179,7 @@ class AdapterVocabulary:
         return first.class_name if isinstance(first, ModuleNode) else f"Tensor.{expr.method}"
 
 
-def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: Any) -> list[Any]:
+def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: object) -> list[Any]:
     """Returns the types that the source recorded for the results of a call. Raises Refusal."""
     help = f"pass result= to the register_symbolic of {op.name}"
     types = []
@@ -197,7 +197,7 @@ def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: Any) -> lis
     return types
 
 
-def _by_name(leaf: Any) -> Any:
+def _by_name(leaf: object) -> Any:
     """Returns dtypes and similar objects of the source by name."""
     return leaf.name if isinstance(leaf, GlobalRef) else leaf
 
