@@ -46,12 +46,12 @@ class StandardFunctions:
         place = node.name or f"of {', '.join(node.output)}"
         types = []
         for name in node.input:
-            if name and name not in self._types:
+            if name and name not in self.types:
                 what = (
                     f"{node.op_type} is defined by the types of inputs, and that of {name!r:.80} is unknown"
                 )
                 raise unknown_part(self.path, what, "run onnx.shape_inference on the model first", place)
-            types.append(self._types[name] if name else onnx.TypeProto().SerializeToString())
+            types.append(self.types[name] if name else onnx.TypeProto().SerializeToString())
         try:
             body = schema.get_context_dependent_function(node.SerializeToString(), types)
         # the builders of onnx raise this for attributes and types that they do not expect
@@ -64,8 +64,8 @@ class StandardFunctions:
         return function if function.node else None
 
     @cached_property
-    def _types(self) -> dict[str, bytes]:
-        """The types of values, by name."""
+    def types(self) -> dict[str, bytes]:
+        """The inferred types of the values of the graph as serialized TypeProto, by name."""
         import onnx
 
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from tmconvert.errors import LoadError
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
 from tmconvert.formats.onnx.model import read_model
 from tmconvert.formats.onnx.tensors import TensorReader
+from tmconvert.frontends.onnx.standard_functions import StandardFunctions
 from tmconvert.frontends.shared.view_graph import Path as ModulePath
 from tmconvert.frontends.shared.view_graph import (
     ViewGraph,
@@ -26,22 +29,37 @@ _SCALED = {"QuantizeLinear": 0, "DequantizeLinear": 0}  # whose scale and zero p
 
 
 def onnx_graph(path: Path) -> ViewGraph:
-    """Returns the graph of an ONNX file, with the subgraphs of its operators as modules. Raises LoadError."""
+    """Returns the graph of an ONNX file, with the subgraphs of its operators as modules. Raises LoadError.
+
+    Types that the file does not store are inferred.
+    """
     model = read_model(str(path))
     view = ViewGraph(path.name, "ONNX")
     opsets = ", ".join(f"{each.domain or 'ai.onnx'} {each.version}" for each in model.opset_import)
     producer = f"{model.producer_name} {model.producer_version}".strip()
     view.summary = [("producer", producer)] if producer else []
     view.summary += [("opset", opsets), ("IR version", str(model.ir_version))]
-    reader = _Reader(view, TensorReader(str(path)))
+    reader = _Reader(view, TensorReader(str(path)), model.producer_name)
+    types = {each.name for each in (*model.graph.value_info, *model.graph.output)}
+    if not all(name in types for node in model.graph.node for name in node.output):
+        _store_types(model, StandardFunctions(str(path), model).types)
     reader.add(model.graph, (), {})
     return view
 
 
+def _store_types(model: Any, types: Mapping[str, bytes]) -> None:
+    """Adds types of values to the graph of a model."""
+    known = {each.name for each in (*model.graph.input, *model.graph.value_info, *model.graph.output)}
+    for name, type_ in types.items():
+        if name not in known:
+            model.graph.value_info.add(name=name).type.ParseFromString(type_)
+
+
 class _Reader:
-    def __init__(self, view: ViewGraph, arrays: TensorReader) -> None:
+    def __init__(self, view: ViewGraph, arrays: TensorReader, producer: str) -> None:
         self.view = view
         self.arrays = arrays
+        self.producer = producer
         self.constants: dict[int, np.ndarray] = {}
 
     def add(self, graph: Any, path: ModulePath, around: dict[str, int]) -> None:
@@ -74,7 +92,7 @@ class _Reader:
             known[name] = self.view.add_tensor(ViewTensor(name, types.get(name, "?")))
             outputs.append(known[name])
         parts = [part for part in node.name.split("/") if part]
-        where = (*path, *parts[:-1]) if node.name.startswith("/") else path
+        where = (*path, *_module_path(node.name, self.producer))
         producer = self.view.tensors[inputs[0]].producer if inputs and inputs[0] >= 0 else -1
         if node.op_type in _SCALED and producer >= 0:
             where = self.view.nodes[producer].module  # pairs are drawn where their tensor is computed
@@ -138,6 +156,26 @@ class _Reader:
             tensor = self.view.tensors[index] if index >= 0 else None
             if tensor is not None and tensor.qparams is None:
                 tensor.qparams = qparams_record(dtype, scale.tolist(), points.tolist(), axis)
+
+
+def _module_path(name: str, producer: str) -> ModulePath:
+    """Returns the module path in the name of a node.
+
+    In files of tmconvert the name of the result is between the module and the operator, and where the source
+    was ONNX, the name of its node before. PyTorch repeats the name of a container before those of its
+    elements.
+
+    >>> _module_path("/layer1/layer1.0/conv1/Conv", "pytorch")
+    ('layer1', '0', 'conv1')
+    >>> _module_path("/layer1/0/conv1/layer1_0_batch_norm_out/Conv", "tmconvert")
+    ('layer1', '0', 'conv1')
+    """
+    if not name.startswith("/"):
+        return ()
+    parts = [part for part in name.split("/") if part][:-1]
+    if producer == "tmconvert":
+        parts = parts[: -2 if name.startswith("//") else -1]
+    return tuple(part.removeprefix(f"{around}.") for around, part in pairwise(["", *parts]))
 
 
 def _axis(node: Any) -> int:
