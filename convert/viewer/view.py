@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from tmconvert.frontends.shared.view_graph import ViewGraph
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.viewer.correspondence import correspond
 from tmconvert.viewer.document import document
+from tmconvert.viewer.inferred_modules import infer_modules
 from tmconvert.viewer.page import page
 from tmconvert.viewer.source_graph import source_graph
 from tmconvert.viewer.written_file import written_graph
@@ -18,7 +19,7 @@ from tmconvert.viewer.written_file import written_graph
 def view_text(
     source: TracedModule | InternalGraph | None,
     written: Path | None,
-    reports: Iterable[Mapping[str, Any]] = (),
+    reports: Sequence[Mapping[str, Any]] = (),
     title: str = "",
     source_title: str = "",
 ) -> str:
@@ -33,4 +34,6 @@ def view_text(
         graphs.append(written_graph(written))
     if len(graphs) == 2:
         correspond(*graphs)
+    for graph in graphs:
+        infer_modules(graph, reports)
     return page(document(graphs, reports, title))

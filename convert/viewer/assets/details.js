@@ -67,7 +67,7 @@ function aboutModule(view, module) {
   const sorted = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   const path = [module, ...graph.ancestors(module)].filter((each) => each.id > 0 && !each.isSection).map((each) => each.name).reverse().join(".");
   return [
-    heading(moduleTitle(module), module.className),
+    heading(module.title, module.className),
     element("p", {}, element("button", { onclick: () => view.toggle(module) }, module.isOpen ? "Fold" : "Unfold")),
     pairs([["path", path || "/"], ["nodes", number(inside.length)]]),
     section("Operators", operatorTable(graph, sorted)),

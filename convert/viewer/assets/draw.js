@@ -4,6 +4,7 @@
 const LEAST_SCALE = 0.02;
 const LARGEST_SCALE = 3;
 const SLICE = 40; // milliseconds of work between two looks at what the user does
+const LABEL_SCALE = 0.6; // below which the types on edges are not drawn
 const LEAST_PIXELS = 26; // height of an open module whose inside is drawn
 
 const FAMILIES = [
@@ -29,6 +30,7 @@ class GraphView {
     this.selected = null;
     this.marked = new Set();
     this.heat = null;
+    this.hasShapes = true;
     this.edgesLayer = svg("g", { class: "edges" });
     this.boxesLayer = svg("g", { class: "boxes" });
     this.modulesLayer = svg("g", { class: "modules" }); // open ones, below the edges in them
@@ -335,6 +337,7 @@ class GraphView {
       const { bounds } = edge;
       if (isOutside(x + bounds.x, y + bounds.y, x + bounds.right, y + bounds.bottom)) continue;
       wanted.set(`e${edge.key}`, () => this.edgeElement(edge, x, y));
+      if (edge.label && this.hasShapes && scale >= LABEL_SCALE) wanted.set(`e${edge.key}:shape`, () => text("shape", x + edge.label.x, y + edge.label.y, edge.label.words));
     }
   }
 
@@ -357,7 +360,7 @@ class GraphView {
       svg("rect", { class: "box", width: box.width, height: box.height, rx: 7 }),
       svg("rect", { class: "strip", width: 5, height: box.height - 12, x: 4, y: 6, rx: 2.5 }));
     if (heat !== null) made.insertBefore(svg("rect", { class: `heat heat-${heat}`, width: box.width, height: box.height, rx: 7 }), made.lastChild);
-    made.append(text("type", 17, 18, shortened(node.type)), text("name", 17, 33, shortened(lastName(node))));
+    made.append(text("type", 17, 18, shortened(node.type)), text("name", 17, 33, shortened(nodeLabel(node))));
     made.append(title(`${node.type}\n${node.name}\n${node.outputs.map((index) => this.graph.tensors[index].type).join(", ")}`));
     return made;
   }
@@ -372,9 +375,9 @@ class GraphView {
       svg("path", { d: module.isOpen ? "M4 8h8" : "M4 8h8M8 4v8" }));
     made.append(sign);
     const about = moduleAbout(module);
-    if (isShown) made.append(text("type", 31, 17, shortened(moduleTitle(module)), module.className && !module.isSection ? module.className : ""));
-    else made.append(text("type", 31, 18, shortened(moduleTitle(module))), text("name", 31, 33, about));
-    made.append(title(`${moduleTitle(module)}\n${about}`));
+    if (isShown) made.append(text("type", 31, 17, shortened(module.title), module.className && !module.isSection ? module.className : ""));
+    else made.append(text("type", 31, 18, shortened(module.title)), text("name", 31, 33, about));
+    made.append(title(`${module.title}\n${about}`));
     return made;
   }
 

@@ -5,10 +5,11 @@ const NODE_HEIGHT = 42;
 const HEADER = 26; // of an open module
 const PADDING = 14;
 const MOST_LETTERS = 30;
+const LABEL_HEIGHT = 13;
 
 const pen = document.createElement("canvas").getContext("2d");
 const FAMILY = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-const FONTS = { type: `600 13px ${FAMILY}`, name: `11.5px ${FAMILY}` };
+const FONTS = { type: `600 13px ${FAMILY}`, name: `11.5px ${FAMILY}`, shape: `11px ${FAMILY}` };
 const widths = new Map();
 
 // Returns the width of a text in one of the fonts of the drawing.
@@ -33,24 +34,21 @@ function boxOf(graph, item) {
     if (item.isOpen) {
       const inner = layoutOf(graph, item);
       const about = item.className && !item.isSection ? textWidth(item.className, "name") + 8 : 0;
-      const header = textWidth(shortened(moduleTitle(item)), "type") + about + 46;
+      const header = textWidth(shortened(item.title), "type") + about + 46;
       return { width: Math.max(inner.width + 2 * PADDING, header), height: inner.height + HEADER + PADDING };
     }
-    const words = Math.max(textWidth(shortened(moduleTitle(item)), "type"), textWidth(moduleAbout(item), "name"));
+    const words = Math.max(textWidth(shortened(item.title), "type"), textWidth(moduleAbout(item), "name"));
     return { width: Math.max(words + 44, 120), height: NODE_HEIGHT };
   }
-  const words = Math.max(textWidth(shortened(item.type), "type"), textWidth(shortened(lastName(item)), "name"));
+  const words = Math.max(textWidth(shortened(item.type), "type"), textWidth(shortened(nodeLabel(item)), "name"));
   return { width: Math.max(words + 30, 92), height: NODE_HEIGHT };
 }
 
-function lastName(node) {
+// What the box of a node shows: its own name, or its module where it has only that of its type.
+function nodeLabel(node) {
   const parts = node.name.split("/").filter(Boolean);
-  if (parts.length > 1 && parts.at(-1) === node.type) parts.pop();
-  return parts.at(-1) || node.name;
-}
-
-function moduleTitle(module) {
-  return module.isSection ? `nodes ${module.name}` : module.name;
+  const isType = parts.length > 1 && parts.at(-1).replace(/_\d+$/, "") === node.type;
+  return (isType && node.path) || parts.at(isType ? -2 : -1) || node.name;
 }
 
 function moduleAbout(module) {
@@ -78,14 +76,70 @@ function layoutOf(graph, module) {
   const plan = geometry(items.map(([, box]) => [Math.ceil(box.width / 8) * 8, box.height]), links.map((each) => [indices.get(each.from), indices.get(each.to)]));
   const boxes = new Map(items.map(([key], index) => [key, plan.boxes[index]]));
   let { width } = plan;
+  const labels = new Labels(graph, [...boxes.values()], plan.lines);
   const edges = links.map((each, index) => {
     const points = plan.lines[index].map(({ x, y }) => ({ x, y }));
     attach(graph, boxes, each, points);
     for (const point of points) width = Math.max(width, point.x + 6);
-    return { ...each, key: `${module.id}:${each.from}>${each.to}`, points, bounds: boundsOf(points) };
+    const label = labels.place(each, points);
+    if (label) width = Math.max(width, label.right);
+    return { ...each, key: `${module.id}:${each.from}>${each.to}`, points, bounds: boundsOf(points), label };
   });
   module.layout = { width, height: plan.height, boxes, edges };
   return module.layout;
+}
+
+// Places the types of tensors next to their edges: a tensor's once, and only where nothing else is drawn.
+class Labels {
+  constructor(graph, boxes, lines) {
+    this.graph = graph;
+    this.taken = boxes;
+    this.lines = lines;
+    this.placed = new Set();
+  }
+
+  place(edge, points) {
+    const [index] = edge.tensors;
+    // ports have labels of their own, or those of the edges around their module
+    if (edge.tensors.size > 1 || this.placed.has(index) || /[io]/.test(edge.from[0] + edge.to[0])) return null;
+    const words = shapeLabel(this.graph, index);
+    if (!words) return null;
+    const isStraight = points.every((point) => Math.abs(point.x - points[0].x) < 4);
+    const ends = isStraight ? [points[0], points.at(-1)] : points;
+    for (const [from, to] of ends.slice(1).map((point, place) => [ends[place], point])) {
+      if (to.y - from.y < LABEL_HEIGHT) continue;
+      const box = { x: (from.x + to.x) / 2 + 5, y: (from.y + to.y - LABEL_HEIGHT) / 2, width: textWidth(words, "shape"), height: LABEL_HEIGHT };
+      if (this.taken.some((other) => isOverlapping(box, other)) || this.isCrossed(box)) continue;
+      this.taken.push(box);
+      this.placed.add(index);
+      return { words, x: box.x, y: box.y + LABEL_HEIGHT - 3, right: box.x + box.width };
+    }
+    return null;
+  }
+
+  isCrossed(box) {
+    return this.lines.some((points) => points.some((point, place) => place > 0 && isOverlapping(box, boundsBox(points[place - 1], point))));
+  }
+}
+
+function boundsBox(one, other) {
+  return { x: Math.min(one.x, other.x), y: Math.min(one.y, other.y), width: Math.abs(one.x - other.x), height: Math.abs(one.y - other.y) };
+}
+
+function isOverlapping(one, other) {
+  return one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height;
+}
+
+// Returns the shape of a tensor, after its type where the operator that computes it changes the type.
+function shapeLabel(graph, index) {
+  const { type, producer } = graph.tensors[index];
+  if (!type.includes("[")) return "";
+  const [dtype, shape] = type.split("[");
+  const node = graph.nodes[producer];
+  const operands = node ? node.inputs.filter((input) => input >= 0 && !graph.tensors[input].constant) : [];
+  const isChanged = operands.length > 0 && operands.every((input) => graph.tensors[input].type.split("[")[0] !== dtype);
+  const words = shape !== "?]" ? shape.slice(0, -1).split(",").filter(Boolean).join("×") : "";
+  return shortened(isChanged ? `${dtype} ${words}`.trim() : words);
 }
 
 const plans = new Map();

@@ -27,7 +27,9 @@ class Graph {
 
   link() {
     for (const module of this.modules) {
-      if (module.parent >= 0) module.depth = this.modules[module.parent].depth + 1;
+      const around = this.modules[module.parent];
+      module.depth = around ? around.depth + 1 : 0;
+      module.title = around && around.id > 0 && /^\d+(\.|$)/.test(module.name) ? `${around.title}.${module.name}` : module.name;
     }
     const placed = new Set();
     for (const node of this.nodes) {

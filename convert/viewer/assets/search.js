@@ -13,7 +13,7 @@ function entries() {
   searchable = [];
   for (const graph of graphs) {
     for (const module of graph.modules) {
-      if (module.id > 0 && !module.isSection) searchable.push({ graph, item: module, label: module.name, about: moduleAbout(module), text: `${module.name} ${module.className} module`.toLowerCase() });
+      if (module.id > 0 && !module.isSection) searchable.push({ graph, item: module, label: module.title, about: moduleAbout(module), text: `${module.name} ${module.className} module`.toLowerCase() });
     }
     for (const node of graph.nodes) {
       const tensors = node.outputs.map((index) => graph.tensors[index].name).join(" ");
