@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tmconvert
 from tests.viewer.browser import Browser, browser, chromium
@@ -20,6 +21,8 @@ pytestmark = [
 SAMPLES = Path(__file__).parents[2] / "samples"
 FIRST_PAINT = 1000  # milliseconds
 MEMORY = 150e6  # bytes
+# the labels of edges, with the letter x between the extents
+SHAPES = r"[...document.querySelectorAll('.shape')].map((each) => each.textContent.replaceAll('\u00d7', 'x'))"
 
 
 @pytest.fixture(scope="module")
@@ -146,13 +149,55 @@ def test_the_drawing_is_saved_with_its_colours(shown: Browser, tmp_path: Path) -
     check(shown)
 
 
+def test_edges_have_shapes(shown: Browser, tmp_path: Path) -> None:
+    shown.open(page(SAMPLES / "digits.tm", tmp_path))
+    assert shown.run(SHAPES)[:3] == ["1x24x8x8", "1x24x8x8", "1x24x4x4"]
+    shown.run("views[0].zoom(0.5)")
+    shown.frame()
+    assert shown.run(SHAPES) == []  # too small to be read
+    shown.run("views[0].fit()")
+    shown.click("#tools [title='Show the shapes of tensors on edges']")
+    assert shown.run(SHAPES) == []
+    check(shown)
+
+
+def test_edges_have_types_where_they_change(shown: Browser, tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 1), torch.nn.ReLU())
+    model = tmconvert.calibrate(tmconvert.trace(net, torch.ones(1, 1, 4, 4)), [np.ones((1, 1, 4, 4), "f4")])
+    tmconvert.to_onnx(model, tmp_path / "q.onnx", quantized=True, verify=False)
+    shown.open(page(tmp_path / "q.onnx", tmp_path))
+    shown.run("views[0].toggleAll(true)")
+    shown.frame()
+    labels = set(shown.run(SHAPES))
+    assert {"1x2x4x4", "u8 1x2x4x4"} & labels and any(each.startswith("u8 ") for each in labels)
+    assert any(each.startswith("f32 ") for each in labels)  # dequantized
+    check(shown)
+
+
+def test_labels_lie_on_nothing(shown: Browser, tmp_path: Path) -> None:
+    shown.open(page(chain(tmp_path / "m.onnx", 16), tmp_path))
+    shown.run("views[0].toggleAll(true)")
+    shown.frame()
+    overlaps = """(() => {
+      const boxes = (query) => [...document.querySelectorAll(query)].map((at) => at.getBoundingClientRect());
+      const beside = (one, other) => one.left >= other.right || other.left >= one.right;
+      const apart = (one, other) => one.top + 2 >= other.bottom || other.top >= one.bottom - 2;
+      const others = [...boxes('.node'), ...boxes('.module.folded')];
+      const isFree = (one) => others.every((other) => beside(one, other) || apart(one, other));
+      return boxes('.shape').filter((one) => !isFree(one)).length; })()"""
+    assert shown.run("document.querySelectorAll('.shape').length") > 4
+    assert shown.run(overlaps) == 0
+    check(shown)
+
+
 def test_layers_are_sorted_and_filtered(shown: Browser, tmp_path: Path) -> None:
     images = np.load(SAMPLES / "digits_test.npz")["images"][:4, None] / np.float32(16)
     model = tmconvert.calibrate(SAMPLES / "digits.tm", {"x": images.astype(np.float32)})
     report = tmconvert.to_tflite(model, tmp_path / "q.tflite", quantized=True)
     report.write_layers(tmp_path / "q.html")
     shown.open(tmp_path / "q.html")
-    shown.run("showTab('layers')")
+    assert shown.run("document.getElementById('layers').hidden") is False
+    assert shown.run("document.getElementById('graphs').hidden") is True
     column = "[...document.querySelectorAll('.layers tbody tr')].map((row) => row.cells[6].textContent)"
     shown.click(".layers th:nth-child(7) button")
     ascending = [float(each.split()[0]) for each in shown.run(column) if "dB" in each]
@@ -166,4 +211,8 @@ def test_layers_are_sorted_and_filtered(shown: Browser, tmp_path: Path) -> None:
     shown.click(".layers tbody .link")
     assert shown.run("document.querySelectorAll('.channels rect').length") > 20
     assert shown.run("document.querySelectorAll('.heat').length") > 0
+    # the graph, which was not drawn before, shows the node of the layer
+    visible = "(() => { const box = document.querySelector('.selected').getBoundingClientRect(); "
+    visible += "return box.top > 50 && box.bottom < innerHeight && box.left > 0; })()"
+    assert shown.run(visible) is True
     check(shown)

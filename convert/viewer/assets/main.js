@@ -46,6 +46,7 @@ function linkViews(view, item) {
 function openItem(graph, item) {
   showTab("graphs");
   const view = views.find((each) => each.graph === graph);
+  if (!view.isFitted) view.fit();
   document.body.dataset.pane = String(views.indexOf(view));
   view.select(item, { center: true });
 }
@@ -97,10 +98,18 @@ function addTools() {
       tool("Unfold", "Unfold all modules", () => views.forEach((view) => view.toggleAll(true)), "ofgraph"),
       tool("Fold", "Fold all modules", () => views.forEach((view) => view.toggleAll(false)), "ofgraph"),
     );
+    tools.append(tool("Shapes", "Show the shapes of tensors on edges", toggleShapes, "ofgraph"));
     if (reports.length) tools.append(heatChoice());
     tools.append(tool("SVG", "Save the graph as SVG", saveSvg, "ofgraph"));
   }
   tools.append(tool("◐", "Change the theme: system, light, dark", nextTheme), tool("?", "Keys and colours (?)", showHelp));
+}
+
+function toggleShapes() {
+  for (const view of views) {
+    view.hasShapes = !view.hasShapes;
+    view.redraw();
+  }
 }
 
 function heatChoice() {
@@ -198,11 +207,11 @@ function start() {
     holder.addEventListener("pointerdown", () => { document.body.dataset.pane = String(index); });
     holder.addEventListener("focusin", () => { document.body.dataset.pane = String(index); });
   }
-  if (graphs.length) addTab("graphs", "Graph");
   if (reports.length) {
     addTab("layers", reports.length > 1 ? "Layers of two runs" : "Layers");
     buildReport(layersHolder);
   }
+  if (graphs.length) addTab("graphs", "Graph");
   document.getElementById("tabs").hidden = TABS.length < 2;
   showTab(TABS[0][0]);
   document.getElementById("searchbox").hidden = !graphs.length;
