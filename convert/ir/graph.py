@@ -264,6 +264,15 @@ class InternalGraph(Extensible):
         self.links_checked_at = self.dead_code_removed_at = -1
         self._contents = Contents(-1, (), ())
 
+    def to_text(self) -> str:
+        """Returns the typed text form of a graph of ATen-style ops, which ``parse_graph`` reads back.
+
+        Raises UsageError TM6005 for other graphs.
+        """
+        from tmconvert.ir.text import graph_to_text
+
+        return graph_to_text(self)
+
     def copy(self) -> InternalGraph:
         """Returns an independent graph with the same expressions; arrays of constants are shared, not
         copied.
