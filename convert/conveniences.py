@@ -1,4 +1,4 @@
-"""What methods of models, graphs and reports get from higher layers: pages, text of normalized models."""
+"""The methods of models, graphs and reports that higher layers add: pages, text of normalized models."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 from tests.source_tree import FILES, ROOT, parsed
 
-# The share of parameters in convert/ whose annotation has an ``Any``. It may only go down. Adapters do not count:
-# as symbolics, they are plain functions of ``g`` and the arguments of a call.
+# The share of parameters in convert/ whose annotation has an ``Any``. It may only go down. Adapters do not
+# count: as symbolics, they are plain functions of ``g`` and the arguments of a call.
 MOST = 0.102
 
 

@@ -1,4 +1,4 @@
-"""Base class of frontends: which models a frontend reads, and what the rest of tmconvert asks about them.
+"""Base class of frontends: which models a frontend reads, and what else it tells about them.
 
 ``frontends/registry.py`` finds frontends, built-in ones and those of plugins alike.
 docs/development/add-a-frontend.md shows how another package adds one.

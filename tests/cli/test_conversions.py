@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.runner import model, run
-from tmconvert import api
+from tmconvert import api_convert
 from tmconvert.conversion.report import Report
 from tmconvert.errors.source import Source
 from tmconvert.ir import TensorNode
@@ -108,7 +108,7 @@ def test_options_reach_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch
         seen.update(options, source=source, path=path)
         return Report("tflite", "2.18", ())
 
-    monkeypatch.setattr(api, "to_tflite", to_tflite)
+    monkeypatch.setattr(api_convert, "to_tflite", to_tflite)
     monkeypatch.setattr("tmconvert.conversion.report_text.results", lambda report: [])
     outcome = run(
         *("tflite", "m.tm", "o.tflite", "--quantized", "--calibration", "d", "--qparams", "q.json"),
@@ -165,7 +165,7 @@ def test_verbose_shows_log_messages(folder: Path, monkeypatch: pytest.MonkeyPatc
         logger.warning("one thing more")
         return Report("onnx", 17, (), stopped=True, seconds=[("fuse_conv_bn", 0.0)])
 
-    monkeypatch.setattr(api, "to_onnx", to_onnx)
+    monkeypatch.setattr(api_convert, "to_onnx", to_onnx)
     stopped = "stopped after fuse_conv_bn: no model was written\n"
     quiet, verbose = run("onnx", "m", "o"), run("onnx", "m", "o", "-v")
     assert quiet.stderr == "warning: one thing more\n" + stopped
@@ -195,7 +195,7 @@ def test_verbose_shows_each_reason_a_few_times(folder: Path, monkeypatch: pytest
         late.refuse(_Step(f"x{number}"), f"`y{number}` has other users")
     late.refuse(_Step("z"), "its input is an output")
     report = Report("onnx", 17, (), stopped=True, seconds=[("fuse_views", 0.0)], passes=[early, late])
-    monkeypatch.setattr(api, "to_onnx", lambda *args, **options: report)
+    monkeypatch.setattr(api_convert, "to_onnx", lambda *args, **options: report)
     few = [
         "fuse_views: 1 change in 2 runs, 6 refusals",
         "fuse_views: `x0` stays: `y0` has other users (model.py:3)",

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.cli.runner import DATA, command_line, environment, model, run, spawn
-from tmconvert import api
+from tmconvert import api_convert
 from tmconvert.errors import GraphError, InternalError
 
 CONV = model("op_s_conv_bn_relu")
@@ -86,7 +86,7 @@ def test_a_folder_is_no_model(folder: Path) -> None:
 
 @pytest.mark.parametrize("debug", [False, True])
 def test_unexpected_exceptions_are_defects(debug: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "to_onnx", raising(TypeError("no\nway")))
+    monkeypatch.setattr(api_convert, "to_onnx", raising(TypeError("no\nway")))
     outcome = run("onnx", CONV, "o.onnx", "--json", env={"TMCONVERT_DEBUG": "1"} if debug else {})
     assert outcome.status == 3
     assert outcome.json["error"]["code"] == "TM9000"
@@ -100,7 +100,9 @@ def test_unexpected_exceptions_are_defects(debug: bool, monkeypatch: pytest.Monk
 
 def test_verbose_shows_the_traceback_of_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     notes = [("pass", "fuse_conv_bn")]
-    monkeypatch.setattr(api, "to_onnx", raising(GraphError("TM3011", "%x is used early", notes=notes)))
+    monkeypatch.setattr(
+        api_convert, "to_onnx", raising(GraphError("TM3011", "%x is used early", notes=notes))
+    )
     outcome = run("onnx", CONV, "o.onnx", "-v")
     assert (outcome.status, outcome.stdout) == (3, "")
     assert outcome.stderr.startswith("Traceback (most recent call last)")
@@ -121,7 +123,7 @@ def test_verbose_shows_the_traceback_of_a_defect(monkeypatch: pytest.MonkeyPatch
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
 def test_statuses(error: BaseException, status: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "to_onnx", raising(error))
+    monkeypatch.setattr(api_convert, "to_onnx", raising(error))
     outcome = run("onnx", CONV, "o.onnx")
     assert (outcome.status, outcome.stdout) == (status, "")
     assert outcome.stderr.startswith(said)
@@ -300,7 +302,7 @@ def test_names_cannot_forge_lines(folder: Path) -> None:
 def test_faults_of_the_machine_are_no_defects(
     error: BaseException, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "to_onnx", raising(error))
+    monkeypatch.setattr(api_convert, "to_onnx", raising(error))
     outcome = run("onnx", CONV, "o.onnx")
     assert outcome.status == 1
     assert outcome.stderr.startswith(f"error[{code}]: ")

@@ -234,7 +234,7 @@ def test_without_a_worker_files_run_here(tmp_path: Path, monkeypatch: pytest.Mon
 STARTS = """
 import time
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
-from tmconvert.verification import worker
+from tmconvert.verification.processes import worker
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
 worker.version(LiteRtRuntime())
 print(worker.worker()._process.pid, flush=True)

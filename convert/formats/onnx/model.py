@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,11 @@ def infer_shapes(model: Any) -> Any:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception:  # of many kinds, for operators and types that it does not know
         return model
+
+
+def store_types(model: Any, types: Mapping[str, bytes]) -> None:
+    """Adds serialized types of values, by name, to the graph of a model that lacks them."""
+    known = {each.name for each in (*model.graph.input, *model.graph.value_info, *model.graph.output)}
+    for name, type_ in types.items():
+        if name not in known:
+            model.graph.value_info.add(name=name).type.ParseFromString(type_)

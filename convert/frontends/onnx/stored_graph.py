@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
-from tmconvert.formats.onnx.model import read_model
+from tmconvert.formats.onnx.model import read_model, store_types
 from tmconvert.formats.onnx.tensors import TensorReader
 from tmconvert.frontends.onnx.standard_functions import StandardFunctions
 from tmconvert.frontends.shared.view_graph import Path as ModulePath
@@ -42,17 +41,9 @@ def onnx_graph(path: Path) -> ViewGraph:
     reader = _Reader(view, TensorReader(str(path)), model.producer_name)
     types = {each.name for each in (*model.graph.value_info, *model.graph.output)}
     if not all(name in types for node in model.graph.node for name in node.output):
-        _store_types(model, StandardFunctions(str(path), model).types)
+        store_types(model, StandardFunctions(str(path), model).types)
     reader.add(model.graph, (), {})
     return view
-
-
-def _store_types(model: Any, types: Mapping[str, bytes]) -> None:
-    """Adds types of values to the graph of a model."""
-    known = {each.name for each in (*model.graph.input, *model.graph.value_info, *model.graph.output)}
-    for name, type_ in types.items():
-        if name not in known:
-            model.graph.value_info.add(name=name).type.ParseFromString(type_)
 
 
 class _Reader:

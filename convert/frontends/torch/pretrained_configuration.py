@@ -29,7 +29,7 @@ OPTIONS = frozenset(
 
 
 class Refusal(Exception):
-    """A configuration asks for what is not done. ``help`` is what the user can do."""
+    """A configuration would do what is not allowed. ``help`` is what the user can do."""
 
     def __init__(self, reason: str, help: str = "") -> None:
         super().__init__(reason)

@@ -30,7 +30,7 @@ _STATE = threading.local()
 
 
 class Confined(Exception):
-    """What a confined library was kept from."""
+    """A confined library was kept from a file, code or a connection."""
 
 
 class Confinement:

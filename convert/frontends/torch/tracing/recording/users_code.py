@@ -26,7 +26,7 @@ _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 _INSTALLATION = {
     "operator torchvision::nms does not exist": (
         "torchvision is another build than torch: install both from the same index, "
-        "pip install --force-reinstall torch torchvision --index-url https://download.pytorch.org/whl/cpu"
+        "pip install --force-reinstall torch torchvision --index-url INDEX"
     ),
 }
 
