@@ -13,6 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from tests.source_tree import FILES, ROOT, nodes
+from tmconvert.errors.explanations import EXPLANATIONS
 
 # a retired word, as a regular expression of whole words, and what to write instead
 RETIRED = {
@@ -161,6 +162,20 @@ def _matches(table: dict[str, str], text: str) -> list[tuple[str, str]]:
         return []
     found = [(pattern, WORDS[pattern].search(text)) for pattern in table]
     return [(pattern, match.group()) for pattern, match in found if match is not None]
+
+
+def test_no_retired_words_in_explanations() -> None:
+    texts = [
+        (code, text) for code, each in EXPLANATIONS.items() for text in (each.title, each.cause, each.remedy)
+    ]
+    found = [
+        (code, word)
+        for code, text in texts
+        for table in (RETIRED, PHRASES)
+        for _, word in _matches(table, text)
+        if not _allowed("convert/errors/explanations.toml", word, text)
+    ]
+    assert found == []
 
 
 def test_no_retired_words() -> None:

@@ -10,7 +10,7 @@
     └── InternalError           TM9xxx  a defect of tmconvert; exit status 3
         └── GraphError          TM3xxx  an edit or a pass broke an invariant of the graph
 
-Codes are stable. ``convert/errors/explanations`` describes each and its remedy.
+Codes are stable. ``convert/errors/explanations.toml`` describes each and its remedy.
 """
 
 from __future__ import annotations

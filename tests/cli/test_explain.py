@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 def codes_in_the_source() -> set[str]:
     files = [path for folder in ("convert", "symbolics", "cli") for path in (ROOT / folder).rglob("*.py")]
-    texts = [path.read_text(encoding="utf-8") for path in files if path.parent.name != "explanations"]
+    texts = [path.read_text(encoding="utf-8") for path in files if path.stem != "explanations"]
     return set(re.findall(r"TM\d{4}", "\n".join(texts)))
 
 
@@ -23,13 +23,6 @@ def test_each_code_has_an_explanation_and_the_reverse() -> None:
     used = codes_in_the_source()
     assert sorted(used - set(EXPLANATIONS)) == []
     assert sorted(set(EXPLANATIONS) - used) == []
-
-
-def test_each_code_is_explained_once() -> None:
-    folder = ROOT / "convert/errors/explanations"
-    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))]
-    codes = re.findall(r'^    "(TM\d{4})": Explanation', "\n".join(texts), re.MULTILINE)
-    assert sorted(codes) == sorted(EXPLANATIONS)
 
 
 def test_codes_are_in_order() -> None:
