@@ -1,12 +1,12 @@
-"""Makes ``convert/frontends/*/adapters/index.py``: which family of adapters has which names.
+"""Makes ``convert/frontends/*/adapters/index.json``: which family of adapters has which names.
 
 python tools/make_adapter_indexes.py            (--print torch: to stdout)
 """
 
 from __future__ import annotations
 
+import json
 import sys
-import textwrap
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -24,15 +24,10 @@ TABLES = {
     "tflite": {"OPERATORS": ("OPERATORS",)},
     "caffe": {"LAYERS": ("LAYERS",)},
 }
-HEAD = '''"""Maps names to adapter families, so that a family is imported on first use.
-
-Made by tools/make_adapter_indexes.py; do not edit.
-"""
-'''
 
 
 def output(frontend: str) -> Path:
-    return ROOT / "convert/frontends" / frontend / "adapters/index.py"
+    return ROOT / "convert/frontends" / frontend / "adapters/index.json"
 
 
 def made(frontend: str) -> str:
@@ -41,14 +36,14 @@ def made(frontend: str) -> str:
     names = [
         ".".join(path.relative_to(folder).with_suffix("").parts)
         for path in sorted(folder.rglob("*.py"))
-        if path.stem not in ("__init__", "index")
+        if path.stem != "__init__"
     ]
     families = {
         name: vars(import_module(f"tmconvert.frontends.{frontend}.adapters.{name}")) for name in names
     }
-    lines = []
+    index: dict[str, dict[str, str]] = {}
     for table, parts in TABLES[frontend].items():
-        lines += ["", f"{table} = {{"]
+        index[table] = {}
         known: dict[str, str] = {}
         for family, held in families.items():
             tables = [held[part] for part in parts if part in held]
@@ -58,9 +53,8 @@ def made(frontend: str) -> str:
                 if known.setdefault(name, family) != family:
                     raise ValueError(f"{name} has adapters in {known[name]}.py and {family}.py")
             if names:
-                lines += [f'    "{family}": """', *textwrap.wrap(" ".join(names), 110), '""",']
-        lines.append("}")
-    return HEAD + "\n".join(lines) + "\n"
+                index[table][family] = " ".join(names)
+    return json.dumps(index, indent=1) + "\n"
 
 
 if __name__ == "__main__":

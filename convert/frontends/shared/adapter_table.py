@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from tmconvert.errors import InternalError
@@ -29,6 +31,12 @@ class Table(dict[str, Adapter]):
             return adapter
 
         return register
+
+
+def read_index(package: str) -> dict[str, dict[str, str]]:
+    """Reads which family of adapters has which names, by table, from the ``index.json`` of a package."""
+    index: dict[str, dict[str, str]] = json.loads(Path(package).with_name("index.json").read_bytes())
+    return index
 
 
 class IndexedTable(Mapping[str, Any]):

@@ -1,11 +1,11 @@
 """Adapters of ONNX operators: each expresses one operator in ATen-style ops.
 
-Each family of operators is a file with a table ``OPERATORS``; ``index.py`` maps names to families.
+Each family of operators is a file with a table ``OPERATORS``; ``index.json`` maps names to families.
 """
 
 from __future__ import annotations
 
-from tmconvert.frontends.onnx.adapters import index
-from tmconvert.frontends.shared.adapter_table import IndexedTable
+from tmconvert.frontends.shared.adapter_table import IndexedTable, read_index
 
-OPERATORS = IndexedTable(__name__, index.OPERATORS, "OPERATORS")
+_INDEX = read_index(__file__)
+OPERATORS = IndexedTable(__name__, _INDEX["OPERATORS"], "OPERATORS")
