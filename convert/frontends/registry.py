@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import UsageError
@@ -54,13 +55,21 @@ def register_frontend(frontend: Frontend) -> None:
 
 def known_frontends() -> list[Frontend]:
     """Returns the built-in frontends and the registered ones, without loading packages."""
-    return [*map(frontend_named, _BUILT_IN), *_registered]
+    return list(_all_known())
+
+
+def _all_known() -> Iterator[Frontend]:
+    """Iterates over the known frontends; the module of a built-in one is imported when it is reached."""
+    yield from map(frontend_named, _BUILT_IN)
+    yield from _registered
 
 
 def frontends() -> Iterator[Frontend]:
     """Iterates over all frontends; installed packages are loaded after the others."""
-    known = known_frontends()
-    yield from known
+    known = []
+    for each in _all_known():
+        known.append(each)
+        yield each
     _load_packages()
     yield from (each for each in _registered if each not in known)
 
@@ -76,7 +85,7 @@ def frontend_named(name: str) -> Frontend:
 
 def frontend_of_name(name: str) -> Frontend | None:
     """Returns the frontend of a model that is not a file, such as ``package.module:factory``."""
-    return next((each for each in known_frontends() if each.recognizes_name(name)), None)
+    return next((each for each in _all_known() if each.recognizes_name(name)), None)
 
 
 def frontend_of_file(path: str, head: bytes) -> Frontend | None:
@@ -91,7 +100,10 @@ def frontend_of_function(function: str) -> Frontend | None:
     >>> frontend_of_function("torch.relu").name
     'torch'
     """
-    return next((each for each in known_frontends() if function.startswith(each.prefixes)), None)
+    package = function.partition(".")[0].partition("::")[0]
+    likely = [frontend_named(package)] if package in _BUILT_IN else []  # which imports no other
+    found = (each for each in chain(likely, _all_known()) if function.startswith(each.prefixes))
+    return next(found, None)
 
 
 def vocabulary_named(identifier: str) -> AdapterVocabulary | None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tmconvert.passes.change_float_types import ChangeFloatTypes
+from tmconvert.passes.deferred_pass import Condition, DeferredPass, calls, has
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
-from tmconvert.passes.fuse_attention import FuseAttention
-from tmconvert.passes.fuse_conv_bn import FuseConvBn
-from tmconvert.passes.fuse_gelu import FuseGelu
-from tmconvert.passes.fuse_hardswish import FuseHardswish
-from tmconvert.passes.fuse_layer_norm import FuseLayerNorm
-from tmconvert.passes.fuse_rsqrt import FuseRsqrt
-from tmconvert.passes.fuse_select import FuseSelect
 from tmconvert.passes.manager import Pass
-from tmconvert.passes.merge_concats import MergeConcats
-from tmconvert.passes.merge_reductions import MergeReductions
 from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.traits import Arithmetic, Clamp, Concatenates, Reduction
+
+# the passes that find an op in its steps, by module and class, with the ops that the steps have
+_IDIOMS: dict[str, list[Condition]] = {
+    "fuse_gelu:FuseGelu": [has(Arithmetic), calls("aten::erf", "aten::tanh")],
+    "fuse_hardswish:FuseHardswish": [
+        has(Arithmetic),
+        lambda name: name == "aten::hardsigmoid" or has(Clamp)(name),
+    ],
+    "fuse_rsqrt:FuseRsqrt": [calls("aten::sqrt")],
+    "fuse_layer_norm:FuseLayerNorm": [has(Arithmetic), calls("aten::mean")],
+    "fuse_attention:FuseAttention": [calls("aten::matmul"), calls("aten::softmax")],
+    "fuse_select:FuseSelect": [calls("aten::split_with_sizes", "aten::slice")],
+}
 
 
 def initial_passes(
@@ -35,10 +40,10 @@ def initial_passes(
         EliminateDeadCode(),
         PropagateQparams(dissolves=not keeps_qparams),
         FoldConstants(catalogue),
-        FuseConvBn(),
+        fused_batch_norms(),
         *fused_idioms(catalogue),
-        MergeReductions(catalogue),
-        MergeConcats(catalogue),
+        _deferred("merge_reductions:MergeReductions", [has(Reduction)], catalogue),
+        _deferred("merge_concats:MergeConcats", [has(Concatenates)], catalogue),
     ]
 
 
@@ -47,11 +52,18 @@ def fused_idioms(catalogue: Mapping[str, Op]) -> list[Pass]:
 
     They leave the steps, which nothing uses any more, to dead-code elimination.
     """
-    fused: list[Pass] = [
-        fuse(catalogue)
-        for fuse in (FuseGelu, FuseHardswish, FuseRsqrt, FuseLayerNorm, FuseAttention, FuseSelect)
-    ]
+    fused = (_deferred(place, conditions, catalogue) for place, conditions in _IDIOMS.items())
     return [*fused, EliminateDeadCode()]
+
+
+def fused_batch_norms() -> Pass:
+    """Returns the pass that fuses batch normalizations into convolutions and matrix products."""
+    return _deferred("fuse_conv_bn:FuseConvBn", [calls("aten::batch_norm")])
+
+
+def folded_scales(catalogue: Mapping[str, Op]) -> Pass:
+    """Returns the pass that folds factors and summands into linear layers."""
+    return _deferred("fold_scale_bias:FoldScaleBias", [has(Arithmetic)], catalogue, roots=False)
 
 
 def final_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
@@ -61,4 +73,12 @@ def final_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
 
 def float_types(to: str | None) -> list[Pass]:
     """Returns the pass that gives all floats the type ``to``; none where it is None."""
-    return [] if to is None else [ChangeFloatTypes(("float64", "float32", "float16"), to)]
+    if to is None:
+        return []
+    from tmconvert.passes.change_float_types import ChangeFloatTypes
+
+    return [ChangeFloatTypes(("float64", "float32", "float16"), to)]
+
+
+def _deferred(place: str, conditions: list[Condition], *args: object, **kwargs: object) -> Pass:
+    return DeferredPass(f"tmconvert.passes.{place}", conditions, *args, **kwargs)

@@ -20,11 +20,10 @@ from tmconvert.formats.caffe.recognize import is_prototxt
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.output.metadata import OPTIONS
-from tmconvert.passes.common_pipeline import final_passes, initial_passes
+from tmconvert.passes.common_pipeline import final_passes, folded_scales, initial_passes
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
-from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.dialects import DIALECTS
@@ -82,7 +81,7 @@ class CaffeTarget(Target):
             Decompose(catalogue, self.name, options.version),
             DropIdentities(),
             EliminateCommonSubexpressions(catalogue),
-            FoldScaleBias(catalogue, roots=False),
+            folded_scales(catalogue),
             # a chain of views that was fused comes apart again into the fewest layers
             FuseViews(catalogue),
             Decompose(catalogue, self.name, options.version),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
@@ -13,27 +14,18 @@ from tmconvert.errors import UsageError
 from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
-from tmconvert.passes.common_pipeline import final_passes, float_types, initial_passes
+from tmconvert.passes.common_pipeline import final_passes, float_types, folded_scales, initial_passes
 from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.deferred_pass import Condition, DeferredPass, calls, has
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
-from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.traits import Arithmetic, View
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.integer.types import lowest_opset
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
-from tmconvert.targets.onnx.passes.combine_slices import CombineSlices
-from tmconvert.targets.onnx.passes.divide_by_roots import DivideByRoots
-from tmconvert.targets.onnx.passes.fold_pads import fold_pads
-from tmconvert.targets.onnx.passes.fuse_hard_sigmoid import fuse_hard_sigmoid
-from tmconvert.targets.onnx.passes.fuse_rms_norm import FuseRmsNorm
-from tmconvert.targets.onnx.passes.fuse_rotary import fuse_rotary
-from tmconvert.targets.onnx.passes.hoist_transposes import HoistTransposes
-from tmconvert.targets.onnx.passes.merge_reshapes import MergeReshapes
-from tmconvert.targets.onnx.passes.merge_slices import merge_slices
-from tmconvert.targets.onnx.passes.reduce_weight_range import ReduceWeightRange
 from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
 from tmconvert.targets.options import (
     AUTO,
@@ -54,6 +46,9 @@ if TYPE_CHECKING:
 
 # the opsets that have RMSNormalization and RotaryEmbedding
 _RMS_NORM_SINCE = _ROTARY_SINCE = 23
+# the passes on graphs of operators, which are their modules, too, and the operators that they replace
+_LAST = (("fuse_hard_sigmoid", "Clip"), ("merge_slices", "Slice"), ("fold_pads", "Pad"))
+_PASSES = "tmconvert.targets.onnx.passes"
 
 
 class OnnxTarget(Target):
@@ -127,21 +122,31 @@ class OnnxTarget(Target):
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         integers = options.integers
-        reduce: list[Pass] = [ReduceWeightRange()] if integers is not None and integers.reduce_range else []
+        reduces = integers is not None and integers.reduce_range
+        fused_rms_norms = _deferred(
+            "fuse_rms_norm:FuseRmsNorm", [has(Arithmetic), calls("aten::mean")], catalogue
+        )
         return [
             *float_types(None if options.float_type is None else "float32"),
             *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
             Decompose(catalogue, self.name, options.version),
-            HoistTransposes(catalogue),
-            MergeReshapes(catalogue),
+            _deferred("hoist_transposes:HoistTransposes", [has(View)], catalogue),
+            _deferred("merge_reshapes:MergeReshapes", [has(View)], catalogue),
             DropIdentities(),
             EliminateCommonSubexpressions(catalogue),
-            FoldScaleBias(catalogue, roots=False),
-            DivideByRoots(catalogue),
-            *([CombineSlices(catalogue)] if integers is None else []),  # there are integer kernels of Slice
-            *([FuseRmsNorm(catalogue)] if options.version >= _RMS_NORM_SINCE else []),
+            folded_scales(catalogue),
+            _deferred(
+                "divide_by_roots:DivideByRoots", [has(Arithmetic), calls("aten::reciprocal")], catalogue
+            ),
+            # there are integer kernels of Slice
+            *(
+                [_deferred("combine_slices:CombineSlices", [calls("aten::slice")], catalogue)]
+                if integers is None
+                else []
+            ),
+            *([fused_rms_norms] if options.version >= _RMS_NORM_SINCE else []),
             *final_passes(catalogue),
-            *reduce,
+            *([_deferred("reduce_weight_range:ReduceWeightRange", [])] if reduces else []),
         ]
 
     def builder(self) -> type[Builder]:
@@ -150,10 +155,14 @@ class OnnxTarget(Target):
         return OnnxBuilder
 
     def finish(self, graph: TargetGraph, options: TargetOptions) -> list[PassRecord]:
-        has_rotary = options.version >= _ROTARY_SINCE and options.integers is None
-        records = [fuse_rotary(graph)] if has_rotary else []
+        records: list[PassRecord] = []
+        if options.version >= _ROTARY_SINCE and options.integers is None:
+            from tmconvert.targets.onnx.passes.fuse_rotary import fuse_rotary
+
+            records.append(fuse_rotary(graph))
         if options.integers is None:
-            records += [fuse_hard_sigmoid(graph), merge_slices(graph), fold_pads(graph)]
+            types = {operator.type for operator in graph.operators}
+            records += [_run_on(graph, name) if each in types else PassRecord(name) for name, each in _LAST]
         if options.float_type not in ("float16", "bfloat16"):
             return records
         from tmconvert.targets.onnx.passes.narrow_floats import narrow_floats
@@ -275,3 +284,14 @@ def newest_opset() -> int:
     from tmconvert.targets.onnx.writer import newest_opset as installed
 
     return installed()
+
+
+def _deferred(place: str, conditions: list[Condition], *args: object) -> Pass:
+    return DeferredPass(f"{_PASSES}.{place}", conditions, *args)
+
+
+def _run_on(graph: TargetGraph, name: str) -> PassRecord:
+    """Imports a pass on graphs of operators, and runs it."""
+    record = getattr(import_module(f"{_PASSES}.{name}"), name)(graph)
+    assert isinstance(record, PassRecord)
+    return record

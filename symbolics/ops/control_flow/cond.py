@@ -6,7 +6,7 @@ from typing import Any
 
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers, tflite_loops
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph
 
@@ -43,7 +43,7 @@ def cond_onnx7(g, pred, inputs, then, otherwise):
 
 @cond.tflite()
 def cond_tflite(g, pred, inputs, then, otherwise):
-    given = tflite_loops.computed(inputs)
+    given = idioms.tflite_loops.computed(inputs)
     subgraphs = [
         g.body(branch, [value if value.is_constant else None for value in inputs])
         for branch in (then, otherwise)
@@ -57,6 +57,6 @@ def cond_caffe(g, pred, inputs, then, otherwise):
     """Computes both branches, and selects each result."""
     first, second = (g.inlined(branch, inputs) for branch in (then, otherwise))
     return [
-        caffe_numbers.chosen(g, pred, x, other, type_.shape)
+        idioms.caffe_numbers.chosen(g, pred, x, other, type_.shape)
         for x, other, type_ in zip(first, second, g.result_types, strict=True)
     ]

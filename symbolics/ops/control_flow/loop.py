@@ -8,7 +8,7 @@ import numpy as np
 
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite_loops
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph, integer
 
@@ -54,11 +54,11 @@ def loop_onnx7(g, goes_on, inputs, carried, step):
 def loop_tflite(g, goes_on, inputs, carried, step):
     def once(inner, formals):
         _, *given = formals
-        again, *after = inner.inlined(step, tflite_loops.completed(inputs, given, carried))
+        again, *after = inner.inlined(step, idioms.tflite_loops.completed(inputs, given, carried))
         return [again, *after, *given[carried:]]
 
-    entering = [goes_on, *tflite_loops.computed(inputs, carried)]
-    return tflite_loops.while_(g, entering, lambda inner, formals: formals[0], once)[1 : 1 + carried]
+    entering = [goes_on, *idioms.tflite_loops.computed(inputs, carried)]
+    return idioms.tflite_loops.while_(g, entering, lambda inner, formals: formals[0], once)[1 : 1 + carried]
 
 
 loop.unsupported("caffe", "Caffe has no loops; only short loops with a constant number of steps are unrolled")

@@ -11,7 +11,7 @@ from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite_loops
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensors, graph, integer
 
@@ -72,7 +72,7 @@ def scan_tflite(g, inputs, carried, scanned, step):
     if not inputs[carried].shape[0]:
         g.refuse("a scan of length 0 has no results to stack")
     rows = [TensorType(type_.dtype, type_.shape[1:]) for type_ in g.result_types[carried:]]
-    return tflite_loops.scan(g, inputs[:carried], inputs[carried:given], inputs[given:], once, rows)
+    return idioms.tflite_loops.scan(g, inputs[:carried], inputs[carried:given], inputs[given:], once, rows)
 
 
 @scan.decompose

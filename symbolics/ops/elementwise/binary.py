@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe, integer_steps
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
@@ -39,7 +39,7 @@ TRAITS: dict[str, list[Trait]] = {
     "add": [Arithmetic(neutral=0), Homogeneous(operands=2)],
     "sub": [Arithmetic(neutral=0, is_inverse=True), Homogeneous(operands=2)],
     "mul": [Arithmetic(neutral=1)],
-    "div": [Arithmetic(neutral=1, is_inverse=True), IntegerSteps(integer_steps.div)],
+    "div": [Arithmetic(neutral=1, is_inverse=True), IntegerSteps(idioms.integer_steps.div)],
     "maximum": [Homogeneous(operands=2)],
     "minimum": [BoundedByOther(), Homogeneous(operands=2)],
 }
@@ -70,8 +70,8 @@ def _constants_second(x: Any, other: Any) -> tuple[Any, Any]:
 
 def _fits(g: Any, x: Any, other: Any) -> tuple[Any, Array]:
     """Reshapes ``x`` to the shape of the result, and the constant ``other`` to its rank."""
-    x = caffe.spread(g, x, np.broadcast_shapes(x.shape, other.shape))
-    return x, other.data.reshape(caffe.padded_shape(other, len(x.shape)))
+    x = idioms.caffe.spread(g, x, np.broadcast_shapes(x.shape, other.shape))
+    return x, other.data.reshape(idioms.caffe.padded_shape(other, len(x.shape)))
 
 
 def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
@@ -80,20 +80,20 @@ def _aligned(g: Any, x: Any, other: Any) -> tuple[Any, Any]:
     OpenCV stores a blob of one axis in several ways, which its Eltwise then takes for different shapes.
     """
     if len(x.shape) <= 1 and len(other.shape) <= 1:
-        x, other = (caffe.reshaped(g, value, (1, *(value.shape or (1,)))) for value in (x, other))
+        x, other = (idioms.caffe.reshaped(g, value, (1, *(value.shape or (1,)))) for value in (x, other))
     if x.shape == other.shape:
         return x, other
     if np.broadcast_shapes(x.shape, other.shape) == x.shape:
-        return x, caffe.expanded(g, other, x)
+        return x, idioms.caffe.expanded(g, other, x)
     if np.broadcast_shapes(x.shape, other.shape) == other.shape:
-        return caffe.expanded(g, x, other), other
+        return idioms.caffe.expanded(g, x, other), other
     shape = np.broadcast_shapes(x.shape, other.shape)
-    return caffe.spread(g, x, shape), caffe.spread(g, other, shape)
+    return idioms.caffe.spread(g, x, shape), idioms.caffe.spread(g, other, shape)
 
 
 def _merged(g: Any, x: Any, other: Any, **attributes: Any) -> Any:
     """Emits an Eltwise of aligned operands, in the shape of the result."""
-    return caffe.reshaped(g, g.op("Eltwise", x, other, **attributes), g.result_types[0].shape)
+    return idioms.caffe.reshaped(g, g.op("Eltwise", x, other, **attributes), g.result_types[0].shape)
 
 
 def _signed(g: Any, x: Any) -> None:
@@ -111,7 +111,7 @@ def added(g: Any, x: Any, other: Any) -> Any:
     x, other = _constants_second(x, other)
     if other.is_constant:
         x, constant = _fits(g, x, other)
-        return caffe.scaled(g, x, None, constant)
+        return idioms.caffe.scaled(g, x, None, constant)
     return _merged(g, *_aligned(g, x, other), operation="SUM")
 
 
@@ -124,11 +124,11 @@ def sub_caffe(g, x, other):
 def difference(g: Any, x: Any, other: Any) -> Any:
     if other.is_constant:
         x, constant = _fits(g, x, other)
-        return caffe.scaled(g, x, None, -constant.astype(np.float32))
+        return idioms.caffe.scaled(g, x, None, -constant.astype(np.float32))
     if x.is_constant:
         other, constant = _fits(g, other, x)
         minus = np.full((1,) * len(other.shape), -1, np.float32)
-        return caffe.scaled(g, other, minus, constant.astype(np.float32))
+        return idioms.caffe.scaled(g, other, minus, constant.astype(np.float32))
     return _merged(g, *_aligned(g, x, other), operation="SUM", coeff=[1.0, -1.0])
 
 
@@ -141,7 +141,7 @@ def multiplied(g: Any, x: Any, other: Any) -> Any:
     x, other = _constants_second(x, other)
     if other.is_constant:
         x, constant = _fits(g, x, other)
-        return caffe.scaled(g, x, constant, None)
+        return idioms.caffe.scaled(g, x, constant, None)
     return product(g, x, other)
 
 
@@ -151,26 +151,26 @@ def div_caffe(g, x, other):
         x, constant = _fits(g, x, other)
         with np.errstate(divide="ignore"):  # a zero makes infinities, as it does in the source
             inverse = 1 / constant
-        return caffe.scaled(g, x, inverse, None)
+        return idioms.caffe.scaled(g, x, inverse, None)
     inverse = g.op("Power", other, power=-1.0)
     if x.is_constant:
         inverse, constant = _fits(g, inverse, x)
-        return caffe.scaled(g, inverse, constant, None)
+        return idioms.caffe.scaled(g, inverse, constant, None)
     return product(g, x, inverse)
 
 
 def product(g: Any, x: Any, other: Any) -> Any:
     shape = np.broadcast_shapes(x.shape, other.shape)
     if len(shape) <= 1:  # see _aligned
-        rows = (caffe.reshaped(g, value, (1, *(value.shape or (1,)))) for value in (x, other))
-        return caffe.reshaped(g, product(g, *rows), shape)
+        rows = (idioms.caffe.reshaped(g, value, (1, *(value.shape or (1,)))) for value in (x, other))
+        return idioms.caffe.reshaped(g, product(g, *rows), shape)
     if x.shape == other.shape:
         return g.op("Eltwise", x, other, operation="PROD")
     if shape == x.shape:
-        return caffe.multiplied(g, x, other)
+        return idioms.caffe.multiplied(g, x, other)
     if shape == other.shape:
-        return caffe.multiplied(g, other, x)
-    return caffe.multiplied(g, caffe.spread(g, x, shape), other)
+        return idioms.caffe.multiplied(g, other, x)
+    return idioms.caffe.multiplied(g, idioms.caffe.spread(g, x, shape), other)
 
 
 @BINARY["maximum"].caffe()
@@ -197,8 +197,8 @@ def minimum_caffe(g, x, other):
 def _at_least(g: Any, x: Any, bound: Array) -> Any:
     """Maximum; relu(x - bound) + bound would lose small values next to a large bound."""
     if bound.size == 1:
-        return caffe.at_least(g, x, float(bound.reshape(-1)[0]))
-    bounds = caffe.scaled(g, g.op("Power", x, scale=0.0), None, bound)
+        return idioms.caffe.at_least(g, x, float(bound.reshape(-1)[0]))
+    bounds = idioms.caffe.scaled(g, g.op("Power", x, scale=0.0), None, bound)
     return _merged(g, *_aligned(g, x, bounds), operation="MAX")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
-from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.bits import MOST, bits, masked
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
@@ -175,7 +175,7 @@ def _places_tflite(g: Any, other: Any) -> Any:
     if other.is_constant:
         return g.const(np.clip(other.data, 0, 63).astype(np.int32).reshape((*other.shape, 1)))
     most = g.op("MINIMUM", other, g.const(np.array(63, other.dtype)))
-    return tflite.reshaped(g, g.cast(most, np.dtype(np.int32)), (*other.shape, 1))
+    return idioms.tflite.reshaped(g, g.cast(most, np.dtype(np.int32)), (*other.shape, 1))
 
 
 def _least_tflite(g: Any, x: Any, most: int) -> Any:
@@ -218,7 +218,7 @@ def bitwise_left_shift_tflite(g, x, other):
 def _common_caffe(g: Any, x: Any, other: Any) -> Any:
     """Returns the common bits of both as a number."""
     shape = g.result_types[0].shape
-    count = min(8 * x.dtype.itemsize - (x.dtype.kind == "i"), caffe_numbers.MOST_BITS)
+    count = min(8 * x.dtype.itemsize - (x.dtype.kind == "i"), idioms.caffe_numbers.MOST_BITS)
     weights = np.ldexp(np.array([1] * count + [-1], np.float32), np.arange(count + 1))
     both = []
     for value in (x, other):
@@ -226,10 +226,10 @@ def _common_caffe(g: Any, x: Any, other: Any) -> Any:
             data = np.broadcast_to(value.data, shape).reshape(-1, 1).astype(np.int64)
             both.append(g.const((data >> np.arange(count + 1) & 1).astype(np.float32)))
         else:
-            row = caffe.reshaped(g, caffe.spread(g, value, shape), (math.prod(shape),))
-            both.append(caffe_numbers.bits(g, row, count))
-    made = caffe.mapped_along(g, multiplied(g, *both), 1, weights[None])
-    return caffe.reshaped(g, made, shape)
+            row = idioms.caffe.reshaped(g, idioms.caffe.spread(g, value, shape), (math.prod(shape),))
+            both.append(idioms.caffe_numbers.bits(g, row, count))
+    made = idioms.caffe.mapped_along(g, multiplied(g, *both), 1, weights[None])
+    return idioms.caffe.reshaped(g, made, shape)
 
 
 @BITWISE["bitwise_and"].caffe()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor, number
 from tmconvert.symbolics.results import fits
@@ -85,7 +85,7 @@ def clamp_tflite(g, x, min, max):
 @clamp.caffe()  # Clip is BVLC's alone, and relu(x - min) + min loses what is small beside min
 def clamp_caffe(g, x, min, max):
     if min is not None:
-        x = caffe.at_least(g, x, float(min))
+        x = idioms.caffe.at_least(g, x, float(min))
     if max is None:
         return x
-    return g.op("Power", caffe.at_least(g, g.op("Power", x, scale=-1.0), -float(max)), scale=-1.0)
+    return g.op("Power", idioms.caffe.at_least(g, g.op("Power", x, scale=-1.0), -float(max)), scale=-1.0)

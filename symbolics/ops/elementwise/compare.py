@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, NUMBERS, Op, Tensor
@@ -132,33 +132,33 @@ def signbit(x: Term) -> Any:
 
 @COMPARE["isinf"].caffe()
 def isinf_caffe(g, x):
-    return caffe_numbers.above(g, g.op("AbsVal", x), LARGEST)
+    return idioms.caffe_numbers.above(g, g.op("AbsVal", x), LARGEST)
 
 
 @COMPARE["isposinf"].caffe()
 def isposinf_caffe(g, x):
-    return caffe_numbers.above(g, x, LARGEST)
+    return idioms.caffe_numbers.above(g, x, LARGEST)
 
 
 @COMPARE["isneginf"].caffe()
 def isneginf_caffe(g, x):
-    return caffe_numbers.above(g, g.op("Power", x, scale=-1.0), LARGEST)
+    return idioms.caffe_numbers.above(g, g.op("Power", x, scale=-1.0), LARGEST)
 
 
 @COMPARE["isfinite"].caffe()
 def isfinite_caffe(g, x):
     """Compares the distance to infinity with zero; comparisons with NaN are false."""
-    return caffe_numbers.above(g, g.op("Power", g.op("AbsVal", x), scale=-1.0, shift=LARGEST), -1.0)
+    return idioms.caffe_numbers.above(g, g.op("Power", g.op("AbsVal", x), scale=-1.0, shift=LARGEST), -1.0)
 
 
 @COMPARE["isnan"].caffe()
 def isnan_caffe(g, x):
-    return caffe_numbers.complement(g, caffe_numbers.above(g, g.op("AbsVal", x), -1.0))
+    return idioms.caffe_numbers.complement(g, idioms.caffe_numbers.above(g, g.op("AbsVal", x), -1.0))
 
 
 @COMPARE["gt"].caffe()
 def gt_caffe(g, x, other):
-    return caffe_numbers.step(g, difference(g, x, other))
+    return idioms.caffe_numbers.step(g, difference(g, x, other))
 
 
 @COMPARE["lt"].caffe()
@@ -183,7 +183,11 @@ def eq_caffe(g, x, other):
 
 @COMPARE["ne"].caffe()
 def ne_caffe(g, x, other):
-    return caffe_numbers.complement(g, eq_caffe(g, x, other)) if x.dtype.kind == "f" else _apart(g, x, other)
+    return (
+        idioms.caffe_numbers.complement(g, eq_caffe(g, x, other))
+        if x.dtype.kind == "f"
+        else _apart(g, x, other)
+    )
 
 
 @COMPARE["logical_xor"].caffe()
@@ -193,18 +197,18 @@ def logical_xor_caffe(g, x, other):
 
 def _apart(g: Any, x: Any, other: Any) -> Any:
     """Whether the two differ, except for NaN; the difference of equal infinities, NaN, counts as none."""
-    return caffe_numbers.step(g, g.op("AbsVal", difference(g, x, other)))
+    return idioms.caffe_numbers.step(g, g.op("AbsVal", difference(g, x, other)))
 
 
 def _ordered_but(g: Any, x: Any, other: Any, flags: Any) -> Any:
     """1 where neither operand is NaN and the flag is not set. Sizes have no NaN."""
     if x.dtype.kind != "f":
-        return caffe_numbers.complement(g, flags)
+        return idioms.caffe_numbers.complement(g, flags)
     sizes = [g.op("AbsVal", value) for value in (x, other) if not value.is_constant]
     for value in (x, other):
         if value.is_constant and np.isnan(value.data).any():
             sizes.append(g.const(np.abs(value.data.astype(np.float32))))
-    ordered = caffe_numbers.above(g, sizes[0] if len(sizes) == 1 else added(g, *sizes), -1.0)
+    ordered = idioms.caffe_numbers.above(g, sizes[0] if len(sizes) == 1 else added(g, *sizes), -1.0)
     return difference(g, ordered, flags)
 
 
@@ -215,9 +219,9 @@ def logical_and_caffe(g, x, other):
 
 @COMPARE["logical_or"].caffe()
 def logical_or_caffe(g, x, other):
-    return caffe_numbers.step(g, added(g, x, other))
+    return idioms.caffe_numbers.step(g, added(g, x, other))
 
 
 @COMPARE["logical_not"].caffe()
 def logical_not_caffe(g, x):
-    return caffe_numbers.complement(g, x)
+    return idioms.caffe_numbers.complement(g, x)

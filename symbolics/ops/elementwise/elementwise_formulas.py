@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, INTEGERS, NUMBERS, Op, Tensor, boolean, number
@@ -86,17 +86,17 @@ def gcd_caffe(g, x, other):
     shape = g.result_types[0].shape
     full = shape if len(shape) > 1 else (1, *(shape or (1,)))
     like = other if x.is_constant else x
-    x, other = (caffe_numbers.filled(g, v, like) if v.is_constant else v for v in (x, other))
-    x, other = (g.op("AbsVal", caffe.spread(g, value, full)) for value in (x, other))
-    for _ in range(min(8 * like.dtype.itemsize, caffe_numbers.MOST_BITS)):
-        is_done = caffe_numbers.complement(g, caffe_numbers.step(g, other))
+    x, other = (idioms.caffe_numbers.filled(g, v, like) if v.is_constant else v for v in (x, other))
+    x, other = (g.op("AbsVal", idioms.caffe.spread(g, value, full)) for value in (x, other))
+    for _ in range(min(8 * like.dtype.itemsize, idioms.caffe_numbers.MOST_BITS)):
+        is_done = idioms.caffe_numbers.complement(g, idioms.caffe_numbers.step(g, other))
         by = g.op("Eltwise", other, is_done, operation="SUM")
         quotient = g.op("Eltwise", x, g.op("Power", by, power=-1.0), operation="PROD")
-        multiple = g.op("Eltwise", caffe_numbers.rounded(g, quotient), by, operation="PROD")
+        multiple = g.op("Eltwise", idioms.caffe_numbers.rounded(g, quotient), by, operation="PROD")
         rest = g.op("AbsVal", g.op("Eltwise", x, multiple, operation="SUM", coeff=[1.0, -1.0]))
         kept = g.op("Eltwise", x, is_done, operation="PROD")
         x, other = g.op("Eltwise", other, kept, operation="SUM"), rest
-    return caffe.reshaped(g, x, shape)
+    return idioms.caffe.reshaped(g, x, shape)
 
 
 @formula(lcm)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import ANY, NHWC, SOURCE, LayoutRule
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, number
 from tmconvert.symbolics.results import same_as
@@ -96,7 +96,7 @@ def prelu_tflite(g, x, weight):
     shape = (1,) * (rank - 1) if size == 1 else _slopes_shape(rank, size)
     if rank == 4:
         shape = (1, 1, size)  # channels-last
-    return g.op("PRELU", x, tflite.reshaped(g, weight, shape))
+    return g.op("PRELU", x, idioms.tflite.reshaped(g, weight, shape))
 
 
 @prelu.caffe()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
@@ -79,7 +79,7 @@ def pow_tflite(g, x, exponent):
     if x.dtype.kind == "f" and -LARGEST <= number < 0 and number == int(number):
         return g.op("DIV", g.const(1), _product(g, "MUL", x, -int(number)))
     if x.dtype.kind == "f" and number in (0.5, -0.5):
-        return g.op("SQRT", x) if number > 0 else tflite.inverse_root(g, x)
+        return g.op("SQRT", x) if number > 0 else idioms.tflite.inverse_root(g, x)
     return g.op("POW", x, exponent)
 
 
@@ -132,17 +132,22 @@ def _computed_caffe(g: Any, x: Any, exponent: Any) -> Any:
     like = x if exponent.is_constant else exponent
     full = shape if len(shape) > 1 else (1, *(shape or (1,)))
     x, exponent = (
-        caffe.spread(g, caffe_numbers.filled(g, v, like) if v.is_constant else v, full) for v in (x, exponent)
+        idioms.caffe.spread(g, idioms.caffe_numbers.filled(g, v, like) if v.is_constant else v, full)
+        for v in (x, exponent)
     )
     size = g.op("Log", g.op("AbsVal", x))
     size = g.op("Exp", g.op("Eltwise", exponent, size, operation="PROD"))
-    below = caffe_numbers.step(g, g.op("Power", x, scale=-1.0))
-    half = caffe_numbers.floored(g, g.op("Power", exponent, scale=0.5))
+    below = idioms.caffe_numbers.step(g, g.op("Power", x, scale=-1.0))
+    half = idioms.caffe_numbers.floored(g, g.op("Power", exponent, scale=0.5))
     odd = g.op("Eltwise", exponent, half, operation="SUM", coeff=[1.0, -2.0])  # from 0 to 2, or a fraction
     turn = g.op("Power", g.op("Eltwise", below, odd, operation="PROD"), scale=-2.0, shift=1.0)
-    part = g.op("Eltwise", exponent, caffe_numbers.floored(g, exponent), operation="SUM", coeff=[1.0, -1.0])
-    part = g.op("Eltwise", below, caffe_numbers.step(g, part), operation="PROD")
+    part = g.op(
+        "Eltwise", exponent, idioms.caffe_numbers.floored(g, exponent), operation="SUM", coeff=[1.0, -1.0]
+    )
+    part = g.op("Eltwise", below, idioms.caffe_numbers.step(g, part), operation="PROD")
     nowhere = g.op("Log", g.op("Power", part, scale=-2.0, shift=1.0))  # 0, or the logarithm of -1
     size = g.op("Eltwise", g.op("Eltwise", size, turn, operation="PROD"), nowhere, operation="SUM")
-    is_zero = caffe_numbers.above(g, g.op("Exp", g.op("AbsVal", exponent), scale=-_STEEP), 0.5)  # NaN is not
-    return caffe_numbers.chosen(g, is_zero, g.const(np.ones((), np.float32)), size, shape)
+    is_zero = idioms.caffe_numbers.above(
+        g, g.op("Exp", g.op("AbsVal", exponent), scale=-_STEEP), 0.5
+    )  # NaN is not
+    return idioms.caffe_numbers.chosen(g, is_zero, g.const(np.ones((), np.float32)), size, shape)

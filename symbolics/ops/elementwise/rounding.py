@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe_numbers, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, INTEGERS, NUMBERS, Op, Tensor
@@ -69,7 +69,7 @@ ROUNDING["sign"].onnx(since=9)(lambda g, x: g.op("Sign", x))
 ROUNDING["round"].onnx(since=11)(lambda g, x: g.op("Round", x))
 ROUNDING["round"].tflite()(lambda g, x: g.op("ROUND", x))
 ROUNDING["trunc_divide"].onnx(since=7)(lambda g, x, other: g.op("Div", x, other))
-ROUNDING["trunc_divide"].tflite()(lambda g, x, other: tflite.divided(g, x, other))
+ROUNDING["trunc_divide"].tflite()(lambda g, x, other: idioms.tflite.divided(g, x, other))
 ROUNDING["fmod"].onnx(since=10)(lambda g, x, other: g.op("Mod", x, other, fmod=1))
 ROUNDING["remainder"].tflite()(lambda g, x, other: g.op("FLOOR_MOD", x, other))
 
@@ -77,13 +77,13 @@ ROUNDING["remainder"].tflite()(lambda g, x, other: g.op("FLOOR_MOD", x, other))
 @ROUNDING["floor_divide"].tflite()
 def floor_divide_tflite(g, x, other):
     if x.dtype == np.int64:
-        return tflite.divided(g, g.op("SUB", x, g.op("FLOOR_MOD", x, other)), other)
+        return idioms.tflite.divided(g, g.op("SUB", x, g.op("FLOOR_MOD", x, other)), other)
     return g.op("FLOOR_DIV", x, other)
 
 
 @ROUNDING["round"].caffe()
 def round_caffe(g, x):
-    return caffe_numbers.rounded(g, x)
+    return idioms.caffe_numbers.rounded(g, x)
 
 
 @ROUNDING["trunc_divide"].caffe()
@@ -91,8 +91,8 @@ def trunc_divide_caffe(g, x, other):
     """Nearest quotient of the absolute values, minus 1 where it is too large; products of these are exact."""
     size, by = (_size_caffe(g, value) for value in (x, other))
     inverse = g.const(1 / by.data) if by.is_constant else g.op("Power", by, power=-1.0)
-    nearest = caffe_numbers.rounded(g, multiplied(g, size, inverse))
-    above = caffe_numbers.step(g, difference(g, multiplied(g, nearest, by), size))
+    nearest = idioms.caffe_numbers.rounded(g, multiplied(g, size, inverse))
+    above = idioms.caffe_numbers.step(g, difference(g, multiplied(g, nearest, by), size))
     whole = g.op("Eltwise", nearest, above, operation="SUM", coeff=[1.0, -1.0])
     for value in (x, other):
         whole = multiplied(g, whole, _sign_caffe(g, value))
@@ -106,7 +106,7 @@ def _size_caffe(g: Any, x: Any) -> Any:
 def _sign_caffe(g: Any, x: Any) -> Any:
     if x.is_constant:
         return g.const(np.sign(x.data.astype(np.float32)))
-    signs = [caffe_numbers.step(g, value) for value in (x, g.op("Power", x, scale=-1.0))]
+    signs = [idioms.caffe_numbers.step(g, value) for value in (x, g.op("Power", x, scale=-1.0))]
     return g.op("Eltwise", *signs, operation="SUM", coeff=[1.0, -1.0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, WIDE_UNSIGNED, Op, Tensor, choice
 from tmconvert.symbolics.traits import Casts, SameElements
@@ -66,13 +66,13 @@ def to_caffe(g, x, dtype):
     if dtype in WIDE_UNSIGNED:
         g.refuse(f"Caffe blobs are float32, which does not wrap around as {dtype} does")
     if dtype == "bool" and x.dtype != np.bool_:
-        return caffe_numbers.step(g, g.op("AbsVal", x))
+        return idioms.caffe_numbers.step(g, g.op("AbsVal", x))
     if wanted.kind in "iu" and x.dtype.kind == "f":
-        falling = caffe_numbers.floored(g, g.op("ReLU", g.op("Power", x, scale=-1.0)))
-        rising = caffe_numbers.floored(g, g.op("ReLU", x))
+        falling = idioms.caffe_numbers.floored(g, g.op("ReLU", g.op("Power", x, scale=-1.0)))
+        rising = idioms.caffe_numbers.floored(g, g.op("ReLU", x))
         return g.op("Eltwise", rising, falling, operation="SUM", coeff=[1.0, -1.0])
     if wanted.kind in "iu" and not np.can_cast(x.dtype, wanted) and wanted.itemsize < 4:
         g.refuse(f"Caffe blobs are float32, which does not wrap around as {dtype} does")
     if dtype == "float16" and x.dtype.kind == "f":
-        return caffe_numbers.shortened(g, x)
+        return idioms.caffe_numbers.shortened(g, x)
     return g.op("Power", x)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe_angles, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
@@ -45,9 +45,9 @@ def _op(name: str) -> Op:
 
 
 TRIGONOMETRIC = {name: _op(name) for name in TABLE}
-TRIGONOMETRIC["asin"].caffe()(lambda g, x: caffe_angles.arc_sine(g, x))
-TRIGONOMETRIC["acos"].caffe()(lambda g, x: caffe_angles.arc_cosine(g, x))
-TRIGONOMETRIC["atan"].caffe()(lambda g, x: caffe_angles.arc_tangent(g, x))
+TRIGONOMETRIC["asin"].caffe()(lambda g, x: idioms.caffe_angles.arc_sine(g, x))
+TRIGONOMETRIC["acos"].caffe()(lambda g, x: idioms.caffe_angles.arc_cosine(g, x))
+TRIGONOMETRIC["atan"].caffe()(lambda g, x: idioms.caffe_angles.arc_tangent(g, x))
 
 
 # pi in two parts: a product of the first with a number of turns below 2^15 is exact
@@ -103,7 +103,7 @@ def atan(x: Term) -> Term:
     is_large = size > 1
     tangent = is_large.where(1 / is_large.where(size, 1), size)
     half = tangent / ((tangent * tangent + 1).sqrt() + 1)
-    angle = half * (half * half).horner(caffe_angles.ARC) * 2
+    angle = half * (half * half).horner(idioms.caffe_angles.ARC) * 2
     angle = is_large.where(math.pi / 2 - angle, angle)
     return (x < 0).where(-angle, angle)
 
@@ -162,12 +162,12 @@ def atan2_ref(x: Array, other: Array) -> Array:
 @atan2.tflite(since=10)  # which does not broadcast
 def atan2_tflite10(g, x, other):
     shape = np.broadcast_shapes(x.shape, other.shape)
-    return g.op("ATAN2", *(tflite.expanded(g, value, shape) for value in (x, other)))
+    return g.op("ATAN2", *(idioms.tflite.expanded(g, value, shape) for value in (x, other)))
 
 
 @atan2.caffe()
 def atan2_caffe(g, x, other):
-    return caffe_angles.angle(g, x, other, g.result_types[0].shape)
+    return idioms.caffe_angles.angle(g, x, other, g.result_types[0].shape)
 
 
 @formula(atan2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import caffe_numbers, integer_steps, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.results import same_as
@@ -52,10 +52,10 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
 # Results of LOGISTIC and TANH have these ranges in integers, and no others.
 TRAITS: dict[str, list[Trait]] = {
     "abs": [Homogeneous()],
-    "neg": [IntegerSteps(integer_steps.neg)],
+    "neg": [IntegerSteps(lambda g, x: idioms.integer_steps.neg(g, x))],
     "relu": [Clamp(0), Homogeneous()],
     "sigmoid": [FixedRange(0, 1, in_int16=True), AbsoluteAccuracy()],
-    "square": [IntegerSteps(integer_steps.square)],
+    "square": [IntegerSteps(lambda g, x: idioms.integer_steps.square(g, x))],
     "tanh": [FixedRange(-1, 1, in_int16=True)],
 }
 
@@ -114,17 +114,17 @@ def relu_tflite(g, x):
 
 @UNARY["rsqrt"].tflite()
 def rsqrt_tflite(g, x):
-    return tflite.inverse_root(g, x)
+    return idioms.tflite.inverse_root(g, x)
 
 
 @UNARY["floor"].caffe()
 def floor_caffe(g, x):
-    return caffe_numbers.floored(g, x)
+    return idioms.caffe_numbers.floored(g, x)
 
 
 @UNARY["ceil"].caffe()
 def ceil_caffe(g, x):
-    return g.op("Power", caffe_numbers.floored(g, g.op("Power", x, scale=-1.0)), scale=-1.0)
+    return g.op("Power", idioms.caffe_numbers.floored(g, g.op("Power", x, scale=-1.0)), scale=-1.0)
 
 
 @UNARY["neg"].caffe()

@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.binary import added, multiplied
@@ -84,9 +84,9 @@ def where_tflite(g, condition, x, other):
 def where_caffe(g, condition, x, other):
     shape = g.result_types[0].shape
     is_plain = condition.is_constant or (_is_finite(x) and _is_finite(other))
-    if is_plain or math.prod(x.shape) + math.prod(other.shape) > caffe_numbers.MOST_COUNTED:
+    if is_plain or math.prod(x.shape) + math.prod(other.shape) > idioms.caffe_numbers.MOST_COUNTED:
         return masked_caffe(g, condition, x, other)
-    return caffe_numbers.chosen(g, condition, x, other, shape)
+    return idioms.caffe_numbers.chosen(g, condition, x, other, shape)
 
 
 def _is_finite(value: Any) -> bool:
@@ -112,15 +112,15 @@ def masked_caffe(g, condition, x, other):
         return _filled(g, other, ~condition.data, x.data)
     for value, rest, is_first in ((x, other, True), (other, x, False)):
         if _is_infinite(value) and not rest.is_constant:
-            flags = condition if is_first else caffe_numbers.complement(g, condition)
-            return added(g, rest, caffe_numbers.infinities(g, flags, float(value.data.flat[0])))
+            flags = condition if is_first else idioms.caffe_numbers.complement(g, condition)
+            return added(g, rest, idioms.caffe_numbers.infinities(g, flags, float(value.data.flat[0])))
         if value.is_constant and not _is_finite(value):
             g.refuse("it would select by products with 0 and 1, which do not hide NaN and infinities")
     if condition.is_constant:
         flags = condition.data.astype(np.float32)
         masks = [g.const(flags), g.const(1 - flags)]
     else:
-        masks = [condition, caffe_numbers.complement(g, condition)]
+        masks = [condition, idioms.caffe_numbers.complement(g, condition)]
     first, second = (_masked(g, value, mask) for value, mask in zip((x, other), masks, strict=True))
     if first.is_constant and second.is_constant:
         g.refuse("all operands are constant: fold it first")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, caffe_numbers
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.indices import counted_from_the_front, from_the_front, scattered
 from tmconvert.symbolics.idioms.tensor_scatter import slices_written
 from tmconvert.symbolics.idioms.tflite_scattering import copied, counted
@@ -236,12 +236,12 @@ def index_select_caffe(g, x, dim, index):
     if not count or not extent:
         g.refuse("a Caffe blob cannot be empty")
     if index.is_constant:
-        return caffe_numbers.parts_at(g, x, axis, index.data)
-    below = caffe_numbers.step(g, g.op("Power", index, scale=-1.0))
+        return idioms.caffe_numbers.parts_at(g, x, axis, index.data)
+    below = idioms.caffe_numbers.step(g, g.op("Power", index, scale=-1.0))
     places = g.op("Eltwise", index, below, operation="SUM", coeff=[1.0, float(extent)])
     if outer > 1:
-        rows = caffe.spread(g, places, (outer, count))
+        rows = idioms.caffe.spread(g, places, (outer, count))
         places = added(g, rows, g.const(np.arange(outer, dtype=np.float32).reshape(-1, 1) * extent))
-        places = caffe.reshaped(g, places, [outer * count])
-    made = caffe_numbers.rows_at(g, caffe.reshaped(g, x, (outer * extent, inner)), places)
-    return caffe.reshaped(g, made, g.result_types[0].shape)
+        places = idioms.caffe.reshaped(g, places, [outer * count])
+    made = idioms.caffe_numbers.rows_at(g, idioms.caffe.reshaped(g, x, (outer * extent, inner)), places)
+    return idioms.caffe.reshaped(g, made, g.result_types[0].shape)

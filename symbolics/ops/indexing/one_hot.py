@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.indices import from_the_front
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import INDICES, Op, Tensor, integer
@@ -83,7 +83,7 @@ def wrap_index_onnx7(g, x, extent):
 
 @wrap_index.tflite()
 def wrap_index_tflite(g, x, extent):
-    return tflite.wrapped(g, x, extent)
+    return idioms.tflite.wrapped(g, x, extent)
 
 
 @one_hot.caffe()
@@ -94,5 +94,5 @@ def one_hot_caffe(g, x, num_classes):
 
 @wrap_index.caffe()
 def wrap_index_caffe(g, x, extent):
-    below = caffe_numbers.step(g, g.op("Power", x, scale=-1.0))
+    below = idioms.caffe_numbers.step(g, g.op("Power", x, scale=-1.0))
     return g.op("Eltwise", x, below, operation="SUM", coeff=[1.0, float(extent)])

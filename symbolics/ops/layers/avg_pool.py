@@ -13,7 +13,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Attribute, Op, Tensor, boolean, integers
@@ -169,12 +169,12 @@ def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_inclu
     wanted, divisors = windows.wanted(count_include_pad, divisor_override), windows.all
     if windows.is_global and np.array_equal(wanted, divisors):
         return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
-    scheme = tflite.pooling_scheme(windows.spatial, windows.outputs, stride, padding, windows.after)
+    scheme = idioms.tflite.pooling_scheme(windows.spatial, windows.outputs, stride, padding, windows.after)
     if scheme == "SAME" and not np.array_equal(wanted, windows.all):
         divisors = windows.within
     elif scheme != "VALID":  # SAME never counts the padding
         scheme = "VALID"
-        x = tflite.padded(g, x, padding, [max(amount, 0) for amount in windows.after])
+        x = idioms.tflite.padded(g, x, padding, [max(amount, 0) for amount in windows.after])
     mean = _windows_averaged(g, x, windows, scheme)
     if np.array_equal(wanted, divisors):
         return mean
@@ -190,7 +190,7 @@ def _of_any_size(
     counts_padding = count_include_pad or divisor is not None or not any(windows.padding)
     if ceil_mode or not counts_padding or is_symbolic(windows.kernel):
         g.refuse("the divisors of windows at the ends depend on the dynamic size")
-    x = tflite.padded(g, x, windows.padding, windows.padding)
+    x = idioms.tflite.padded(g, x, windows.padding, windows.padding)
     mean = _windows_averaged(g, x, windows, "VALID")
     return mean if divisor is None else g.op("MUL", mean, g.const(math.prod(windows.kernel) / divisor))
 
@@ -216,10 +216,10 @@ def avg_pool2d_caffe(g, x, kernel_size, stride, padding, ceil_mode, count_includ
     if windows.is_global:
         mean = g.op("Pooling", x, pool="AVE", global_pooling=True, shape=g.result_types[0].shape)
     else:
-        mean = caffe.pooled(g, x, "AVE", kernel_size, stride, padding, windows.outputs)
+        mean = idioms.caffe.pooled(g, x, "AVE", kernel_size, stride, padding, windows.outputs)
     if np.array_equal(wanted, divisors):
         return mean
-    return caffe.scaled(g, mean, _factor(g, divisors, wanted, (1, 1, *windows.outputs)).data, None)
+    return idioms.caffe.scaled(g, mean, _factor(g, divisors, wanted, (1, 1, *windows.outputs)).data, None)
 
 
 def _factor(g: Any, divisors: Array, wanted: Array, shape: tuple[int, ...] | None = None) -> Any:

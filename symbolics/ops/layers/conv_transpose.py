@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.tflite_convolutions import stuffed_tflite
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
@@ -184,7 +184,7 @@ def conv_transpose2d_tflite(g, x, weight, bias, stride, padding, output_padding,
         return stuffed_tflite(g, x, weight, bias, stride, padding, groups, dilation)
     if x.dtype != np.float32:
         g.refuse(f"TFLite's TRANSPOSE_CONV does not support {x.dtype}", "convert the model to float32")
-    kernel, result = tflite.transposed(g, weight, (1, 2, 3, 0)), g.result_types[0].shape
+    kernel, result = idioms.tflite.transposed(g, weight, (1, 2, 3, 0)), g.result_types[0].shape
     rows, columns = (result[1 + i] + 2 * padding[i] for i in (0, 1))
     full = (result[0], rows, columns, result[3])
     options = {"padding": "VALID", "stride_h": stride[0], "stride_w": stride[1]}
@@ -243,5 +243,5 @@ def conv_transpose2d_caffe(g, x, weight, bias, stride, padding, output_padding, 
     )
     if any(output_padding):
         for i, first in enumerate(padding):
-            x = caffe.sliced(g, x, 2 + i, first, first + result[2 + i])
+            x = idioms.caffe.sliced(g, x, 2 + i, first, first + result[2 + i])
     return x

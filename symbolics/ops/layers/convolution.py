@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite_convolutions
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
 from tmconvert.symbolics.results import window_extent
@@ -192,7 +192,7 @@ def volume_of(g: Any, planes: Any, batch: int) -> Any:
     return g.call("aten::permute", volume, [1, 2, 0, 3, 4])
 
 
-conv2d.tflite()(tflite_convolutions.conv2d_tflite)
+conv2d.tflite()(idioms.tflite_convolutions.conv2d_tflite)
 
 
 @conv2d.caffe()

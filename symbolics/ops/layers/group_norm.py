@@ -11,7 +11,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.clamps import may_be_empty
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import integer_steps
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.normalizing import precise, scaled, standardized
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
 from tmconvert.symbolics.ops.layers.layer_norm import normalized
@@ -50,7 +50,7 @@ group_norm = Op(
         number("eps", 1e-5),
     ],
     result=lambda x, num_groups, weight, bias, eps: _result(x, num_groups, weight, bias),
-    traits=[Spatial(), IntegerSteps(integer_steps.group_norm)],
+    traits=[Spatial(), IntegerSteps(idioms.integer_steps.group_norm)],
 )
 instance_norm = Op(
     "aten::instance_norm",
@@ -61,7 +61,7 @@ instance_norm = Op(
         number("eps", 1e-5),
     ],
     result=_instance_result,
-    traits=[Spatial(), IntegerSteps(integer_steps.instance_norm)],
+    traits=[Spatial(), IntegerSteps(idioms.integer_steps.instance_norm)],
 )
 OPS = [group_norm, instance_norm]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import integer_steps
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.normalizing import over_root, precise, scaled, standardized
 from tmconvert.symbolics.layouts import SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integers, number
@@ -39,7 +39,7 @@ layer_norm = Op(
     ],
     result=lambda x, normalized_shape, weight, bias, eps: _result(x, normalized_shape, weight, bias),
     layout=SOURCE,
-    traits=[NormalizesRows(), IntegerSteps(integer_steps.layer_norm)],
+    traits=[NormalizesRows(), IntegerSteps(idioms.integer_steps.layer_norm)],
 )
 rms_norm = Op(
     "aten::rms_norm",
@@ -51,7 +51,7 @@ rms_norm = Op(
     ],
     result=lambda x, normalized_shape, weight, eps: _result(x, normalized_shape, weight),
     layout=SOURCE,
-    traits=[NormalizesRows(), IntegerSteps(integer_steps.rms_norm)],
+    traits=[NormalizesRows(), IntegerSteps(idioms.integer_steps.rms_norm)],
 )
 OPS = [layer_norm, rms_norm]
 

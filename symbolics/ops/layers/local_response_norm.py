@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
 from tmconvert.symbolics.traits import Spatial
@@ -66,11 +66,11 @@ def local_response_norm_tflite(g, x, size, alpha, beta, k):
     """Normalizes the last of four axes, which is the channel axis of the rank-4 layout."""
     rank = len(x.shape)
     last = [0, *range(2, rank), 1]
-    wide = x if rank == 4 else tflite.transposed(g, x, last)
+    wide = x if rank == 4 else idioms.tflite.transposed(g, x, last)
     wide = (
         wide
         if rank == 4
-        else tflite.reshaped(g, wide, (1, 1, x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))
+        else idioms.tflite.reshaped(g, wide, (1, 1, x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))
     )
     result = g.op(
         "LOCAL_RESPONSE_NORMALIZATION",
@@ -82,12 +82,14 @@ def local_response_norm_tflite(g, x, size, alpha, beta, k):
     )
     if rank == 4:
         return result
-    result = tflite.reshaped(g, result, [x.shape[axis] for axis in last])
-    return tflite.transposed(g, result, [0, rank - 1, *range(1, rank - 1)])
+    result = idioms.tflite.reshaped(g, result, [x.shape[axis] for axis in last])
+    return idioms.tflite.transposed(g, result, [0, rank - 1, *range(1, rank - 1)])
 
 
 @local_response_norm.caffe()
 def local_response_norm_caffe(g, x, size, alpha, beta, k):
-    images = x if len(x.shape) == 4 else caffe.reshaped(g, x, (*x.shape[:2], math.prod(x.shape[2:]), 1))
+    images = (
+        x if len(x.shape) == 4 else idioms.caffe.reshaped(g, x, (*x.shape[:2], math.prod(x.shape[2:]), 1))
+    )
     made = g.op("LRN", images, local_size=size, alpha=float(alpha), beta=float(beta), k=float(k))
-    return caffe.reshaped(g, made, x.shape)
+    return idioms.caffe.reshaped(g, made, x.shape)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integers
@@ -118,9 +118,9 @@ def max_pool2d_tflite(g, x, kernel_size, stride, padding, dilation, ceil_mode):
     if is_symbolic(after):
         windows = (kernel_size, stride, padding, dilation, ceil_mode)
         after = end_padding((1, 1, *spatial), (1, 1, *outputs), *windows)
-    scheme = tflite.pooling_scheme(spatial, outputs, stride, padding, after)
+    scheme = idioms.tflite.pooling_scheme(spatial, outputs, stride, padding, after)
     if scheme is None or max(dilation) > 1:
-        x = tflite.padded(g, x, padding, [max(amount, 0) for amount in after], _below_all(g, x))
+        x = idioms.tflite.padded(g, x, padding, [max(amount, 0) for amount in after], _below_all(g, x))
     if max(dilation) > 1:
         return _spread_tflite(g, x, outputs, kernel_size, stride, dilation)
     return g.op(
@@ -163,4 +163,4 @@ def _spread_tflite(
 def max_pool2d_caffe(g, x, kernel_size, stride, padding, dilation, ceil_mode):
     if max(dilation) > 1:
         g.refuse("Caffe's Pooling does not support dilation")
-    return caffe.pooled(g, x, "MAX", kernel_size, stride, padding, g.result_types[0].shape[2:])
+    return idioms.caffe.pooled(g, x, "MAX", kernel_size, stride, padding, g.result_types[0].shape[2:])

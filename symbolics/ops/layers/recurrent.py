@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import onnx_recurrent, recurrent_steps
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import FLOATS, INDICES, Op, Tensor, Tensors, boolean, integer, number
 from tmconvert.symbolics.ops.elementwise.unary import UNARY
 from tmconvert.symbolics.traits import MultiplyAccumulates
@@ -212,7 +212,7 @@ def _op(name: str) -> Op:
     ):
         states = hx if several else [hx]
         layers = _layers(params, states, num_layers, 2 if bidirectional else 1, has_biases)
-        return onnx_recurrent.layers(g, name, x, states, layers, batch_first, lengths)
+        return idioms.onnx_recurrent.layers(g, name, x, states, layers, batch_first, lengths)
 
     @op.decompose
     def recurrent_steps_of(
@@ -221,7 +221,7 @@ def _op(name: str) -> Op:
         states = hx if several else [hx]
         types = [g.type(state) for state in states]
         layers = _layers(params, types, num_layers, 2 if bidirectional else 1, has_biases)
-        return recurrent_steps.layers(g, name, x, states, layers, batch_first, lengths)
+        return idioms.recurrent_steps.layers(g, name, x, states, layers, batch_first, lengths)
 
     return op
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
@@ -90,8 +90,8 @@ def _add_symbolics(op: Op, onnx_type: str, tflite_type: str, **options: float) -
         if dim == len(x.shape) - 1:
             return g.op(tflite_type, x, **options)
         order = _swapped(len(x.shape), dim)
-        moved = tflite.transposed(g, x, order)
-        return tflite.transposed(g, g.op(tflite_type, moved, **options), order)
+        moved = idioms.tflite.transposed(g, x, order)
+        return idioms.tflite.transposed(g, g.op(tflite_type, moved, **options), order)
 
 
 _add_symbolics(softmax, "Softmax", "SOFTMAX", beta=1.0)

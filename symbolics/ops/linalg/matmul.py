@@ -14,7 +14,7 @@ import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.traits import MatrixProduct
 
@@ -80,13 +80,13 @@ def _is_product_with_vector(x: Any, other: Any) -> bool:
 
 @matmul.tflite()
 def matmul_tflite(g, x, other):
-    left = x if len(x.shape) > 1 else tflite.reshaped(g, x, (1, *x.shape))
-    right = other if len(other.shape) > 1 else tflite.reshaped(g, other, (*other.shape, 1))
+    left = x if len(x.shape) > 1 else idioms.tflite.reshaped(g, x, (1, *x.shape))
+    right = other if len(other.shape) > 1 else idioms.tflite.reshaped(g, other, (*other.shape, 1))
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
     if x.dtype.kind != "f":
         return _summed_tflite(g, left, right, batch)
     product = _product_tflite(g, left, right, (*batch, left.shape[-2], right.shape[-1]))
-    return tflite.reshaped(g, product, g.result_types[0].shape)
+    return idioms.tflite.reshaped(g, product, g.result_types[0].shape)
 
 
 def _product_tflite(g: Any, left: Any, right: Any, shape: Sequence[Any], **options: bool) -> Any:
@@ -94,8 +94,10 @@ def _product_tflite(g: Any, left: Any, right: Any, shape: Sequence[Any], **optio
     if len(shape) > 5:
         batch = tuple(shape[:-2])
         left, right = (
-            tflite.reshaped(g, whole, (math.prod(batch), *whole.shape[-2:]))
-            for whole in (tflite.expanded(g, each, (*batch, *each.shape[-2:])) for each in (left, right))
+            idioms.tflite.reshaped(g, whole, (math.prod(batch), *whole.shape[-2:]))
+            for whole in (
+                idioms.tflite.expanded(g, each, (*batch, *each.shape[-2:])) for each in (left, right)
+            )
         )
         shape = (math.prod(batch), *shape[-2:])
     return g.op("BATCH_MATMUL", left, right, shape=shape, **options)
@@ -104,11 +106,11 @@ def _product_tflite(g: Any, left: Any, right: Any, shape: Sequence[Any], **optio
 def _summed_tflite(g: Any, left: Any, right: Any, batch: Any) -> Any:
     """Integer product, which BATCH_MATMUL lacks: the sum over k of [..., m, k, 1] x [..., 1, k, n]."""
     (rows, inner), columns = left.shape[-2:], right.shape[-1]
-    left = tflite.reshaped(g, left, (*left.shape, 1))
-    right = tflite.reshaped(g, right, (*right.shape[:-2], 1, inner, columns))
+    left = idioms.tflite.reshaped(g, left, (*left.shape, 1))
+    right = idioms.tflite.reshaped(g, right, (*right.shape[:-2], 1, inner, columns))
     parts = g.op("MUL", left, right, shape=(*batch, rows, inner, columns))
     total = g.op("SUM", parts, g.ints([len(batch) + 1]), keep_dims=False, shape=(*batch, rows, columns))
-    return tflite.reshaped(g, total, g.result_types[0].shape)
+    return idioms.tflite.reshaped(g, total, g.result_types[0].shape)
 
 
 @matmul.caffe()
@@ -127,20 +129,20 @@ def matmul_caffe(g, x, other):
 
 def _computed_caffe(g, x, other):
     """Product of computed matrices, or with a constant on the left; vectors become matrices."""
-    left = caffe.reshaped(g, x, (1, *x.shape)) if len(x.shape) == 1 else x
-    right = caffe.reshaped(g, other, (*other.shape, 1)) if len(other.shape) == 1 else other
+    left = idioms.caffe.reshaped(g, x, (1, *x.shape)) if len(x.shape) == 1 else x
+    right = idioms.caffe.reshaped(g, other, (*other.shape, 1)) if len(other.shape) == 1 else other
     if left.is_constant and len(left.shape) == 2 and not right.is_constant:
-        made = caffe.mapped_along(g, right, len(right.shape) - 2, np.asarray(left.data))
-        return caffe.reshaped(g, made, g.result_types[0].shape)
+        made = idioms.caffe.mapped_along(g, right, len(right.shape) - 2, np.asarray(left.data))
+        return idioms.caffe.reshaped(g, made, g.result_types[0].shape)
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     blocks = []
     for value in (left, right):
         if value.is_constant:
             value = g.const(np.broadcast_to(np.asarray(value.data), (*batch, *value.shape[-2:])))
-            value = caffe_numbers.filled(g, value, right if right.data is None else left)
-        whole = caffe.spread(g, value, (*batch, *value.shape[-2:]))
-        blocks.append(caffe.reshaped(g, whole, (math.prod(batch), *value.shape[-2:])))
-    return caffe.reshaped(g, caffe_numbers.product(g, *blocks), g.result_types[0].shape)
+            value = idioms.caffe_numbers.filled(g, value, right if right.data is None else left)
+        whole = idioms.caffe.spread(g, value, (*batch, *value.shape[-2:]))
+        blocks.append(idioms.caffe.reshaped(g, whole, (math.prod(batch), *value.shape[-2:])))
+    return idioms.caffe.reshaped(g, idioms.caffe_numbers.product(g, *blocks), g.result_types[0].shape)
 
 
 def _of_ranks(name: str, second: str, left: int, right: int) -> Op:
@@ -216,10 +218,10 @@ def matmul_nt_ref(x: Array, other: Array) -> Array:
 @matmul_nt.tflite()
 def matmul_nt_tflite(g, x, other):
     if len(x.shape) < 2:
-        x = tflite.reshaped(g, x, (1, *x.shape))
+        x = idioms.tflite.reshaped(g, x, (1, *x.shape))
     batch = broadcast_shapes(x.shape[:-2], other.shape[:-2])
     product = _product_tflite(g, x, other, (*batch, x.shape[-2], other.shape[-2]), adj_y=True)
-    return tflite.reshaped(g, product, g.result_types[0].shape)
+    return idioms.tflite.reshaped(g, product, g.result_types[0].shape)
 
 
 @matmul_nt.decompose

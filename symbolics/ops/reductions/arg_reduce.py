@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, caffe_numbers, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
 from tmconvert.symbolics.ops.reductions.sort import topk_tflite
@@ -61,17 +61,17 @@ def _op(name: str, kernel: Callable[..., Array], onnx_type: str, tflite_type: st
         axis = dim % len(x.shape)
         if x.dtype == np.int64:  # which ARG_MAX does not take
             index = topk_tflite(g, x, 1, axis, name == "argmax", True)[1]
-            return tflite.reshaped(g, index, g.result_types[0].shape)
+            return idioms.tflite.reshaped(g, index, g.result_types[0].shape)
         shape = (*x.shape[:axis], *x.shape[axis + 1 :])
         index = g.op(tflite_type, x, g.ints(axis), output_type="INT32", shape=shape, dtype=INT32)
-        return tflite.reshaped(g, index, g.result_types[0].shape)
+        return idioms.tflite.reshaped(g, index, g.result_types[0].shape)
 
     @op.caffe()  # indices are floats, as all numbers are
     def arg_reduce_caffe(g, x, dim, keepdim):
         if name == "argmin":
             x = g.op("Power", x, scale=-1.0)
-        return caffe.reshaped(
-            g, caffe_numbers.largest_at(g, x, dim % len(x.shape), 1), g.result_types[0].shape
+        return idioms.caffe.reshaped(
+            g, idioms.caffe_numbers.largest_at(g, x, dim % len(x.shape), 1), g.result_types[0].shape
         )
 
     return op

@@ -16,7 +16,7 @@ from tmconvert.ir.emitter import empty_body
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.signs import signs
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.indices import numbers
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
@@ -250,4 +250,4 @@ def cummin_scan(g, x, dim):
 @cumsum.caffe()
 def cumsum_caffe(g, x, dim):
     axis = dim % len(x.shape)
-    return caffe.mapped_along(g, x, axis, np.tril(np.ones((x.shape[axis],) * 2)))
+    return idioms.caffe.mapped_along(g, x, axis, np.tril(np.ones((x.shape[axis],) * 2)))

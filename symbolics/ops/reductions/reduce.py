@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import normalized_axis
@@ -159,13 +159,13 @@ def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
             continue
         if len(x.shape) == 4 and first >= 2:
             kernel = [x.shape[2] if first == 2 else 1, x.shape[3] if end == 4 else 1]
-            x = caffe.pooled(g, x, method, kernel, (1, 1), (0, 0), shape[2:])
+            x = idioms.caffe.pooled(g, x, method, kernel, (1, 1), (0, 0), shape[2:])
             continue
-        rows = caffe.as_rows(g, x, first, end)
+        rows = idioms.caffe.as_rows(g, x, first, end)
         extent, inner = rows.shape[2:]
-        x = caffe.pooled(g, rows, method, (extent, 1), (1, 1), (0, 0), (1, inner))
-        x = caffe.reshaped(g, x, shape)
-    return caffe.reshaped(g, x, target)
+        x = idioms.caffe.pooled(g, rows, method, (extent, 1), (1, 1), (0, 0), (1, inner))
+        x = idioms.caffe.reshaped(g, x, shape)
+    return idioms.caffe.reshaped(g, x, target)
 
 
 def _runs(axes: list[int]) -> list[tuple[int, int]]:
@@ -213,6 +213,6 @@ def prod_caffe(g, x, dim, keepdim):
         if extent > MOST_FACTORS:
             g.refuse(f"Caffe has no product reduction, and emulating it with {extent} slices is too large")
         if extent > 1:
-            parts = caffe.cut(g, x, axis, range(1, extent))
+            parts = idioms.caffe.cut(g, x, axis, range(1, extent))
             x = g.op("Eltwise", *parts, operation="PROD", shape=parts[0].shape)
-    return caffe.reshaped(g, x, g.result_types[0].shape)
+    return idioms.caffe.reshaped(g, x, g.result_types[0].shape)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor, boolean, integer
 from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
 from tmconvert.symbolics.results import normalized_axis
@@ -135,13 +135,17 @@ def topk_tflite(g, x, k, dim, largest, sorted):
     order = list(range(last + 1))
     order[axis], order[last] = last, axis
     if axis != last:
-        x = tflite.transposed(g, x, order)
+        x = idioms.tflite.transposed(g, x, order)
     source = x if largest else _mirrored(g, x)
     shape = (*x.shape[:-1], k)
     values, indices = g.op("TOPK_V2", source, g.ints(k), shapes=[shape, shape])
     indices.dtype = INT32
     values = values if largest else _mirrored(g, values)
-    return [values, indices] if axis == last else [tflite.transposed(g, y, order) for y in (values, indices)]
+    return (
+        [values, indices]
+        if axis == last
+        else [idioms.tflite.transposed(g, y, order) for y in (values, indices)]
+    )
 
 
 def _mirrored(g: Any, x: Any) -> Any:
@@ -163,8 +167,8 @@ def topk_caffe(g, x, k, dim, largest, sorted):
     if k == 0:
         g.refuse("a Caffe blob cannot be empty")
     source = x if largest else g.op("Power", x, scale=-1.0)
-    values = caffe_numbers.largest(g, source, axis, k)
-    indices = caffe_numbers.largest_at(g, source, axis, k)
+    values = idioms.caffe_numbers.largest(g, source, axis, k)
+    indices = idioms.caffe_numbers.largest_at(g, source, axis, k)
     return [values if largest else g.op("Power", values, scale=-1.0), indices]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.ir.symbolic.data_dependent import found
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.indices import numbers
 from tmconvert.symbolics.idioms.matrices import line, repeated
@@ -189,8 +189,8 @@ def _places(g: Any, mask: Any, shape: Any) -> Any:
 @unique_consecutive.tflite()
 def unique_consecutive_tflite(g, x, return_inverse, return_counts):
     values, inverse, _ = g.result_types
-    parts, number, counts = _runs_tflite(g, tflite.reshaped(g, x, (math.prod(x.shape),)), values.shape)
-    return [parts, tflite.reshaped(g, number, inverse.shape), counts]
+    parts, number, counts = _runs_tflite(g, idioms.tflite.reshaped(g, x, (math.prod(x.shape),)), values.shape)
+    return [parts, idioms.tflite.reshaped(g, number, inverse.shape), counts]
 
 
 def _runs_tflite(g: Any, flat: Any, shape: Any) -> list[Any]:
@@ -203,7 +203,7 @@ def _runs_tflite(g: Any, flat: Any, shape: Any) -> list[Any]:
     starts = _shifted(g, [edge, changed], 0, size)
     ends = _shifted(g, [starts, edge], 1, size)
     first, last = (
-        tflite.reshaped(g, g.op("WHERE", each, shape=(*shape, 1), dtype=INT64), shape)
+        idioms.tflite.reshaped(g, g.op("WHERE", each, shape=(*shape, 1), dtype=INT64), shape)
         for each in (starts, ends)
     )
     one = g.const(np.array(1, INT64))
@@ -222,13 +222,13 @@ def _shifted(g: Any, parts: list[Any], first: int, size: Any) -> Any:
 def unique2_tflite(g, x, sorted, return_inverse, return_counts):
     values, inverse, _ = g.result_types
     size = math.prod(x.shape)
-    flat = tflite.reshaped(g, x, (size,))
+    flat = idioms.tflite.reshaped(g, x, (size,))
     wide = flat if x.dtype != np.bool_ else g.cast(flat, np.dtype(np.int32))
     ordered, order = topk_tflite(g, wide, size, 0, False, True)
     parts, number, counts = _runs_tflite(g, g.cast(ordered, x.dtype), values.shape)
-    places = tflite.reshaped(g, order, (size, 1))
+    places = idioms.tflite.reshaped(g, order, (size, 1))
     inverted = g.op("SCATTER_ND", places, number, g.ints([size]), shape=(size,), dtype=INT64)
-    return [parts, tflite.reshaped(g, inverted, inverse.shape), counts]
+    return [parts, idioms.tflite.reshaped(g, inverted, inverse.shape), counts]
 
 
 for _op in OPS:

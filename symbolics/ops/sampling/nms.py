@@ -8,7 +8,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.data_dependent import found
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import INTEGERS, Op, Tensor, number
 from tmconvert.symbolics.ops.reductions.sort import order_of, topk_tflite
 
@@ -103,7 +103,7 @@ def nms_tflite(g, boxes, scores, iou_threshold):
     size = g.op("REDUCE_MIN", g.op("SUB", high, low), g.ints([1]), keep_dims=True, shape=(count, 1))
     has_area = g.op("GREATER", size, g.const(np.array(0, kind)), dtype=bool)
     far = g.op("REDUCE_MAX", boxes, g.ints([0, 1]), keep_dims=False, shape=())
-    column = tflite.reshaped(g, g.op("MUL", ranks, g.const(np.array(2, kind))), (count, 1))
+    column = idioms.tflite.reshaped(g, g.op("MUL", ranks, g.const(np.array(2, kind))), (count, 1))
     corners = g.op("ADD", g.op("ADD", column, far), g.const(np.array([[1, 1, 2, 2]], kind)), shape=(count, 4))
     boxes = g.op("SELECT_V2", has_area, boxes, corners, dtype=kind, shape=(count, 4))
     # it drops a box at the threshold, too
@@ -115,7 +115,7 @@ def nms_tflite(g, boxes, scores, iou_threshold):
     found_, number = g.op(
         "NON_MAX_SUPPRESSION_V4", boxes, g.op("NEG", ranks), g.ints(count), *limits, **options
     )
-    found_ = g.op("SLICE", found_, g.ints([0]), tflite.reshaped(g, number, (1,)), shape=(kept,))
+    found_ = g.op("SLICE", found_, g.ints([0]), idioms.tflite.reshaped(g, number, (1,)), shape=(kept,))
     return g.cast(g.op("GATHER", order, found_, axis=0, shape=(kept,)), INT64)
 
 

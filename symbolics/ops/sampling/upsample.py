@@ -11,7 +11,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NHWC
 from tmconvert.symbolics.op import FLOATS, Argument, Op, Tensor, boolean, integers, numbers
 from tmconvert.symbolics.resizing import (
@@ -219,12 +219,12 @@ def upsample_bilinear2d_tflite(g, x, output_size, align_corners, scales):
 def upsample_nearest2d_caffe(g, x, output_size, scales):
     factors = _factors(x.shape[2:], output_size, scales)
     if factors is not None:
-        return caffe.deconvolved(g, x, np.ones(factors, x.dtype), factors, [0, 0])
+        return idioms.caffe.deconvolved(g, x, np.ones(factors, x.dtype), factors, [0, 0])
     sources = map(nearest_places, x.shape[2:], output_size, each(scales))
     matrices = [
         np.eye(extent, dtype=x.dtype)[source] for extent, source in zip(x.shape[2:], sources, strict=True)
     ]
-    return caffe.mapped(g, x, *matrices)
+    return idioms.caffe.mapped(g, x, *matrices)
 
 
 @upsample_bilinear2d.caffe()
@@ -234,14 +234,14 @@ def upsample_bilinear2d_caffe(g, x, output_size, align_corners, scales):
     factors = _factors(x.shape[2:], output_size, None)
     if factors is None or align_corners or scales_matter(x.shape[2:], output_size, scales):
         matrices = _matrices(x.shape[2:], output_size, align_corners, scales)
-        return caffe.mapped(g, x, *(matrix.astype(x.dtype) for matrix in matrices))
+        return idioms.caffe.mapped(g, x, *(matrix.astype(x.dtype) for matrix in matrices))
     for axis, factor in enumerate(factors, 2):
         if factor > 1:  # what lies outside is the edge's
             x = _with_edges_caffe(g, x, axis)
     # of the result, the parts that come of the edges are cut off like padding
     padding = [factor // 2 + (factor if factor > 1 else 0) for factor in factors]
     kernel = np.outer(*map(_triangle, factors)).astype(x.dtype)
-    return caffe.deconvolved(g, x, kernel, factors, padding)
+    return idioms.caffe.deconvolved(g, x, kernel, factors, padding)
 
 
 def _triangle(factor: int) -> Array:
@@ -252,6 +252,6 @@ def _triangle(factor: int) -> Array:
 
 def _with_edges_caffe(g: Any, x: Any, axis: int) -> Any:
     extent = x.shape[axis]
-    first, last = (caffe.sliced(g, x, axis, place, place + 1) for place in (0, extent - 1))
+    first, last = (idioms.caffe.sliced(g, x, axis, place, place + 1) for place in (0, extent - 1))
     shape = (*x.shape[:axis], extent + 2, *x.shape[axis + 1 :])
     return g.op("Concat", first, x, last, axis=axis, shape=shape)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.dynamic_resizing import cubic
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Argument, Op, Tensor, boolean, integers
 from tmconvert.symbolics.ops.sampling.upsample import (
@@ -158,7 +158,7 @@ def _mixing(op: Op) -> None:
 
     def mixed_caffe(g: Any, x: Any, output_size: list[int], align_corners: bool, scales: Scales) -> Any:
         down, across = matrices(x.shape[2:], output_size, align_corners, scales)
-        return caffe.mapped(g, x, down.astype(np.float32), across.astype(np.float32))
+        return idioms.caffe.mapped(g, x, down.astype(np.float32), across.astype(np.float32))
 
     op.reference(ref)
     op.onnx(since=1)(mixed_onnx7)

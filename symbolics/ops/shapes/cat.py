@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensors, integer
 from tmconvert.symbolics.results import normalized_axis
@@ -60,5 +60,7 @@ def cat_caffe(g, tensors, dim):
     computed = next((value for value in tensors if not value.is_constant), None)
     if computed is None:
         return g.refuse("a Caffe Concat requires a computed operand, but all operands are constants")
-    blobs = [caffe_numbers.filled(g, value, computed) if value.is_constant else value for value in tensors]
-    return caffe_numbers.joined(g, blobs, dim % len(blobs[0].shape), g.result_types[0].shape)
+    blobs = [
+        idioms.caffe_numbers.filled(g, value, computed) if value.is_constant else value for value in tensors
+    ]
+    return idioms.caffe_numbers.joined(g, blobs, dim % len(blobs[0].shape), g.result_types[0].shape)

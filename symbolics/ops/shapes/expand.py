@@ -6,7 +6,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 from tmconvert.symbolics.traits import KeepsQparams, SelectsElements
 
@@ -109,17 +109,19 @@ def repeat_tflite(g, x, repeats):
 
 @expand.caffe()
 def expand_caffe(g, x, size):
-    return caffe.spread(g, x, g.result_types[0].shape)
+    return idioms.caffe.spread(g, x, g.result_types[0].shape)
 
 
 @repeat.caffe()
 def repeat_caffe(g, x, repeats):
-    x = caffe.reshaped(g, x, caffe.padded_shape(x, len(repeats)))
+    x = idioms.caffe.reshaped(g, x, idioms.caffe.padded_shape(x, len(repeats)))
     for axis, count in enumerate(repeats):
         shape = (*x.shape[:axis], count * x.shape[axis], *x.shape[axis + 1 :])
         if count == 0 or 0 in x.shape:
             g.refuse("a Caffe blob cannot be empty")
         if count > 1:
             block = (*x.shape[:axis], 1, *x.shape[axis:])
-            x = caffe.reshaped(g, caffe.repeated(g, caffe.reshaped(g, x, block), axis, count), shape)
+            x = idioms.caffe.reshaped(
+                g, idioms.caffe.repeated(g, idioms.caffe.reshaped(g, x, block), axis, count), shape
+            )
     return x

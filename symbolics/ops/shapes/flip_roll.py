@@ -9,7 +9,7 @@ from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim, Size
 from tmconvert.ir.symbolic.signs import may_be_zero, signs
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe_numbers
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer, integers
 from tmconvert.symbolics.results import normalized_axis
@@ -192,5 +192,5 @@ def repeat_interleave_expanded(g, x, repeats, dim):
 @flip.caffe()
 def flip_caffe(g, x, dims):
     for axis in dims:
-        x = caffe_numbers.flipped(g, x, axis % len(x.shape))
+        x = idioms.caffe_numbers.flipped(g, x, axis % len(x.shape))
     return x

@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir.symbolic.clamps import minimum, positive
 from tmconvert.ir.symbolic.dims import Size, is_symbolic
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice, integers, number
 from tmconvert.symbolics.results import fits
@@ -158,7 +158,7 @@ def _cropped_tflite(g: Any, x: Any, pad: list[int]) -> tuple[Any, list[Size]]:
 def _widths_tflite(g: Any, pad: list[int]) -> Any:
     """Returns the amounts as [axes, 2]. Symbolic ones are computed as a vector."""
     if is_symbolic(pad):
-        return tflite.reshaped(g, g.ints(pad), (len(pad) // 2, 2))
+        return idioms.tflite.reshaped(g, g.ints(pad), (len(pad) // 2, 2))
     return g.ints(_pairs(pad))
 
 
@@ -167,9 +167,9 @@ def _replicated_tflite(g: Any, x: Any, pad: list[int]) -> Any:
     for axis, (before, after) in enumerate(_pairs(pad)):
         extent = x.shape[axis]
         if is_symbolic((before, after)):
-            x = tflite.with_repeated_ends(g, x, axis, before, after)
+            x = idioms.tflite.with_repeated_ends(g, x, axis, before, after)
         elif is_symbolic(extent) and not is_symbolic((before, after)) and min(before, after) >= 0:
-            x = tflite.with_copied_ends(g, x, axis, before, after)
+            x = idioms.tflite.with_copied_ends(g, x, axis, before, after)
         elif before or after:
             indices = np.clip(np.arange(-before, extent + after), 0, extent - 1)
             shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
@@ -184,7 +184,7 @@ def pad_caffe(g, x, pad, mode, value):
     if mode != "constant":
         return _mirrored_caffe(g, x, pad, mode)
     for axis, (before, after) in enumerate(_pairs(pad)):
-        x = caffe.sliced(g, x, axis, max(-before, 0), x.shape[axis] + min(after, 0))
+        x = idioms.caffe.sliced(g, x, axis, max(-before, 0), x.shape[axis] + min(after, 0))
     pad = [max(amount, 0) for amount in pad]
     inner = [(0, 0)] * len(x.shape)
     if len(x.shape) == 4 and any(pad[4:]):
@@ -192,8 +192,8 @@ def pad_caffe(g, x, pad, mode, value):
     for axis, amounts in enumerate(_pairs(pad)):
         if any(amounts) and amounts != inner[axis]:
             shape = (*x.shape[:axis], x.shape[axis] + sum(amounts), *x.shape[axis + 1 :])
-            rows = _zeros_around(g, caffe.as_rows(g, x, axis, axis + 1), [*amounts, 0, 0])
-            x = caffe.reshaped(g, rows, shape)
+            rows = _zeros_around(g, idioms.caffe.as_rows(g, x, axis, axis + 1), [*amounts, 0, 0])
+            x = idioms.caffe.reshaped(g, rows, shape)
     if value == 0 or not any(pad):
         return x
     margin = np.pad(
@@ -201,7 +201,7 @@ def pad_caffe(g, x, pad, mode, value):
         _pairs(pad),
         constant_values=value,
     )
-    return caffe.scaled(g, x, None, _without_equal_axes(margin, pad))
+    return idioms.caffe.scaled(g, x, None, _without_equal_axes(margin, pad))
 
 
 def _without_equal_axes(margin: Array, pad: list[int]) -> Array:
@@ -228,7 +228,7 @@ def _zeros_around(g: Any, x: Any, pad: list[int]) -> Any:
         shape=(x.shape[0], channels, height + 2 * margins[0], width + 2 * margins[1]),
     )
     for axis, margin, before, after in ((2, margins[0], *pad[:2]), (3, margins[1], *pad[2:])):
-        x = caffe.sliced(g, x, axis, margin - before, x.shape[axis] - margin + after)
+        x = idioms.caffe.sliced(g, x, axis, margin - before, x.shape[axis] - margin + after)
     return x
 
 
@@ -244,7 +244,7 @@ def _mirrored_caffe(g: Any, x: Any, pad: list[int], mode: str) -> Any:
         positions = np.arange(x.shape[axis])
         widened = np.pad(positions, (before, after), NUMPY_MODES[mode])
         single = {
-            int(position): caffe.sliced(g, x, axis, int(position), int(position) + 1)
+            int(position): idioms.caffe.sliced(g, x, axis, int(position), int(position) + 1)
             for position in sorted({*widened[:before], *widened[len(widened) - after :]})
         }
         parts = [*widened[:before], *widened[len(widened) - after :]]

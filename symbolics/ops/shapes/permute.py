@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.transposes import Order, merged
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 from tmconvert.symbolics.traits import Identity, KeepsQparams, Permuted, SelectsElements, View
@@ -54,7 +54,7 @@ def permute_onnx1(g, x, dims):
 
 @permute.tflite()
 def permute_tflite(g, x, dims):
-    return tflite.transposed(g, x, _order(len(x.shape), dims))
+    return idioms.tflite.transposed(g, x, _order(len(x.shape), dims))
 
 
 class Swap(NamedTuple):
@@ -132,7 +132,7 @@ def permute_caffe(g, x, dims):
     for swap in swaps:
         x = _swapped(g, x, batch, extents, swap)
         extents = swap.of(extents)
-    return caffe.reshaped(g, x, g.result_types[0].shape)
+    return idioms.caffe.reshaped(g, x, g.result_types[0].shape)
 
 
 @permute.caffe("opencv", "mnn")
@@ -171,8 +171,8 @@ def _of_few_axes(shape: Sequence[int], dims: Sequence[int]) -> tuple[Sequence[in
 
 def _permute_layer(g: Any, x: Any, shape: Sequence[int], order: Sequence[int]) -> Any:
     result = [shape[axis] for axis in order]
-    x = g.op("Permute", caffe.reshaped(g, x, shape), order=list(order), shape=result)
-    return caffe.reshaped(g, x, g.result_types[0].shape)
+    x = g.op("Permute", idioms.caffe.reshaped(g, x, shape), order=list(order), shape=result)
+    return idioms.caffe.reshaped(g, x, g.result_types[0].shape)
 
 
 def _swapped(g: Any, x: Any, batch: int, extents: Order, swap: Swap) -> Any:
@@ -201,5 +201,5 @@ def _swapped(g: Any, x: Any, batch: int, extents: Order, swap: Swap) -> Any:
     else:
         whole = (batch, outer * front, back, inner)
         part, result = (batch, outer, 1, front * inner), (batch, outer, back, front * inner)
-    parts = caffe.cut(g, caffe.reshaped(g, x, whole), axis, range(1, whole[axis]))
-    return g.op("Concat", *(caffe.reshaped(g, each, part) for each in parts), axis=joint, shape=result)
+    parts = idioms.caffe.cut(g, idioms.caffe.reshaped(g, x, whole), axis, range(1, whole[axis]))
+    return g.op("Concat", *(idioms.caffe.reshaped(g, each, part) for each in parts), axis=joint, shape=result)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, Op, Tensor, integer
 from tmconvert.symbolics.traits import Homogeneous, Trait
 
@@ -125,11 +125,11 @@ def pixel_shuffle_caffe(g, x, upscale_factor):
     *leading, channels, height, width = x.shape
     r, depth = upscale_factor, channels // upscale_factor**2
     shape = (math.prod(leading), depth, height * r, width * r)
-    image = caffe.reshaped(g, x, (shape[0], channels, height, width))
+    image = idioms.caffe.reshaped(g, x, (shape[0], channels, height, width))
     made = g.op(
         "Deconvolution", image, _places(g, x, depth, r), num_output=depth, **_blocks(depth, r), shape=shape
     )
-    return caffe.reshaped(g, made, g.result_types[0].shape)
+    return idioms.caffe.reshaped(g, made, g.result_types[0].shape)
 
 
 @pixel_unshuffle.caffe()
@@ -138,11 +138,11 @@ def pixel_unshuffle_caffe(g, x, downscale_factor):
     *leading, depth, height, width = x.shape
     r, channels = downscale_factor, depth * downscale_factor**2
     shape = (math.prod(leading), channels, height // r, width // r)
-    image = caffe.reshaped(g, x, (shape[0], depth, height, width))
+    image = idioms.caffe.reshaped(g, x, (shape[0], depth, height, width))
     made = g.op(
         "Convolution", image, _places(g, x, depth, r), num_output=channels, **_blocks(depth, r), shape=shape
     )
-    return caffe.reshaped(g, made, g.result_types[0].shape)
+    return idioms.caffe.reshaped(g, made, g.result_types[0].shape)
 
 
 def _places(g: Any, x: Any, depth: int, r: int) -> Any:
@@ -164,8 +164,8 @@ def _blocks(depth: int, r: int) -> dict[str, Any]:
 @channel_shuffle.caffe("opencv", "ascend", "mnn")
 def channel_shuffle_caffe(g, x, groups):
     image = x.shape if len(x.shape) == 4 else (*x.shape[:2], math.prod(x.shape[2:]), 1)
-    shuffled = g.op("ShuffleChannel", caffe.reshaped(g, x, image), group=groups)
-    return caffe.reshaped(g, shuffled, x.shape)
+    shuffled = g.op("ShuffleChannel", idioms.caffe.reshaped(g, x, image), group=groups)
+    return idioms.caffe.reshaped(g, shuffled, x.shape)
 
 
 @pixel_shuffle.decompose

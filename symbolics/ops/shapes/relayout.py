@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW, LayoutRule
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, choice
 from tmconvert.symbolics.results import same_as
@@ -28,8 +28,8 @@ def relayout_tflite(g, x, to):
     shape = [x.shape[axis] for axis in order]
     moved = [axis for axis in order if x.shape[axis] != 1]
     if moved == sorted(moved):  # only axes of extent 1 move: the bytes stay where they are
-        return tflite.reshaped(g, x, shape)
-    return tflite.transposed(g, x, order)
+        return idioms.tflite.reshaped(g, x, shape)
+    return idioms.tflite.transposed(g, x, order)
 
 
 for _target in ("onnx", "caffe"):

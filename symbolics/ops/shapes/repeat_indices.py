@@ -8,7 +8,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.data_dependent import found
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import INDICES, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
 
@@ -90,7 +90,7 @@ def repeat_indices_tflite(g, repeats):
     total = g.op("SUM", repeats, g.ints([0]), keep_dims=False, shape=())
     start, step = (g.const(np.array(number, repeats.dtype)) for number in (0, 1))
     numbers = g.op("RANGE", start, total, step, shape=(count,))
-    column = tflite.reshaped(g, numbers, (count, 1))
+    column = idioms.tflite.reshaped(g, numbers, (count, 1))
     over = g.op("GREATER_EQUAL", column, ends, shape=(count, size), dtype=bool)
     return g.op("SUM", g.cast(over, INT64), g.ints([1]), keep_dims=False, shape=(count,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 from tmconvert.symbolics.traits import KeepsQparams, Reshaped, SameElements, SelectsElements, View
 
@@ -37,9 +37,9 @@ def reshape_onnx5(g, x, shape):
 
 @reshape.tflite()
 def reshape_tflite(g, x, shape):
-    return tflite.reshaped(g, x, shape)
+    return idioms.tflite.reshaped(g, x, shape)
 
 
 @reshape.caffe()
 def reshape_caffe(g, x, shape):
-    return caffe.reshaped(g, x, shape)
+    return idioms.caffe.reshaped(g, x, shape)

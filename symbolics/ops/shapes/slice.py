@@ -10,7 +10,7 @@ from tmconvert.ir.symbolic.clamps import unclamped
 from tmconvert.ir.symbolic.data_dependent import data_symbols, found
 from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic, same_size
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import caffe, tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integer
 from tmconvert.symbolics.results import around, normalized_axis
@@ -143,14 +143,14 @@ def slice_tflite(g, x, dim, start, end, step):
         part = g.op("SLICE", x, g.ints(begin), g.ints(shape), shape=shape)
     else:
         part = g.op("STRIDED_SLICE", x, g.ints(begin), g.ints(ends), g.ints(strides), shape=shape)
-    return tflite.reshaped(g, part, g.result_types[0].shape)
+    return idioms.tflite.reshaped(g, part, g.result_types[0].shape)
 
 
 def _low_rank(g: Any, x: Any, axis: int) -> tuple[Any, int]:
     """Reshapes ``x`` to a rank that TFLite can slice; returns it with the position of ``axis``."""
     if len(x.shape) <= TFLITE_RANK:
         return x, axis
-    return tflite.reshaped(g, x, around(x.shape, axis, axis + 1)), 1
+    return idioms.tflite.reshaped(g, x, around(x.shape, axis, axis + 1)), 1
 
 
 @slice_.caffe()
@@ -159,12 +159,12 @@ def slice_caffe(g, x, dim, start, end, step):
     count = result[axis]
     if count == 0:
         g.refuse("a Caffe blob cannot be empty")
-    x = caffe.sliced(g, x, axis, start, start + (count - 1) * step + 1)
+    x = idioms.caffe.sliced(g, x, axis, start, start + (count - 1) * step + 1)
     if step == 1 or count == 1:
         return x
-    rows = caffe.as_rows(g, x, axis, axis + 1)  # windows of one element, with gaps between them
-    rows = caffe.pooled(g, rows, "MAX", (1, 1), (step, 1), (0, 0), (count, rows.shape[3]))
-    return caffe.reshaped(g, rows, result)
+    rows = idioms.caffe.as_rows(g, x, axis, axis + 1)  # windows of one element, with gaps between them
+    rows = idioms.caffe.pooled(g, rows, "MAX", (1, 1), (step, 1), (0, 0), (count, rows.shape[3]))
+    return idioms.caffe.reshaped(g, rows, result)
 
 
 @select.reference
@@ -183,10 +183,10 @@ def select_tflite(g, x, dim, index):
     begin, size = [0] * len(x.shape), list(x.shape)
     begin[axis], size[axis] = index, 1
     part = g.op("SLICE", x, g.ints(begin), g.ints(size), shape=size)
-    return tflite.reshaped(g, part, g.result_types[0].shape)
+    return idioms.tflite.reshaped(g, part, g.result_types[0].shape)
 
 
 @select.caffe()
 def select_caffe(g, x, dim, index):
-    part = caffe.sliced(g, x, dim % len(x.shape), index, index + 1)
-    return caffe.reshaped(g, part, g.result_types[0].shape)
+    part = idioms.caffe.sliced(g, x, dim % len(x.shape), index, index + 1)
+    return idioms.caffe.reshaped(g, part, g.result_types[0].shape)

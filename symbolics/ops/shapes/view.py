@@ -15,7 +15,7 @@ import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic, same_size
 from tmconvert.ir.types import TensorType
-from tmconvert.symbolics.idioms import tflite
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, LayoutRule
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
 from tmconvert.symbolics.traits import Identity, Permuted, Reshaped, Selected, View, ViewStep
@@ -110,14 +110,16 @@ def _batch_apart(
 def view_tflite(g, x, split, index, order, shape):
     if any(chosen != KEPT for chosen in index):
         split, index, order = simplified(split, index, order)
-        x = tflite.reshaped(g, x, split)
+        x = idioms.tflite.reshaped(g, x, split)
         sizes = [size if chosen == KEPT else 1 for size, chosen in zip(split, index, strict=True)]
         begin = [max(chosen, 0) for chosen in index]
         if sizes != split:  # XNNPACK has no slice of a number
             x = g.op("SLICE", x, g.ints(begin), g.ints(sizes), shape=sizes)
         split = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
     is_given = any(x is value for value in g.graph.inputs)
-    return tflite.factors_transposed(g, x, *transpose_of(split, order, x.shape, shape, is_given), shape)
+    return idioms.tflite.factors_transposed(
+        g, x, *transpose_of(split, order, x.shape, shape, is_given), shape
+    )
 
 
 def transpose_of(
