@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
-from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.entry_points import installed
 
 GROUP = "tmconvert.symbolics"
@@ -25,6 +24,8 @@ def load_plugin(path: str | PathLike[str]) -> None:
     import runpy
 
     _files.add(str(file))
+    from tmconvert.symbolics.custom import raised_at
+
     try:
         runpy.run_path(str(file), run_name=file.stem)
     except TmconvertError as error:
@@ -45,6 +46,8 @@ def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
     An entry point names a module, which registers as it is imported, or a function, which is called.
     ``registered`` is what it registers, for messages. Raises UsageError TM6020.
     """
+    from tmconvert.symbolics.custom import raised_at
+
     for entry in installed(group):
         _packages.add(entry.module.partition(".")[0])
         try:

@@ -24,7 +24,6 @@ from tmconvert.ir.symbolic.open_sizes import (
     sizes_by_name,
 )
 from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, parse_size, size_of
-from tmconvert.passes.bake_weights import bake_weights
 from tmconvert.passes.input_qparams import give_qparams
 from tmconvert.passes.normalize import Normalized, normalize
 
@@ -153,6 +152,8 @@ class BoundModel(NamedTuple):
             assert self.flat.graph is not None
             name_edges(result.graph, self.flat.graph, self.rename)
             if self.bakes_weights:
+                from tmconvert.passes.bake_weights import bake_weights
+
                 bake_weights(result.graph)
         return result
 

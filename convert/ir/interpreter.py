@@ -9,7 +9,6 @@ import numpy as np
 
 from tmconvert.errors import GraphError, Refusal, TmconvertError, UnsupportedError, UsageError
 from tmconvert.errors.environment import memory_error
-from tmconvert.ir.arrays import as_array
 from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
@@ -175,6 +174,8 @@ class Interpreter:
         value = next(self.args_iter)
         is_number = isinstance(value, (int, float, complex, list)) or hasattr(value, "__array__")
         is_given = isinstance(value, np.ndarray) or not is_number
+        from tmconvert.ir.arrays import as_array
+
         return value if is_given else as_array(value, f"the input {target!r}")
 
     def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -345,6 +346,8 @@ class _Single(Interpreter):
         self.expr = expr
 
     def results(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        from tmconvert.ir.arrays import as_array
+
         for node, value in zip(self.expr.inputs, inputs, strict=True):
             is_tensor = isinstance(node, TensorNode)
             self._set(node, as_array(value, f"the input {node.name!r}") if is_tensor else value)
@@ -364,6 +367,8 @@ def run_module(
             "TM6003", f"{module.name or 'the model'} takes {expected} inputs, {len(inputs)} were given"
         )
     nodes = module.graph.inputs[1:]
+    from tmconvert.ir.arrays import as_array
+
     arrays = [as_array(value, _name_of(node)) for node, value in zip(nodes, inputs, strict=True)]
     _check_shapes(module, arrays)
     different = [_difference(node, array) for node, array in zip(nodes, arrays, strict=True)]

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir.tiles import copy_elements
-
 # Bytes. Of smaller arrays the product is made at once.
 _SMALL = 1 << 16
 
@@ -105,6 +103,8 @@ class Scaled(Lazy):
             for factor in others:
                 array = np.multiply(array, factor, dtype=np.float64)
             if not others and not array.flags.c_contiguous:  # in the order of the result it is faster
+                from tmconvert.ir.tiles import copy_elements
+
                 copy_elements(out, array)
                 array = out
             precise = {} if last.dtype == array.dtype else {"dtype": np.float64}

@@ -26,7 +26,6 @@ from tmconvert.ir.lazy_constants import Lazy
 from tmconvert.ir.node import Node, TensorNode
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import agree
-from tmconvert.ir.text import expr_to_text
 from tmconvert.ir.tree import leaves, map_leaves
 
 
@@ -247,6 +246,8 @@ def _fail(code: str, expr: Expr, message: str) -> NoReturn:
 def _neighbourhood(expr: Expr) -> str:
     """Returns the expression with its neighbours, for the message."""
     lines = []
+    from tmconvert.ir.text import expr_to_text
+
     for mark, neighbour in ((" ", expr.previous), (">", expr), (" ", expr.next)):
         if neighbour is not None:
             try:

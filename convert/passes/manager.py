@@ -14,7 +14,6 @@ from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.emitter import OpDefinition
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.symbolic.journal import current_journal
-from tmconvert.ir.text import graph_to_text
 from tmconvert.ir.verifier import Checked, verify_graph
 from tmconvert.passes.rewriting import PassRecord
 
@@ -151,6 +150,8 @@ class PassManager:
         path = Path(self.options.dump_folder) / f"{number:02d}-{step.name}.ir"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            from tmconvert.ir.text import graph_to_text
+
             path.write_text(graph_to_text(graph), encoding="utf-8")
         except OSError as error:
             raise WriteError("TM5001", f"cannot write {path}: {error.strerror}") from error

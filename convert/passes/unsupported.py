@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.ir import CallFunction, CallMethod, Expr, ModuleNode
-from tmconvert.ir.text import describe
 
 # of messages with the names of such sizes
 FOUND = (
@@ -113,6 +112,8 @@ def unsupported_error(
     if context:
         notes.append(("note", context))
     notes.append(("see", f"run `tmconvert check MODEL --target {target}` for the whole list"))
+    from tmconvert.ir.text import describe
+
     return UnsupportedError(
         "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes
     )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
-from tmconvert.formats.caffe.net import blob_name
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
@@ -191,6 +190,8 @@ class Target(ABC):
     def named_constants(self, operator: Operator) -> Iterator[tuple[str, Value]]:
         """Returns the constants of an operator, by the names that other tools use."""
         constants = [value for value in operator.inputs if value is not None and value.is_constant]
+        from tmconvert.formats.caffe.net import blob_name
+
         for number, value in enumerate(constants):
             yield value.name if self.names_constants else blob_name(operator.name, number), value
 

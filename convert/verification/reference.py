@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import Op
 from tmconvert.verification.compare import example_inputs
 from tmconvert.verification.inputs import all_indices, drawn_inputs, inputs_like
-from tmconvert.verification.rounding import COARSE, AbsoluteErrors, Shaken
 from tmconvert.verification.vacuous import vacuous_outputs
+
+if TYPE_CHECKING:
+    from tmconvert.verification.rounding import Shaken
+
 
 SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 MOST_CASES = 64
@@ -192,6 +195,8 @@ class Reference:
         """
         sizes = [example(node.type.size) for node in self.graph.outputs if isinstance(node, TensorNode)]
         enough = 2 if all(sizes[number] >= MANY_ELEMENTS for number in numbers) else 4
+        from tmconvert.verification.rounding import COARSE
+
         fine, coarse = (self._distances(inputs, units) for units in (1, COARSE))
         found: list[float] = []
         for count, (one, other) in enumerate(zip(fine, coarse, strict=True), start=1):
@@ -205,6 +210,8 @@ class Reference:
 
         It is measured, and 0 for a model without such kernels.
         """
+        from tmconvert.verification.rounding import AbsoluteErrors
+
         runs = [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in range(_RUNS)]
         with np.errstate(invalid="ignore"):  # infinities have no distance
             apart = [
@@ -214,6 +221,8 @@ class Reference:
 
     def decided(self, inputs: Sequence[np.ndarray], number: int) -> np.ndarray:
         """Returns which elements of an output are equal in runs with random rounding."""
+        from tmconvert.verification.rounding import COARSE, Shaken
+
         first, *others = (
             self.run(inputs, Shaken(self.catalogue, seed, COARSE))[number] for seed in range(_RUNS)
         )
@@ -221,6 +230,8 @@ class Reference:
 
     def _distances(self, inputs: Sequence[np.ndarray], units: int) -> Iterator[list[float]]:
         """Yields the spread of each output's elements over runs with random rounding, after each run."""
+        from tmconvert.verification.rounding import Shaken
+
         first = self.run(inputs, Shaken(self.catalogue, 0, units))
         found = [0.0] * len(first)
         for seed in range(1, MOST_RUNS):

@@ -13,7 +13,6 @@ import numpy as np
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong, with_coarser
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.rounding import COARSE, MARGIN, UNIT
-from tmconvert.verification.ties import with_equal_elements
 
 LOOSEST = 1e-2  # of the largest element: by how much an output may differ in a first case, for drawn inputs
 
@@ -48,6 +47,8 @@ def judged(
         decided = actual
         if is_second:
             decided = _with_undecided_integers(reference, inputs, actual, expected, comparisons)
+        from tmconvert.verification.ties import with_equal_elements
+
         reordered = with_equal_elements(reference, inputs, decided, expected, comparisons)
         again = compare(reordered, expected, names)
         comparisons = [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.ir import Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.fake_quant import Rounding
 from tmconvert.ir.tree import leaves
+
+if TYPE_CHECKING:
+    from tmconvert.ir.fake_quant import Rounding
+
 
 NAMES = {
     (-128, 127): "int8",

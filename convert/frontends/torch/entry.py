@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.torch.archives import Kind
 from tmconvert.frontends.torch.request import Tracing, no_module
 from tmconvert.ir import TracedModule
 from tmconvert.progress import begin
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from tmconvert.frontends.torch.archives import Kind
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # the message for it states the right form
@@ -75,6 +76,8 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
     """Reads the model in a PyTorch file. Raises LoadError TM1021, TM1024 to TM1026, UnsupportedError."""
+    from tmconvert.frontends.torch.archives import Kind
+
     if kind is Kind.CHECKPOINT:
         raise LoadError(
             "TM1024",

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmconvert.frontends.frontend import Frontend, LoadRequest
-from tmconvert.frontends.torch import hub_cache
-from tmconvert.frontends.torch.archives import kind_of
 from tmconvert.frontends.torch.entry import (
     factories_of,
     is_factory,
@@ -17,7 +15,6 @@ from tmconvert.frontends.torch.entry import (
     trace_pretrained,
 )
 from tmconvert.frontends.torch.names import name_of
-from tmconvert.frontends.torch.pretrained import CONFIG, is_pretrained
 
 if TYPE_CHECKING:
     from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
@@ -35,18 +32,26 @@ class TorchFrontend(Frontend):
     prefixes = ("torch.",)
 
     def recognizes_file(self, path: str, head: bytes) -> bool:
+        from tmconvert.frontends.torch.archives import kind_of
+
         return kind_of(path, head) is not None
 
     def recognizes_name(self, name: str) -> bool:
+        from tmconvert.frontends.torch.pretrained import is_pretrained
+
         return is_factory(name) or is_pretrained(name) or _cached_folder(name) is not None
 
     def load(self, path: str, request: LoadRequest) -> TracedModule:
         if request.head:
+            from tmconvert.frontends.torch.archives import kind_of
+
             kind = kind_of(path, request.head)
             assert kind is not None
             return trace_file(path, kind, request.tracing)
         if is_factory(path):
             return trace_factory(path, request.tracing)
+        from tmconvert.frontends.torch.pretrained import is_pretrained
+
         folder = path if is_pretrained(path) else str(_cached_folder(path))
         return trace_pretrained(folder, request.tracing)
 
@@ -66,6 +71,8 @@ class TorchFrontend(Frontend):
             return "a Python file", _factories_in(str(path))
         if head[8:].startswith(b'{"'):  # after the length of the header
             return "a safetensors file: it has weights, but not the computation", _folder_of(path)
+        from tmconvert.frontends.torch.pretrained import CONFIG
+
         if path.name == CONFIG or path.name.endswith(".safetensors.index.json"):
             return "a part of a model of transformers", _folder_of(path)
         return None
@@ -74,6 +81,8 @@ class TorchFrontend(Frontend):
         file, _, factory = name.rpartition(":")
         if file and Path(f"{file}.py").is_file():  # a path where the name of a module is needed
             return f"name the factory by its module: {module_of(file)}:{factory}"
+        from tmconvert.frontends.torch import hub_cache
+
         if hub_cache.is_hub_name(name):
             return (
                 f"{name} is not in the cache of Hugging Face, {hub_cache.cache()}; tmconvert downloads "
@@ -85,6 +94,8 @@ class TorchFrontend(Frontend):
 def _cached_folder(name: str) -> Path | None:
     """Returns the folder of a model of Hugging Face by its name, unless there is a file of this name."""
     try:
+        from tmconvert.frontends.torch import hub_cache
+
         return None if Path(name).exists() else hub_cache.cached_folder(name)
     except (OSError, ValueError):  # such as a name that is too long
         return None
@@ -92,6 +103,8 @@ def _cached_folder(name: str) -> Path | None:
 
 def _folder_of(path: Path) -> str:
     """Suggests the folder of transformers in which a file is, or a function that loads its weights."""
+    from tmconvert.frontends.torch.pretrained import CONFIG
+
     if (path.parent / CONFIG).is_file():
         return f"pass the folder, in which {CONFIG} states the computation: {path.parent}"
     return (

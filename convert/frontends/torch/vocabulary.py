@@ -11,7 +11,6 @@ from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.torch.names import aten_name, functional
 from tmconvert.ir import CallFunction, CallMethod, Expr
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.fake_quant import requantize_to_even
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.custom import CustomOp
 from tmconvert.symbolics.registry import catalogue, registered
@@ -44,6 +43,8 @@ class TorchVocabulary(AdapterVocabulary):
         return super().converted(g, expr, args, kwargs)
 
     def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: object) -> Any:
+        from tmconvert.ir.fake_quant import requantize_to_even
+
         return with_recorded_qparams(g, expr, args, result, requantize_to_even)
 
     def knows(self, name: str, is_method: bool) -> bool:

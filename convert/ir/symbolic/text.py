@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, of, substituted
 
 _TOKEN = re.compile(r"\s*([0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])")
@@ -123,6 +122,8 @@ class _Reader:
             self.take(",")
             second = self.sum(depth + 1)
             self.take(")")
+            from tmconvert.ir.symbolic.clamps import maximum, minimum
+
             return minimum(first, second) if token == "min" else maximum(first, second)
         if token == "(":
             self.take("(")

@@ -13,7 +13,6 @@ from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
-from tmconvert.targets.onnx.integer.emulation import emulate_integers
 from tmconvert.targets.onnx.passes.casts import cast_plan
 from tmconvert.targets.onnx.size_operators import OnnxSizeOperators, static_attributes
 
@@ -57,6 +56,8 @@ class OnnxBuilder(Builder):
         try:
             plan = cast_plan(type, dtypes, self.graph.version)
         except Refusal:
+            from tmconvert.targets.onnx.integer.emulation import emulate_integers
+
             other_way = emulate_integers(self, type, inputs, options)
             if other_way is None:
                 raise

@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 from tmconvert.ir.lazy_constants import Array
 from tmconvert.ir.types import name_of
-from tmconvert.lowering.rounded_constants import packed
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.element_writer import ElementWriter
 
@@ -48,6 +47,8 @@ def _length(data: Array) -> int:
 
 def in_bytes(data: Array) -> Array:
     """Returns elements in file form: 4-bit types are packed in pairs, the first in the lower half."""
+    from tmconvert.lowering.rounded_constants import packed
+
     return packed(data) if name_of(data.dtype) in _HALVES else data
 
 

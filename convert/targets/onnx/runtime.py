@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.verification.file_edges import check_edges
 from tmconvert.verification.runtime import (
     THREADS,
     IsolatedRuntime,
@@ -81,6 +80,8 @@ class OnnxRuntime(IsolatedRuntime):
             )
             shapes_of = {described.name: described.shape for described in session.get_inputs()}
             known = set(shapes_of)
+            from tmconvert.verification.file_edges import check_edges
+
             check_edges(inputs, outputs, shapes_of, [each.name for each in session.get_outputs()])
             types = {described.name: described.type for described in session.get_inputs()}
             fed = {name: _as_taken(array, types[name]) for name, array in inputs.items() if name in known}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from tmconvert.errors import UsageError
-from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.common_pipeline import final_passes, float_types, folded_scales, initial_passes
@@ -24,7 +23,6 @@ from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.traits import Arithmetic, View
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
-from tmconvert.targets.onnx.integer.types import lowest_opset
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
 from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
 from tmconvert.targets.options import (
@@ -101,6 +99,8 @@ class OnnxTarget(Target):
         activations: IntegerType = given["activations"] or "uint8"
         options = self.default_options(given["opset"])
         if options.takes_lowest and given["quantized"]:
+            from tmconvert.targets.onnx.integer.types import lowest_opset
+
             options = options._replace(version=max(options.version, lowest_opset(activations)))
         options = options._replace(external_data=given["external_data"], value_info=given["value_info"])
         options = options._replace(
@@ -226,6 +226,8 @@ class OnnxTarget(Target):
         return onnx_usage(language, paths[0], inputs, outputs)
 
     def recognizes(self, head: bytes) -> bool:
+        from tmconvert.formats.onnx.recognize import is_onnx
+
         return is_onnx(head)
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:

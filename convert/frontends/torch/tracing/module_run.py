@@ -14,7 +14,6 @@ import torch
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.data.access import reads_data
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken, TracedIntType
-from tmconvert.frontends.torch.tracing.programs.scripted import script_calls
 from tmconvert.frontends.torch.tracing.recording.arrays import Arrays, array_of
 from tmconvert.frontends.torch.tracing.recording.assemble import assemble
 from tmconvert.frontends.torch.tracing.recording.copies import refused_swaps
@@ -44,16 +43,19 @@ from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Scope, Ta
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.sizes.cat_of_parts import drop_unused_parts
 from tmconvert.frontends.torch.tracing.sizes.integers import sizes_of_builtins
-from tmconvert.frontends.torch.tracing.special.branches import calls_of_functions
 from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd
 from tmconvert.frontends.torch.tracing.special.quantized import (
     dtype_of,
     observers_at_rest,
     qparams_of,
 )
-from tmconvert.frontends.torch.tracing.special.torchvision_loops import boxes_at_once
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
-from tmconvert.frontends.torch.tracing.special.vmap import calls_of_vmap
+from tmconvert.frontends.torch.tracing.watches import (
+    calls_of_functions,
+    calls_of_vmap,
+    calls_with_boxes,
+    script_calls,
+)
 from tmconvert.ir import TracedModule
 from tmconvert.ir.ids import adopt, share_ids
 from tmconvert.ir.traced_module import Example
@@ -80,7 +82,7 @@ class Answers(NamedTuple):
 _ONE_AT_A_TIME = threading.RLock()
 WATCHES = (
     *(script_calls, calls_of_functions, calls_of_vmap),
-    *(boxes_at_once, calls_of_autograd, refused_swaps),
+    *(calls_with_boxes, calls_of_autograd, refused_swaps),
 )
 
 

@@ -10,7 +10,6 @@ import torch
 
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import INTEGERS, IntTaken
-from tmconvert.frontends.torch.tracing.data.perturbed_inputs import OTHER_DATA
 from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
@@ -89,6 +88,8 @@ class Runs:
         A comparison of data-dependent sizes may have another outcome on other data if the recorded calls
         compute the same there, or fail. Such a comparison stays on the tape, and is reported.
         """
+        from tmconvert.frontends.torch.tracing.data.perturbed_inputs import OTHER_DATA
+
         for change in OTHER_DATA:
             try:
                 found = self.changed(change)

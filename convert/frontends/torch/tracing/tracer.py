@@ -16,7 +16,6 @@ from torch.utils._pytree import SUPPORTED_NODES, tree_map
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.customization import is_builtin
 from tmconvert.frontends.torch.tracing.data import access
-from tmconvert.frontends.torch.tracing.data.perturbed_inputs import moved
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
     register_types,
@@ -80,6 +79,8 @@ def trace_module(
     if narrow:
         traced.notes.append(f"float32 inputs of the file that are bfloat16 in the model: {', '.join(narrow)}")
     if first.recorder.follows_gradients or first.tape.takes_gradients:
+        from tmconvert.frontends.torch.tracing.data.perturbed_inputs import moved
+
         _check_gradients(traced, runs.changed(moved))
     _check_decisions(traced, decided, freeze_control_flow)
     _leave_open(traced, wanted, symbols, checks)
@@ -108,6 +109,8 @@ def _check_unseen(
     if first.recorder.follows_gradients or freeze_control_flow:  # that is compared, or said, elsewhere
         return
     try:
+        from tmconvert.frontends.torch.tracing.data.perturbed_inputs import moved
+
         second = changed(moved)
     except (Exception, SystemExit):  # data that the module does not take says nothing
         return

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.torch.adapters.layers import integer_layers
 from tmconvert.frontends.torch.adapters.layers.unbatched import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
 from tmconvert.ir.emitter import Emitter
@@ -25,6 +24,8 @@ def _convolved(g: Emitter, x, weight, bias, stride, padding, dilation, groups: i
         padded, around = _padded(g, images, g.type(weight).shape[2:], padding, spread)
         if kind_of(g.type(x).dtype) < 2:
             ends = [(each, each) for each in around]
+            from tmconvert.frontends.torch.adapters.layers import integer_layers
+
             return integer_layers.convolved(g, padded, weight, bias, steps, ends, spread, groups)
         if isinstance(groups, Dim) and axes < 3:
             return _by_products(g, padded, weight, bias, steps, around, spread, groups)
@@ -80,6 +81,8 @@ def _transposed(g: Emitter, x, weight, bias, stride, padding, output_padding, gr
     )
     compute = functools.partial(_spread, g, f"aten::conv_transpose{axes}d")
     if kind_of(g.type(x).dtype) < 2:
+        from tmconvert.frontends.torch.adapters.layers import integer_layers
+
         compute = functools.partial(integer_layers.spread, g)
     elif isinstance(groups, Dim) and axes < 3:
         compute = functools.partial(_spread_by_products, g)

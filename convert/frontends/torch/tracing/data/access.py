@@ -15,12 +15,11 @@ from torch.utils.hooks import RemovableHandle
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name
-from tmconvert.frontends.torch.tracing.data.checks import is_in_check, is_in_message, is_in_text
 from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller, traced_numbers
 from tmconvert.frontends.torch.tracing.recording import copies
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt
-from tmconvert.frontends.torch.tracing.special import packed_sequences, quantized
+from tmconvert.frontends.torch.tracing.special import quantized
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -68,6 +67,8 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
             return size
     if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
         return result
+    from tmconvert.frontends.torch.tracing.data.checks import is_in_check
+
     if is_in_check():
         recorder.tape.checks.setdefault(str(_place(recorder)))
         return result
@@ -131,6 +132,8 @@ def _text(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     """The text of a tensor. Of many elements it is a message; of one it may be used in a decision, which may
     show in a run on other data.
     """
+    from tmconvert.frontends.torch.tracing.data.checks import is_in_message, is_in_text
+
     if args[0].numel() > 1 or is_in_message():
         return recorder.run(function, *args, **kwargs)
     if not is_in_text() or recorder.freeze_control_flow:
@@ -165,6 +168,12 @@ def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict
     """The ``torch.cond`` of exported programs; it is recorded."""
     with recorder:
         return torch.cond(*args, **kwargs)
+
+
+def _packed(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from tmconvert.frontends.torch.tracing.special.packed_sequences import SPECIAL as packed
+
+    return packed[function.__name__](recorder, function, args, kwargs)
 
 
 def _flex_attention(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -213,6 +222,8 @@ WHAT = {
     "numpy": "it is converted to a NumPy array",
     "__array__": "it is converted to a NumPy array",
 }
+# of packed sequences, and layers that may receive them
+PACKED = "_pack_padded_sequence _pad_packed_sequence lstm gru rnn_tanh rnn_relu"
 HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 OF_SIZES: dict[str, Special] = {"sym_size": _size, "sym_numel": _numel}  # in exported programs
 READS = frozenset(("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item"))
@@ -236,7 +247,7 @@ SPECIAL: dict[str, Special] = {
     "torch.sym_float": _symbolic,
     "torch.sym_max": _symbolic,
     "torch.sym_min": _symbolic,
-    **packed_sequences.SPECIAL,
+    **{f"torch.{name}": _packed for name in PACKED.split()},
     **dict.fromkeys([*WHAT, "__complex__", "__dlpack__"], _look),
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(HOOKS, _hook),

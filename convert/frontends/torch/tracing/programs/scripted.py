@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from tmconvert.errors import TmconvertError
 from tmconvert.errors.source import Source
@@ -21,28 +17,9 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import marked_as_ex
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
 
-CALLED: tuple[Any, ...] = (
-    torch._C.ScriptMethod,
-    torch._C.ScriptFunction,
-)  # a ScriptModule's forward is a ScriptMethod
-
 # what TorchScript calls an op that reads a number
 _READS = {"local_scalar_dense": ("Bool", "Int", "Float", "item")}
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
-
-
-@contextmanager
-def script_calls(recorder: Recorder) -> Iterator[None]:
-    """Records the calls inside of scripts in this thread."""
-    originals = [vars(kind)["__call__"] for kind in CALLED]
-    for kind in CALLED:
-        kind.__call__ = _seen(recorder, kind.__call__, threading.get_ident())
-    try:
-        with torch.jit.optimized_execution(False):
-            yield
-    finally:
-        for kind, original in zip(CALLED, originals, strict=True):
-            kind.__call__ = original
 
 
 def _line_in_script(frame: FrameType) -> Source:
@@ -93,30 +70,34 @@ def _located(block: Any) -> Iterator[tuple[str, Source]]:
             yield from _located(inner)
 
 
-def _seen(recorder: Recorder, original: Callable[..., Any], thread: int) -> Callable[..., Any]:
-    def call(script: Any, *args: object, **kwargs: object) -> Any:
-        if recorder.is_busy or threading.get_ident() != thread:
-            return original(script, *args, **kwargs)
-        from tmconvert.frontends.torch.tracing.programs.script_graphs import (
-            decides_by_data,
-            hides_sizes,
-            run_script,
-        )
+def called_script(
+    recorder: Recorder,
+    original: Callable[..., Any],
+    script: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Records the calls inside of a script instead of the call, which is that of ``original``."""
+    from tmconvert.frontends.torch.tracing.programs.script_graphs import (
+        decides_by_data,
+        hides_sizes,
+        run_script,
+    )
 
-        lines: list[tuple[str, Source]] = []  # for _line_in_script
-        name = Name(f"torch.jit.{script.name}", False)
-        try:
-            with marked_as_exported(False):  # else torch takes the Python function that was scripted
-                by_data = not recorder.freeze_control_flow and decides_by_data(script)
-                if by_data or hides_sizes(recorder, script):
-                    return run_script(recorder, script, args, kwargs, lambda n: _be_at(n, lines))
-                return recorder.traced_through(name, original, (script, *args), kwargs)
-        except TmconvertError:
-            raise
-        except Exception:
-            if recorder.failure is not None:  # which TorchScript has put into words of its own
-                raise recorder.failure from None
-            raise
+    lines: list[tuple[str, Source]] = []  # for _line_in_script
+    name = Name(f"torch.jit.{script.name}", False)
+    try:
+        with marked_as_exported(False):  # else torch takes the Python function that was scripted
+            by_data = not recorder.freeze_control_flow and decides_by_data(script)
+            if by_data or hides_sizes(recorder, script):
+                return run_script(recorder, script, args, kwargs, lambda n: _be_at(n, lines))
+            return recorder.traced_through(name, original, (script, *args), kwargs)
+    except TmconvertError:
+        raise
+    except Exception:
+        if recorder.failure is not None:  # which TorchScript has put into words of its own
+            raise recorder.failure from None
+        raise
 
-    STAND_INS[call.__code__] = _line_in_script
-    return call
+
+STAND_INS[called_script.__code__] = _line_in_script

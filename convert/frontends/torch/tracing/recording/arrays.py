@@ -10,7 +10,6 @@ import torch
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.special.quantized import qparams_of
-from tmconvert.ir.fake_quant import with_qparams
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -22,6 +21,8 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
     tensor = tensor.detach()
     if tensor.is_quantized:
         real, qparams = tensor.dequantize().cpu().numpy(), qparams_of(tensor)
+        from tmconvert.ir.fake_quant import with_qparams
+
         return real if qparams is None else with_qparams(real, qparams)
     if tensor.layout != torch.strided:
         raise UnsupportedError(

@@ -12,10 +12,9 @@ from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
-from tmconvert.frontends.torch.tracing.special import float8
 from tmconvert.frontends.torch.tracing.special.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.special.quantized import made_of_tensors
-from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import widened
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import float8_steps, widened
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Inside(TorchDispatchMode):
         if cls is not None:
             return self._called_of_class(cls, func, types, args, kwargs)
         func, args, kwargs = widened(recorder, func, args, kwargs)
-        steps = float8.in_float32(recorder, func, args, kwargs)
+        steps = float8_steps(recorder, func, args, kwargs)
         if steps is not None:
             with self:
                 return steps()

@@ -23,7 +23,6 @@ from tmconvert.frontends.torch.tracing.recording.structure import plain_structur
 from tmconvert.frontends.torch.tracing.recording.tape import CalledModule, Record, Value
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import version_of
 from tmconvert.frontends.torch.tracing.sizes.integers import untraced
-from tmconvert.frontends.torch.tracing.special.gradients import refused
 from tmconvert.frontends.torch.tracing.special.quantized import dtype_of
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extensible import extension_of
@@ -97,6 +96,8 @@ def leaf_call(
     """
     what = name or (module.path or module.module.class_name if module is not None else "")
     if recorder.follows_gradients and op_traits.autograd_follows(args, kwargs):
+        from tmconvert.frontends.torch.tracing.special.gradients import refused
+
         raise refused(f"the gradient of {what}, which is recorded as one call, is not known")
     given = recorder.values_of(plain_structure((args, kwargs), opener("takes")))
     tensors = [leaf for leaf in leaves(plain_structure((args, kwargs))) if isinstance(leaf, torch.Tensor)]

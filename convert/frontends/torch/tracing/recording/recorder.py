@@ -16,13 +16,11 @@ from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.frontends.torch.tracing.recording.aliases import Aliases, Tracked, View, check_sizes, memory_of
 from tmconvert.frontends.torch.tracing.recording.constants import plain_constant
 from tmconvert.frontends.torch.tracing.recording.copies import takes_storage
-from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
 from tmconvert.frontends.torch.tracing.recording.python_functions import FunctionCopies
 from tmconvert.frontends.torch.tracing.recording.source_lines import calling_place, user_place
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import Origins, version_of
-from tmconvert.frontends.torch.tracing.recording.view_writes import from_its_start, written_back
 from tmconvert.frontends.torch.tracing.sizes.cat_of_parts import is_join, rejoined
 from tmconvert.frontends.torch.tracing.sizes.integers import (
     TO_NUMBER,
@@ -33,7 +31,6 @@ from tmconvert.frontends.torch.tracing.sizes.integers import (
     untraced,
 )
 from tmconvert.frontends.torch.tracing.sizes.scalar_tensors import SizeTensors
-from tmconvert.frontends.torch.tracing.special import float8
 from tmconvert.frontends.torch.tracing.special.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.special.quantized import (
     PackedWeights,
@@ -44,7 +41,7 @@ from tmconvert.frontends.torch.tracing.special.quantized import (
     made_of_tensors,
     qparams_of,
 )
-from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import Float32Copies, widened
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import Float32Copies, float8_steps, widened
 from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
 
 Function = Callable[..., Any]
@@ -109,7 +106,7 @@ class Recorder(TorchFunctionMode):
         if self.is_busy:
             return function(*args, **kwargs)
         function, args, kwargs = widened(self, function, args, kwargs)
-        steps = float8.in_float32(self, function, args, kwargs)
+        steps = float8_steps(self, function, args, kwargs)
         if steps is not None:
             with self:
                 return steps()
@@ -150,6 +147,8 @@ class Recorder(TorchFunctionMode):
         if not any(isinstance(leaf, (torch.Tensor, *TRACED)) for leaf in leaves((args, kwargs))):
             return self.origins.add(self.run(function, *args, **kwargs))
         plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
+        from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
+
         with Inside(self, name):
             return function(*plain_args, **plain_kwargs)
 
@@ -161,6 +160,8 @@ class Recorder(TorchFunctionMode):
         if op_traits.looks_at_memory(name):
             args, kwargs = self._in_order(*args, **kwargs)
         elif op_traits.writes_to_memory(name):
+            from tmconvert.frontends.torch.tracing.recording.view_writes import from_its_start
+
             args, kwargs = from_its_start(*args, **kwargs), {}
         else:
             args = self.size_tensors.in_call(name, args)
@@ -483,6 +484,8 @@ class Recorder(TorchFunctionMode):
         return value
 
     def _write_back(self, tracked: Tracked, base: Value, new: Value) -> Value:
+        from tmconvert.frontends.torch.tracing.recording.view_writes import written_back
+
         return self.run(written_back, self._emit, self.capture, tracked, base, new)
 
     def _repeat(self, view: View, base: Value) -> Value:

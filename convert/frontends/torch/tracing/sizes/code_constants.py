@@ -18,12 +18,6 @@ from itertools import permutations
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from tmconvert.frontends.torch.tracing.data.code_decisions import (
-    GROWTHS,
-    compared_constants,
-    decides,
-    tells_types,
-)
 from tmconvert.frontends.torch.tracing.recording.source_lines import NOT_USERS, is_bottom, is_users
 from tmconvert.frontends.torch.tracing.sizes.integers import TRACED
 
@@ -64,6 +58,13 @@ class SizeReads:
         if code in self._seen:
             return
         self._seen.add(code)
+        from tmconvert.frontends.torch.tracing.data.code_decisions import (
+            GROWTHS,
+            compared_constants,
+            decides,
+            tells_types,
+        )
+
         self.decides = self.decides or decides(code)
         self.tells_types = self.tells_types or tells_types(code)
         self.growths |= GROWTHS.keys() & set(code.co_names)
@@ -187,6 +188,8 @@ def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) ->
 
 def _computed(numbers: Sequence[int], growths: set[str]) -> Iterator[int]:
     """Yields what becomes one of the numbers by a growth, and simple results of two of them."""
+    from tmconvert.frontends.torch.tracing.data.code_decisions import GROWTHS
+
     for number in numbers:
         yield from (GROWTHS[name](number) for name in sorted(growths) if 0 < number <= SMALL)
     few = [number for number in numbers if number not in (0, 1)][:_PAIRED]

@@ -7,14 +7,10 @@ call.
 from __future__ import annotations
 
 import inspect
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._higher_order_ops import utils as higher_order
-from torch.autograd.function import _SingleLevelFunction
 from torch.utils._pytree import tree_map, tree_unflatten
 
 from tmconvert.errors import UnsupportedError
@@ -26,48 +22,6 @@ from tmconvert.frontends.torch.tracing.special import symbolic
 from tmconvert.ir.tree import leaves, map_leaves
 
 Function = Callable[..., Any]
-_COMPILE = "_hop_compile_and_call"  # (wrapper, arguments): what every higher-order function ends in
-
-
-@contextmanager
-def calls_of_functions(recorder: Recorder) -> Iterator[None]:
-    """Context manager in which the recorder records torch.cond, torch.while_loop, scan, map, and functions
-    with a ``symbolic`` (``torch.autograd.Function``), when this thread calls them.
-    """
-    thread = threading.get_ident()
-    original = getattr(higher_order, _COMPILE, None)
-
-    def is_ours() -> bool:
-        return threading.get_ident() == thread and not recorder.is_busy and not recorder.is_batched
-
-    def compiled(wrapper: Function, args: tuple[Any, ...]) -> Any:
-        name = getattr(wrapper, "__name__", "")
-        if name in HIGHER_ORDER and is_ours():
-            return HIGHER_ORDER[name](recorder, *args)
-        if name == "run_flattened_map" and is_ours():
-            return _map(recorder, *args, specs=inspect.getclosurevars(wrapper).nonlocals)
-        assert original is not None
-        return original(wrapper, args)
-
-    def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        def forward(*args: Any) -> Any:
-            return super(_SingleLevelFunction, cls).apply(*args, **kwargs)
-
-        if hasattr(cls, "symbolic") and is_ours() and not kwargs:
-            return _applied(recorder, cls, forward, args)
-        return forward(*args)
-
-    # found where Function.apply looks for the original, so that references to it find ours as well
-    functions: Any = _SingleLevelFunction
-    functions.apply = classmethod(applied)
-    if original is not None:
-        setattr(higher_order, _COMPILE, compiled)
-    try:
-        yield
-    finally:
-        del functions.apply
-        if original is not None:
-            setattr(higher_order, _COMPILE, original)
 
 
 def conditional(recorder: Recorder, pred: Any, true_fn: Function, false_fn: Function, operands: Any) -> Any:
@@ -155,7 +109,14 @@ HIGHER_ORDER: dict[str, Function] = {
 }
 
 
-def _applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, ...]) -> Any:
+def called_by_name(recorder: Recorder, name: str, wrapper: Function, args: tuple[Any, ...]) -> Any:
+    """Records a higher-order function by the name of what wraps it, one of ``watches.HIGHER_ORDER``."""
+    if name == "run_flattened_map":
+        return _map(recorder, *args, specs=inspect.getclosurevars(wrapper).nonlocals)
+    return HIGHER_ORDER[name](recorder, *args)
+
+
+def applied(recorder: Recorder, cls: Any, forward: Function, args: tuple[Any, ...]) -> Any:
     """Records a call of an autograd.Function that has a symbolic for ONNX; its forward alone if the symbolic
     needs TorchScript.
     """

@@ -7,18 +7,12 @@ float8. What reads the bits of such a tensor sees float32.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
-
-if TYPE_CHECKING:
-    from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
-
-NOTE = "casts to {} round to its numbers, which the file holds in float32"
 
 
 class _Format(NamedTuple):
@@ -33,34 +27,6 @@ _FORMATS = {
     torch.float8_e4m3fn: _Format(3, -6, 448.0),
     torch.float8_e5m2: _Format(2, -14, 57344.0),
 }
-_CASTS = (
-    *(torch.Tensor.to, torch.Tensor.type),
-    *(torch.ops.aten.to.dtype, torch.ops.aten._to_copy.default),
-)
-_PRODUCTS = (torch._scaled_mm, torch.ops.aten._scaled_mm.default)
-
-
-def in_float32(
-    recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[[], object] | None:
-    """Returns the steps of a call with float8, in float32; None for other calls."""
-    dtype = float8_of(function, args, kwargs)
-    if dtype is not None:
-        recorder.tape.note(NOTE.format(str(dtype).removeprefix("torch.")))
-        return functools.partial(rounded, args[0], dtype)
-    return functools.partial(scaled_mm, *args, **kwargs) if is_product(function) else None
-
-
-def float8_of(function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> torch.dtype | None:
-    """Returns the float8 type that a call casts its tensor to; None for other calls."""
-    given = [arg for arg in (*args[1:], *kwargs.values()) if isinstance(arg, torch.dtype)]
-    is_cast = bool(given) and given[0] in _FORMATS and any(function is each for each in _CASTS)
-    return given[0] if is_cast else None
-
-
-def is_product(function: object) -> bool:
-    """Whether a function is ``torch._scaled_mm``."""
-    return any(function is each for each in _PRODUCTS)
 
 
 def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -20,7 +20,6 @@ from torch.overrides import _pop_mode_temporarily
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.names import Name
-from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
 from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
 from tmconvert.ir.tree import leaves
@@ -83,6 +82,8 @@ def _recorded(recorder: Recorder, transform: Callable[..., Any]) -> Callable[...
             return transform(*args, **kwargs)
         recorder.is_batched, recorder.tape.takes_gradients = True, True
         try:
+            from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
+
             with Inside(recorder, Name("torch.func", False)):
                 result = transform(*args, **kwargs)
         finally:
@@ -129,5 +130,7 @@ class _Engine:
             raise GradientTaken
         if not torch._C._len_torch_function_stack():  # it is called within a function that is traced through
             return run(outputs, *args, **kwargs)
+        from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
+
         with _pop_mode_temporarily(), Inside(recorder, Name("backward", False)):
             return run(outputs, *args, **kwargs)

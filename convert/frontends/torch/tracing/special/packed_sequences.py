@@ -89,7 +89,7 @@ def _of_lengths(layer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 SPECIAL = {
-    "torch._pack_padded_sequence": _packed,
-    "torch._pad_packed_sequence": _padded,
-    **{f"torch.{name}": _layer for name in LAYERS},
+    "_pack_padded_sequence": _packed,
+    "_pad_packed_sequence": _padded,
+    **dict.fromkeys(LAYERS, _layer),
 }

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tmconvert.frontends.torch.quantized_types import INTEGERS, fake_quant_qparams
 from tmconvert.frontends.torch.tracing.recording.tape import Value
 from tmconvert.ir import QParams
 
@@ -27,6 +26,8 @@ def dtype_of(tensor: torch.Tensor) -> str:
     name = str(tensor.dtype).removeprefix("torch.")
     if not tensor.is_quantized:
         return name
+    from tmconvert.frontends.torch.quantized_types import INTEGERS
+
     return "float32" if qparams_of(tensor) is None else INTEGERS[name].stored
 
 
@@ -34,6 +35,8 @@ def qparams_of(tensor: torch.Tensor) -> QParams | None:
     """Returns the tensor's quantization; None for a float tensor, or if zero points are not integers."""
     if not tensor.is_quantized or tensor.qscheme() == torch.per_channel_affine_float_qparams:
         return None
+    from tmconvert.frontends.torch.quantized_types import INTEGERS
+
     kind = INTEGERS[str(tensor.dtype).removeprefix("torch.")]
     if tensor.qscheme() == torch.per_tensor_affine:
         return kind.qparams((tensor.q_scale(),), (tensor.q_zero_point(),))
@@ -57,6 +60,8 @@ def fake_quant_qparams_of(name: str, args: Sequence[Any]) -> QParams | None:
     scales, zeros = _constant(scale), _constant(zero_point)
     if scales is None or zeros is None or len(scales) != len(zeros) or any(zero % 1 for zero in zeros):
         return None
+    from tmconvert.frontends.torch.quantized_types import fake_quant_qparams
+
     found = fake_quant_qparams(scales, zeros, low, high, axis[0] % len(x.shape) if axis else None)
     return None if found.problem(x.shape) else found
 

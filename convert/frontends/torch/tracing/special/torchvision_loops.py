@@ -43,7 +43,7 @@ FUNCTIONS: dict[tuple[str, str], tuple[Callable[..., Any], str]] = {
 
 
 @contextmanager
-def boxes_at_once(recorder: Recorder) -> Iterator[None]:
+def box_functions(recorder: Recorder) -> Iterator[None]:
     """Records these functions as single calls inside the context, for any number of boxes."""
     with ExitStack() as stack:
         for (home, name), (body, other) in FUNCTIONS.items():

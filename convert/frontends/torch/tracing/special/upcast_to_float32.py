@@ -1,4 +1,4 @@
-"""Runs models of bfloat16, and of weights in float8, in float32.
+"""Runs models of bfloat16, of weights in float8, and casts to float8, in float32.
 
 Runtimes have few kernels for these types. All their values are values of float32, so a float32 model with the
 same weights computes the same without their rounding.
@@ -7,7 +7,7 @@ same weights computes the same without their rounding.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -27,6 +27,13 @@ _TYPES = {
 }
 _BFLOAT16 = {torch.bfloat16}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_NOTE_OF_CASTS = "casts to {} round to its numbers, which the file holds in float32"
+_ROUNDED = (torch.float8_e4m3fn, torch.float8_e5m2)
+_CASTS = (
+    *(torch.Tensor.to, torch.Tensor.type),
+    *(torch.ops.aten.to.dtype, torch.ops.aten._to_copy.default),
+)
+_PRODUCTS = (torch._scaled_mm, torch.ops.aten._scaled_mm.default)
 
 
 def wide(tensor: Any) -> Any:
@@ -64,6 +71,23 @@ def widened(
     if has_narrow_tensors(args, kwargs):
         args, kwargs = map_leaves(functools.partial(_copied, recorder), (args, kwargs))
     return function, args, kwargs
+
+
+def float8_steps(
+    recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[], object] | None:
+    """Returns the steps of a cast to float8, or of ``torch._scaled_mm``, in float32; None for other calls."""
+    types = [arg for arg in (*args[1:], *kwargs.values()) if isinstance(arg, torch.dtype)]
+    if types and types[0] in _ROUNDED and any(function is each for each in _CASTS):
+        from tmconvert.frontends.torch.tracing.special.float8 import rounded
+
+        recorder.tape.note(_NOTE_OF_CASTS.format(str(types[0]).removeprefix("torch.")))
+        return functools.partial(rounded, args[0], types[0])
+    if any(function is each for each in _PRODUCTS):
+        from tmconvert.frontends.torch.tracing.special.float8 import scaled_mm
+
+        return functools.partial(scaled_mm, *args, **kwargs)
+    return None
 
 
 def _copied(recorder: Recorder, leaf: object) -> Any:

@@ -1,0 +1,129 @@
+"""Makes a recorder see calls that no mode of torch intercepts; what records them is imported at the first."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._functorch import apis
+from torch._higher_order_ops import utils as higher_order
+from torch.autograd.function import _SingleLevelFunction
+
+from tmconvert.frontends.torch.names import Name
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
+
+_SCRIPTS: tuple[Any, ...] = (
+    torch._C.ScriptMethod,
+    torch._C.ScriptFunction,
+)  # a ScriptModule's forward is a ScriptMethod
+_COMPILE = "_hop_compile_and_call"  # (wrapper, arguments): what every higher-order function ends in
+# the names of the wrappers of cond, while_loop, scan and map
+HIGHER_ORDER = ("_cond_op_wrapper", "_while_loop_op_wrapper", "run_flattened_scan", "run_flattened_map")
+
+
+@contextmanager
+def script_calls(recorder: Recorder) -> Iterator[None]:
+    """Records the calls inside of scripts in this thread."""
+    originals = [vars(kind)["__call__"] for kind in _SCRIPTS]
+    for kind in _SCRIPTS:
+        kind.__call__ = _script_call(recorder, kind.__call__, threading.get_ident())
+    try:
+        with torch.jit.optimized_execution(False):
+            yield
+    finally:
+        for kind, original in zip(_SCRIPTS, originals, strict=True):
+            kind.__call__ = original
+
+
+def _script_call(recorder: Recorder, original: Callable[..., Any], thread: int) -> Callable[..., Any]:
+    def call(script: Any, *args: object, **kwargs: object) -> Any:
+        if recorder.is_busy or threading.get_ident() != thread:
+            return original(script, *args, **kwargs)
+        from tmconvert.frontends.torch.tracing.programs.scripted import called_script
+
+        return called_script(recorder, original, script, args, kwargs)
+
+    return call
+
+
+@contextmanager
+def calls_of_functions(recorder: Recorder) -> Iterator[None]:
+    """Context manager in which the recorder records torch.cond, torch.while_loop, scan, map, and functions
+    with a ``symbolic`` (``torch.autograd.Function``), when this thread calls them.
+    """
+    thread = threading.get_ident()
+    original = getattr(higher_order, _COMPILE, None)
+
+    def is_ours() -> bool:
+        return threading.get_ident() == thread and not recorder.is_busy and not recorder.is_batched
+
+    def compiled(wrapper: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        name = getattr(wrapper, "__name__", "")
+        if name in HIGHER_ORDER and is_ours():
+            from tmconvert.frontends.torch.tracing.special.branches import called_by_name
+
+            return called_by_name(recorder, name, wrapper, args)
+        assert original is not None
+        return original(wrapper, args)
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        def forward(*args: Any) -> Any:
+            return super(_SingleLevelFunction, cls).apply(*args, **kwargs)
+
+        if hasattr(cls, "symbolic") and is_ours() and not kwargs:
+            from tmconvert.frontends.torch.tracing.special.branches import applied
+
+            return applied(recorder, cls, forward, args)
+        return forward(*args)
+
+    # found where Function.apply looks for the original, so that references to it find ours as well
+    functions: Any = _SingleLevelFunction
+    functions.apply = classmethod(apply)
+    if original is not None:
+        setattr(higher_order, _COMPILE, compiled)
+    try:
+        yield
+    finally:
+        del functions.apply
+        if original is not None:
+            setattr(higher_order, _COMPILE, original)
+
+
+@contextmanager
+def calls_of_vmap(recorder: Recorder) -> Iterator[None]:
+    """Records the batched ATen ops that functorch makes of functions of ``torch.vmap``, in this thread."""
+    thread = threading.get_ident()
+    original = apis.vmap_impl
+
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
+            return original(*args, **kwargs)
+        from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
+
+        recorder.is_batched = True
+        try:
+            with Inside(recorder, Name("torch.vmap", False)):
+                return original(*args, **kwargs)
+        finally:
+            recorder.is_batched = False
+
+    apis.vmap_impl = batched
+    try:
+        yield
+    finally:
+        apis.vmap_impl = original
+
+
+def calls_with_boxes(recorder: Recorder) -> AbstractContextManager[None]:
+    """Records functions of torchvision that loop over boxes as single calls, where it is imported."""
+    if "torchvision" not in sys.modules:
+        return nullcontext()
+    from tmconvert.frontends.torch.tracing.special.torchvision_loops import box_functions
+
+    return box_functions(recorder)
