@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import InternalError, UsageError
 from tmconvert.ir.expr import CallFunction
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.symbolics.traits import T, Trait
+
+if TYPE_CHECKING:
+    from tmconvert.symbolics.custom import CustomOp
 
 
 class Catalogue(Mapping[str, Op]):
@@ -115,6 +118,16 @@ def registered(name: str) -> Op | None:
     """Returns the op of this name that a user has registered."""
     catalogue()  # installed plugins register theirs
     return _registry.registered.get(name)
+
+
+def custom_op(name: str) -> CustomOp | None:
+    """Returns the op of this name that consists of functions of a user alone; None for others."""
+    op = registered(name)
+    if op is None:
+        return None
+    from tmconvert.symbolics.custom import CustomOp
+
+    return op if isinstance(op, CustomOp) else None
 
 
 def registered_ops() -> Mapping[str, Op]:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
-from tmconvert.conversion.size_ranges import SizeChecks, Trial, checked_sizes
 from tmconvert.errors import InternalError, UsageError
 from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.expr import CallFunction
@@ -23,11 +22,15 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager, PassOptions
 from tmconvert.passes.normalize import Normalized
-from tmconvert.passes.unsupported import Unsupported, unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Target
+
+if TYPE_CHECKING:
+    from tmconvert.conversion.size_ranges import SizeChecks, Trial
+    from tmconvert.passes.unsupported import Unsupported
+
 
 MAX_ATTEMPTS = 100
 
@@ -143,6 +146,8 @@ def _without_symbolic(
 ) -> list[Unsupported]:
     """Returns ops without symbolic for the target, without lowering them, since some types are unknown."""
     found, target, version = [], options.target, options.version
+    from tmconvert.passes.unsupported import Unsupported
+
     for expr in normalized.graph:
         op = catalogue.get(expr.function) if isinstance(expr, CallFunction) else None
         if op is None or op.lookup(target, version) or op.is_decomposed(target, version):
@@ -219,12 +224,13 @@ class _Attempt(NamedTuple):
     def run(self, bound: BoundModel, journal: SizeJournal) -> LoweredModel:
         normalized = bound.normalized(self.catalogue)
         if found := _blocked(normalized, self.options, self.catalogue):
+            from tmconvert.passes.unsupported import unsupported_error
+
             raise unsupported_error(found, self.options.target, context=bound.context)
         set_seed(normalized.graph, self.catalogue, self.options.seed)
         checks = self._size_checks(bound, normalized) if bound.symbols else None
         if checks is None:  # passes change the graph
-            first = Trial(bound.example(), normalized.graph.copy())
-            source = first.graph
+            first, source = None, normalized.graph.copy()
         else:
             first = _at_example(checks, bound, journal)
             source = first.graph.copy()
@@ -232,13 +238,20 @@ class _Attempt(NamedTuple):
         manager, graph, notes = self._through_passes(normalized, source, bound)
         journal.check()
         layouts = _nhwc(normalized.graph.inputs), _nhwc(normalized.graph.outputs)
-        trials, guards = [Trial(first.sizes, source, first.reference)], journal.guards
-        if checks is not None:
+        graphs: list[InternalGraph] = [source]
+        references: list[Example | None] = [None]
+        guards = journal.guards
+        if checks is not None and first is not None:
+            from tmconvert.conversion.size_ranges import Trial, checked_sizes
+
+            trials = [Trial(first.sizes, source, first.reference)]
             accepts = self.overrides.accept_range
             trials, guards = checked_sizes(checks, trials, bound, journal, accept_range=accepts)
+            graphs = [trial.graph for trial in trials]
+            references = [trial.reference for trial in trials]
         return LoweredModel(
-            [trial.graph for trial in trials],
-            [trial.reference for trial in trials],
+            graphs,
+            references,
             summarized(guards),
             normalized.graph,
             graph,
@@ -249,6 +262,8 @@ class _Attempt(NamedTuple):
 
     def _size_checks(self, bound: BoundModel, normalized: Normalized) -> SizeChecks:
         has_source = not self.overrides.is_cut and not self.options.bakes_weights
+        from tmconvert.conversion.size_ranges import SizeChecks
+
         return SizeChecks(bound, self.module, normalized, self.catalogue, has_source=has_source)
 
     def _through_passes(
@@ -274,6 +289,8 @@ class _Attempt(NamedTuple):
             unsupported = [found.unsupported]
         if unsupported:
             enough = _sufficient(source, options, catalogue)
+            from tmconvert.passes.unsupported import unsupported_error
+
             raise unsupported_error(unsupported, options.target, enough, bound.context)
         notes = normalized.notes()
         if not manager.stopped:

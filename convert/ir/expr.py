@@ -11,11 +11,11 @@ from tmconvert.ir.extensible import Extensible
 from tmconvert.ir.function_names import FunctionName
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
-from tmconvert.ir.printing import Printing
 from tmconvert.ir.tree import Tree, leaves_of, map_leaves, map_objects
 
 if TYPE_CHECKING:
     from tmconvert.ir.graph import InternalGraph
+    from tmconvert.ir.printing import Printing
     from tmconvert.ir.traced_module import Vocabulary
     from tmconvert.ir.types import TensorType
 
@@ -145,6 +145,8 @@ class Expr(Extensible):
 
     def __format__(self, spec: str) -> str:
         """Formats the expression with its id; ``spec`` is for its nodes, see ``Node``."""
+        from tmconvert.ir.printing import Printing
+
         return f"%{self.id}:\t{printable(self.printed(Printing(spec)))}"
 
     def __repr__(self) -> str:

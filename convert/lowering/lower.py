@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import InternalError, Refusal, TmconvertError
-from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode, TensorType
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, QParams, TensorNode, TensorType
 from tmconvert.ir.lazy_constants import viewed
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.ir.symbolic.journal import current_journal
@@ -15,11 +15,12 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
-from tmconvert.passes.unsupported import Unsupported
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.shapes.view import stored
 from tmconvert.symbolics.target_names import words_of
+
+if TYPE_CHECKING:
+    from tmconvert.passes.unsupported import Unsupported
 
 
 @dataclass
@@ -139,6 +140,11 @@ class _Lowerer:
         )
         self._stands_for(self.values[expr.output], expr.output, Role.CONSTANT)
 
+    def _refuse(self, expr: Expr, refusal: Refusal) -> None:
+        from tmconvert.passes.unsupported import Unsupported
+
+        self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+
     def _call(self, expr: CallFunction) -> None:
         types = [stored_type(node) for node in expr.outputs if isinstance(node, TensorNode)]
         self.builder.begin(expr.outputs[0].name, expr.source, types)
@@ -149,7 +155,7 @@ class _Lowerer:
         except Refusal as refusal:
             del self.lowering.graph.operators[first_new:]
             _specialize(expr, refusal)
-            self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+            self._refuse(expr, refusal)
             results = [
                 Value(node.name, type_.dtype, type_.shape)
                 for node, type_ in zip(expr.outputs, types, strict=True)
@@ -164,7 +170,7 @@ class _Lowerer:
         try:
             self.builder.accept(self.lowering.graph.operators[first_new:])
         except Refusal as refusal:
-            self.lowering.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
+            self._refuse(expr, refusal)
 
     def _symbolic_results(self, expr: CallFunction) -> list[Value]:
         op = self.catalogue.get(expr.function)
@@ -200,6 +206,8 @@ class _Lowerer:
         types = map_leaves(lambda leaf: None if leaf is None else leaf.type, list(expr.args))
         rule = op.layout_rule(types, expr.kwargs)
         if rule.kind == "view":
+            from tmconvert.symbolics.ops.shapes.view import stored
+
             return stored(expr.kwargs, types[0].shape, nhwc_x=nhwc_x, nhwc_result=nhwc_result)
         return remap(rule, expr.kwargs) if nhwc_x else expr.kwargs
 
@@ -267,7 +275,7 @@ class _Lowerer:
             value = self.builder.identity(value)
         except Refusal as refusal:
             assert node.expr is not None
-            self.lowering.unsupported.append(Unsupported(node.expr, refusal.reason, refusal.help))
+            self._refuse(node.expr, refusal)
         self.builder.rename(value, name)
         self._stands_for(value, node, Role.TENSOR if name == node.name else Role.COPY)
         return value

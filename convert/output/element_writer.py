@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from tmconvert.ir.lazy_constants import Array, Lazy, computed, viewed
-from tmconvert.ir.tiles import copy_elements
 
 # So much is made contiguous at a time: it stays in the processor's cache.
 _ROWS_BYTES = 1 << 18
@@ -52,6 +51,8 @@ class ElementWriter:
         if isinstance(data, Lazy) and data.dtype == dtype:
             data.compute(out)
         else:
+            from tmconvert.ir.tiles import copy_elements
+
             copy_elements(out, computed(data))
         self._file.write(self._buffer[:size].data)
 

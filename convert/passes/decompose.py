@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tmconvert.errors import InternalError, Refusal
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
@@ -10,8 +11,10 @@ from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.passes.rewriting import PassRecord, emitter_before
-from tmconvert.passes.unsupported import Unsupported
 from tmconvert.symbolics.op import Op
+
+if TYPE_CHECKING:
+    from tmconvert.passes.unsupported import Unsupported
 
 
 class Undecomposed(Exception):
@@ -63,6 +66,8 @@ class Decompose:
         try:
             made = op.decomposition(emitter, **op.by_name(call.args, call.kwargs))
         except Refusal as refusal:
+            from tmconvert.passes.unsupported import Unsupported
+
             raise Undecomposed(Unsupported(call, refusal.reason, refusal.help)) from refusal
         results = list(made) if isinstance(made, (list, tuple)) else [made]
         if len(results) != len(call.outputs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,10 @@ from tmconvert.ir.symbolic.dims import Dim, Size
 from tmconvert.ir.symbolic.journal import current_journal, retried
 from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
 from tmconvert.ir.types import name_of
-from tmconvert.passes.unsupported import Unsupported
+
+if TYPE_CHECKING:
+    from tmconvert.passes.unsupported import Unsupported
+
 
 _OUTSIDE_HELP = "make them outside of the branch or loop, or pass them as an input"
 _RANDOM_HELP = (
@@ -59,8 +62,12 @@ class Normalized:
 
         Those of branches and loops cannot be verified, and are returned also where others are allowed.
         """
+        if not self.random:
+            return []
+        from tmconvert.passes.unsupported import Unsupported
+
         needed, found = set(self.graph.outputs), list[Unsupported]()
-        for expr in reversed(list(self.graph) if self.random else []):
+        for expr in reversed(list(self.graph)):
             if not needed.isdisjoint(expr.outputs):
                 needed.update(expr.inputs)
         for expr, drawing in self.random:
@@ -177,6 +184,8 @@ class _Normalizer:
             if not any(
                 isinstance(leaf, _Unknown) for leaf in leaves((args, kwargs))
             ) or refusal.reason.endswith("is not supported"):
+                from tmconvert.passes.unsupported import Unsupported
+
                 self.result.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
             self._stand_in(expr)
         else:

@@ -11,7 +11,6 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
-from tmconvert.ir.arrays import as_array
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.random_calls import random_calls
 from tmconvert.ir.symbolic.data_dependent import bound
@@ -328,6 +327,8 @@ def matching_inputs(inputs: Sequence[np.ndarray], types: Sequence[TensorType]) -
     """Returns the inputs, after checks against the model's types."""
     if len(inputs) != len(types):
         raise UsageError("TM6003", f"the model takes {len(types)} inputs, got {len(inputs)}")
+    from tmconvert.ir.arrays import as_array
+
     arrays = [as_array(array, f"input {number}") for number, array in enumerate(inputs)]
     for number, (array, type_) in enumerate(zip(arrays, types, strict=True)):
         if array.shape != type_.shape or array.dtype != type_.dtype:

@@ -12,7 +12,6 @@ import numpy as np
 
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong, with_coarser
 from tmconvert.verification.reference import Reference
-from tmconvert.verification.rounding import COARSE, MARGIN, UNIT
 
 LOOSEST = 1e-2  # of the largest element: by how much an output may differ in a first case, for drawn inputs
 
@@ -61,6 +60,8 @@ def judged(
 def _margin(comparison: Comparison, is_drawn: bool, is_second: bool) -> float:
     """Returns how many times more than by rounding an output may differ."""
     if is_second:
+        from tmconvert.verification.rounding import MARGIN
+
         return MARGIN
     return 1.0 if is_drawn and comparison.max_error <= LOOSEST else 0.0
 
@@ -98,6 +99,8 @@ def _but_for_kernels(
     is 6e-6, to one digit. An output that is not much larger than this is not informative.
     """
     found = list(comparisons)
+    from tmconvert.verification.rounding import COARSE, UNIT
+
     for number, most in _changes(reference.kernel_errors, inputs, expected, comparisons).items():
         off = _distance(actual[number], expected[number])
         if off <= most:
@@ -119,6 +122,8 @@ def _but_for_rounding(
     rounding changes, times one of ``margins``. Their errors are relative to the values that are summed.
     """
     found = list(comparisons)
+    from tmconvert.verification.rounding import MARGIN, UNIT
+
     for number, noise in _changes(reference.noise, inputs, expected, comparisons).items():
         most = MARGIN if _largest(expected[number]) <= MARGIN * noise else margins[number]
         off = _distance(actual[number], expected[number])

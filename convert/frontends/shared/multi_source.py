@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from tmconvert.frontends.registry import frontend_named, frontend_of_function
 from tmconvert.ir import CallFunction, CallMethod, Expr, TracedModule
-from tmconvert.symbolics.custom import CustomOp
-from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.registry import catalogue, custom_op
 
 if TYPE_CHECKING:
     from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
@@ -40,7 +39,7 @@ def _declared(own: AdapterVocabulary, expr: Expr, args: tuple[object, ...]) -> V
 
 def _by_name(own: AdapterVocabulary, expr: CallFunction) -> Vocabulary | None:
     name = expr.function
-    if "::" in name and isinstance(catalogue().get(name), (CustomOp, type(None))):
+    if "::" in name and (name not in catalogue() or custom_op(name) is not None):
         return own  # an op of the user, or an unknown one: each vocabulary converts or refuses these
     frontend = frontend_of_function(name)
     if frontend is None:

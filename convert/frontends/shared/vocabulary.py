@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import GraphError, InternalError, Refusal, TmconvertError, UnsupportedError
 from tmconvert.frontends.shared.multi_source import vocabulary_of_call
@@ -14,8 +14,10 @@ from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.traced_module import Vocabulary
 from tmconvert.ir.tree import leaves, leaves_of, map_leaves
-from tmconvert.symbolics.custom import RECORDED, CustomOp
-from tmconvert.symbolics.registry import catalogue, registered
+from tmconvert.symbolics.registry import catalogue, custom_op
+
+if TYPE_CHECKING:
+    from tmconvert.symbolics.custom import CustomOp
 
 Adapter = Callable[..., Any]
 
@@ -69,8 +71,8 @@ class AdapterVocabulary:
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Converts one call of this vocabulary to ATen-style ops on ``g``. Raises Refusal."""
-        op = registered(self.op_name(expr))
-        if isinstance(op, CustomOp):
+        op = custom_op(self.op_name(expr))
+        if op is not None:
             return self._custom(g, op, expr, args, kwargs)
         name, adapter = self.find(expr, (*args, *kwargs.values()))
         if adapter is None:
@@ -101,6 +103,8 @@ class AdapterVocabulary:
         """Converts a call of an op that the user has registered."""
         args, kwargs = map_leaves(_by_name, (args, kwargs))
         if not op.computes_types():
+            from tmconvert.symbolics.custom import RECORDED
+
             kwargs = {**kwargs, RECORDED: _recorded_types(g, op, expr, (args, kwargs))}
         try:
             return g.call(op.name, *args, **kwargs)

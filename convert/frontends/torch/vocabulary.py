@@ -6,14 +6,14 @@ from functools import cache
 from typing import Any
 
 from tmconvert.errors import TmconvertError
+from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.recorded_qparams import with_recorded_qparams
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.torch.names import aten_name, functional
 from tmconvert.ir import CallFunction, CallMethod, Expr
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.symbolics.custom import CustomOp
-from tmconvert.symbolics.registry import catalogue, registered
+from tmconvert.symbolics.registry import catalogue, custom_op
 
 
 class TorchVocabulary(AdapterVocabulary):
@@ -27,19 +27,18 @@ class TorchVocabulary(AdapterVocabulary):
     framework = "PyTorch"
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
-        from tmconvert.frontends.torch.adapters.elementwise.complex import is_complex
-
         assert isinstance(expr, (CallFunction, CallMethod))
         is_method = isinstance(expr, CallMethod)
         word = expr.method if isinstance(expr, CallMethod) else expr.function
-        if any(map(is_complex, leaves(args))):
+        if any(isinstance(leaf, (Complex, complex)) for leaf in leaves(args)):
             return f"{self.name(expr)} of complex tensors", _complex_adapter(word, is_method)
         return self.name(expr), _adapter(word, is_method)
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        from tmconvert.frontends.torch.adapters.elementwise.complex import received
+        if any(getattr(getattr(leaf, "dtype", None), "kind", "") == "c" for leaf in leaves((args, kwargs))):
+            from tmconvert.frontends.torch.adapters.elementwise.complex import received
 
-        args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
+            args, kwargs = map_leaves(lambda leaf: received(g, leaf), (args, kwargs))
         return super().converted(g, expr, args, kwargs)
 
     def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: object) -> Any:
@@ -49,7 +48,7 @@ class TorchVocabulary(AdapterVocabulary):
 
     def knows(self, name: str, is_method: bool) -> bool:
         """Whether there is an adapter for a function, or a method of tensors."""
-        if isinstance(registered(aten_name(name, is_method)), CustomOp):
+        if custom_op(aten_name(name, is_method)) is not None:
             return True
         return bool(_adapter(name, is_method) or _complex_adapter(name, is_method))
 
@@ -104,7 +103,7 @@ def _adapter(name: str, is_method: bool) -> Adapter | None:
     if adapter is not None:
         return called(adapter)
     op = catalogue().get(own if "::" in own else f"aten::{own}")
-    if op is not None and not isinstance(op, CustomOp):
+    if op is not None and custom_op(op.name) is None:
         return generic(op)
     plain = functional(own)
     found = None if plain is None else _adapter(plain, True) or _adapter(plain, False)

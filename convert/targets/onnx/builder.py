@@ -12,7 +12,6 @@ from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import TargetGraph, Value
-from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
 from tmconvert.targets.onnx.passes.casts import cast_plan
 from tmconvert.targets.onnx.size_operators import OnnxSizeOperators, static_attributes
 
@@ -84,6 +83,8 @@ class OnnxBuilder(Builder):
             return value
         if value.data is not None:
             return self.const(value.data.astype(dtype), name=self.names.free(f"{value.name}_{dtype}"))
+        from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
+
         return super().op("Cast", value, to=ONNX_TYPES[dtype], dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:

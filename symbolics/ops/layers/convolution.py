@@ -192,7 +192,9 @@ def volume_of(g: Any, planes: Any, batch: int) -> Any:
     return g.call("aten::permute", volume, [1, 2, 0, 3, 4])
 
 
-conv2d.tflite()(idioms.tflite_convolutions.conv2d_tflite)
+@conv2d.tflite()
+def conv2d_tflite(g, x, weight, bias, stride, padding, dilation, groups):
+    return idioms.tflite_convolutions.conv2d_tflite(g, x, weight, bias, stride, padding, dilation, groups)
 
 
 @conv2d.caffe()

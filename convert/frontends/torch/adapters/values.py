@@ -18,7 +18,6 @@ from tmconvert.frontends.shared.arguments import (
     static_int,
     static_ints,
 )
-from tmconvert.frontends.torch.adapters.shapes.sizes import SizeFloat, float_tensor
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import Dim
@@ -54,6 +53,20 @@ _NAMES = {
     "short": "int16",
 }
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+
+
+class SizeFloat:
+    """A float that is computed of symbolic sizes; it is a tensor where a tensor is computed with it."""
+
+    def _refused(self, *_: Any) -> Any:
+        raise Refusal(
+            "a fraction of a size is used as a number",
+            "round it to an integer first (math.floor, math.ceil), or keep this size static",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _refused
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __int__ = __float__ = __index__ = _refused
+    __pow__ = __rpow__ = __floor__ = __ceil__ = __trunc__ = _refused
 
 
 def dtype_called(value) -> np.dtype:
@@ -141,6 +154,8 @@ def constant(g: Emitter, value: Any, dtype: Any) -> Any:
     if isinstance(value, Dim):
         return g.constant(value, dtype)
     if isinstance(value, SizeFloat):
+        from tmconvert.frontends.torch.adapters.shapes.sizes import float_tensor
+
         return cast(g, float_tensor(g, value), dtype)
     return g.constant(_wrapped(value, np.dtype(dtype)))
 

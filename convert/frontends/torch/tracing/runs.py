@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,10 +13,12 @@ from tmconvert.frontends.torch.tracing.data.integers import INTEGERS, IntTaken
 from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
-from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery, called
-from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken, is_close
 from tmconvert.ir.traced_module import Example
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery
+    from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
 
 
 class Runs:
@@ -41,10 +43,22 @@ class Runs:
         if symbols:
             self.answers.insert(0, Answers(True, True))
         self.first = _first_run(lambda: self.run({}), self.answers)
-        self.rerun = Rerun(self.compared, inputs, self.first.example())
-        self.recovery = SizeRecovery(symbols, self.resized)
         self._replay: Outcomes | None = None  # of all runs at the sizes of the example
         self._known: dict[tuple[str, int], ModuleRun] = {}
+
+    @functools.cached_property
+    def rerun(self) -> Rerun:
+        """Runs the module at other sizes for references."""
+        from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
+
+        return Rerun(self.compared, self.inputs, self.first.example())
+
+    @functools.cached_property
+    def recovery(self) -> SizeRecovery:
+        """Recovers sizes that are plain numbers on the tapes."""
+        from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery
+
+        return SizeRecovery(self.symbols, self.resized)
 
     def run(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None = None) -> ModuleRun:
         """Runs the module with other inputs, by name; comparisons have the outcomes of ``replay``.
@@ -126,6 +140,8 @@ class Runs:
         """Returns the tape of a run at this size, if possible with the calls of the first one."""
         key = symbol.name, number
         found = self._known[key] = self._known.get(key) or self.run(self._sized({symbol.name: number}))
+        from tmconvert.frontends.torch.tracing.sizes.recovered import called
+
         if called(found.tape) == called(self.first.tape):
             return found.tape
         replayed = self._replayed(self._sized({symbol.name: number}), self.first, found)
@@ -138,6 +154,8 @@ class Runs:
         """
         sizes: dict[str, int] = {}
         for symbol in self.symbols if self.first.tape.outcomes else ():
+            from tmconvert.frontends.torch.tracing.sizes.recovered import called
+
             for number in symbol.neighbours():
                 tried = {**sizes, symbol.name: number}
                 other = self._tried(self._sized(tried), None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.torch.adapters.shapes.sizes import SizeFloat
-from tmconvert.frontends.torch.adapters.values import promoted
+from tmconvert.frontends.torch.adapters.values import SizeFloat, promoted
 from tmconvert.ir.symbolic.dims import Dim
 
 ATEN = Table()

@@ -10,6 +10,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.torch.adapters.values import SizeFloat
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.data_dependent import data_symbols
@@ -20,20 +21,6 @@ from tmconvert.ir.symbolic.signs import signs
 FUNCTIONS = Table()
 TENSORS = {"add": "aten::add", "sub": "aten::sub", "mul": "aten::mul", "truediv": "aten::div"}
 EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
-
-
-class SizeFloat:
-    """A float that is computed of symbolic sizes; it is a tensor where a tensor is computed with it."""
-
-    def _refused(self, *_: Any) -> Any:
-        raise Refusal(
-            "a fraction of a size is used as a number",
-            "round it to an integer first (math.floor, math.ceil), or keep this size static",
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _refused
-    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __int__ = __float__ = __index__ = _refused
-    __pow__ = __rpow__ = __floor__ = __ceil__ = __trunc__ = _refused
 
 
 class Quotient(SizeFloat):

@@ -27,8 +27,7 @@ from tmconvert.frontends.torch.tracing.special.quantized import dtype_of
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extensible import extension_of
 from tmconvert.ir.tree import leaves, leaves_of, map_leaves
-from tmconvert.symbolics.custom import CustomOp
-from tmconvert.symbolics.registry import registered_ops
+from tmconvert.symbolics.registry import custom_op, registered_ops
 
 WRITES = "TM2021"
 
@@ -167,8 +166,8 @@ def unused_symbolics(class_names: Mapping[str, bool]) -> list[str]:
     ``class_names`` maps the classes of the model's modules to whether they are leaves.
     """
     notes = []
-    for name, op in registered_ops().items():
-        if not isinstance(op, CustomOp) or "::" in name:
+    for name in registered_ops():
+        if custom_op(name) is None or "::" in name:
             continue
         if class_names.get(name) is False:
             notes.append(
