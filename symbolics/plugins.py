@@ -24,20 +24,18 @@ def load_plugin(path: str | PathLike[str]) -> None:
     import runpy
 
     _files.add(str(file))
-    from tmconvert.symbolics.custom import raised_at
-
     try:
         runpy.run_path(str(file), run_name=file.stem)
     except TmconvertError as error:
         raise UsageError(
-            error.code, error.message, source=error.source or raised_at(error), notes=error.notes
+            error.code, error.message, source=error.source or _raised_at(error), notes=error.notes
         ) from error
     except SyntaxError as error:
         place = Source(str(file), error.lineno)
         raise _failed(f"the plugin {file} is not valid Python: {error.msg}", place) from error
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise _failed(f"the plugin {file} failed: {reason}", raised_at(error)) from error
+        raise _failed(f"the plugin {file} failed: {reason}", _raised_at(error)) from error
 
 
 def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
@@ -46,8 +44,6 @@ def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
     An entry point names a module, which registers as it is imported, or a function, which is called.
     ``registered`` is what it registers, for messages. Raises UsageError TM6020.
     """
-    from tmconvert.symbolics.custom import raised_at
-
     for entry in installed(group):
         _packages.add(entry.module.partition(".")[0])
         try:
@@ -59,7 +55,7 @@ def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
             raise _failed(
                 f"loading {entry.value} of {package}, which registers {registered}, failed: "
                 f"{type(error).__name__}: {error}",
-                raised_at(error),
+                _raised_at(error),
             ) from error
 
 
@@ -84,6 +80,12 @@ def plugin_frame(error: BaseException) -> PluginFrame | None:
             found = found._replace(is_innermost=False)
         trace = trace.tb_next
     return found
+
+
+def _raised_at(error: BaseException) -> Source | None:
+    from tmconvert.symbolics.custom import raised_at
+
+    return raised_at(error)
 
 
 def _failed(message: str, place: Source) -> UsageError:

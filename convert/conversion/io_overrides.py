@@ -24,7 +24,6 @@ from tmconvert.ir.symbolic.open_sizes import (
     sizes_by_name,
 )
 from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, parse_size, size_of
-from tmconvert.passes.input_qparams import give_qparams
 from tmconvert.passes.normalize import Normalized, normalize
 
 MAX_EXTENT = 1 << 31
@@ -229,7 +228,10 @@ def bind_model(
     for name in overrides.input_qparams:
         if name != "*":
             _check_input(name, nodes)
-    give_qparams(nodes, overrides.input_qparams)
+    if overrides.input_qparams:
+        from tmconvert.passes.input_qparams import give_qparams
+
+        give_qparams(nodes, overrides.input_qparams)
     shapes: dict[str, tuple[Size, ...]] = {
         name: node.shape for name, node in nodes.items() if node.shape is not None
     }

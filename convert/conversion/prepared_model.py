@@ -12,7 +12,6 @@ import numpy as np
 from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.io_overrides import IoOverrides
 from tmconvert.conversion.lowering import with_layout
-from tmconvert.conversion.optimum_names import with_names
 from tmconvert.conversion.preprocessing import Preprocessing
 from tmconvert.conversion.request import ConversionRequest, Model
 from tmconvert.errors import UsageError
@@ -66,7 +65,10 @@ class PreparedModel(NamedTuple):
         """Loads or traces the source, with its preprocessing. Raises LoadError, UsageError."""
         module, inputs, dynamic = model_of(request.model, request.tracing)
         overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
-        overrides = with_names(module, overrides, request.names)
+        if request.names is not None:
+            from tmconvert.conversion.optimum_names import with_names
+
+            overrides = with_names(module, overrides, request.names)
         module, overrides, options = _with_images(request, module, overrides, catalogue)
         return cls(module, inputs, overrides, options)
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import GraphError, Refusal, TmconvertError, UnsupportedError, UsageError
-from tmconvert.errors.environment import memory_error
 from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
@@ -163,6 +162,8 @@ class Interpreter:
         try:
             return getattr(self, expr.op)(target, args, kwargs)
         except MemoryError as error:  # sizes may come from a damaged file
+            from tmconvert.errors.environment import memory_error
+
             raise memory_error("the results of a call", source=expr.source, excerpt=repr(expr)) from error
         finally:
             self._expr, self._target = outer
@@ -174,9 +175,11 @@ class Interpreter:
         value = next(self.args_iter)
         is_number = isinstance(value, (int, float, complex, list)) or hasattr(value, "__array__")
         is_given = isinstance(value, np.ndarray) or not is_number
+        if is_given:
+            return value
         from tmconvert.ir.arrays import as_array
 
-        return value if is_given else as_array(value, f"the input {target!r}")
+        return as_array(value, f"the input {target!r}")
 
     def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns a parameter, buffer, constant or submodule."""
@@ -346,13 +349,18 @@ class _Single(Interpreter):
         self.expr = expr
 
     def results(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        from tmconvert.ir.arrays import as_array
-
         for node, value in zip(self.expr.inputs, inputs, strict=True):
-            is_tensor = isinstance(node, TensorNode)
-            self._set(node, as_array(value, f"the input {node.name!r}") if is_tensor else value)
+            self._set(node, _as_input(node, value))
         bind(self.expr.result, self._result(self.expr), self._set)
         return tuple(self.env[node] for node in self.expr.outputs)
+
+
+def _as_input(node: Node, value: Any) -> Any:
+    if not isinstance(node, TensorNode):
+        return value
+    from tmconvert.ir.arrays import as_array
+
+    return as_array(value, f"the input {node.name!r}")
 
 
 def run_module(

@@ -8,17 +8,24 @@ from tmconvert.passes.deferred_pass import Condition, DeferredPass, calls, has
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.manager import Pass
-from tmconvert.passes.propagate_qparams import PropagateQparams
-from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.traits import Arithmetic, Clamp, Concatenates, Reduction
+from tmconvert.symbolics.registry import op_has
+from tmconvert.symbolics.traits import (
+    Arithmetic,
+    Clamp,
+    Concatenates,
+    Identity,
+    KeepsQparams,
+    Reduction,
+    SelectsElements,
+)
 
 # the passes that find an op in its steps, by module and class, with the ops that the steps have
 _IDIOMS: dict[str, list[Condition]] = {
     "fuse_gelu:FuseGelu": [has(Arithmetic), calls("aten::erf", "aten::tanh")],
     "fuse_hardswish:FuseHardswish": [
         has(Arithmetic),
-        lambda name: name == "aten::hardsigmoid" or has(Clamp)(name),
+        lambda name: name == "aten::hardsigmoid" or op_has(name, Clamp),
     ],
     "fuse_rsqrt:FuseRsqrt": [calls("aten::sqrt")],
     "fuse_layer_norm:FuseLayerNorm": [has(Arithmetic), calls("aten::mean")],
@@ -36,9 +43,17 @@ def initial_passes(
     the decomposition of calls that have no integer kernel.
     """
     return [
-        SelectDecomposition(takes_steps=takes_decompositions),
+        _deferred(
+            "select_decomposition:SelectDecomposition",
+            [calls("tm::in_steps")],
+            takes_steps=takes_decompositions,
+        ),
         EliminateDeadCode(),
-        PropagateQparams(dissolves=not keeps_qparams),
+        _deferred(
+            "propagate_qparams:PropagateQparams",
+            [lambda name: name == "tm::requantize" or op_has(name, KeepsQparams, SelectsElements)],
+            dissolves=not keeps_qparams,
+        ),
         FoldConstants(catalogue),
         fused_batch_norms(),
         *fused_idioms(catalogue),
@@ -64,6 +79,11 @@ def fused_batch_norms() -> Pass:
 def folded_scales(catalogue: Mapping[str, Op]) -> Pass:
     """Returns the pass that folds factors and summands into linear layers."""
     return _deferred("fold_scale_bias:FoldScaleBias", [has(Arithmetic)], catalogue, roots=False)
+
+
+def dropped_identities() -> Pass:
+    """Returns the pass that removes calls whose result is their operand."""
+    return _deferred("drop_identities:DropIdentities", [has(Identity, Arithmetic)])
 
 
 def final_passes(catalogue: Mapping[str, Op]) -> list[Pass]:

@@ -22,7 +22,6 @@ from tmconvert.verification.random_numbers import (
 )
 from tmconvert.verification.reference import SMALL, Reference
 from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
-from tmconvert.verification.source import compare_with_fake_quantized
 from tmconvert.verification.tolerance import judged
 from tmconvert.verification.vacuous import (
     independent_notes,
@@ -152,7 +151,9 @@ def verify_written(
     independent = independent_outputs(graphs, cases, names)
     notes += independent_notes(independent)
     notes += vacuous_notes({name: what for name, what in vacuous.items() if name not in independent})
-    if inputs is None:
+    if inputs is None and found[0].reference.is_quantized():
+        from tmconvert.verification.source import compare_with_fake_quantized
+
         notes += compare_with_fake_quantized(found[0].reference, found[0].expected)
     name = f"{runtime.name} {runtime.version}"
     return Verification(name, tuple(found[0].comparisons), vacuous=vacuous, independent=tuple(independent))

@@ -16,7 +16,6 @@ from tmconvert.conversion.options.commands import COMMAND_OPTIONS, conversion_op
 from tmconvert.conversion.options.conversion import KEYWORDS
 from tmconvert.conversion.options.declared import declared
 from tmconvert.errors import UsageError
-from tmconvert.errors.environment import environment_error
 from tmconvert.errors.short_traceback import one_frame
 from tmconvert.errors.values import PATH, is_path, type_and_value
 from tmconvert.ir import TracedModule
@@ -308,6 +307,8 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
             with reporting(bound.arguments.get("progress")):
                 return function(*bound.args, **bound.kwargs)
         except OSError as error:
+            from tmconvert.errors.environment import environment_error
+
             environmental = environment_error(error)
             if environmental is None:
                 raise

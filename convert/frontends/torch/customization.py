@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
-from tmconvert.frontends.torch.tracing.special.custom_ops import FOLLOWED_OPS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,6 +31,7 @@ class SupportedType(NamedTuple):
 
 
 SUPPORTED_TYPES: dict[type, SupportedType] = {}
+FOLLOWED_OPS: set[str] = set()  # the names of the ops of ``trace_through``
 
 
 class _Active(threading.local):
@@ -192,3 +192,21 @@ def is_builtin(module: object, path: str) -> bool:
 def is_plain_function(value: object) -> bool:
     """Whether a value is a Python function that was not wrapped."""
     return inspect.isfunction(value) and not hasattr(value, WRAPPED)
+
+
+def body_of(function: object) -> Callable[..., Any] | None:
+    """Returns the Python body of a custom op for which ``trace_through`` was called; None for all else."""
+    if not FOLLOWED_OPS:
+        return None
+    import torch
+
+    if not isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return None
+    packet: Any = getattr(function, "overloadpacket", function)
+    name = str(packet._qualified_op_name)
+    if name not in FOLLOWED_OPS:
+        return None
+    from torch._library.custom_ops import OPDEFS
+
+    definition = OPDEFS.get(name)
+    return None if definition is None else definition._init_fn

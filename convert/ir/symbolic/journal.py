@@ -67,11 +67,11 @@ class Guard(NamedTuple):
 
 def summarized(guards: Iterable[Guard]) -> list[str]:
     """Returns the guards as text; of several lower bounds of a symbol only the largest."""
-    from tmconvert.ir.symbolic.signs import least_size
-
     least: dict[str, int] = {}
     others: list[str] = []
     for guard in guards:
+        from tmconvert.ir.symbolic.signs import least_size
+
         difference, wanted = guard.difference, guard.signs
         bound = least_size(difference, wanted) if 0 not in wanted or len(wanted) > 1 else None
         if bound is None:

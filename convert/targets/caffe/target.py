@@ -20,9 +20,8 @@ from tmconvert.formats.caffe.recognize import is_prototxt
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.output.metadata import OPTIONS
-from tmconvert.passes.common_pipeline import final_passes, folded_scales, initial_passes
+from tmconvert.passes.common_pipeline import dropped_identities, final_passes, folded_scales, initial_passes
 from tmconvert.passes.decompose import Decompose
-from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.manager import Pass
@@ -79,7 +78,7 @@ class CaffeTarget(Target):
         return [
             *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
             Decompose(catalogue, self.name, options.version),
-            DropIdentities(),
+            dropped_identities(),
             EliminateCommonSubexpressions(catalogue),
             folded_scales(catalogue),
             # a chain of views that was fused comes apart again into the fewest layers

@@ -47,9 +47,11 @@ def _length(data: Array) -> int:
 
 def in_bytes(data: Array) -> Array:
     """Returns elements in file form: 4-bit types are packed in pairs, the first in the lower half."""
+    if name_of(data.dtype) not in _HALVES:
+        return data
     from tmconvert.lowering.rounded_constants import packed
 
-    return packed(data) if name_of(data.dtype) in _HALVES else data
+    return packed(data)
 
 
 class ExternalLayout:

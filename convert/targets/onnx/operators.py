@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from tmconvert.targets.onnx.integer.weight_axes import (
@@ -19,16 +20,9 @@ from tmconvert.targets.onnx.integer.weight_axes import (
     of_table,
     of_transposed,
 )
-from tmconvert.targets.onnx.macs import (
-    convolution,
-    gemm,
-    product,
-    quantized_convolution,
-    recurrent,
-    transposed,
-)
 
-MacsRule = Callable[[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]], int]
+Shapes = Sequence[tuple[int, ...]]
+MacsRule = Callable[[Shapes, Shapes], int]
 AxesRule = Callable[[int, int, Mapping[str, Any]], WeightAxes | None]
 
 
@@ -74,6 +68,39 @@ class OperatorSpec:
     weight_axes: AxesRule | None = None
 
 
+# ---- multiply-accumulates, from the shapes of operands and results
+
+
+def _convolution(inputs: Shapes, outputs: Shapes) -> int:
+    return prod(outputs[0]) * prod(inputs[1][1:])
+
+
+def _transposed(inputs: Shapes, outputs: Shapes) -> int:
+    return prod(inputs[0]) * prod(inputs[1][1:])
+
+
+def _quantized_convolution(inputs: Shapes, outputs: Shapes) -> int:
+    return prod(outputs[0]) * prod(inputs[3][1:])
+
+
+def _product(inputs: Shapes, outputs: Shapes) -> int:
+    return prod(outputs[0]) * inputs[0][-1]
+
+
+def _gemm(inputs: Shapes, outputs: Shapes) -> int:
+    """The inner size is the rest of the first operand after the rows, however both are transposed."""
+    return prod(outputs[0]) * prod(inputs[0]) // max(outputs[0][0], 1)
+
+
+def _recurrent(inputs: Shapes, outputs: Shapes) -> int:
+    """Each step and sample multiplies by all of W and R."""
+    steps, batch = inputs[0][0], inputs[0][1]
+    return steps * batch * (prod(inputs[1]) + prod(inputs[2]))
+
+
+# ---- the records
+
+
 def _selecting(*names: str, is_spatial: bool = False) -> tuple[OperatorSpec, ...]:
     """Records of operators whose results are elements of their operands, or indices."""
     return tuple(OperatorSpec(name=name, selects=True, is_spatial=is_spatial) for name in names)
@@ -96,34 +123,34 @@ _SPECS = (
     OperatorSpec(name="RandomNormalLike", draws_random=True),
     # ---- weights
     OperatorSpec(
-        name="Conv", weights=Weights(), is_spatial=True, macs=convolution, weight_axes=of_convolution
+        name="Conv", weights=Weights(), is_spatial=True, macs=_convolution, weight_axes=of_convolution
     ),
     OperatorSpec(
         name="ConvTranspose",
         weights=Weights(axis=1),
         is_spatial=True,
-        macs=transposed,
+        macs=_transposed,
         weight_axes=of_transposed,
     ),
-    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True), macs=gemm, weight_axes=of_gemm),
+    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True), macs=_gemm, weight_axes=of_gemm),
     OperatorSpec(
         name="MatMul",
         weights=Weights(bias=None, axis=1, is_matrix=True),
-        macs=product,
+        macs=_product,
         weight_axes=of_product,
         emulated=("uint8", "int8", "int16", "int32"),
     ),
-    OperatorSpec(name="MatMulNBits", domain="com.microsoft", macs=product),
+    OperatorSpec(name="MatMulNBits", domain="com.microsoft", macs=_product),
     # ---- recurrent layers
-    *(OperatorSpec(name=name, macs=recurrent, weight_axes=of_recurrent) for name in ("GRU", "LSTM", "RNN")),
+    *(OperatorSpec(name=name, macs=_recurrent, weight_axes=of_recurrent) for name in ("GRU", "LSTM", "RNN")),
     # ---- functions of single elements
     *(OperatorSpec(name=name, is_unary=True) for name in ("Cast", "Cos", "Sin")),
     # ---- integers
     OperatorSpec(name="DynamicQuantizeLinear", saturates=True),
-    OperatorSpec(name="ConvInteger", is_spatial=True, macs=convolution),
-    OperatorSpec(name="MatMulInteger", macs=product),
-    OperatorSpec(name="QLinearConv", saturates=True, is_spatial=True, macs=quantized_convolution),
-    OperatorSpec(name="QLinearMatMul", saturates=True, macs=product),
+    OperatorSpec(name="ConvInteger", is_spatial=True, macs=_convolution),
+    OperatorSpec(name="MatMulInteger", macs=_product),
+    OperatorSpec(name="QLinearConv", saturates=True, is_spatial=True, macs=_quantized_convolution),
+    OperatorSpec(name="QLinearMatMul", saturates=True, macs=_product),
     OperatorSpec(name="QuantizeLinear", saturates=True),
     # ---- clamps
     OperatorSpec(name="Clip", selects=True, emulated=("int32",), inputs_since=11, clamps=True),

@@ -13,10 +13,15 @@ import numpy as np
 from tmconvert.errors import UsageError
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
-from tmconvert.passes.common_pipeline import final_passes, float_types, folded_scales, initial_passes
+from tmconvert.passes.common_pipeline import (
+    dropped_identities,
+    final_passes,
+    float_types,
+    folded_scales,
+    initial_passes,
+)
 from tmconvert.passes.decompose import Decompose
 from tmconvert.passes.deferred_pass import Condition, DeferredPass, calls, has
-from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
@@ -24,7 +29,6 @@ from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.traits import Arithmetic, View
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
-from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
 from tmconvert.targets.options import (
     AUTO,
     DEFAULT_OPSET,
@@ -109,9 +113,12 @@ class OnnxTarget(Target):
             integer_weights=given["integer_weights"] or "float32",
             weights=given["weights"],
         )
-        check_float_type(options, is_quantized=given["quantized"])
-        if options.weights is not None:
-            return with_opset_for(options, {options.weights, *(given["rules"] or {}).values()})
+        if options.float_type is not None or options.float_io or options.weights is not None:
+            from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
+
+            check_float_type(options, is_quantized=given["quantized"])
+            if options.weights is not None:
+                return with_opset_for(options, {options.weights, *(given["rules"] or {}).values()})
         if not given["quantized"]:
             return options
         weights: WeightType = given["weight_type"] or ("uint8" if activations.startswith("u") else "int8")
@@ -132,7 +139,7 @@ class OnnxTarget(Target):
             Decompose(catalogue, self.name, options.version),
             _deferred("hoist_transposes:HoistTransposes", [has(View)], catalogue),
             _deferred("merge_reshapes:MergeReshapes", [has(View)], catalogue),
-            DropIdentities(),
+            dropped_identities(),
             EliminateCommonSubexpressions(catalogue),
             folded_scales(catalogue),
             _deferred(

@@ -18,7 +18,6 @@ from tests.cli.runner import run as run_command
 from tests.custom_ops import run
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.frontends.torch import customization
-from tmconvert.frontends.torch.tracing.special import custom_ops as traced_custom_ops
 from tmconvert.ir import TensorType
 from tmconvert.symbolics import registry
 
@@ -304,8 +303,7 @@ def test_an_installed_package_that_fails_is_named_each_time(
 
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (customization, traced_custom_ops):
-        monkeypatch.setattr(module, "FOLLOWED_OPS", FOLLOWED)
+    monkeypatch.setattr(customization, "FOLLOWED_OPS", FOLLOWED)
     FOLLOWED.clear()
 
 

@@ -13,9 +13,8 @@ import torch
 
 
 def called(original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Calls a traced module so that its results equal those of evaluation mode."""
-    is_special = type(module) is torch.nn.TransformerEncoder
-    padding = _packed(module, *args, **kwargs) if is_special else None
+    """Calls a traced TransformerEncoder so that its results equal those of evaluation mode."""
+    padding = _packed(module, *args, **kwargs)
     if padding is None:
         return original(module, *args, **kwargs)
     norm, module.norm = module.norm, None

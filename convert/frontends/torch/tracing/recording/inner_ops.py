@@ -8,11 +8,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tmconvert.errors import TmconvertError, UnsupportedError
+from tmconvert.frontends.torch.customization import body_of
 from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
-from tmconvert.frontends.torch.tracing.special.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.special.quantized import made_of_tensors
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import float8_steps, widened
 from tmconvert.ir.tree import leaves

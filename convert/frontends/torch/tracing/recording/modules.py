@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from tmconvert.frontends.torch.tracing.recording import fast_path
 from tmconvert.frontends.torch.tracing.recording.arrays import Arrays
 from tmconvert.frontends.torch.tracing.recording.leaf_calls import leaf_call
 from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -27,6 +26,15 @@ from tmconvert.ir import TracedModule
 Module = Callable[..., Any]
 
 
+def _called_regularly(original: Module, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a traced module so that its results equal those of evaluation mode."""
+    if type(module) is not torch.nn.TransformerEncoder:
+        return original(module, *args, **kwargs)
+    from tmconvert.frontends.torch.tracing.recording.fast_path import called
+
+    return called(original, module, args, kwargs)
+
+
 @contextmanager
 def module_calls(recorder: Recorder, paths: Mapping[int, str], leaf_ids: Collection[int]) -> Iterator[None]:
     """Records calls of modules in this thread; those of leaves as one call."""
@@ -38,9 +46,9 @@ def module_calls(recorder: Recorder, paths: Mapping[int, str], leaf_ids: Collect
         if recorder.is_busy or recorder.is_batched or threading.get_ident() != thread:
             return original(module, *args, **kwargs)
         if not path:
-            return fast_path.called(original, module, args, kwargs)
+            return _called_regularly(original, module, args, kwargs)
         if id(module) in leaf_ids:
-            run = functools.partial(fast_path.called, original, module)
+            run = functools.partial(_called_regularly, original, module)
             return leaf_call(recorder, "", lambda *a, **k: run(a, k), args, kwargs, CalledModule(path))
         return _recorded_call(recorder, module, path, original, args, kwargs)
 
@@ -66,7 +74,7 @@ def _recorded_call(
     outer.items.append(scope)
     recorder.scope = scope
     try:
-        result = fast_path.called(original, module, args, kwargs)
+        result = _called_regularly(original, module, args, kwargs)
         scope.result = recorder.values_of(plain_structure(result))
     finally:
         recorder.scope = outer

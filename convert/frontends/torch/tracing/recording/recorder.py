@@ -9,12 +9,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tmconvert.errors import TmconvertError, UnsupportedError
+from tmconvert.frontends.torch.customization import body_of
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.data.integers import NumberRead
 from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.frontends.torch.tracing.recording.aliases import Aliases, Tracked, View, check_sizes, memory_of
-from tmconvert.frontends.torch.tracing.recording.constants import plain_constant
+from tmconvert.frontends.torch.tracing.recording.arrays import plain_constant
 from tmconvert.frontends.torch.tracing.recording.copies import takes_storage
 from tmconvert.frontends.torch.tracing.recording.python_functions import FunctionCopies
 from tmconvert.frontends.torch.tracing.recording.source_lines import calling_place, user_place
@@ -31,7 +32,6 @@ from tmconvert.frontends.torch.tracing.sizes.integers import (
     untraced,
 )
 from tmconvert.frontends.torch.tracing.sizes.scalar_tensors import SizeTensors
-from tmconvert.frontends.torch.tracing.special.custom_ops import body_of
 from tmconvert.frontends.torch.tracing.special.quantized import (
     PackedWeights,
     called_of_class,
