@@ -75,7 +75,8 @@ class Frontend:
     ``name`` is unique among frontends, ``title`` the one for people. ``has_graph`` states that its models
     hold their graph; others are traced, and loaded with the example inputs of a request. A call of a function
     whose name begins with one of ``prefixes`` (``torch.``, ``aten::``) is converted by the vocabulary of
-    this frontend in every model. ``source_runtime`` is the target whose runtime runs the files.
+    this frontend in every model; ``registry.py`` has those of built-in frontends. ``source_runtime`` is the
+    target whose runtime runs the files.
 
     A frontend without files recognizes none: it has a vocabulary alone.
     """

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import UsageError
@@ -36,6 +35,14 @@ _BUILT_IN = {
     "tflite": "tmconvert.frontends.tflite.frontend:TfliteFrontend",
     "megengine": "tmconvert.frontends.megengine.frontend:MegEngineFrontend",
     "aten": "tmconvert.frontends.aten.frontend:AtenFrontend",
+}
+# ``prefixes`` of the built-in frontends, which need not be imported to find one
+_PREFIXES = {
+    "torch.": "torch",
+    "megengine.": "megengine",
+    "aten::": "aten",
+    "tm::": "aten",
+    "torchvision::": "aten",
 }
 _registered: list[Frontend] = []
 
@@ -100,10 +107,10 @@ def frontend_of_function(function: str) -> Frontend | None:
     >>> frontend_of_function("torch.relu").name
     'torch'
     """
-    package = function.partition(".")[0].partition("::")[0]
-    likely = [frontend_named(package)] if package in _BUILT_IN else []  # which imports no other
-    found = (each for each in chain(likely, _all_known()) if function.startswith(each.prefixes))
-    return next(found, None)
+    name = next((name for prefix, name in _PREFIXES.items() if function.startswith(prefix)), None)
+    if name is not None:
+        return frontend_named(name)
+    return next((each for each in _registered if function.startswith(each.prefixes)), None)
 
 
 def vocabulary_named(identifier: str) -> AdapterVocabulary | None:

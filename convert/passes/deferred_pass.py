@@ -42,13 +42,17 @@ class DeferredPass:
         self.name = self._module.rpartition(".")[2]
 
     @cached_property
-    def _pass(self) -> Any:
+    def loaded(self) -> Any:
+        """The pass itself, whose module is imported."""
         return getattr(import_module(self._module), self._class)(*self._args, **self._kwargs)
 
+    def is_needed(self, graph: InternalGraph) -> bool:
+        """Whether each condition is met by a call of ``graph``."""
+        return all(any(map(condition, graph.functions)) for condition in self._conditions)
+
     def run(self, graph: InternalGraph) -> PassRecord:
-        functions = graph.functions
-        if not all(any(map(condition, functions)) for condition in self._conditions):
+        if not self.is_needed(graph):
             return PassRecord(self.name)
-        record = self._pass.run(graph)
+        record = self.loaded.run(graph)
         assert isinstance(record, PassRecord)
         return record

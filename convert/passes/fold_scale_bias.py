@@ -31,10 +31,8 @@ from tmconvert.passes.patterns.matching import (
     is_sum,
     is_view,
 )
-from tmconvert.passes.patterns.view_groups import keeps_features, result_groups
 from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic, Concatenates, Homogeneous, MatrixProduct, Slices, Weights
 
@@ -407,6 +405,9 @@ def _before_view(view: CallFunction, constant: np.ndarray) -> np.ndarray | None:
     axis = int(np.argmax(constant.shape))
     if has_symbolic_sizes(view):
         return None
+    from tmconvert.passes.patterns.view_groups import result_groups
+    from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
+
     if constant.size != constant.shape[axis] or any(chosen != KEPT for chosen in view.kwargs["index"]):
         return None
     split = view.kwargs["split"]
@@ -459,7 +460,11 @@ def _moves_rows(expr: object, node: TensorNode) -> bool:
         return False
     if has_trait(expr, Slices, Concatenates):
         return expr.kwargs["dim"] % node.type.rank != node.type.rank - 1
-    return is_view(expr) and keeps_features(expr.kwargs, node.type.shape[-1])
+    if not is_view(expr):
+        return False
+    from tmconvert.passes.patterns.view_groups import keeps_features
+
+    return keeps_features(expr.kwargs, node.type.shape[-1])
 
 
 def _remove_unused(graph: InternalGraph, expr: Expr | None) -> None:

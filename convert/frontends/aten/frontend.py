@@ -15,7 +15,6 @@ class AtenFrontend(Frontend):
 
     name = "aten"
     title = "ops"
-    prefixes = ("aten::", "tm::", "torchvision::")
 
     def vocabulary(self, identifier: str) -> AdapterVocabulary | None:
         if identifier != self.name:

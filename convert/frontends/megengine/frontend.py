@@ -18,7 +18,6 @@ class MegEngineFrontend(Frontend):
 
     name = "megengine"
     title = "MegEngine"
-    prefixes = ("megengine.",)
 
     def recognizes(self, head: bytes) -> bool:
         return is_pickle(head)

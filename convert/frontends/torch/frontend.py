@@ -29,7 +29,6 @@ class TorchFrontend(Frontend):
     name = "torch"
     title = "PyTorch"
     has_graph = False
-    prefixes = ("torch.",)
 
     def recognizes_file(self, path: str, head: bytes) -> bool:
         from tmconvert.frontends.torch.archives import kind_of
@@ -94,9 +93,11 @@ class TorchFrontend(Frontend):
 def _cached_folder(name: str) -> Path | None:
     """Returns the folder of a model of Hugging Face by its name, unless there is a file of this name."""
     try:
+        if Path(name).exists():
+            return None
         from tmconvert.frontends.torch import hub_cache
 
-        return None if Path(name).exists() else hub_cache.cached_folder(name)
+        return hub_cache.cached_folder(name)
     except (OSError, ValueError):  # such as a name that is too long
         return None
 

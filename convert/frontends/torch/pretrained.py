@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.torch.pretrained_configuration import Refusal, checked_configuration
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX, ADAPTER = f"{WEIGHTS}.index.json", "adapter_config.json"
@@ -44,6 +43,8 @@ def check_folder(folder: str) -> PretrainedFolder:
     Raises LoadError TM1028 for a folder without a configuration of transformers or without safetensors, and
     for one whose configuration asks for code, other files or downloads.
     """
+    from tmconvert.frontends.torch.pretrained_configuration import Refusal, checked_configuration
+
     config = _read_json(folder, CONFIG)
     if not ("model_type" in config or "architectures" in config):
         raise unusable(folder, f"{CONFIG} is not a configuration of transformers: it has no model_type")

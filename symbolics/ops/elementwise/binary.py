@@ -39,7 +39,10 @@ TRAITS: dict[str, list[Trait]] = {
     "add": [Arithmetic(neutral=0), Homogeneous(operands=2)],
     "sub": [Arithmetic(neutral=0, is_inverse=True), Homogeneous(operands=2)],
     "mul": [Arithmetic(neutral=1)],
-    "div": [Arithmetic(neutral=1, is_inverse=True), IntegerSteps(idioms.integer_steps.div)],
+    "div": [
+        Arithmetic(neutral=1, is_inverse=True),
+        IntegerSteps(lambda g, **given: idioms.integer_steps.div(g, **given)),
+    ],
     "maximum": [Homogeneous(operands=2)],
     "minimum": [BoundedByOther(), Homogeneous(operands=2)],
 }

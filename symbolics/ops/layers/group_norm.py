@@ -50,7 +50,7 @@ group_norm = Op(
         number("eps", 1e-5),
     ],
     result=lambda x, num_groups, weight, bias, eps: _result(x, num_groups, weight, bias),
-    traits=[Spatial(), IntegerSteps(idioms.integer_steps.group_norm)],
+    traits=[Spatial(), IntegerSteps(lambda g, **given: idioms.integer_steps.group_norm(g, **given))],
 )
 instance_norm = Op(
     "aten::instance_norm",
@@ -61,7 +61,7 @@ instance_norm = Op(
         number("eps", 1e-5),
     ],
     result=_instance_result,
-    traits=[Spatial(), IntegerSteps(idioms.integer_steps.instance_norm)],
+    traits=[Spatial(), IntegerSteps(lambda g, **given: idioms.integer_steps.instance_norm(g, **given))],
 )
 OPS = [group_norm, instance_norm]
 

@@ -39,7 +39,7 @@ layer_norm = Op(
     ],
     result=lambda x, normalized_shape, weight, bias, eps: _result(x, normalized_shape, weight, bias),
     layout=SOURCE,
-    traits=[NormalizesRows(), IntegerSteps(idioms.integer_steps.layer_norm)],
+    traits=[NormalizesRows(), IntegerSteps(lambda g, **given: idioms.integer_steps.layer_norm(g, **given))],
 )
 rms_norm = Op(
     "aten::rms_norm",
@@ -51,7 +51,7 @@ rms_norm = Op(
     ],
     result=lambda x, normalized_shape, weight, eps: _result(x, normalized_shape, weight),
     layout=SOURCE,
-    traits=[NormalizesRows(), IntegerSteps(idioms.integer_steps.rms_norm)],
+    traits=[NormalizesRows(), IntegerSteps(lambda g, **given: idioms.integer_steps.rms_norm(g, **given))],
 )
 OPS = [layer_norm, rms_norm]
 
