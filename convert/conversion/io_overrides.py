@@ -23,7 +23,6 @@ from tmconvert.ir.symbolic.open_sizes import (
     open_axes,
     sizes_by_name,
 )
-from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, parse_size, size_of
 from tmconvert.passes.normalize import Normalized, normalize
 
 MAX_EXTENT = 1 << 31
@@ -287,8 +286,10 @@ def _dynamic(
     for name, shape in overrides.input_shapes.items():
         check_sizes(traced, name, nodes[name].shape or (), tuple(shape))
     numbers = sizes_by_name(traced, {name: tuple(shape) for name, shape in overrides.input_shapes.items()})
-    if overrides.dynamic_shapes:
+    if overrides.dynamic_shapes or not traced:
         return overrides.dynamic_shapes
+    from tmconvert.ir.symbolic.text import size_of
+
     sizes = {
         name: {axis: size_of(size, numbers) for axis, size in axes.items()}
         for name, axes in traced.items()
@@ -305,10 +306,14 @@ def _with_named_sizes(
 ) -> dict[str, tuple[Size, ...]]:
     """Returns the shapes, with sizes that ``input_shapes`` assigns to symbols applied to other inputs."""
     traced = module.dynamic_shapes or {}
+    if not traced:
+        return shapes
     given = {name: shape for name, shape in overrides.input_shapes.items() if name in traced}
     recorded = {name: [int(size) for size in shape] for name, shape in shapes.items() if name not in given}
     numbers = sizes_by_name(traced, recorded) | sizes_by_name(traced, given)
     made = dict(shapes)
+    from tmconvert.ir.symbolic.text import size_of
+
     for name, shape in shapes.items():
         if name not in overrides.input_shapes:
             free = open_axes(traced, name, len(shape))
@@ -324,8 +329,12 @@ def _make_dynamic(
 ) -> None:
     """Replaces dynamic dimensions in ``shapes`` by symbols."""
     named = list(_named_axes(shapes, dynamic, nodes))
+    if not named:
+        return
     sizes = example_sizes(named, "use different names, or equal sizes with --input-shape")
     symbols = {name: Symbol(name, size) for name, size in sizes.items()}
+    from tmconvert.ir.symbolic.text import parse_size
+
     for axis in named:
         shape = list(shapes[axis.input])
         shape[axis.axis] = parse_size(axis.size, symbols)
@@ -339,6 +348,8 @@ def _named_axes(
 ) -> Iterator[NamedAxis]:
     """Yields the dynamic axes. Raises UsageError TM6014."""
     for name, axes in dynamic.items():
+        from tmconvert.ir.symbolic.text import RESERVED, is_size_expression
+
         _check_input(name, nodes)
         if name not in shapes:
             raise UsageError("TM6014", f"the shape of the input {name!r} is unknown")

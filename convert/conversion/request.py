@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.calibration.settings import CalibrationRequest
-from tmconvert.conversion.image_options import calibration_for
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, names_of_file
 from tmconvert.conversion.options.commands import conversion_options
 from tmconvert.conversion.output_paths import check_names, keep_model
@@ -83,18 +82,20 @@ class ConversionRequest:
         }
         wanted = Preprocessing.of(given["preprocess"], given["softmax"], given["argmax"])
         options = requested_options(chosen, given)
+        calibration = CalibrationRequest.of(
+            given["calibration"], _settings(given, options), given.get("report_data")
+        )
+        if wanted.images:
+            from tmconvert.conversion.image_options import calibration_for
+
+            calibration = calibration_for(wanted, calibration)
         request = cls(
             model,
             chosen.output_paths([Path(path) for path in paths if path is not None]),
             options,
             io_overrides_of(*(given[name] for name in _OVERRIDES)),
             tracing_of(given),
-            calibration_for(
-                wanted,
-                CalibrationRequest.of(
-                    given["calibration"], _settings(given, options), given.get("report_data")
-                ),
-            ),
+            calibration,
             given["verify"],
             (given["pass_options"] or PassOptions())._replace(requested=tuple(given["passes"] or ())),
             names=given["names"],

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
-from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, size_of
 
 # sizes to leave open, by input: see open_sizes
 DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None]
@@ -93,6 +92,8 @@ def _size_name(size: object, automatic: str) -> str | None:
     if hint:
         return None if hint == "STATIC" else re.sub(r"\W", "_", automatic)
     name = getattr(size, "__name__", size)  # that of a Dim
+    from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, size_of
+
     if not isinstance(name, str) or not is_size_expression(name):
         is_reserved = isinstance(name, str) and name in RESERVED
         why = "it is a word of the text of graphs; " if is_reserved else ""

@@ -7,10 +7,9 @@ from typing import Any
 
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.shared.complex_values import Complex
-from tmconvert.frontends.shared.recorded_qparams import with_recorded_qparams
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.torch.names import aten_name, functional
-from tmconvert.ir import CallFunction, CallMethod, Expr
+from tmconvert.ir import CallFunction, CallMethod, Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.registry import catalogue, custom_op
@@ -42,6 +41,9 @@ class TorchVocabulary(AdapterVocabulary):
         return super().converted(g, expr, args, kwargs)
 
     def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: object) -> Any:
+        if not any(isinstance(node, TensorNode) and node.holds_integers for node in expr.outputs):
+            return result
+        from tmconvert.frontends.shared.recorded_qparams import with_recorded_qparams
         from tmconvert.ir.fake_quant import requantize_to_even
 
         return with_recorded_qparams(g, expr, args, result, requantize_to_even)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from tmconvert.errors import UsageError
 from tmconvert.ir.symbolic.dims import Dim, substituted
-from tmconvert.ir.symbolic.text import is_size_name, names_in, size_of
 
 
 def open_axes(traced: Mapping[str, Mapping[int, str]], name: str, rank: int) -> dict[int, str]:
@@ -62,7 +61,12 @@ def solved_sizes(axes: Iterable[NamedAxis], help: str = "") -> tuple[dict[str, i
     From ``past+sequence`` one size is computed if the other is known. Raises UsageError TM6014 for
     contradictory sizes, with this ``help``.
     """
+    axes = list(axes)
+    if not axes:
+        return {}, []
     found: dict[str, tuple[int, NamedAxis]] = {}
+    from tmconvert.ir.symbolic.text import is_size_name, size_of
+
     waiting = sorted(axes, key=lambda each: not is_size_name(each.size))
     count = -1
     while count != len(waiting):
@@ -90,7 +94,11 @@ def example_sizes(axes: Iterable[NamedAxis], help: str = "") -> dict[str, int]:
     Raises UsageError TM6014, with this ``help``, for contradictory sizes, and where a size does not follow.
     """
     axes = list(axes)
+    if not axes:
+        return {}
     found, unknown = solved_sizes(axes, help)
+    from tmconvert.ir.symbolic.text import names_in
+
     for axis in unknown:
         raise UsageError(
             "TM6014",
@@ -113,6 +121,8 @@ def _root(size: Dim, name: str) -> int | None:
 
 
 def _contradiction(axis: NamedAxis, found: Mapping[str, tuple[int, NamedAxis]], help: str) -> UsageError:
+    from tmconvert.ir.symbolic.text import names_in
+
     named = [f"{name} is {found[name][0]} as {found[name][1]}" for name in names_in(axis.size)]
     return UsageError(
         "TM6014",

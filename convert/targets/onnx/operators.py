@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
-
-from tmconvert.targets.onnx.integer.weight_axes import (
-    WeightAxes,
-    of_convolution,
-    of_gemm,
-    of_product,
-    of_recurrent,
-    of_table,
-    of_transposed,
-)
+from typing import Any, NamedTuple
 
 Shapes = Sequence[tuple[int, ...]]
 MacsRule = Callable[[Shapes, Shapes], int]
+
+
+class WeightAxes(NamedTuple):
+    """``channel`` is the axis with a scale for each element; ``block`` the one that is summed over, or the
+    columns of a table. Neither is negative.
+    """
+
+    channel: int
+    block: int
+
+
 AxesRule = Callable[[int, int, Mapping[str, Any]], WeightAxes | None]
 
 
@@ -98,6 +99,39 @@ def _recurrent(inputs: Shapes, outputs: Shapes) -> int:
     return steps * batch * (prod(inputs[1]) + prod(inputs[2]))
 
 
+# ---- the axes of weights, by the index among the inputs, the rank and the attributes; None for other inputs
+
+
+def _weights_of_convolution(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    return WeightAxes(0, 1) if index == 1 else None
+
+
+def _weights_of_transposed(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    return WeightAxes(1, 0) if index == 1 else None
+
+
+def _weights_of_recurrent(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    return WeightAxes(1, 2) if index in (1, 2) else None
+
+
+def _weights_of_table(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    """Rows that are gathered."""
+    return None if index or attributes.get("axis", 0) else WeightAxes(0, rank - 1)
+
+
+def _weights_of_gemm(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    if index > 1:
+        return None
+    is_transposed = bool(attributes.get("transB" if index else "transA", 0))
+    rows, columns = (1, 0) if is_transposed else (0, 1)
+    return WeightAxes(rows, columns) if index == 0 else WeightAxes(columns, rows)
+
+
+def _weights_of_product(index: int, rank: int, attributes: Mapping[str, Any]) -> WeightAxes | None:
+    rows, columns = rank - 2, rank - 1
+    return WeightAxes(rows, columns) if index == 0 else WeightAxes(columns, rows)
+
+
 # ---- the records
 
 
@@ -123,26 +157,33 @@ _SPECS = (
     OperatorSpec(name="RandomNormalLike", draws_random=True),
     # ---- weights
     OperatorSpec(
-        name="Conv", weights=Weights(), is_spatial=True, macs=_convolution, weight_axes=of_convolution
+        name="Conv",
+        weights=Weights(),
+        is_spatial=True,
+        macs=_convolution,
+        weight_axes=_weights_of_convolution,
     ),
     OperatorSpec(
         name="ConvTranspose",
         weights=Weights(axis=1),
         is_spatial=True,
         macs=_transposed,
-        weight_axes=of_transposed,
+        weight_axes=_weights_of_transposed,
     ),
-    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True), macs=_gemm, weight_axes=of_gemm),
+    OperatorSpec(name="Gemm", weights=Weights(is_matrix=True), macs=_gemm, weight_axes=_weights_of_gemm),
     OperatorSpec(
         name="MatMul",
         weights=Weights(bias=None, axis=1, is_matrix=True),
         macs=_product,
-        weight_axes=of_product,
+        weight_axes=_weights_of_product,
         emulated=("uint8", "int8", "int16", "int32"),
     ),
     OperatorSpec(name="MatMulNBits", domain="com.microsoft", macs=_product),
     # ---- recurrent layers
-    *(OperatorSpec(name=name, macs=_recurrent, weight_axes=of_recurrent) for name in ("GRU", "LSTM", "RNN")),
+    *(
+        OperatorSpec(name=name, macs=_recurrent, weight_axes=_weights_of_recurrent)
+        for name in ("GRU", "LSTM", "RNN")
+    ),
     # ---- functions of single elements
     *(OperatorSpec(name=name, is_unary=True) for name in ("Cast", "Cos", "Sin")),
     # ---- integers
@@ -168,7 +209,7 @@ _SPECS = (
     OperatorSpec(name="Resize", selects=True, inputs_since=11),
     OperatorSpec(name="Upsample", selects=True, inputs_since=9),
     *_selecting("ArgMax", "ArgMin", "Compress", "Concat", "Equal", "Expand"),
-    OperatorSpec(name="Gather", selects=True, weight_axes=of_table),
+    OperatorSpec(name="Gather", selects=True, weight_axes=_weights_of_table),
     *_selecting("GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Less"),
     *_selecting("LessOrEqual", "NonZero", "OneHot", "ReduceMax", "ReduceMin", "ReverseSequence", "Scatter"),
     *_selecting("ScatterElements", "ScatterND", "Sign", "Tile", "TopK", "Trilu", "Unique"),

@@ -36,7 +36,6 @@ from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.ir.symbolic.text import size_of
 from tmconvert.ir.tree import leaves, map_leaves
 
 Module = Callable[..., Any]
@@ -201,7 +200,12 @@ def _leave_open(
     checks: Mapping[str, validate_dynamic_shapes.Agreement],
 ) -> None:
     """Names the dimensions that stay dynamic, and notes why others are specialized."""
+    if not wanted:
+        traced.dynamic_shapes = {}
+        return
     fixed = {symbol.name: symbol.number for symbol in symbols if checks[symbol.name].reason}
+    from tmconvert.ir.symbolic.text import size_of
+
     sizes = {
         name: {axis: size_of(size, fixed) for axis, size in axes.items()} for name, axes in wanted.items()
     }

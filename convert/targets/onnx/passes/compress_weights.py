@@ -22,8 +22,7 @@ from tmconvert.lowering.rounded_constants import Narrowed, Rounded, largest
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import TypeRules
 from tmconvert.lowering.weight_notes import size_notes
-from tmconvert.targets.onnx.integer.weight_axes import WeightAxes
-from tmconvert.targets.onnx.operators import axes_of_weight, spec
+from tmconvert.targets.onnx.operators import WeightAxes, axes_of_weight, spec
 from tmconvert.targets.onnx.passes.matmul_n_bits import n_bits_product
 
 SMALL = 1024  # elements; what is smaller does not matter to the file

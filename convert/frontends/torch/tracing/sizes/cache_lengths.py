@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import torch
 
 from tmconvert.frontends.torch.tracing.sizes.integers import REPLACED
-from tmconvert.ir.symbolic.text import is_size_name
 
 _COUNT = "cumulative_length"
 _MASK_SIZES = "DynamicSlidingWindowLayer.get_mask_sizes"
@@ -72,6 +71,8 @@ def sizes_within_windows(
             if source is None or layers[source] is layer or not isinstance(window, int):
                 continue
             whole = _size(found.get(names.get(id(layers[source].keys), ""), {}))
+            from tmconvert.ir.symbolic.text import is_size_name
+
             for part in ("keys", "values"):
                 axes = found.get(names.get(id(vars(layer).get(part)), ""), {})
                 if is_size_name(whole) and _size(axes) == whole:

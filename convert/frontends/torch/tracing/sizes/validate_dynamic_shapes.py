@@ -19,7 +19,6 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.code_constants import telling_sizes
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
-from tmconvert.ir.symbolic.text import names_in, size_of
 from tmconvert.ir.tree import leaves, map_leaves
 
 Axes = Mapping[str, Mapping[int, str]]
@@ -47,6 +46,8 @@ class Symbol:
     @property
     def is_part(self) -> bool:
         """Whether an axis has the sum of this size and others."""
+        from tmconvert.ir.symbolic.text import names_in
+
         return any(len(names_in(axis.size)) > 1 for axis in self.axes)
 
     def neighbours(self) -> list[int]:
@@ -71,7 +72,11 @@ def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]
             if not -len(shape) <= axis < len(shape):
                 raise UsageError("TM6014", f"the input {name!r} {list(shape)} has no axis {axis}")
             named.append(NamedAxis(name, axis % len(shape), size, shape[axis]))
+    if not named:
+        return []
     numbers = example_sizes(named)
+    from tmconvert.ir.symbolic.text import names_in
+
     using = {symbol: tuple(axis for axis in named if symbol in names_in(axis.size)) for symbol in numbers}
     return [Symbol(symbol, using[symbol], number) for symbol, number in numbers.items()]
 
@@ -82,6 +87,8 @@ def with_sizes(
     """Returns the inputs for these sizes of symbols, and the sizes of the example for the others."""
     sizes = {each.name: each.number for each in symbols} | dict(numbers)
     others = dict(inputs)
+    from tmconvert.ir.symbolic.text import size_of
+
     for axis in dict.fromkeys(axis for each in symbols if each.name in numbers for axis in each.axes):
         others[axis.input] = resized(others[axis.input], axis.axis, int(size_of(axis.size, sizes)))
     return others
