@@ -82,7 +82,7 @@ def plugin_frame(error: BaseException) -> PluginFrame | None:
     return found
 
 
-def _raised_at(error: BaseException) -> Source | None:
+def _raised_at(error: BaseException) -> Source:
     from tmconvert.symbolics.custom import raised_at
 
     return raised_at(error)

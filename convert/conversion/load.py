@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -57,9 +58,10 @@ def _recognized(name: str) -> tuple[Frontend | None, bytes | None]:
     """Returns the frontend of a model, if any, and the first bytes of one that is a file. Raises LoadError
     TM1001.
     """
-    frontend = frontend_of_name(name)
-    if frontend is not None:
-        return frontend, None
+    if not os.path.isfile(name):  # noqa: PTH113  (Path.is_file raises for a text that is too long)
+        frontend = frontend_of_name(name)
+        if frontend is not None:
+            return frontend, None
     head = _head(name)
     return frontend_of_file(name, head), head
 
