@@ -12,12 +12,12 @@ from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.sizes import (
     FunctionOfSizes,
-    SizeFloat,
     as_quotient,
     float_tensor,
 )
 from tmconvert.frontends.torch.adapters.values import (
     DEFAULT,
+    SizeFloat,
     cast,
     dtype_called,
     is_tensor,
