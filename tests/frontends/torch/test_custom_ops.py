@@ -18,6 +18,7 @@ from tests.cli.runner import run as run_command
 from tests.custom_ops import run
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.frontends.torch import customization
+from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.ir import TensorType
 from tmconvert.symbolics import registry
 
@@ -303,7 +304,8 @@ def test_an_installed_package_that_fails_is_named_each_time(
 
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(customization, "FOLLOWED_OPS", FOLLOWED)
+    for module in (customization, op_traits):
+        monkeypatch.setattr(module, "FOLLOWED_OPS", FOLLOWED)
     FOLLOWED.clear()
 
 

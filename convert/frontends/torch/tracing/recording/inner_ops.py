@@ -8,7 +8,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tmconvert.errors import TmconvertError, UnsupportedError
-from tmconvert.frontends.torch.customization import body_of
 from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.recording import op_traits
@@ -40,15 +39,11 @@ class Inside(TorchDispatchMode):
         if cls is not None:
             return self._called_of_class(cls, func, types, args, kwargs)
         func, args, kwargs = widened(recorder, func, args, kwargs)
-        steps = float8_steps(recorder, func, args, kwargs)
+        steps = float8_steps(recorder, func, args, kwargs) or op_traits.body_call(func, args, kwargs)
         if steps is not None:
             with self:
                 return steps()
         name = recorder._name(func)
-        body = body_of(func)
-        if body is not None:
-            with self:
-                return body(*args, **kwargs)
         special = access.special(name)
         if special is not None:
             return self._looked(special, func, args, kwargs)

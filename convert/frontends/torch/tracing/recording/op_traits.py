@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
+import torch
+
+from tmconvert.frontends.torch.customization import FOLLOWED_OPS
 from tmconvert.frontends.torch.names import Name, aten_name, functional
 from tmconvert.frontends.torch.tracing.recording.tape import Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
@@ -165,3 +168,21 @@ def decomposition(function: Any) -> Any:
     from tmconvert.frontends.torch.tracing.special import backward
 
     return backward.decomposition(function) or decomposition_table.get(function)
+
+
+def body_call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
+    """Returns the call of the Python body of a custom op for which ``trace_through`` was called; None for
+    other functions.
+    """
+    if not FOLLOWED_OPS:
+        return None
+    if not isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return None
+    packet: Any = getattr(function, "overloadpacket", function)
+    name = str(packet._qualified_op_name)
+    if name not in FOLLOWED_OPS:
+        return None
+    from torch._library.custom_ops import OPDEFS
+
+    definition = OPDEFS.get(name)
+    return None if definition is None else partial(definition._init_fn, *args, **kwargs)

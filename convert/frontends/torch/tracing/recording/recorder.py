@@ -9,7 +9,6 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tmconvert.errors import TmconvertError, UnsupportedError
-from tmconvert.frontends.torch.customization import body_of
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.data.integers import NumberRead
@@ -106,15 +105,11 @@ class Recorder(TorchFunctionMode):
         if self.is_busy:
             return function(*args, **kwargs)
         function, args, kwargs = widened(self, function, args, kwargs)
-        steps = float8_steps(self, function, args, kwargs)
+        steps = float8_steps(self, function, args, kwargs) or op_traits.body_call(function, args, kwargs)
         if steps is not None:
             with self:
                 return steps()
         name = self._name(function)
-        body = body_of(function)
-        if body is not None:
-            with self:
-                return body(*args, **kwargs)
         special = access.special(name)
         if special is not None:
             return special(self, function, args, kwargs)
