@@ -163,12 +163,16 @@ def _references(
     uncalibrated = None
     if options.integers is not None:
         if source.uncalibrated is not None:
-            uncalibrated = Reference(source.uncalibrated, catalogue)
+            source_outputs, file = (None, None) if source.recording is None else source.recording[:2]
+            uncalibrated = Reference(source.uncalibrated, catalogue, example=source_outputs, original=file)
             if uncalibrated.input_types != references[0].input_types:
                 uncalibrated = None  # of other sizes
-        from tmconvert.verification.source import compare_with_source
+        from tmconvert.verification.source import check_float_graph, compare_with_source
+        from tmconvert.verification.verify import MAX_BYTES
 
         notes += compare_with_source(module)
+        if uncalibrated is not None and uncalibrated.bytes_needed() <= MAX_BYTES:
+            check_float_graph(uncalibrated, model.graph.output_names)
     return replace(References(references, source.inputs, notes, *samples), uncalibrated=uncalibrated)
 
 

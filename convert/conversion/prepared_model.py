@@ -19,6 +19,7 @@ from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import InternalGraph, TracedModule
+from tmconvert.ir.traced_module import Recording
 from tmconvert.progress import reporting
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
@@ -29,7 +30,8 @@ class PreparedModel(NamedTuple):
 
     ``inputs`` are those to verify with, if any. ``overrides`` and ``options`` are those that still have to be
     applied; ``calibration`` describes the calibration in the metadata of the file, ``notes`` for people.
-    ``uncalibrated`` is the graph of the model before its calibration, to which an integer file is compared.
+    ``uncalibrated`` is the graph of the model before its calibration, to which an integer file is compared,
+    and ``recording`` what its source computes, unless the model is cut.
     """
 
     module: TracedModule
@@ -39,6 +41,7 @@ class PreparedModel(NamedTuple):
     calibration: Mapping[str, object] | None = None
     notes: Sequence[str] = ()
     uncalibrated: InternalGraph | None = None
+    recording: Recording | None = None
 
     @classmethod
     def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
@@ -58,7 +61,8 @@ class PreparedModel(NamedTuple):
             made = calibrate_model(module, requested.data, catalogue, requested.settings, overrides)
         notes = calibration_notes(requested, module, made.module)
         about = {"settings": requested.settings.to_json(), "boundary": made.applied.to_json()}
-        return cls(made.module, inputs, made.left, options, about, notes, made.float_graph)
+        recording = None if overrides.is_cut else module.recording()
+        return cls(made.module, inputs, made.left, options, about, notes, made.float_graph, recording)
 
     @classmethod
     def before_calibration(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:

@@ -1,7 +1,7 @@
-"""Compares the reference of a quantized model with the outputs that its framework computed.
+"""Compares the graph of a quantized model with its source: the file in its runtime, or recorded outputs.
 
 A file in integers is compared with the source's graph, layer by layer, where it does not matter what else
-was rounded before. Whether that graph is the source's own computation shows here, if it was traced.
+was rounded before. Whether that graph is the source's own computation shows here.
 """
 
 from __future__ import annotations
@@ -11,15 +11,52 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tmconvert.errors import TmconvertError
+from tmconvert.errors import TmconvertError, VerificationError
 from tmconvert.ir import TracedModule
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import compare
 from tmconvert.verification.reference import Reference
+from tmconvert.verification.tolerance import judged
 
 _FAR = 0.1  # of the largest element; rounding to eight bits moves networks that were trained with it less
 _LEAST = 10.0  # decibels: steps that fall to the other side cost less, but for a model in which they grow
+
+
+def check_float_graph(reference: Reference, names: Sequence[str]) -> None:
+    """Checks that a graph, before its calibration, computes what its source does, to the accuracy of floats.
+
+    The outputs called ``names`` are compared for the inputs of the example, or drawn ones, and for others.
+    Raises VerificationError TM4001. A source that cannot be run and has no recorded outputs is not
+    compared.
+    """
+    if (
+        (reference.original is None and not reference.has_example())
+        or reference.is_random
+        or reference.lacks([])
+    ):
+        return
+    for number, case in enumerate((_first_case(reference), reference.second_case())):
+        if case is None:
+            continue
+        given, expected = case
+        is_drawn = number > 0 or not reference.has_example()
+        made = reference.run(given)
+        try:
+            judged(reference, given, made, expected, names, is_drawn=is_drawn, is_second=number > 0)
+        except VerificationError as error:
+            raise VerificationError(
+                error.code,
+                f"the graph that was calibrated is not its source: {error.message}",
+                notes=[*error.notes, ("help", "report this as a defect, with `tmconvert doctor`")],
+            ) from error
+
+
+def _first_case(reference: Reference) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None:
+    try:
+        return reference.case(None)
+    except (ValueError, IndexError):  # the model itself fails for the inputs
+        return None
 
 
 def compare_with_source(module: TracedModule) -> list[str]:

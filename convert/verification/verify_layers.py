@@ -61,7 +61,7 @@ def verify_layers(
     quality = {name: OutputQuality(name) for name in names.values()}
     places = {value.name: place for place, value in enumerate(plain.outputs)}
     for given in samples:
-        of_model = None if references.uncalibrated is None else references.uncalibrated.run(list(given))
+        of_model = None if references.uncalibrated is None else references.uncalibrated.expected(list(given))
         stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
         tensors = look(stored)
         for layer in layers(lowered, reference.catalogue, tensors, list(given), rules):
