@@ -36,7 +36,7 @@ class DeferredPass:
     'fuse_rsqrt'
     """
 
-    def __init__(self, place: str, conditions: list[Condition], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, place: str, conditions: list[Condition], *args: object, **kwargs: object) -> None:
         self._module, _, self._class = place.partition(":")
         self._conditions, self._args, self._kwargs = conditions, args, kwargs
         self.name = self._module.rpartition(".")[2]

@@ -183,7 +183,7 @@ def test_an_installed_target_has_a_command(tmp_path: Path) -> None:
     tm = str(DATA / f"{MODEL}.tm")
     commands = {
         ("--help",): "toy        Convert a model to toy.",
-        ("toy", "--help"): "--paint TYPE",
+        ("toy", "--help-all"): "--paint TYPE",
         ("toy", tm, "m.toy", "--paint", "blue"): "m.toy  (Toy 1, 2 operators",
         ("ops", "--target", "toy", "--search", "aten::relu"): "native from 1",
         ("ops", "--target", "toy", "--search", "max_pool2d"): "no symbolic",
@@ -201,5 +201,5 @@ def test_an_installed_target_has_a_command(tmp_path: Path) -> None:
     for command, expected in commands.items():
         status, stdout, stderr = outcomes[command]
         assert status == 0 and expected in stdout, (command, stderr)
-    assert "--edition N" in outcomes["toy", "--help"][1]
+    assert "--edition N" in outcomes["toy", "--help-all"][1]
     assert outcomes["check", tm, "--target", "toy"][1].startswith("ok")

@@ -56,7 +56,7 @@ QUANTIZED = Path(__file__).parents[2] / "samples" / "digits_qat.tm"
 CONVERTS = """
 import sys
 from tmconvert import api
-from tmconvert.targets.onnx import sessions
+from tmconvert.targets.onnx.verify import sessions
 model, quantized, out = sys.argv[1:]
 verified = [api.to_onnx(model, out).verified, api.to_onnx(quantized, out, quantized=True).verified]
 print(*verified, "onnxruntime" not in sys.modules, sessions._sessions)
