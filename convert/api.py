@@ -104,6 +104,7 @@ def trace(
     *example_inputs: Any,
     dynamic_shapes: DynamicShapes | None = None,
     freeze_control_flow: bool = False,
+    training: bool = False,
     leaf_modules: Sequence[Any] = (),
     progress: Progress | None = None,
     **example_kwargs: Any,
@@ -120,6 +121,7 @@ def trace(
         freeze_control_flow: Record the branches that the example takes where the Python code of the module
             reads the data of its tensors, which is an error otherwise. The notes of the model list their
             locations.
+        training: Trace modules in the mode in which they are; without it, as after ``eval()``.
         leaf_modules: Classes, modules or paths of modules that are recorded as one call each, as are the
             classes of ``register_as_builtin`` and the functions of ``wrap``.
         progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
@@ -143,6 +145,7 @@ def trace(
         *example_inputs,
         dynamic_shapes=dynamic_shapes,
         freeze_control_flow=freeze_control_flow,
+        training=training,
         **example_kwargs,
     )
     return users_model(traced)

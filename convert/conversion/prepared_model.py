@@ -171,6 +171,8 @@ def model_of(
             return load_model(model, tracing), None, None
     if callable(model) and not isinstance(model, TracedModule):
         return trace_object(model, tracing), None, None
-    if tracing.kwargs or tracing.freeze_control_flow:
-        raise UsageError("TM6016", "example_kwargs and freeze_control_flow apply to models that are traced")
+    if tracing.kwargs or tracing.freeze_control_flow or tracing.training:
+        raise UsageError(
+            "TM6016", "example_kwargs, freeze_control_flow and training apply to models that are traced"
+        )
     return loaded(model), tracing.args or None, tracing.dynamic_shapes

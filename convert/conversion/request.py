@@ -177,6 +177,7 @@ def tracing_of(options: Mapping[str, Any]) -> Tracing:
         options.get("dynamic_shapes"),
         options["freeze_control_flow"],
         options["allow_code"],
+        options["training"],
     )
 
 

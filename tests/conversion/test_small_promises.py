@@ -129,7 +129,9 @@ def test_errors_have_one_frame_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_many_ops_with_one_remedy_share_a_line(tmp_path: Path) -> None:
     layers = [torch.nn.RReLU(), torch.nn.AlphaDropout(), torch.nn.FeatureAlphaDropout(), torch.nn.Dropout2d()]
-    traced = tmconvert.trace(torch.nn.Sequential(torch.nn.Dropout(), *layers), torch.ones(1, 3, 8, 8))
+    traced = tmconvert.trace(
+        torch.nn.Sequential(torch.nn.Dropout(), *layers), torch.ones(1, 3, 8, 8), training=True
+    )
     with pytest.raises(UnsupportedError) as error:
         tmconvert.to_tflite(traced, tmp_path / "o.tflite")
     also = [text for label, text in error.value.notes if label == "also"]

@@ -59,6 +59,10 @@ class TracingOptions(ProgressOptions, total=False):
         bool,
         tracing_option("Where control flow depends on data, record the branch that the example inputs take."),
     ]
+    training: Annotated[
+        bool,
+        tracing_option("Keep the mode of a module in training mode; without it, as after ``eval()``."),
+    ]
     allow_code: Annotated[bool, tracing_option("Allow the code in a TorchScript file to run.")]
 
 

@@ -53,6 +53,7 @@ class Tracer:
         *example_inputs: object,
         dynamic_shapes: DynamicShapes | None = None,
         freeze_control_flow: bool = False,
+        training: bool = False,
         **example_kwargs: object,
     ) -> TracedModule:
         """Traces a module; see ``tmconvert.trace``.
@@ -62,6 +63,7 @@ class Tracer:
             *example_inputs: The inputs to run it with.
             dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
             freeze_control_flow: Record the branches that the example takes.
+            training: Keep the mode of modules in training mode.
             **example_kwargs: Inputs by the names of the arguments of ``forward``.
 
         Returns:
@@ -70,7 +72,9 @@ class Tracer:
         Raises:
             TmconvertError: What ``tmconvert.trace`` raises.
         """
-        tracing = Tracing.of(example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False)
+        tracing = Tracing.of(
+            example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False, training
+        )
         model = trace_object(root, tracing._replace(is_leaf=self.is_leaf_module))
         model.name_modules()
         return model

@@ -19,9 +19,9 @@ class Tracing(NamedTuple):
     """Arguments of tracing: example inputs, dynamic sizes and permissions.
 
     ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those of the model are
-    used. ``dynamic_shapes`` and ``freeze_control_flow`` are those of ``tmconvert.trace``; ``allow_code``
-    permits running code from a file. ``is_leaf(module, path)`` selects the modules that are recorded as one
-    call; None selects those of ``register_as_builtin``.
+    used. ``dynamic_shapes``, ``freeze_control_flow`` and ``training`` are those of ``tmconvert.trace``;
+    ``allow_code`` permits running code from a file. ``is_leaf(module, path)`` selects the modules that are
+    recorded as one call; None selects those of ``register_as_builtin``.
     """
 
     args: tuple[Any, ...] = ()
@@ -30,6 +30,7 @@ class Tracing(NamedTuple):
     freeze_control_flow: bool = False
     allow_code: bool = False
     is_leaf: Callable[[Any, str], bool] | None = None
+    training: bool = False
 
     @classmethod
     def of(
@@ -39,6 +40,7 @@ class Tracing(NamedTuple):
         dynamic_shapes: DynamicShapes | None,
         freeze_control_flow: bool,
         allow_code: bool,
+        training: bool = False,
     ) -> Tracing:
         """Validates the arguments of callers, None for a missing one; a single tensor or array is the only
         input.
@@ -52,7 +54,7 @@ class Tracing(NamedTuple):
         if kwargs is not None and not isinstance(kwargs, Mapping):
             raise _no_inputs("example_kwargs", kwargs, "{'x': x}, a dict of arguments of forward by name")
         sizes = None if dynamic_shapes is None else open_sizes(dynamic_shapes)
-        return cls(tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code)
+        return cls(tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
 
     @property
     def has_inputs(self) -> bool:

@@ -123,7 +123,7 @@ RANDOM: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", RANDOM)
 def test_what_is_random_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=name):
-        tmconvert.to_onnx(RANDOM[name], tmp_path / "m.onnx", example_inputs=(IMAGE,))
+        tmconvert.to_onnx(RANDOM[name], tmp_path / "m.onnx", example_inputs=(IMAGE,), training=True)
 
 
 # ---- embeddings

@@ -84,7 +84,7 @@ def test_numbers_have_the_distribution_of_pytorch(name: str, tmp_path: Path) -> 
     function, x = FUNCTIONS[name]
     torch.manual_seed(5)
     expected = function(x).detach().numpy()
-    traced = tmconvert.trace(function, x)
+    traced = tmconvert.trace(function, x, training=True)
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", allow_random=True, seed=1)
     assert report.verification is not None
     assert any(note.startswith("random numbers: ") for note in report.notes) or "all" in name
@@ -147,7 +147,12 @@ def test_a_seed_repeats_the_numbers_of_a_session(tmp_path: Path) -> None:
 
 def test_each_call_draws_numbers_of_its_own(tmp_path: Path) -> None:
     drop = nn.Dropout(0.5)
-    _convert(tmp_path / "m.onnx", lambda x: (drop(x), drop(x), torch.rand(8), torch.rand(8)), seed=0)
+    _convert(
+        tmp_path / "m.onnx",
+        lambda x: (drop(x), drop(x), torch.rand(8), torch.rand(8)),
+        seed=0,
+        training=True,
+    )
     a, b, c, d = run_onnx(tmp_path / "m.onnx", [X.numpy()])
     assert not np.array_equal(a, b) and not np.array_equal(c, d)
 

@@ -131,7 +131,9 @@ def test_the_line_in_a_graph_module(tmp_path: Path) -> None:
 def test_a_module_without_a_line(tmp_path: Path) -> None:
     module = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.RReLU())
     with pytest.raises(UnsupportedError) as error:
-        tmconvert.to_tflite(module, tmp_path / "o.tflite", example_inputs=torch.ones(1, 3, 4, 4))
+        tmconvert.to_tflite(
+            module, tmp_path / "o.tflite", example_inputs=torch.ones(1, 3, 4, 4), training=True
+        )
     assert "\n  --> in Dropout (0)\n" in error.value.render()
     assert "torch.nn.functional.rrelu (1 in 1): " in error.value.render()
 

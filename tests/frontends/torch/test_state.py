@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import random
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import torch.nn.functional as F
 
 import tmconvert
 from tests.cli.runner import environment
-from tests.frontends.torch.harness import check
+from tests.frontends.torch.harness import check, run_onnx
 from tmconvert.errors import TmconvertError
 
 
@@ -251,14 +253,107 @@ def test_two_threads_trace_at_once() -> None:
 # ---- modes
 
 
-def test_a_module_in_training_mode_is_traced_as_it_is() -> None:
+class Modes(torch.nn.Module):
+    """What differs by mode: batch norms, dropout of modules and functions, layers that are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(2, 3, 1), torch.nn.BatchNorm2d(3)
+        self.drop, self.rnn = torch.nn.Dropout2d(0.5), torch.nn.LSTM(3, 3, 2, dropout=0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.dropout(self.drop(self.norm(self.conv(x))), 0.4, self.training)
+        if self.training and torch.rand(()) < 2:
+            return x.flatten(2).permute(2, 0, 1)
+        return self.rnn(x.flatten(2).permute(2, 0, 1))[0]
+
+
+class Merging(torch.nn.Linear):
+    """Its weight becomes another one in evaluation mode, as those of merged adapters do."""
+
+    def train(self, mode: bool = True) -> Any:
+        if self.training and not mode:
+            self.weight.data += 1.0
+        return super().train(mode)
+
+
+def _trained() -> Modes:
+    torch.manual_seed(0)
+    module = Modes()
+    for _ in range(3):
+        module(torch.randn(4, 2, 3, 3) * 3 + 1)
+    return module
+
+
+def _partly_training() -> Modes:
+    module = _trained().eval()
+    module.drop.train()
+    return module
+
+
+def _called(module: torch.nn.Module) -> Any:
+    return lambda x: module(x)
+
+
+NAMED = _trained()
+MODELS: dict[str, Callable[[torch.nn.Module], Any]] = {
+    "module": lambda module: module,
+    "in a module": torch.nn.Sequential,
+    "function": _called,
+    "method": lambda module: module.forward,
+    "partial": lambda module: functools.partial(module),
+    "named in a file": lambda module: lambda x: NAMED(x),
+}
+
+
+@pytest.mark.parametrize("make", [_trained, _partly_training])
+@pytest.mark.parametrize("name", MODELS)
+def test_modules_are_traced_as_after_eval(name: str, make: Callable[[], Modes], tmp_path: Path) -> None:
+    module = NAMED if name == "named in a file" else make()
+    modes = [each.training for each in module.modules()]
+    before = copy.deepcopy(module.state_dict())
+    x = torch.randn(4, 2, 3, 3)
+    with torch.no_grad():
+        expected = copy.deepcopy(module).eval()(x).numpy()
+    report = tmconvert.to_onnx(MODELS[name](module), tmp_path / "m.onnx", example_inputs=[x])
+    (made,) = run_onnx(tmp_path / "m.onnx", [x.numpy()])
+    np.testing.assert_allclose(made, expected, atol=1e-5)
+    assert [each.training for each in module.modules()] == modes
+    assert all(torch.equal(value, before[key]) for key, value in module.state_dict().items())
+    (note,) = (note for note in report.notes if "--training" in note)
+    assert "Dropout" in note and len(note) < 160
+
+
+def test_references_at_other_sizes_are_of_evaluation_mode(tmp_path: Path) -> None:
+    module = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 1), torch.nn.BatchNorm2d(3)).train()
+    sizes = {"input": {0: "batch"}}
+    x = torch.randn(4, 2, 3, 3)
+    assert tmconvert.to_onnx(module, tmp_path / "m.onnx", example_inputs=[x], dynamic_shapes=sizes).verified
+    assert module.training and module[1].num_batches_tracked == 0
+
+
+def test_what_eval_changes_is_restored() -> None:
+    module = Merging(3, 3)
+    weight = module.weight.detach().clone()
+    x = torch.randn(2, 3)
+    expected = F.linear(x, weight + 1.0, module.bias).detach().numpy()
+    np.testing.assert_allclose(tmconvert.trace(module, x)(x.numpy()), expected, atol=1e-5)
+    assert module.training and torch.equal(module.weight, weight)
+
+
+def test_modules_without_modes_have_no_note() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    assert not tmconvert.trace(module, torch.randn(2, 3)).notes
+
+
+def test_training_keeps_the_mode() -> None:
     """Batch norm takes the statistics of the batch; the running ones are not written."""
     module = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 1), torch.nn.BatchNorm2d(3)).train()
     x = torch.randn(4, 2, 3, 3)
     before = module[1].running_mean.clone()
     with torch.no_grad():
         expected = copy.deepcopy(module)(x).numpy()
-    traced = tmconvert.trace(module, x)
+    traced = tmconvert.trace(module, x, training=True)
     np.testing.assert_allclose(traced(x.numpy()), expected, atol=1e-5)
     assert module.training and torch.equal(module[1].running_mean, before)
     assert any("1.running_mean" in note for note in traced.notes)
@@ -274,13 +369,12 @@ def test_a_module_in_training_mode_is_traced_as_it_is() -> None:
 )
 def test_dropout_refuses(module: torch.nn.Module, tmp_path: Path) -> None:
     module.train()
-    with pytest.raises(TmconvertError, match=r"eval\(\)"):
-        tmconvert.to_onnx(module, tmp_path / "o.onnx", example_inputs=[torch.randn(2, 3)])
-    assert tmconvert.to_onnx(module.eval(), tmp_path / "o.onnx", example_inputs=[torch.randn(2, 3)]).verified
-    with pytest.raises(TmconvertError, match=r"eval\(\)"):
-        tmconvert.to_onnx(
-            lambda x: F.dropout(x, 0.5), tmp_path / "o.onnx", example_inputs=[torch.randn(2, 3)]
-        )
+    x = [torch.randn(2, 3)]
+    with pytest.raises(TmconvertError, match="--training"):
+        tmconvert.to_onnx(module, tmp_path / "o.onnx", example_inputs=x, training=True)
+    assert tmconvert.to_onnx(module, tmp_path / "o.onnx", example_inputs=x).verified
+    with pytest.raises(TmconvertError, match=r"self\.training"):
+        tmconvert.to_onnx(lambda x: F.dropout(x, 0.5), tmp_path / "o.onnx", example_inputs=x)
 
 
 # ---- the same bytes

@@ -70,6 +70,9 @@ _DATA_TEXT = (
     "with all data that was tried"
 )
 
+_FROM_INITIAL = "each run of the file starts from the initial values"
+MOST_NAMES = 4  # in a note
+
 
 class Answers(NamedTuple):
     """The results of ``torch.compiler.is_exporting`` and ``torch.jit.is_tracing`` during the run."""
@@ -237,10 +240,9 @@ class ModuleRun:
         notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
         notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in self.modules})
         if written:
-            notes.append(
-                f"the module writes to {', '.join(written)}; each run of the file starts from the "
-                "initial values"
-            )
+            names = ", ".join(written[:MOST_NAMES])
+            more = f" and {len(written) - MOST_NAMES} more" if len(written) > MOST_NAMES else ""
+            notes.append(f"the module writes to {names}{more}; {_FROM_INITIAL}")
         return notes
 
     @property

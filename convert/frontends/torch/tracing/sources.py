@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.request import Tracing, inputs_needed
+from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
 from tmconvert.frontends.torch.tracing.recording.state_guard import same_randomness
 from tmconvert.frontends.torch.tracing.recording.users_code import (
     check_arguments,
@@ -168,7 +169,8 @@ def _trace_of_user(
 def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing) -> TracedModule:
     begin("trace")
     module = getattr(module, "_orig_mod", module)  # of torch.compile
-    with _uncompiled(), wide_state(module) as notes:
+    mode = in_evaluation(module, tracing.training)
+    with _uncompiled(), mode as modes, wide_state(module) as notes:
         traced = trace_module(
             module,
             args,
@@ -176,7 +178,9 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
             dynamic_shapes=tracing.dynamic_shapes,
             freeze_control_flow=tracing.freeze_control_flow,
             is_leaf=tracing.is_leaf,
+            training=tracing.training,
         )
+        traced.notes[:0] = modes
         traced.notes += [note for note in notes if note not in traced.notes]
         return traced
 

@@ -20,6 +20,7 @@ from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
     register_types,
 )
+from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
 from tmconvert.frontends.torch.tracing.recording.modules import (
     parameter_names,
 )
@@ -49,6 +50,7 @@ def trace_module(
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     freeze_control_flow: bool = False,
     is_leaf: Callable[[Any, str], bool] | None = None,
+    training: bool = False,
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
     args, kwargs, narrow = _widened(module, args, kwargs)
@@ -57,8 +59,9 @@ def trace_module(
     wanted = sizes_within_windows(_by_input(dynamic_shapes or {}, inputs), inputs, caches)
     symbols = validate_dynamic_shapes.symbols_of(wanted, inputs)
     once = functools.partial(
-        ModuleRun,
+        _once,
         module,
+        training,
         freeze_control_flow=freeze_control_flow,
         is_leaf=is_leaf or is_builtin,
     )
@@ -88,6 +91,12 @@ def trace_module(
     traced.notes += windows_alone(wanted, caches)
     traced.rerun = runs.rerun if symbols else None
     return traced
+
+
+def _once(module: Module, training: bool, *args: Any, **options: Any) -> ModuleRun:
+    """Runs the module in its mode, also long after it was traced, for references."""
+    with in_evaluation(module, training):
+        return ModuleRun(module, *args, **options)
 
 
 def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ def attention(
     if dropout_p > 0:
         raise Refusal(
             "scaled_dot_product_attention applies dropout, also in evaluation mode",
-            "pass dropout_p=0.0 unless the module is training, and run module.eval()",
+            "pass dropout_p=0.0 unless self.training is true",
         )
     if isinstance(scale, (Dim, SizeFloat)):  # a factor of the query
         query, scale = g.call("aten::mul", *promoted(g, query, scale)), 1.0

@@ -169,7 +169,7 @@ def clamp(g, x, min=None, max=None):
 @ATEN.add("dropout")
 def dropout(g, x, scale, zero_point, p=0.5, training=False):
     if training:
-        raise Refusal("dropout is active", "call module.eval() first")
+        raise Refusal("dropout is active", "leave out --training (training=True)")
     return x
 
 

@@ -121,10 +121,10 @@ def _tensors(value: object) -> Iterator[torch.Tensor]:
         if id(held) in seen or isinstance(held, (torch.Tensor, *_NO_DATA)):
             continue
         seen.add(id(held))
-        waiting += _held(held)
+        waiting += held_objects(held)
 
 
-def _held(value: object) -> list[Any]:
+def held_objects(value: object) -> list[Any]:
     if isinstance(value, _FUNCTIONS):
         held = _held_by_function(value)
     elif isinstance(value, type):
