@@ -14,6 +14,13 @@ import torch
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.data.access import reads_data
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken, TracedIntType
+from tmconvert.frontends.torch.tracing.data.outside import (
+    Outside,
+    generators_in,
+    replaced_functions,
+    taken_from_outside,
+    variables_noted,
+)
 from tmconvert.frontends.torch.tracing.recording.arrays import Arrays, array_of
 from tmconvert.frontends.torch.tracing.recording.assemble import assemble
 from tmconvert.frontends.torch.tracing.recording.copies import refused_swaps
@@ -21,6 +28,7 @@ from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
     calls_of_leaves,
     unused_symbolics,
 )
+from tmconvert.frontends.torch.tracing.recording.modes import modules_of
 from tmconvert.frontends.torch.tracing.recording.modules import (
     class_name_of,
     held_tensors,
@@ -127,6 +135,7 @@ class ModuleRun:
         self.args, self.kwargs = args, kwargs
         self.inputs: tuple[np.ndarray, ...] = ()
         self.outputs: tuple[np.ndarray, ...] = ()
+        self.outside = Outside()
         self._run()
 
     def _run(self) -> None:
@@ -140,7 +149,7 @@ class ModuleRun:
             wide_state(self.module),
         ):
             self._bind_inputs(args, kwargs)
-            recorder.origins.add(recorder.guard.add_modules(self.modules))
+            recorder.origins.add(recorder.guard.add_modules(self.modules or modules_of(self.module)))
             try:
                 with self._watched():
                     map_leaves(lambda leaf: count_by_sizes(leaf, is_cache), [*args, *kwargs.values()])
@@ -182,7 +191,11 @@ class ModuleRun:
             stack.enter_context(calls_of_leaves(recorder, self.held))
             for watch in WATCHES:
                 stack.enter_context(watch(recorder))
-            stack.enter_context(sizes_of_builtins(self.modules or [self.module], self._replaced()))
+            called = self.modules or [self.module]
+            held = [*recorder.guard.generators, *generators_in(called)]
+            stack.enter_context(taken_from_outside(self.outside, held))
+            stack.enter_context(sizes_of_builtins(called, self._replaced(), replaced_functions()))
+            stack.enter_context(variables_noted())
             stack.enter_context(observers_at_rest(self.modules))
             stack.enter_context(recorder)
             yield
@@ -233,7 +246,7 @@ class ModuleRun:
 
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]
-        notes += self.tape.notes
+        notes += [*self.tape.notes, *self.outside.notes()]
         if not self.answers.is_exported:
             notes.append("the module fails on its code path for torch.export, so its other path was traced")
         notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]

@@ -16,6 +16,7 @@ from torch.utils._pytree import SUPPORTED_NODES, tree_map
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.customization import is_builtin
 from tmconvert.frontends.torch.tracing.data import access
+from tmconvert.frontends.torch.tracing.data.outside import check_repeatable
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
     register_types,
@@ -68,6 +69,8 @@ def trace_module(
     runs = Runs(once, functools.partial(_cloned, (args, kwargs)), inputs, symbols)
     runs.choose_path()
     first = runs.first
+    if first.outside.is_taken:
+        check_repeatable(functools.partial(runs.run, {}))
     if first.recorder.origins.unknown:
         _check_unseen(first, runs.changed, freeze_control_flow)
     has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)

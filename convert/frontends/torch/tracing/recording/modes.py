@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -28,7 +28,7 @@ def in_evaluation(model: Callable[..., Any], training: bool) -> Iterator[list[st
     which classes compute something else in their own mode.
     """
     roots = [] if training else [*_roots(model)]
-    modules = list({id(each): each for root in roots for each in root.modules()}.values())
+    modules = _modules(roots)
     modes = [(each, each.training) for each in modules if hasattr(each, "training")]
     changed = [each for each, mode in modes if mode]
     if not changed:
@@ -54,6 +54,15 @@ def in_evaluation(model: Callable[..., Any], training: bool) -> Iterator[list[st
             tensor.data = own
 
 
+def modules_of(model: Callable[..., Any]) -> list[torch.nn.Module]:
+    """Returns a module and its submodules, or those that a function captured or names in its file."""
+    return _modules(_roots(model))
+
+
+def _modules(roots: Iterable[torch.nn.Module]) -> list[torch.nn.Module]:
+    return list({id(each): each for root in roots for each in root.modules()}.values())
+
+
 def _has_own_modes(module: torch.nn.Module) -> bool:
     own = vars(module)
     return type(module).train is not _BASE.train or type(module).eval is not _BASE.eval or "train" in own
@@ -69,7 +78,7 @@ def _notes(changed: list[torch.nn.Module]) -> list[str]:
     ]
 
 
-def _reads_mode(cls: type) -> bool:
+def _reads_mode(cls: Any) -> bool:
     """Whether the code of a class of modules names the attribute ``training``, or it has modes of its own."""
     if cls not in _READERS:
         bases = [base for base in cls.__mro__ if base is not _BASE]

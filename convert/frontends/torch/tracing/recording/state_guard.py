@@ -23,7 +23,7 @@ _PLAIN = frozenset({bool, int, float, str, type(None)})
 class StateGuard:
     """Saves the state of modules and tensors, and restores it.
 
-    ``changed`` are the tensors, by id, whose data had to be put back.
+    ``changed`` are the tensors, by id, whose data had to be put back, ``generators`` those of random numbers.
     """
 
     def __init__(self) -> None:
@@ -33,6 +33,7 @@ class StateGuard:
         self._found: list[torch.Tensor] = []
         self._gradients: list[tuple[Any, Any]] | None = None
         self.changed: dict[int, torch.Tensor] = {}
+        self.generators: list[Any] = []
 
     def add_modules(self, modules: Sequence[torch.nn.Module]) -> list[torch.Tensor]:
         """Saves the attributes of modules, and the contents of their containers.
@@ -65,6 +66,8 @@ class StateGuard:
                 waiting += value
             if _is_users_object(value):
                 waiting.append(value.__dict__)
+            elif is_generator(value):
+                self.generators.append(value)
         self._found = tensors
         return tensors
 
@@ -97,6 +100,14 @@ class StateGuard:
                     tensor.data = own
         for key, value in self._containers.items():
             _restore_items(value, self._held[key])
+
+
+def is_generator(value: object) -> bool:
+    """Whether a value is a generator of random numbers of Python, NumPy or torch."""
+    return isinstance(value, random.Random) or (
+        type(value).__name__ in ("Generator", "RandomState")
+        and type(value).__module__.startswith(("numpy.random", "torch"))
+    )
 
 
 def _is_users_object(value: object) -> bool:

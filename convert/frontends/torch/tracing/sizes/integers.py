@@ -14,7 +14,7 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -405,14 +405,16 @@ Namespace = dict[str, Any]  # the global variables of a module of Python
 
 @contextmanager
 def sizes_of_builtins(
-    called: Collection[object], replaced: Mapping[str, Mapping[str, Any]]
+    called: Collection[object],
+    replaced: Mapping[str, Mapping[str, Any]],
+    further: Sequence[tuple[Namespace, Namespace]] = (),
 ) -> Iterator[None]:
     """Replaces functions that lose traced sizes: ``len``, ``min``, ``max`` and ``range`` in the packages of
     the classes of modules, or of a function, that are called, and torchvision, and some of ``math`` and
     NumPy. The latter are also found under another name in the files of the classes, but only under their own
     in the rest of the packages.
 
-    ``replaced`` are further names to replace, by module.
+    ``replaced`` are further names to replace, by module; ``further`` functions, as those of NumPy.
 
     Modules that torch imports during the run keep Python's own functions.
     """
@@ -426,7 +428,7 @@ def sizes_of_builtins(
             given.append((vars(sys.modules[owner]), name))
     kept = [
         (file, name, file[name], value)
-        for file, values in ((vars(math), MATH), (vars(np), NUMPY))
+        for file, values in ((vars(math), MATH), (vars(np), NUMPY), *further)
         for name, value in values.items()
     ]
     known = {id(value): new for _, _, value, new in kept}

@@ -159,7 +159,7 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
     if not result.reason and symbol.number != 1:
         one, _ = _attempt(lambda: rerun(symbol, 1))
         if one is not None and _compared(tape, one, result):
-            result.other_at_one = _first_difference(tape, one, "at another size")[1]
+            result.other_at_one = first_difference(tape, one, "at another size")[1]
     result.without_effect -= result.needed
     return result
 
@@ -261,7 +261,7 @@ def without_guards(tape: Tape) -> Iterator[None]:
 
 def first_other_line(first: Tape, second: Tape) -> Source | None:
     """Returns the line from which on two runs make other calls; None if they make the same."""
-    message, source = _first_difference(first, second, "at another size")
+    message, source = first_difference(first, second, "at another size")
     return source if message else None
 
 
@@ -282,10 +282,10 @@ def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
 
     Another outcome of a comparison of sizes is a difference only if later calls differ; of data it always is.
     """
-    return _first_difference(first, second, when)[0]
+    return first_difference(first, second, when)[0]
 
 
-def _first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source]:
+def first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source]:
     """Returns the first difference in words, and the user's line."""
     numbering = _Numbering(), _Numbering()
     of_data = when != "at another size"
