@@ -37,7 +37,11 @@ def cut_graph(
                 nodes[name] = node
                 if name in outputs and not isinstance(node.expr, (Input, Constant)):
                     graph.rename(node, name)
-        results = [_find(nodes, name, "output") for name in outputs]
+        # A layer of Caffe may replace an input in place: as an output, the name is that of its result.
+        replaced = {
+            name: node for node, name in graph.source_names.items() if not isinstance(node.expr, Input)
+        }
+        results = [replaced.get(name) or _find(nodes, name, "output") for name in outputs]
         graph.set_result(results[0] if len(results) == 1 else tuple(results))
     if inputs is not None:
         wanted = [_find(nodes, name, "input") for name in inputs]

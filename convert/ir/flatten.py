@@ -129,8 +129,10 @@ class _Flattener:
 
     def _keep_name(self, node: Node, made: Node) -> None:
         """Records the name that a node of the model has in its file, where the flat graph needs another."""
-        if node.name and node.name != made.name and printable(node.name) == node.name:
-            self.flat.source_names[made] = node.name
+        own = node.expr.graph if node.expr is not None else None
+        name = node.name if own is None else own.source_names.get(node, node.name)
+        if name and name != made.name and printable(name) == name:
+            self.flat.source_names[made] = name
 
     def _remove_inlined_modules(self) -> None:
         """Removes the expressions that get the modules whose calls are inlined now."""

@@ -39,14 +39,20 @@ class GraphBuilder:
         self.owners: dict[tuple[str, tuple[int, ...]], str] = {}
         self.inputs: list[str] = []
         self.last = {
-            name: number for number, layer in enumerate(net.layers) for name in (*layer.tops, layer.name)
+            name: number for number, layer in enumerate(net.layers) for name in layer.tops or [layer.name]
         }
+        self.blob_names: dict[str, str] = {}
 
     def build(self) -> TracedModule:
         """Returns the module. Raises LoadError."""
         for layer in self.net.layers:
             if layer.type == "Input":
                 self._inputs(layer)
+        self.blob_names = {
+            name: self.graph.free_name(name[:MAX_NAME] or "blob")
+            for name, number in self.last.items()
+            if self.net.layers[number].type not in ("Input", "Silence") and name not in self.values
+        }
         for number, layer in enumerate(self.net.layers):
             if layer.type != "Input":
                 self._layer(layer, number)
@@ -140,9 +146,20 @@ class GraphBuilder:
             self.unread[name] = None
 
     def _result(self, name: str, layer: NetLayer, number: int) -> TensorNode:
-        """Returns a node with the name of its blob; before a layer in place, with that of its layer."""
-        label = name if self.last.get(name) == number else layer.name or name
-        return TensorNode(self.graph.free_name(label[:MAX_NAME] or "blob"), None, _FLOAT32)
+        """Returns a node; the last writer of a blob has its name, since a blob is what its last writer left.
+
+        Values that a layer in place replaces have the name of their layer, followed by its type where a blob
+        has that name, too.
+        """
+        if self.last[name] == number and name in self.blob_names:
+            return TensorNode(self.blob_names[name], None, _FLOAT32)
+        label = (layer.name or name)[:MAX_NAME]
+        if label in self.last:
+            label += f"_{layer.type.lower()}"
+        node = TensorNode(self.graph.free_name(label), None, _FLOAT32)
+        if self.last[name] == number:  # it replaces an input of the net in place
+            self.graph.source_names[node] = name
+        return node
 
 
 def share_blobs(path: str, net: Net) -> None:
