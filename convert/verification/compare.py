@@ -20,6 +20,8 @@ TOLERANCES: dict[str, float] = {
     "int32": 0.0,
     "int16": 0.0,
     "int8": 0.0,
+    "uint64": 0.0,
+    "uint32": 0.0,
     "uint16": 0.0,
     "uint8": 0.0,
     "bool": 0.0,

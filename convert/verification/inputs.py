@@ -16,6 +16,9 @@ from tmconvert.verification.compare import example_inputs
 Catalogue = Mapping[str, Op]
 # arguments that are indices, and the attributes that tell how many values they may have
 _INDICES = frozenset(("index", "indices"))
+_DIVISIONS = frozenset(("tm::trunc_divide", "aten::floor_divide", "aten::remainder", "aten::fmod"))
+# ops whose results have the elements of their operand
+_KEEPING = frozenset(f"aten::{name}" for name in ("expand", "permute", "reshape", "select", "slice", "to"))
 
 
 def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> list[np.ndarray]:
@@ -38,6 +41,8 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
                 0, most, array.shape, array.dtype if is_integer else np.int64, endpoint=True
             )
             arrays[number] = drawn.astype(array.dtype)
+        elif array.dtype.kind in "iu" and _divides(node):
+            arrays[number] = array + array.dtype.type(1)  # runtimes refuse a division of integers by 0
     return arrays
 
 
@@ -112,6 +117,23 @@ def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
                 if isinstance(made, TensorNode) and made.type.dtype.kind in "iu" and made not in seen:
                     seen.add(made)
                     waiting.append(made)
+
+
+def _divides(node: Any) -> bool:
+    """Whether elements of an input of integers are divisors of integers."""
+    waiting, seen = [node], {node}
+    while waiting:
+        node = waiting.pop()
+        for user in node.users:
+            if not isinstance(user, CallFunction):
+                continue
+            if user.function in _DIVISIONS and user.args[1] is node:
+                return True
+            made = {each for each in user.outputs if isinstance(each, TensorNode)} - seen
+            if user.function in _KEEPING:
+                seen |= made
+                waiting += made
+    return False
 
 
 def _limit(call: CallFunction, node: object, catalogue: Catalogue) -> int | None:

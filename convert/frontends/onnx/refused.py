@@ -7,10 +7,7 @@ _REASONS = {
         *("StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "LabelEncoder"),
         "TfIdfVectorizer",
     ),
-    "it makes random numbers": (
-        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli"),
-        "Multinomial",
-    ),
+    "it makes random numbers": ("Multinomial",),
     "it decodes an image, which belongs before the model": ("ImageDecoder",),
     "it trains a model": ("Adagrad", "Adam", "Gradient", "Momentum"),
 }

@@ -12,7 +12,7 @@ from tmconvert.errors import Refusal
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
-from tmconvert.ir.symbolic.journal import validated
+from tmconvert.ir.symbolic.journal import current_journal, validated
 
 MAX_ELEMENTS = 64  # of a shape in a tensor
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
@@ -107,10 +107,29 @@ def floating(g: Emitter, x: object) -> Any:
     return x if g.type(x).dtype.kind == "f" else cast(g, x, np.float32)
 
 
+def _with_elements(g: Emitter, x: object, size: Any) -> Any:
+    """Returns ``x`` with a data-dependent axis of the extent that a reshape to ``size`` elements implies.
+
+    A guard says so; at another extent the reshape of the source fails.
+    """
+    from tmconvert.ir.symbolic.data_dependent import data_symbols
+
+    shape = g.type(x).shape
+    data = [axis for axis, extent in enumerate(shape) if data_symbols(extent)]
+    rest = math.prod(extent for axis, extent in enumerate(shape) if axis not in data)
+    if len(data) != 1 or is_symbolic((size, rest)) or not rest or size % rest:
+        return x
+    count = size // rest
+    current_journal().assume(shape[data[0]] - count, frozenset({0}))
+    return g.call("aten::index_select", x, data[0], g.constant(np.arange(count)))
+
+
 def reshaped(g: Emitter, x: object, shape: Sequence[int]) -> Any:
     """Reshapes ``x``; one extent may be -1."""
-    old = g.type(x)
     sizes = list(shape)
+    if is_symbolic(g.type(x).shape) and -1 not in sizes:
+        x = _with_elements(g, x, math.prod(sizes))
+    old = g.type(x)
     if sizes.count(-1) == 1:
         rest = math.prod(size for size in sizes if size != -1)
         if not rest or old.size % rest:

@@ -13,7 +13,7 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.passes.patterns.matching import VIEW, has_symbolic_sizes, is_elementwise, is_view
 from tmconvert.passes.patterns.view_groups import result_groups
 from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import ANY_DTYPE, Op
 from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, op_has
 from tmconvert.symbolics.traits import AlongAxis, Average, MatrixProduct, Pool, Reduction
@@ -96,6 +96,8 @@ class _Sink(_SinkRule[_Viewed]):
     def find(self, graph: InternalGraph, call: CallFunction) -> _Viewed | None:
         if not has_trait(call, AlongAxis) and not is_elementwise(call, self.owner.catalogue):
             return None
+        if not _can_be_viewed(call):
+            return None
         given = [node for node in _tensors(call) if not isinstance(node.expr, Constant)]
         sources = [_source(node) for node in given]
         return _Viewed(given, sources) if any(source is not None for source in sources) else None
@@ -150,7 +152,7 @@ class _SinkMoved(_SinkRule[_Viewed]):
         return not op_has(function, AlongAxis) and not _has_other_rules(function)
 
     def find(self, graph: InternalGraph, call: CallFunction) -> _Viewed | None:
-        if not is_elementwise(call, self.owner.catalogue):
+        if not is_elementwise(call, self.owner.catalogue) or not _can_be_viewed(call):
             return None
         operands = _tensors(call)
         given = [node for node in operands if node.type.size != 1 or not isinstance(node.expr, Constant)]
@@ -475,6 +477,13 @@ def _restored(shape: Sequence[int], rank: int, places: Mapping[int, int], inner_
         result[place] = full[axis]
     assert math.prod(result) == math.prod(shape)
     return result
+
+
+def _can_be_viewed(call: CallFunction) -> bool:
+    """Whether the result has an element type of ``tm::view``, which unsigned integers of 16 bits and more are
+    not.
+    """
+    return all(isinstance(node, TensorNode) and node.type.dtype.name in ANY_DTYPE for node in call.outputs)
 
 
 def _plain(source: Sequence[int], shape: Sequence[int]) -> dict[str, list[int]]:

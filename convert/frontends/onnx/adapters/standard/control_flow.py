@@ -27,7 +27,7 @@ from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TensorNod
 from tmconvert.ir.emitter import EagerEmitter, Emitter, empty_body
 from tmconvert.ir.subgraphs import emitted, inlined
 from tmconvert.ir.symbolic.dims import Dim
-from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.symbolic.journal import current_journal, validated
 from tmconvert.symbolics.registry import catalogue
 
 OPERATORS = OperatorTable()
@@ -56,12 +56,15 @@ def if_(g, cond, *, then_branch, else_branch, captured=((), ())):
     around = _unknown(g, [*captured[0], *captured[1]]) or [cond]
     try:
         otherwise, then = (g.body(body, each, around) for body, each in zip(subgraphs, given, strict=True))
-    except Refusal as refusal:
-        raise Refusal(refusal.reason, _choice_help(cond) or refusal.help) from None
-    if [g.type(each) for each in otherwise.outputs] != [g.type(each) for each in then.outputs]:
-        choice = _by_sizes(g, cond)
-        if choice is not None:
-            return emitted(g, subgraphs[choice], captured[choice])
+    except Refusal as refusal:  # as Squeeze in `If(size == 1, Squeeze, Identity)`, which PyTorch exports
+        choice = validated(lambda: _by_sizes(g, cond))
+        if choice is None:
+            raise Refusal(refusal.reason, _choice_help(cond) or refusal.help) from None
+    else:
+        same = [g.type(each) for each in otherwise.outputs] == [g.type(each) for each in then.outputs]
+        choice = None if same else validated(lambda: _by_sizes(g, cond))
+    if choice is not None:
+        return emitted(g, subgraphs[choice], captured[choice])
     return _listed(g.call("tm::cond", cast(g, reshaped(g, cond, []), np.bool_), around, then, otherwise))
 
 

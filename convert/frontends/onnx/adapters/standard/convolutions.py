@@ -9,6 +9,7 @@ from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.windows import Window, padded, window
 from tmconvert.frontends.onnx.adapters.values import rank, reshaped, static_ints
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import maximum
 
 OPERATORS = OperatorTable()
 
@@ -68,6 +69,8 @@ def conv_transpose(
             for size, more, each, result in zip(sizes, extra, reach, wanted, strict=True)
         ]
         upper = auto_pad == "SAME_UPPER"
+        if not output_shape:  # ONNX Runtime crops nothing where a stride leaves gaps between windows
+            whole = [maximum(each, 0) for each in whole]
         begin = [each // 2 if upper else each - each // 2 for each in whole]
         end = [each - first for each, first in zip(whole, begin, strict=True)]
     return _transposed(g, X, W, B, steps, begin, end, extra, group, spread)

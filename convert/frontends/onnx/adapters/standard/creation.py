@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tmconvert.frontends.onnx.adapters.values import (
     static_int,
     static_ints,
 )
+from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
 
@@ -93,3 +94,35 @@ _window("BlackmanWindow", lambda angles: 0.42 - 0.5 * np.cos(angles) + 0.08 * np
 
 def is_open(sizes: list[Any]) -> bool:
     return is_symbolic(sizes)
+
+
+# ---- random numbers, which a conversion accepts with ``allow_random`` only
+
+
+def _drawn(g: Emitter, kind: str, shape: Sequence[Any], dtype: np.dtype, factor: float, term: float) -> Any:
+    numbers = Term(g, g.call(f"tm::random_{kind}", list(shape), g.stream())) * factor + term
+    return cast(g, numbers.value, dtype)
+
+
+def _type_like(g: Emitter, x, dtype: int | None) -> np.dtype:
+    return g.type(x).dtype if dtype is None else dtype_of(dtype)
+
+
+@OPERATORS.add("RandomUniform")
+def random_uniform(g, *, shape, dtype=1, high=1.0, low=0.0, seed=None):
+    return _drawn(g, "uniform", shape, dtype_of(dtype), high - low, low)
+
+
+@OPERATORS.add("RandomUniformLike")
+def random_uniform_like(g, input, *, dtype=None, high=1.0, low=0.0, seed=None):
+    return _drawn(g, "uniform", g.type(input).shape, _type_like(g, input, dtype), high - low, low)
+
+
+@OPERATORS.add("RandomNormal")
+def random_normal(g, *, shape, dtype=1, mean=0.0, scale=1.0, seed=None):
+    return _drawn(g, "normal", shape, dtype_of(dtype), scale, mean)
+
+
+@OPERATORS.add("RandomNormalLike")
+def random_normal_like(g, input, *, dtype=None, mean=0.0, scale=1.0, seed=None):
+    return _drawn(g, "normal", g.type(input).shape, _type_like(g, input, dtype), scale, mean)

@@ -8,7 +8,9 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import like, rank, scalar
+from tmconvert.frontends.onnx.adapters.standard.unsigned import in_signed
+from tmconvert.frontends.onnx.adapters.values import like, rank, reshaped, scalar
+from tmconvert.frontends.shared.einsum import einsum_of
 from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.emitter import Emitter
 
@@ -26,9 +28,17 @@ def product(g, a, b):
         if rank(g, b) == 2 and rank(g, a) > 1 and _is_constant(b) and not _is_constant(a):
             return g.call("aten::linear", a, g.call("aten::permute", b, [1, 0]), None)
         return g.call("aten::matmul", a, b)
-    if rank(g, a) < 2 or rank(g, b) < 2:
-        raise Refusal("a product of integer vectors is not supported")
-    return integer_product(g, a, b)
+    return in_signed("mul", _integer_matmul)(g, a, b)
+
+
+def _integer_matmul(g: Emitter, a, b) -> Any:
+    is_row, is_column = rank(g, a) == 1, rank(g, b) == 1
+    left = reshaped(g, a, [1, *g.type(a).shape]) if is_row else a
+    made = integer_product(g, left, reshaped(g, b, [*g.type(b).shape, 1]) if is_column else b)
+    shape = list(g.type(made).shape)
+    if is_row:
+        del shape[-2]
+    return reshaped(g, made, shape[:-1] if is_column else shape)
 
 
 def _is_constant(value) -> bool:
@@ -43,8 +53,6 @@ def _is_constant(value) -> bool:
 
 def integer_product(g, a, b):
     """[..., M, K] x [..., K, N] of integers, as the sum over K of [..., M, K, 1] x [..., 1, K, N]."""
-    from tmconvert.frontends.onnx.adapters.values import reshaped
-
     left = reshaped(g, a, [*g.type(a).shape, 1])
     shape = list(g.type(b).shape)
     right = reshaped(g, b, [*shape[:-2], 1, *shape[-2:]])
@@ -83,7 +91,15 @@ def _sum(g: Emitter, x, other, beta: float) -> Any:
 
 @OPERATORS.add("Einsum")
 def einsum(g, *Inputs, equation):
-    return g.call("aten::einsum", list(Inputs), equation.replace(" ", ""))
+    operands, arrow, result = equation.partition("->")
+    if arrow and "..." in operands and "..." not in result:
+        raise Refusal(f"the result of Einsum {equation!r} lacks the axes of the ellipsis")
+    if not arrow and operands.lower() != operands != operands.upper():
+        raise Refusal(
+            f"Einsum {equation!r} has no result, whose order by letters is not the same in all runtimes",
+            "write the result into the equation",
+        )
+    return einsum_of(g, equation, Inputs)
 
 
 @OPERATORS.add("Det")
@@ -99,7 +115,7 @@ def trilu(g, input, k=None, *, upper=1):
 
 @OPERATORS.add("EyeLike")
 def eye_like(g, input, *, dtype=None, k=0):
-    from tmconvert.frontends.onnx.adapters.values import dtype_of, reshaped
+    from tmconvert.frontends.onnx.adapters.values import dtype_of
 
     rows, columns = g.type(input).shape
     wanted = g.type(input).dtype if dtype is None else dtype_of(dtype)

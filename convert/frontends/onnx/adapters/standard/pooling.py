@@ -11,6 +11,7 @@ from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.windows import Window, ceil_end, padded, product, window
 from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped, static_ints
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import is_symbolic
 
 OPERATORS = OperatorTable()
 
@@ -34,10 +35,15 @@ def _with_ceil(g: Emitter, x, settings: Window, ceil_mode: int) -> Window:
     return settings._replace(end=ends)
 
 
-def _fits(settings: Window) -> bool:
-    """Whether the padding is one that PyTorch's pooling takes: even, and at most half of the window."""
-    pairs = zip(settings.kernel, settings.begin, strict=True)
-    return settings.is_even and all(2 * pad <= size for size, pad in pairs)
+def _fits(g: Emitter, x, settings: Window) -> bool:
+    """Whether PyTorch's pooling takes the window: even padding of at most half of the window, and no axis
+    that is shorter than the window.
+    """
+    axes = zip(g.type(x).shape[2:], settings.kernel, settings.dilations, settings.begin, strict=True)
+    return settings.is_even and all(
+        2 * pad <= size and (is_symbolic(extent) or extent + 2 * pad > (size - 1) * dilation)
+        for extent, size, dilation, pad in axes
+    )
 
 
 @OPERATORS.add("MaxPool")
@@ -56,7 +62,7 @@ def max_pool(
     """The second result has the indices of the largest elements in the flattened input, all axes counted."""
     axes = _spatial_axes(g, X)
     settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
-    rounds_up = bool(ceil_mode) and _fits(settings)
+    rounds_up = bool(ceil_mode) and _fits(g, X, settings)
     if not rounds_up:
         settings = _with_ceil(g, X, settings, ceil_mode)
     dtype = g.type(X).dtype
@@ -67,7 +73,7 @@ def max_pool(
     else:
         lowest = float(np.finfo(g.type(x).dtype).min) if dtype.kind == "f" else -1e9
     begin = settings.begin
-    if not _fits(settings):
+    if not _fits(g, X, settings):
         x, begin = padded(g, x, settings.begin, settings.end, lowest), [0] * axes
     values = (settings.kernel, settings.strides, begin, settings.dilations, rounds_up)
     made = cast(g, g.call(f"aten::max_pool{axes}d", x, *values), dtype)
@@ -77,7 +83,7 @@ def max_pool(
 def _places(g: Emitter, x, settings: Window, rounds_up: bool, storage_order: int) -> Any:
     """Returns the indices of the largest elements in the flattened input, all axes counted."""
     axes = rank(g, x) - 2
-    if not _fits(settings) or (storage_order and axes != 2):
+    if not _fits(g, x, settings) or (storage_order and axes != 2):
         raise Refusal("the indices of maxima with this padding or order are not supported")
     values = (settings.kernel, settings.strides, settings.begin, settings.dilations, rounds_up)
     _, places = g.call(f"aten::max_pool{axes}d_with_indices", x, *values)
@@ -113,7 +119,7 @@ def average_pool(
 ):
     axes = _spatial_axes(g, X)
     given = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
-    if set(given.dilations) == {1} and _fits(given):
+    if set(given.dilations) == {1} and _fits(g, X, given):
         values = (given.kernel, given.strides, given.begin, bool(ceil_mode), bool(count_include_pad))
         return g.call(f"aten::avg_pool{axes}d", X, *values)
     settings = _with_ceil(g, X, given, ceil_mode)

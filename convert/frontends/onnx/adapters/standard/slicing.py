@@ -8,6 +8,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
+from tmconvert.frontends.onnx.adapters.standard.unsigned import SIGNED
 from tmconvert.frontends.onnx.adapters.values import (
     axis_of,
     cast,
@@ -142,6 +143,11 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wr
 
 def _padded(g: Emitter, x, sizes: list[Any], axes: list[int], mode: str, value) -> Any:
     """Removes what negative sizes cut, then pads."""
+    dtype = g.type(x).dtype
+    if dtype.name in SIGNED:
+        signed = np.dtype(SIGNED[dtype.name])
+        fill = np.asarray(value).astype(dtype).astype(signed).item()
+        return cast(g, _padded(g, cast(g, x, signed), sizes, axes, mode, fill), dtype)
     if len(sizes) != 2 * len(axes) or mode not in _MODES:
         raise Refusal(f"Pad has {len(sizes)} sizes for {len(axes)} axes, in mode {mode!r}")
     begin, end = [0] * rank(g, x), [0] * rank(g, x)
@@ -158,7 +164,7 @@ def _padded(g: Emitter, x, sizes: list[Any], axes: list[int], mode: str, value) 
         return x
     pairs = [each for pair in zip(begin, end, strict=True) for each in pair]
     if mode == "constant":
-        return g.call("aten::pad", x, pairs, "constant", value)
+        return g.call("aten::pad", x, pairs, "constant", int(value) if dtype.kind == "b" else value)
     extents = zip(g.type(x).shape, begin, end, strict=True)
     if mode == "edge" or (mode == "reflect" and all(max(ends) < extent for extent, *ends in extents)):
         return g.call("aten::pad", x, pairs, _MODES[mode])
