@@ -282,11 +282,15 @@ class Op:
     def bind(
         self, args: Sequence[Any], attributes: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Returns canonical (tensor arguments, attributes): all of them, in the order of the signature."""
+        """Returns canonical (tensor arguments, attributes): all of them, in the order of the signature.
+
+        Positional arguments are those that are not named, so that the canonical pair can be bound again.
+        """
         tensors, bound, given = [], {}, list(args)
         named = dict(attributes)
         for argument in self.args:
-            value = given.pop(0) if given else named.pop(argument.name, _REQUIRED)
+            is_named = argument.name in named or not given
+            value = named.pop(argument.name, _REQUIRED) if is_named else given.pop(0)
             if isinstance(argument, Attribute):
                 bound[argument.name] = self._attribute(argument, value)
             else:

@@ -10,7 +10,7 @@ _REASONS = {
         *("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE", "HASHTABLE_LOOKUP"),
         *("SKIP_GRAM", "LSH_PROJECTION"),
     ),
-    "it draws random numbers": ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"),
+    "it draws random numbers": ("MULTINOMIAL",),
     "it runs on a delegate, whose operators are not in the file": ("DELEGATE",),
     "its weights are sparse": ("EMBEDDING_LOOKUP_SPARSE",),
 }

@@ -11,6 +11,7 @@ from tmconvert.frontends.shared.arguments import cast
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.tflite.adapters import OPERATORS
+from tmconvert.frontends.tflite.data_slices import DataSlice
 from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_last
 from tmconvert.frontends.tflite.refused import reason_of
 from tmconvert.ir import CallFunction, Expr, TensorNode
@@ -63,6 +64,8 @@ class TfliteVocabulary(AdapterVocabulary):
             raise Refusal(f"{self.name(expr)} has {len(nodes)} results, not {len(values)}")
         if self.name(expr) == _CAST:
             values = [_between_integers(g, expr, values[0])]
+        if isinstance(values[0], DataSlice) and not _is_joined(nodes[0]):
+            values[0] = values[0].computed(g)
         made = [_typed(g, node, value) for node, value in zip(nodes, values, strict=False)]
         return tuple(made) if isinstance(expr.result, tuple) else made[0]
 
@@ -88,6 +91,14 @@ def _between_integers(g: Emitter, expr: Expr, value: Any) -> Any:
     return value
 
 
+def _is_joined(node: Any) -> bool:
+    """Whether a tensor is used by concatenations only."""
+    users, graph = node.users, node.expr.graph
+    return not graph.is_output(node) and all(
+        isinstance(user, CallFunction) and user.function == "tflite.CONCATENATION" for user in users
+    )
+
+
 def _is_move(expr: Expr) -> bool:
     return isinstance(expr, CallFunction) and expr.function in _MOVES
 
@@ -105,6 +116,8 @@ def _constant(g: Emitter, numbers: tuple[float, ...]) -> Any:
 def _typed(g: Emitter, node: Any, value: Any) -> Any:
     """Returns a result in the layout of the file, with the type and the QParams of its tensor."""
     assert isinstance(node, TensorNode)
+    if isinstance(value, DataSlice):
+        return value
     is_complex = node.dtype is not None and node.dtype.kind == "c"
     if isinstance(value, Complex):
         if is_complex:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import cast, reshaped
 from tmconvert.frontends.tflite.adapters.values import PREFIX
-from tmconvert.ir import TensorNode
+from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import Emitter, empty_body
 from tmconvert.ir.subgraphs import inlined
 from tmconvert.symbolics.registry import catalogue
@@ -18,9 +19,15 @@ from tmconvert.symbolics.registry import catalogue
 OPERATORS = Table(PREFIX)
 
 
+def _body(g: Emitter, subgraph: Any, inputs: Sequence[Any]) -> InternalGraph:
+    """Returns a subgraph with one input for each of ``inputs``, of which some may be the same tensor."""
+    slots = [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, inputs)]
+    return g.body(subgraph, slots, slots)
+
+
 @OPERATORS.add("CALL")
 def call(g, *inputs, subgraph):
-    return inlined(g, g.body(subgraph, inputs, inputs), inputs)
+    return inlined(g, _body(g, subgraph, inputs), inputs)
 
 
 @OPERATORS.add("IF")
@@ -29,15 +36,15 @@ def if_(g, condition, *inputs, then_subgraph_index, else_subgraph_index):
     known = g.known(condition)
     if known is not None:
         taken = subgraphs[0] if bool(known.reshape(-1)[0]) else subgraphs[1]
-        return inlined(g, g.body(taken, inputs, inputs), inputs)
-    around = list(inputs) or [condition]
+        return inlined(g, _body(g, taken, inputs), inputs)
+    around = list({id(each): each for each in inputs}.values()) or [condition]
     then, otherwise = (g.body(body, inputs, around) for body in subgraphs)
     return _listed(g.call("tm::cond", _flag(g, condition), around, then, otherwise))
 
 
 @OPERATORS.add("WHILE")
 def while_(g, *inputs, cond_subgraph_index, body_subgraph_index):
-    condition, body = (g.body(each, inputs, inputs) for each in (cond_subgraph_index, body_subgraph_index))
+    condition, body = (_body(g, each, inputs) for each in (cond_subgraph_index, body_subgraph_index))
     types = [g.type(each) for each in inputs]
     if [node.type for node in body.outputs if isinstance(node, TensorNode)] != types:
         raise Refusal(

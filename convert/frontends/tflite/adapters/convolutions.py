@@ -117,26 +117,68 @@ def transpose_conv(
     g, output_shape, filters, x, bias=None, *, padding, stride_w, stride_h, fused_activation_function="NONE"
 ):
     check_rank(g, x, 4)
-    weight = permuted(g, filters, [3, 0, 1, 2])
-    strides, kernel = [stride_h, stride_w], g.type(weight).shape[2:]
+    made = _transposed(
+        g, output_shape, permuted(g, filters, [3, 0, 1, 2]), x, bias, padding, [stride_h, stride_w], [1, 1]
+    )
+    return activated(g, made, fused_activation_function)
+
+
+@OPERATORS.add("CONV_3D_TRANSPOSE")
+def conv_3d_transpose(
+    g,
+    output_shape,
+    filters,
+    x,
+    bias=None,
+    *,
+    padding,
+    stride_d,
+    stride_w,
+    stride_h,
+    dilation_d_factor=1,
+    dilation_w_factor=1,
+    dilation_h_factor=1,
+    fused_activation_function="NONE",
+):
+    check_rank(g, x, 5)
+    weight, strides = permuted(g, filters, [4, 3, 0, 1, 2]), [stride_d, stride_h, stride_w]
+    spread = [dilation_d_factor, dilation_h_factor, dilation_w_factor]
+    made = _transposed(g, output_shape, weight, x, bias, padding, strides, spread)
+    return activated(g, made, fused_activation_function)
+
+
+def _transposed(
+    g: Emitter,
+    output_shape,
+    weight,
+    x,
+    bias,
+    scheme: str,
+    strides: list[int],
+    dilations: list[int],
+) -> ChannelsFirst:
+    """A transposed convolution to a shape; ``weight`` has the channels of ``x`` first."""
+    axes = len(strides)
     sizes = static_ints(g, output_shape, "the shape of the result")
-    if len(sizes) != 4:
+    if len(sizes) != axes + 2:
         raise Refusal(f"the shape of the result has {len(sizes)} axes")
-    given = padding_of(padding, sizes[1:3], kernel, strides, [1, 1])
+    kernel = g.type(weight).shape[2:]
+    given = padding_of(scheme, sizes[1:-1], kernel, strides, dilations)
     source = channels_first(g, x)
     # what the last windows leave uncovered is in the result, too
     extra = [
-        size - ((extent - 1) * step + window - 2 * begin)
-        for size, extent, step, window, begin in zip(
-            sizes[1:3], g.type(source).shape[2:], strides, kernel, given.begin, strict=True
+        size - ((extent - 1) * step + (window - 1) * spread + 1 - 2 * begin)
+        for size, extent, step, window, spread, begin in zip(
+            sizes[1:-1], g.type(source).shape[2:], strides, kernel, dilations, given.begin, strict=True
         )
     ]
     more = [max(each, 0) if isinstance(each, int) else 0 for each in extra]
-    made = g.call("aten::conv_transpose2d", source, weight, bias, strides, given.begin, more, 1, [1, 1])
-    for axis, size in enumerate(sizes[1:3]):
+    op = f"aten::conv_transpose{axes}d"
+    made = g.call(op, source, weight, bias, strides, given.begin, more, 1, dilations)
+    for axis, size in enumerate(sizes[1:-1]):
         if g.type(made).shape[2 + axis] != size:
             made = g.call("aten::slice", made, 2 + axis, 0, size, 1)
-    return activated(g, ChannelsFirst(made), fused_activation_function)
+    return ChannelsFirst(made)
 
 
 @OPERATORS.add("custom.Convolution2DTransposeBias")

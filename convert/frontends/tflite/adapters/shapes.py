@@ -10,6 +10,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import axis_of, rank, reshaped, static_int, static_ints
 from tmconvert.frontends.tflite.adapters.values import PREFIX, activated, scalar, stacked, without_axes
+from tmconvert.frontends.tflite.data_slices import DataSlice, with_row
 from tmconvert.frontends.tflite.layout import (
     ChannelsFirst,
     channels_first,
@@ -74,10 +75,14 @@ def rank_of(g, x):
 
 @OPERATORS.add("CONCATENATION")
 def concatenation(g, *xs, axis=0, fused_activation_function="NONE"):
-    place = axis_of(g, xs[0], axis)
+    place = axis_of(g, next(x for x in xs if not isinstance(x, DataSlice)), axis)
+    made = with_row(g, xs, place)
+    if made is not None:
+        return activated(g, made, fused_activation_function)
+    xs = tuple(x.computed(g) if isinstance(x, DataSlice) else x for x in xs)
     if any(known_channels_first(g, x) is not None for x in xs):
         parts = [channels_first(g, x) for x in xs]
-        made: Any = ChannelsFirst(g.call("aten::cat", parts, channels_first_axis(place, rank(g, xs[0]))))
+        made = ChannelsFirst(g.call("aten::cat", parts, channels_first_axis(place, rank(g, xs[0]))))
     else:
         made = xs[0] if len(xs) == 1 else g.call("aten::cat", list(xs), place)
     return activated(g, made, fused_activation_function)

@@ -8,15 +8,17 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.arguments import axis_of, rank, static_ints
+from tmconvert.frontends.shared.arguments import axis_of, rank, reshaped, static_int, static_ints
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.frontends.tflite.adapters.values import PREFIX, axes_in, scalar
+from tmconvert.frontends.tflite.data_slices import data_slice, elements_of
 from tmconvert.frontends.tflite.layout import (
     ChannelsFirst,
     channels_first_axis,
     in_channels_first_order,
     known_channels_first,
 )
+from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
 
 OPERATORS = Table(PREFIX)
@@ -25,6 +27,10 @@ OPERATORS = Table(PREFIX)
 @OPERATORS.add("SLICE")
 def slice_(g, x, begin, size):
     """A size of -1 is all that follows."""
+    if g.sizes(begin) is None or g.sizes(size) is None:
+        found = data_slice(g, x, begin, size)
+        if found is not None:
+            return found
     starts, sizes = (static_ints(g, each, "the bounds of SLICE") for each in (begin, size))
     index = [
         slice(start, None if isinstance(count, int) and count == -1 else start + count)
@@ -56,25 +62,26 @@ def strided_slice(
     shrink_axis_mask=0,
     offset=False,
 ):
-    starts, ends, steps = (
-        static_ints(g, each, "the bounds of STRIDED_SLICE") for each in (begin, end, strides)
-    )
+    what = "the bounds of STRIDED_SLICE"
+    starts, ends = (elements_of(g, each) or static_ints(g, each, what) for each in (begin, end))
     index: list[Any] = []
-    for place, (start, stop, step) in enumerate(zip(starts, ends, steps, strict=True)):
+    for place, (start, stop, step) in enumerate(
+        zip(starts, ends, static_ints(g, strides, what), strict=True)
+    ):
         bit = 1 << place
         if ellipsis_mask & bit:
             index.append(Ellipsis)
         elif new_axis_mask & bit:
             index.append(None)
         elif shrink_axis_mask & bit:
-            index.append(start)
+            index.append(reshaped(g, start, []) if isinstance(start, TensorNode) else start)
         else:
-            stop = start + stop if offset else stop
-            first, last = None if begin_mask & bit else start, None if end_mask & bit else stop
-            index.append(slice(first, last, step))
+            first = None if begin_mask & bit and not offset else static_int(g, start, what)
+            last = None if end_mask & bit else static_int(g, stop, what) + (first if offset else 0)
+            index.append(slice(None if begin_mask & bit else first, last, step))
     if all(isinstance(each, slice) for each in index):
         return _indexed(g, x, index)
-    return getitem(g, x, tuple(index))
+    return getitem(g, x, tuple(index), numbers_first=True)
 
 
 # ---- splits

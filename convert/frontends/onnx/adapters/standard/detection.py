@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped, scalar, static_ints
+from tmconvert.frontends.shared.suppression import kept_boxes, ordered_corners
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim
 
@@ -103,32 +104,17 @@ def non_max_suppression(
         marks = g.call("aten::select", scores, 0, picture)
         for number in range(classes):
             mark = g.call("aten::select", marks, 0, number)
-            chosen = _chosen(g, own, mark, score_threshold, overlap, most)
+            chosen = kept_boxes(g, own, mark, score_threshold, overlap, most)
             count = g.type(chosen).shape
             labels = [g.call("aten::expand", g.constant(each), list(count)) for each in (picture, number)]
             rows.append(g.call("aten::cat", [reshaped(g, each, [-1, 1]) for each in (*labels, chosen)], 1))
     return rows[0] if len(rows) == 1 else g.call("aten::cat", rows, 0)
 
 
-def _chosen(g: Emitter, boxes, marks, threshold, overlap: float, most: int) -> Any:
-    """Returns the numbers of the boxes of one class that are kept."""
-    places = None
-    if threshold is not None:
-        limit = reshaped(g, threshold, [])
-        found = g.call("aten::nonzero", g.call("aten::gt", marks, cast(g, limit, g.type(marks).dtype)))
-        places = g.call("aten::select", found, 1, 0)
-        boxes, marks = (g.call("aten::index_select", each, 0, places) for each in (boxes, marks))
-    kept = g.call("torchvision::nms", boxes, marks, overlap)
-    kept = g.call("aten::slice", kept, 0, 0, min(most, 2**31 - 1), 1)
-    return kept if places is None else g.call("aten::index_select", cast(g, places, np.int64), 0, kept)
-
-
 def _corners(g: Emitter, boxes, is_centre: bool) -> Any:
     """Returns boxes as two opposite corners, the smaller coordinates first."""
+    if not is_centre:
+        return ordered_corners(g, boxes)
     first, second = (g.call("aten::slice", boxes, 2, start, start + 2, 1) for start in (0, 2))
-    if is_centre:
-        half = g.call("aten::mul", second, like(g, second, 0.5))
-        low, high = g.call("aten::sub", first, half), g.call("aten::add", first, half)
-    else:
-        low, high = g.call("aten::minimum", first, second), g.call("aten::maximum", first, second)
-    return g.call("aten::cat", [low, high], 2)
+    half = g.call("aten::mul", second, like(g, second, 0.5))
+    return g.call("aten::cat", [g.call("aten::sub", first, half), g.call("aten::add", first, half)], 2)

@@ -10,7 +10,6 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.unsigned import in_signed
 from tmconvert.frontends.onnx.adapters.values import like, rank, reshaped, scalar
-from tmconvert.frontends.shared.einsum import einsum_of
 from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.emitter import Emitter
 
@@ -91,6 +90,8 @@ def _sum(g: Emitter, x, other, beta: float) -> Any:
 
 @OPERATORS.add("Einsum")
 def einsum(g, *Inputs, equation):
+    from tmconvert.frontends.shared.einsum import einsum_of
+
     operands, arrow, result = equation.partition("->")
     if arrow and "..." in operands and "..." not in result:
         raise Refusal(f"the result of Einsum {equation!r} lacks the axes of the ellipsis")

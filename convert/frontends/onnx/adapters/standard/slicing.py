@@ -13,7 +13,6 @@ from tmconvert.frontends.onnx.adapters.values import (
     axis_of,
     cast,
     rank,
-    reshaped,
     scalar,
     static_int,
     static_ints,
@@ -212,14 +211,7 @@ def center_crop_pad(g, input_data, shape, *, axes=None):
 @OPERATORS.add("ReverseSequence")
 def reverse_sequence(g, input, sequence_lens, *, batch_axis=1, time_axis=0):
     """Reverses the first elements of each sequence, as many as it has."""
-    shape = list(g.type(input).shape)
+    from tmconvert.frontends.shared.suppression import reversed_sequences
+
     time, batch = axis_of(g, input, time_axis), axis_of(g, input, batch_axis)
-    steps = reshaped(
-        g, g.call("aten::arange", 0, shape[time], 1), [-1 if i == time else 1 for i in range(len(shape))]
-    )
-    lengths = cast(g, sequence_lens, np.int64)
-    lengths = reshaped(g, lengths, [-1 if i == batch else 1 for i in range(len(shape))])
-    last = g.call("aten::sub", lengths, g.constant(1, np.int64))
-    mirrored = g.call("aten::sub", last, steps)
-    places = g.call("aten::where", g.call("aten::lt", steps, lengths), mirrored, steps)
-    return g.call("aten::gather", input, time, g.call("aten::expand", places, shape))
+    return reversed_sequences(g, input, sequence_lens, time, batch)

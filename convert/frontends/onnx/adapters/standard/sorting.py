@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.unsigned import ordered_as_signed
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, reshaped, static_int
+from tmconvert.frontends.shared.distinct import first_places, order_of
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 
@@ -49,12 +50,12 @@ def unique(g, X, *, axis=None, sorted=1):
     inverse, counts = cast(g, inverse, np.int64), cast(g, counts, np.int64)
 
     def places() -> Any:
-        return _first(g, inverse, g.type(counts).shape[0])
+        return first_places(g, inverse, g.type(counts).shape[0])
 
     if sorted:
         return values, places, inverse, counts
-    order = _order(g, places())
-    ranks = _order(g, order)
+    order = order_of(g, places())
+    ranks = order_of(g, order)
     values = g.call("aten::index_select", values, place, order)
     return (
         values,
@@ -62,15 +63,3 @@ def unique(g, X, *, axis=None, sorted=1):
         g.call("aten::index_select", ranks, 0, inverse),
         g.call("aten::index_select", counts, 0, order),
     )
-
-
-def _first(g, inverse, count):
-    """Returns the first place of each number in ``inverse``; TFLite has such minima of int32 alone."""
-    total = g.type(inverse).size
-    numbers = cast(g, g.call("aten::arange", 0, total, 1), np.int32)
-    start = g.call("aten::expand", cast(g, g.constant(total, np.int64), np.int32), [count])
-    return cast(g, g.call("aten::scatter_reduce", start, 0, inverse, numbers, "amin"), np.int64)
-
-
-def _order(g, x):
-    return cast(g, g.call("aten::sort", x, 0, False, False)[1], np.int64)

@@ -1,0 +1,68 @@
+"""Writes the files of this folder; they were made by TensorFlow 2.21 (pip install tensorflow)."""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+FOLDER = Path(__file__).parent
+I32 = tf.int32
+
+
+def spec(*shape, dtype=tf.float32):
+    return tf.TensorSpec(shape, dtype)
+
+
+def of_function(function, *specs):
+    module = tf.Module()
+    module.f = tf.function(function, input_signature=specs)
+    return tf.lite.TFLiteConverter.from_concrete_functions([module.f.get_concrete_function()], module)
+
+
+def of_layers(*layers):
+    x = made = tf.keras.Input((6, 4), batch_size=1)
+    for layer in layers:
+        made = layer(made)
+    return tf.lite.TFLiteConverter.from_keras_model(tf.keras.Model(x, made))
+
+
+def steps(x, state, combined):
+    return tf.scan(combined, x, initializer=state)
+
+
+tf.random.set_seed(0)
+layers = tf.keras.layers
+CONVERTERS = {
+    "lstm_seq": lambda: of_layers(layers.LSTM(5, return_sequences=True)),
+    "lstm_mask": lambda: of_layers(layers.Masking(0.0), layers.LSTM(5)),
+    "gru": lambda: of_layers(layers.GRU(5)),
+    "map_fn_i": lambda: of_function(
+        lambda x: tf.map_fn(lambda i: x[i] * 2, tf.range(4), fn_output_signature=tf.float32), spec(4, 3)
+    ),
+    "scan2": lambda: of_function(
+        lambda x: steps(x, (tf.zeros(3), tf.ones(3)), lambda a, r: (a[0] + r, a[1] * r)), spec(4, 3)
+    ),
+    "while_two": lambda: of_function(
+        lambda x: tf.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, a + b, a * 0.5), [0, x, x]),
+        spec(4, 3),
+    ),
+    "while_dyn": lambda: of_function(
+        lambda x: tf.while_loop(
+            lambda i, a: i < tf.shape(x)[0], lambda i, a: (i + 1, a * 0.9 + x[i]), [0, tf.zeros(3)]
+        )[1],
+        spec(None, 3),
+    ),
+    "nms": lambda: of_function(
+        lambda b, s: tf.image.non_max_suppression(b, s, 5, 0.5, 0.1), spec(8, 4), spec(8)
+    ),
+    "conv3dt": lambda: of_function(
+        lambda x: tf.nn.conv3d_transpose(
+            x, tf.ones((2, 2, 2, 4, 3)), [1, 8, 8, 8, 4], [1, 2, 2, 2, 1], "SAME"
+        ),
+        spec(1, 4, 4, 4, 3),
+    ),
+    "dyn_index2": lambda: of_function(lambda x, n: x[1:3, n, ::2], spec(8, 3, 4), spec(dtype=I32)),
+}
+
+if __name__ == "__main__":
+    for name, make in CONVERTERS.items():
+        (FOLDER / f"{name}.tflite").write_bytes(make().convert())
