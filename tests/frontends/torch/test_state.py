@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -375,6 +376,125 @@ def test_dropout_refuses(module: torch.nn.Module, tmp_path: Path) -> None:
     assert tmconvert.to_onnx(module, tmp_path / "o.onnx", example_inputs=x).verified
     with pytest.raises(TmconvertError, match=r"self\.training"):
         tmconvert.to_onnx(lambda x: F.dropout(x, 0.5), tmp_path / "o.onnx", example_inputs=x)
+
+
+# ---- state that a file does not keep
+
+
+class Holder:
+    h: Any
+
+
+class Step(torch.nn.Module):
+    def __init__(self, start: Any, compute: Callable[[Any, torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+        self.compute = compute
+        self.holder = Holder()
+        self.holder.h = torch.zeros(2, 3)
+        self.register_buffer("buffer", torch.zeros(2, 3))
+        self.h = start
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.compute(self, self.linear(x))
+
+
+def _assigns(name: str, value: Callable[[Any, torch.Tensor], Any]) -> Callable[[Any, torch.Tensor], Any]:
+    def compute(self: Any, x: torch.Tensor) -> Any:
+        setattr(self, name, value(self, x))
+        return getattr(self, name)
+
+    return compute
+
+
+def _appended(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.h.append(x)
+    return sum(self.h) + 0 * x
+
+
+def _in_dict(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.h["last"] = self.h.get("last", 0) + x
+    return self.h["last"] * 1
+
+
+def _counted(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.h += 1
+    return x * self.h
+
+
+def _alternating(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.h = not self.h
+    return x.relu() if self.h else x.sin()
+
+
+def _written_in_a_list(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.h[0].add_(x)
+    return self.h[0] * 1
+
+
+def _of_object(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.holder.h = self.holder.h + x
+    return self.holder.h
+
+
+def _once(self: Any, x: torch.Tensor) -> torch.Tensor:
+    assert self.h is None
+    self.h = x
+    return x * 2
+
+
+STATEFUL: dict[str, tuple[str, Any, Callable[[Any, torch.Tensor], Any]]] = {
+    "tensor": ("h", torch.zeros(2, 3), _assigns("h", lambda self, x: torch.tanh(x + self.h))),
+    "none at first": ("h", None, _assigns("h", lambda self, x: x if self.h is None else x + self.h)),
+    "list": ("h", [], _appended),
+    "deque": ("h", deque(maxlen=2), _appended),
+    "dict": ("h", {}, _in_dict),
+    "counter": ("h", 0, _counted),
+    "switch": ("h", False, _alternating),
+    "tensor in a list": ("h", [torch.zeros(2, 3)], _written_in_a_list),
+    "object": ("holder", None, _of_object),
+    "buffer": ("buffer", None, _assigns("buffer", lambda self, x: x + self.buffer)),
+    "fails": ("h", None, _once),
+}
+SETTLED: dict[str, tuple[Any, Callable[[Any, torch.Tensor], Any]]] = {
+    "cache": (None, lambda self, x: x + (setattr(self, "h", torch.arange(3.0)), self.h)[1]),
+    "last result": (None, _assigns("h", lambda self, x: x * 2)),
+    "within a call": (
+        None,
+        lambda self, x: (setattr(self, "h", x), setattr(self, "h", self.h + x), self.h)[2],
+    ),
+    "random": (None, lambda self, x: (torch.rand(3), setattr(self, "h", x), x * 2)[2]),
+}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("name", STATEFUL)
+def test_state_in_attributes_is_noted(name: str, wrapped: bool) -> None:
+    attribute, start, compute = STATEFUL[name]
+    module = Step(start, compute)
+    before = snapshot(module)
+    model = torch.nn.Sequential(module) if wrapped else module
+    (note,) = tmconvert.trace(model, torch.randn(2, 3)).notes
+    assert note.startswith("warning: the module keeps state in ")
+    assert note.split(" in ")[1].split(",")[0] == ("0." if wrapped else "") + attribute
+    assert_equal(before, snapshot(module))
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_attributes_that_change_no_later_call_are_not_noted(name: str) -> None:
+    assert not tmconvert.trace(Step(*SETTLED[name]), torch.randn(2, 3)).notes
+
+
+def test_a_counter_that_changes_nothing_yet_is_noted() -> None:
+    step = Step(0, lambda self, x: (setattr(self, "h", self.h + 1), x if self.h < 5 else -x)[1])
+    (note,) = tmconvert.trace(step, torch.randn(2, 3)).notes
+    assert note == "the module keeps state in h; each run of the file starts from the initial values"
+
+
+def test_state_of_captured_modules_is_noted_and_restored() -> None:
+    step = Step(0, _counted)
+    (note,) = tmconvert.trace(lambda x: step(x), torch.randn(2, 3)).notes
+    assert "state in Step.h" in note and step.h == 0
 
 
 # ---- the same bytes

@@ -400,7 +400,7 @@ def test_state_is_restored() -> None:
     before = {name: (tensor, tensor.clone()) for name, tensor in module.state_dict(keep_vars=True).items()}
     data = {name: tensor.data_ptr() for name, tensor in module.state_dict().items()}
     x = torch.randn(5, 4)
-    traced = tmconvert.trace(module, x)
+    traced = tmconvert.trace(module, x, training=True)
     for name, tensor in module.state_dict(keep_vars=True).items():
         assert tensor is before[name][0]
         assert torch.equal(tensor, before[name][1]), name

@@ -42,9 +42,11 @@ from tmconvert.frontends.torch.tracing.recording.modules import (
 from tmconvert.frontends.torch.tracing.recording.objects import is_cache, opener
 from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
 from tmconvert.frontends.torch.tracing.recording.state_guard import (
+    FROM_INITIAL,
     marked_as_exported,
     same_folder,
     same_randomness,
+    shown_names,
 )
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Scope, Tape, Value
@@ -77,9 +79,6 @@ _DATA_TEXT = (
     "an element becomes text there, and what that is compared with is unknown; the model computes the same "
     "with all data that was tried"
 )
-
-_FROM_INITIAL = "each run of the file starts from the initial values"
-MOST_NAMES = 4  # in a note
 
 
 class Answers(NamedTuple):
@@ -136,18 +135,12 @@ class ModuleRun:
         self.inputs: tuple[np.ndarray, ...] = ()
         self.outputs: tuple[np.ndarray, ...] = ()
         self.outside = Outside()
+        self.written_names: list[str] = []  # of the tensors that the module writes to
         self._run()
 
     def _run(self) -> None:
         recorder, args, kwargs = self.recorder, self.args, self.kwargs
-        with (
-            _ONE_AT_A_TIME,
-            torch.set_grad_enabled(recorder.follows_gradients),
-            same_folder(),
-            same_randomness(),
-            marked_as_exported(*self.answers),
-            wide_state(self.module),
-        ):
+        with self._surroundings():
             self._bind_inputs(args, kwargs)
             recorder.origins.add(recorder.guard.add_modules(self.modules or modules_of(self.module)))
             try:
@@ -165,6 +158,41 @@ class ModuleRun:
                 self.outputs = tuple(map(_copied, returned))
             finally:
                 recorder.guard.restore()
+
+    @contextmanager
+    def _surroundings(self) -> Iterator[None]:
+        with (
+            _ONE_AT_A_TIME,
+            torch.set_grad_enabled(self.recorder.follows_gradients),
+            same_folder(),
+            same_randomness(),
+            marked_as_exported(*self.answers),
+            wide_state(self.module),
+        ):
+            yield
+
+    def state_note(self, clone: Callable[[], Any]) -> str:
+        """Returns a note on the state that the module keeps in its attributes; empty for none.
+
+        The module is called twice, with the arguments that ``clone`` returns.
+        """
+        guard = self.recorder.guard
+        if not guard.has_changes and not guard.changed:
+            return ""
+        from tmconvert.frontends.torch.tracing.recording.kept_state import state_note
+
+        def call() -> Any:
+            args, kwargs = clone()
+            return self.module(*args, **kwargs)
+
+        modules = (
+            ((self.paths[id(each)], each) for each in self.modules) if self.is_module else self._captured()
+        )
+        with self._surroundings(), observers_at_rest(self.modules):
+            return state_note([*modules], self.written_names, guard.changed, call)
+
+    def _captured(self) -> Iterator[tuple[str, torch.nn.Module]]:
+        return ((type(each).__name__, each) for each in modules_of(self.module))
 
     def _replaced(self) -> dict[str, dict[str, Any]]:
         return {name: {"int": TracedIntType} for name in self.int_files}
@@ -236,7 +264,8 @@ class ModuleRun:
             adopt(traced.get(path), traced)
         traced.name = self.class_name.rpartition(".")[2]
         traced.producer = f"PyTorch {torch.__version__}"
-        traced.notes = self._notes([names[number][0] for number in changed if number in names])
+        self.written_names = [names[number][0] for number in changed if number in names]
+        traced.notes = self._notes(self.written_names)
         traced.example = self.example()
         return traced
 
@@ -253,9 +282,7 @@ class ModuleRun:
         notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
         notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in self.modules})
         if written:
-            names = ", ".join(written[:MOST_NAMES])
-            more = f" and {len(written) - MOST_NAMES} more" if len(written) > MOST_NAMES else ""
-            notes.append(f"the module writes to {names}{more}; {_FROM_INITIAL}")
+            notes.append(f"the module writes to {shown_names(written)}; {FROM_INITIAL}")
         return notes
 
     @property

@@ -81,6 +81,8 @@ def trace_module(
             empty = validate_dynamic_shapes.with_sizes(inputs, symbols, {symbol.name: 0})
             _check_empty(first, symbol, functools.partial(runs.run, empty))
     traced = first.traced()
+    state = first.state_note(functools.partial(runs.clone, {}))
+    traced.notes += [state] if state else []
     if narrow:
         traced.notes.append(f"float32 inputs of the file that are bfloat16 in the model: {', '.join(narrow)}")
     if first.recorder.follows_gradients or first.tape.takes_gradients:

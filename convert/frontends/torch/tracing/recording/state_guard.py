@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import random
 import sys
@@ -17,6 +18,8 @@ import torch
 
 # What an empty container of each kind held; most containers of a module are empty.
 _EMPTY: dict[Any, Any] = {dict: {}, list: [], set: set(), deque: deque()}
+MOST_NAMES = 4  # in a note
+FROM_INITIAL = "each run of the file starts from the initial values"
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
@@ -24,6 +27,7 @@ class StateGuard:
     """Saves the state of modules and tensors, and restores it.
 
     ``changed`` are the tensors, by id, whose data had to be put back, ``generators`` those of random numbers.
+    ``has_changes`` states whether attributes or containers had to be restored.
     """
 
     def __init__(self) -> None:
@@ -34,6 +38,7 @@ class StateGuard:
         self._gradients: list[tuple[Any, Any]] | None = None
         self.changed: dict[int, torch.Tensor] = {}
         self.generators: list[Any] = []
+        self.has_changes = False
 
     def add_modules(self, modules: Sequence[torch.nn.Module]) -> list[torch.Tensor]:
         """Saves the attributes of modules, and the contents of their containers.
@@ -64,7 +69,7 @@ class StateGuard:
                 continue
             if isinstance(value, tuple):
                 waiting += value
-            if _is_users_object(value):
+            if is_users_object(value):
                 waiting.append(value.__dict__)
             elif is_generator(value):
                 self.generators.append(value)
@@ -99,7 +104,9 @@ class StateGuard:
                     own.copy_(data)
                     tensor.data = own
         for key, value in self._containers.items():
-            _restore_items(value, self._held[key])
+            if not _is_as_before(value, self._held[key]):
+                self.has_changes = True
+                _restore_items(value, self._held[key])
 
 
 def is_generator(value: object) -> bool:
@@ -110,7 +117,7 @@ def is_generator(value: object) -> bool:
     )
 
 
-def _is_users_object(value: object) -> bool:
+def is_users_object(value: object) -> bool:
     """Whether the object has attributes and belongs to a class of the user, not of a framework."""
     if isinstance(value, (type, ModuleType, FunctionType, torch.nn.Module)):
         return False
@@ -121,12 +128,19 @@ def _is_users_object(value: object) -> bool:
 _NOT_FOLLOWED = {"torch", "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 
+def _is_as_before(value: Any, before: Any) -> bool:
+    """Whether a container has the same elements."""
+    if len(value) != len(before) or isinstance(value, set):
+        return len(value) == len(before) and bool(value == before)
+    if isinstance(value, dict):
+        return all(map(operator.is_, value, before)) and _is_as_before([*value.values()], [*before.values()])
+    return all(map(operator.is_, value, before))
+
+
 def _restore_items(value: Any, before: Any) -> None:
     """Restores the contents of a list, dict, set or deque; unchanged elements stay visible to other
     threads.
     """
-    if not value and not before:
-        return
     if isinstance(value, list):
         value[:] = before
     elif isinstance(value, dict):
@@ -144,6 +158,12 @@ def _restore_items(value: Any, before: Any) -> None:
     else:
         value.clear()
         value.extend(before)
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Returns the first names, and the number of the others."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
 
 
 @contextmanager
