@@ -167,15 +167,18 @@ def pytest_make_collect_report(
     return report
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, object, object]:
-    """Skips tests that import PyTorch where it is not installed."""
+def skip_without_torch() -> Generator[None, object, object]:
+    """Skips tests that import PyTorch, or whose fixtures do, where it is not installed."""
     try:
         return (yield)
     except ModuleNotFoundError as error:
         if HAS_TORCH or error.name != "torch":
             raise
         pytest.skip(WITHOUT_TORCH)
+
+
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(skip_without_torch)
+pytest_runtest_call = pytest.hookimpl(wrapper=True)(skip_without_torch)
 
 
 def is_of_default(item: pytest.Item, number: int) -> bool:
