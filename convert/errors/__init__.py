@@ -96,6 +96,14 @@ class VerificationError(TmconvertError):
     """A written file failed to run, or its outputs differ from those of its source."""
 
 
+class RuntimeTooOld(VerificationError):
+    """The installed runtime is older than the version that the file requires."""
+
+
+class UnknownOperator(VerificationError):
+    """The runtime does not have the user's operator library that the file requires."""
+
+
 class WriteError(TmconvertError):
     """An output file cannot be written."""
 

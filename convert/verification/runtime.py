@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tmconvert.errors import VerificationError
+from tmconvert.errors import RuntimeTooOld, UnknownOperator, VerificationError
 
 is_apart = False  # whether this is the process of a worker
 
@@ -46,14 +46,6 @@ HELPS = {
         "uint8, or --opset 20, or write the file without verification"
     ),
 }
-
-
-class RuntimeTooOld(VerificationError):
-    """The installed runtime is older than the version that the file requires."""
-
-
-class UnknownOperator(VerificationError):
-    """The runtime does not have the user's operator library that the file requires."""
 
 
 class Runtime(Protocol):

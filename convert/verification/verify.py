@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tmconvert.errors import VerificationError
+from tmconvert.errors import RuntimeTooOld, UnknownOperator, VerificationError
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import runtime_for, target_named
@@ -21,7 +21,7 @@ from tmconvert.verification.random_numbers import (
     random_operators,
 )
 from tmconvert.verification.reference import SMALL, Reference
-from tmconvert.verification.runtime import Runtime, RuntimeTooOld, UnknownOperator
+from tmconvert.verification.runtime import Runtime
 from tmconvert.verification.tolerance import judged
 from tmconvert.verification.vacuous import (
     independent_notes,

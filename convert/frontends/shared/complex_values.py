@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+# of a complex type, by its name in NumPy or PyTorch
+PART_NAMES = {"complex64": "float32", "complex128": "float64", "cfloat": "float32", "cdouble": "float64"}
+
 
 @dataclass(frozen=True, eq=False)
 class Complex:

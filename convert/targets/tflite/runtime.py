@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.targets.tflite.verify.observed import allocate, observed_here
 from tmconvert.verification.file_edges import check_edges
 from tmconvert.verification.observed import Observed
 from tmconvert.verification.runtime import (
@@ -62,9 +63,17 @@ class LiteRtRuntime(IsolatedRuntime):
             return [_tflite_result(interpreter, described[output_at[name]]) for name in outputs]
 
     def observe_here(self, path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
-        from tmconvert.targets.tflite.verify.observed import observed_here
-
         return observed_here(path, inputs)
+
+    def observe(self, path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+        """Returns all tensors of a file by name, dequantized; see ``observed_here``."""
+        from tmconvert.verification.processes import worker
+
+        try:
+            found = worker.observe(self, path, inputs)
+        except worker.Unavailable:
+            return self.observe_here(path, inputs)
+        return {name: Observed(array, *numbers) for name, array, numbers in found}
 
     def _interpreter(self, path: Path) -> Any:
         from ai_edge_litert import interpreter as litert
@@ -74,18 +83,6 @@ class LiteRtRuntime(IsolatedRuntime):
         return litert.Interpreter(
             model_path=os.fspath(path), num_threads=THREADS, experimental_op_resolver_type=kind
         )
-
-
-def allocate(interpreter: Any, shapes: Mapping[int, tuple[int, ...]]) -> None:
-    """Allocates LiteRT's tensors for inputs of these shapes, by index.
-
-    Inputs that have their shape are not resized: on 64-bit ARM LiteRT crashes where the shape is ().
-    """
-    for described in interpreter.get_input_details():
-        index = described["index"]
-        if index in shapes and tuple(described["shape"]) != shapes[index]:
-            interpreter.resize_tensor_input(index, shapes[index])
-    interpreter.allocate_tensors()
 
 
 def _as_taken(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -349,10 +349,6 @@ def _error(report: Mapping[str, Any]) -> Exception:
         defect = InternalError("TM9000", report["message"], notes=notes)
         defect.__cause__ = RuntimeError(report["cause"])
         return defect
-    from tmconvert.verification import runtime
-
-    kinds = {each.__name__: each for each in (runtime.RuntimeTooOld, runtime.UnknownOperator)}
-    kind = kinds.get(report["kind"]) or getattr(errors, report["kind"])
-    error = kind(report["code"], report["message"], notes=notes)
+    error = getattr(errors, report["kind"])(report["code"], report["message"], notes=notes)
     error.__cause__ = RuntimeError(report["cause"]) if "cause" in report else None
     return error

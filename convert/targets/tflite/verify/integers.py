@@ -22,8 +22,8 @@ from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.targets.tflite.integer.model import IntegerGraph
 from tmconvert.targets.tflite.integer.qparams import activation_qparams, align_qparams
 from tmconvert.targets.tflite.reader import tflite_tensors
+from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.targets.tflite.verify.kernel_rules import TfliteRules
-from tmconvert.targets.tflite.verify.observed import observed
 from tmconvert.targets.tflite.verify.qparams_rules import check_rules, zero_points
 from tmconvert.verification.constants import Kept, check_constants, check_qparams
 from tmconvert.verification.references import References
@@ -47,7 +47,7 @@ def verify_integers(
         plain,
         lowered,
         references,
-        lambda stored: tensors_of(made.graph, observed(path, stored)),
+        lambda stored: tensors_of(made.graph, LiteRtRuntime().observe(path, stored)),
         TfliteRules(),
     )
 

@@ -11,19 +11,20 @@ import numpy as np
 
 from tmconvert.ir.fake_quant import quantize
 from tmconvert.ir.types import QParams
-from tmconvert.targets.tflite.runtime import LiteRtRuntime, allocate
 from tmconvert.verification.observed import Observed
-from tmconvert.verification.processes import worker
 from tmconvert.verification.runtime import THREADS, refusals, silent_stderr
 
 
-def observed(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
-    """Calls ``observed_here`` in a worker, since the runtime may abort."""
-    try:
-        found = worker.observe(LiteRtRuntime(), path, inputs)
-    except worker.Unavailable:
-        return observed_here(path, inputs)
-    return {name: Observed(array, *numbers) for name, array, numbers in found}
+def allocate(interpreter: Any, shapes: Mapping[int, tuple[int, ...]]) -> None:
+    """Allocates LiteRT's tensors for inputs of these shapes, by index.
+
+    Inputs that have their shape are not resized: on 64-bit ARM LiteRT crashes where the shape is ().
+    """
+    for described in interpreter.get_input_details():
+        index = described["index"]
+        if index in shapes and tuple(described["shape"]) != shapes[index]:
+            interpreter.resize_tensor_input(index, shapes[index])
+    interpreter.allocate_tensors()
 
 
 def observed_here(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.complex_values import Complex
+from tmconvert.frontends.shared.complex_values import PART_NAMES, Complex
 from tmconvert.frontends.shared.vocabulary import Adapter
+from tmconvert.frontends.torch.adapters.shapes.creation import filled
 from tmconvert.frontends.torch.adapters.values import (
     cast,
     common_type,
@@ -34,7 +35,6 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, COMPLEX = Table(), Table()
-PART_NAMES = {"complex64": "float32", "complex128": "float64", "cfloat": "float32", "cdouble": "float64"}
 
 
 def is_complex(leaf) -> bool:
@@ -147,22 +147,12 @@ def angle(g, input):
     return g.call("aten::atan2", input.imag, input.real)
 
 
-def complex_filled(g: Emitter, size, value: complex, dtype: np.dtype) -> Complex:
-    """Returns a complex tensor of shape ``size`` filled with one number."""
-    if is_tensor(value):
-        raise Refusal("a complex tensor that is filled with the element of a tensor is not supported")
-    from tmconvert.frontends.torch.adapters.shapes.creation import filled
-
-    number, part = complex(value), np.dtype(PART_NAMES[dtype.name])
-    return Complex(filled(g, size, number.real, part), filled(g, size, number.imag, part))
-
-
 @COMPLEX.add("full_like")
 def full_like(g, input, fill_value, *, dtype=None, **options):
     type_ = g.type(input.real)
     if dtype is not None:
         raise Refusal("full_like of a complex tensor in another element type is not supported")
-    return complex_filled(g, list(type_.shape), fill_value, np.result_type(type_.dtype, np.complex64))
+    return filled(g, list(type_.shape), fill_value, np.result_type(type_.dtype, np.complex64))
 
 
 @COMPLEX.add("ones_like")

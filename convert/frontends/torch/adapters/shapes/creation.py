@@ -9,6 +9,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
+from tmconvert.frontends.shared.complex_values import PART_NAMES, Complex
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.sizes import (
     FunctionOfSizes,
@@ -39,9 +40,10 @@ MOST = 1 << 26  # numbers in a row
 def filled(g: Emitter, size: Any, value: Any, dtype: Any) -> Any:
     """Returns a tensor of shape ``size`` filled with one value; for a complex dtype a Complex."""
     if kind_of(np.dtype(dtype)) == 3:
-        from tmconvert.frontends.torch.adapters.elementwise.complex import complex_filled
-
-        return complex_filled(g, size, value, np.dtype(dtype))
+        if is_tensor(value):
+            raise Refusal("a complex tensor that is filled with the element of a tensor is not supported")
+        number, part = complex(value), np.dtype(PART_NAMES[np.dtype(dtype).name])
+        return Complex(filled(g, size, number.real, part), filled(g, size, number.imag, part))
     if is_tensor(value):
         scalar = cast(g, value, dtype)
     else:
