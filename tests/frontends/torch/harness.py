@@ -56,7 +56,7 @@ def check(
     The interpreter, ONNX Runtime at each opset, and with ``tflite`` LiteRT compute on these inputs, and on
     others (``second``, by default the elements of the first in another order).
     """
-    traced = tmconvert.trace(function, *inputs, **kwargs)
+    traced = tmconvert.trace(function, *inputs, training=True, **kwargs)
     flat = [leaf for leaf in leaves((inputs, kwargs)) if isinstance(leaf, torch.Tensor)]
     cases = [(inputs, flat)]
     if all(isinstance(given, torch.Tensor) for given in inputs) and not kwargs:
