@@ -220,6 +220,7 @@ def test_the_output_is_an_argument_or_an_option_of_every_command(tmp_path: Path)
     assert is_written("view", CONV, tmp_path / "o.html")
     assert "got unexpected extra argument (b.html)" in run("view", CONV, "a.html", "b.html").stderr
     assert "got unexpected extra argument (a.html)" in run("view", CONV, "-o", "b.html", "a.html").stderr
+    pytest.importorskip("torch")
     outcome = run("trace", "torch.nn:Identity", tmp_path / "o.tm", "--input", "float32[2,3]")
     assert outcome.status == 0 and (tmp_path / "o.tm").is_file()
 
