@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.registry import op_has, trait_of
-from tmconvert.symbolics.traits import Arithmetic, Identity
+from tmconvert.passes.rewriting import RewritePass, emitter_before
+from tmconvert.symbolics.registry import catalogue, has_trait, op_has, trait_of
+from tmconvert.symbolics.traits import Arithmetic, Identity, MatrixProduct, Weights
 
 _SMALL = 1 << 16  # elements of a constant that is looked at
+# ops that compute something else of -0.0 than of 0.0, with the places of the operands of which they do
+_SEE_SIGN = {
+    "aten::div": (1,),
+    "aten::pow": (0,),
+    "aten::atan2": (0, 1),
+    "aten::copysign": (1,),
+    **dict.fromkeys(("aten::reciprocal", "aten::rsqrt", "aten::signbit"), (0,)),
+}
+# ops whose results have no trace of the sign of a zero; all others may pass it on
+_END_SIGN = {
+    *("aten::abs", "aten::argmax", "aten::argmin", "aten::cos", "aten::cosh", "aten::eq", "aten::exp"),
+    *(
+        "aten::exp2",
+        "aten::ge",
+        "aten::gt",
+        "aten::isfinite",
+        "aten::isinf",
+        "aten::isnan",
+        "aten::layer_norm",
+    ),
+    *("aten::le", "aten::log", "aten::log_softmax", "aten::logical_and", "aten::logical_not"),
+    *("aten::logical_or", "aten::logsumexp", "aten::lt", "aten::mean", "aten::ne", "aten::nonzero"),
+    *("aten::one_hot", "aten::scaled_dot_product_attention", "aten::sigmoid", "aten::softmax", "aten::sum"),
+}
 
 
 class DropIdentities(RewritePass[TensorNode]):
     """Remove calls that change nothing: x * 1, x / 1, x + 0, x - 0, full slices, padding by zero.
 
     Also pooling with windows of one element, and views that move nothing. The match is the operand that the
-    call returns.
+    call returns. Where it matters that x + 0.0 is 0.0 for -0.0, which runtimes forget, it is a choice.
     """
 
     name = "drop_identities"
@@ -35,6 +62,11 @@ class DropIdentities(RewritePass[TensorNode]):
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
         name, was = call.output.name, match.name
+        if _makes_zeros_positive(call) and (seen := _seen_by(graph, call.output)):
+            g = emitter_before(call, catalogue(), self.name)
+            zero = g.constant(np.zeros([1] * match.type.rank, match.type.dtype))
+            graph.substitute(call.output, g.call("aten::where", g.call("aten::eq", match, zero), zero, match))
+            return f"makes -0.0 to 0.0, which `{seen}` tells apart, in a form that no runtime removes"
         if graph.is_output(call.output):
             graph.substitute(call.output, match)
             return f"was removed; `{was}`, which is equal, is called `{name}` now"
@@ -63,6 +95,34 @@ def _is_all(node: TensorNode, number: int) -> bool:
     if not isinstance(node.expr, Constant) or node.qparams is not None or node.type.size > _SMALL:
         return False
     return bool((node.expr.value == number).all())
+
+
+def _makes_zeros_positive(call: CallFunction) -> bool:
+    """Whether a constant is added, or subtracted, that makes -0.0 to 0.0."""
+    arithmetic = trait_of(call, Arithmetic)
+    if arithmetic is None or arithmetic.is_product or call.output.type.dtype.kind in "biu":
+        return False
+    (zeros,) = [node.expr.value for node in call.args if isinstance(node.expr, Constant)][-1:]
+    signs = np.signbit(zeros)
+    return not (signs.all() if not arithmetic.is_inverse else not signs.any())
+
+
+def _seen_by(graph: InternalGraph, node: TensorNode) -> str:
+    """Returns the name of a result that depends on the sign of a zero in ``node``; empty for none."""
+    waiting, reached = [node], {node}
+    while waiting:
+        value = waiting.pop()
+        for user in value.users:
+            places = _SEE_SIGN.get(user.function, ()) if isinstance(user, CallFunction) else ()
+            if any(user.args[place] is value for place in places) or any(subgraphs_of(user)):
+                return user.outputs[0].name
+            if isinstance(user, CallFunction) and (
+                user.function in _END_SIGN or has_trait(user, Weights, MatrixProduct)
+            ):
+                continue
+            waiting += [each for each in user.outputs if each not in reached]
+            reached.update(user.outputs)
+    return ""
 
 
 def _can_be_renamed(graph: InternalGraph, x: TensorNode) -> bool:

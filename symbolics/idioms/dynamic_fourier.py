@@ -23,11 +23,17 @@ def _factor(g: Emitter, n: Any, norm: str, inverse: bool, dtype: np.dtype) -> Te
 
 
 def _angles(g: Emitter, rows: Any, columns: Any, n: Any, dtype: np.dtype) -> tuple[Term, Term]:
-    """Cosines and sines of 2 pi i j / n, with i j reduced modulo n first."""
+    """Cosines and sines of 2 pi i j / n, with i j reduced modulo n first; their zeros are exact."""
     first = Term(g, g.call("aten::reshape", g.call("aten::arange", 0, rows), [rows, 1]))
     steps = (first * Term(g, g.call("aten::arange", 0, columns))).call("remainder", n)
-    angles = steps.to(dtype) / Term(g, g.constant(n, dtype)) * (2 * math.pi)
-    return angles.call("cos"), angles.call("sin")
+    halves = (steps * 2).to(dtype) / Term(g, g.constant(n, dtype))
+    return _sine_of_halves(halves + 0.5), _sine_of_halves(halves)
+
+
+def _sine_of_halves(halves: Term) -> Term:
+    """The sine of pi times a number from 0 to 2.5, exactly 0 where that is whole."""
+    whole = halves.call("round")
+    return ((halves - whole) * math.pi).call("sin") * (1 - whole.eq(1).to(whole.dtype) * 2)
 
 
 def _multiplied(g: Emitter, parts: Sequence[Any], matrices: Sequence[Sequence[Term]], dim: int) -> list[Any]:

@@ -71,6 +71,8 @@ def fft_ref(
     x = real if imag is None else real + 1j * imag.astype(np.float64)
     transform: Any = np.fft.ifft if inverse else np.fft.fft
     y = transform(x, n, dim, norm)
+    if imag is None:  # the two frequencies that are their own mirror are real, without a sign of their 0
+        np.moveaxis(y, dim, 0).imag[:: n if n % 2 else n // 2] = 0.0
     y = y.take(range(n // 2 + 1), dim) if onesided else y
     return [part.astype(real.dtype) for part in (y.real, y.imag)]
 
@@ -83,9 +85,17 @@ def irfft_ref(real: Array, imag: Array, n: int, dim: int, norm: str) -> Array:
 
 
 def _angles(rows: int, columns: int, n: int) -> tuple[Array, Array]:
-    """Cosines and sines of 2 pi i j / n, with i j reduced modulo n first."""
-    angles = np.outer(np.arange(rows), np.arange(columns)) % n * (2 * np.pi / n)
-    return np.cos(angles), np.sin(angles)
+    """Cosines and sines of 2 pi i j / n, with i j reduced modulo n first.
+
+    Those of quarter turns are exactly 0, 1 and -1, as in PyTorch, where an imaginary part of 0 is exact.
+    """
+    steps = np.outer(np.arange(rows), np.arange(columns)) % n
+    angles = steps * (2 * np.pi / n)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    quarters, rest = np.divmod(steps * 4, n)
+    for table, values in ((cosines, (1.0, 0.0, -1.0, 0.0)), (sines, (0.0, 1.0, 0.0, -1.0))):
+        table[rest == 0] = np.array(values)[quarters[rest == 0]]
+    return cosines, sines
 
 
 def _multiplied(g: Any, parts: list[Any], matrices: list[list[Array]], dim: int) -> list[Any]:
@@ -120,9 +130,9 @@ def fft_matrix(g, real, imag, n, dim, norm, inverse, onesided):
         return transformed(g, real, imag, n, dim, norm, inverse, onesided)
     used = min(n, g.type(real).shape[dim])
     cosines, sines = _angles(used, n // 2 + 1 if onesided else n, n)
-    sines = sines if inverse else -sines
+    sines = sines if inverse else 0.0 - sines  # of which no 0 is negative
     factor = _factor(n, norm, inverse)
-    matrices = [[cosines * factor, sines * factor], [-sines * factor, cosines * factor]]
+    matrices = [[cosines * factor, sines * factor], [0.0 - sines * factor, cosines * factor]]
     parts = [real] if imag is None else [real, imag]
     return _multiplied(g, parts, matrices[: len(parts)], dim)
 
@@ -136,7 +146,7 @@ def irfft_matrix(g, real, imag, n, dim, norm):
     cosines, sines = _angles(used, n, n)
     twice = np.where((np.arange(used) == 0) | (np.arange(used) * 2 == n), 1, 2)
     weights = twice.reshape(-1, 1) * _factor(n, norm, True)
-    return _multiplied(g, [real, imag], [[cosines * weights], [-sines * weights]], dim)[0]
+    return _multiplied(g, [real, imag], [[cosines * weights], [0.0 - sines * weights]], dim)[0]
 
 
 def _stft_result(
@@ -176,7 +186,7 @@ def stft_convolution(g, x, window, n_fft, hop_length, normalized, onesided):
     _limited(n_fft)
     (batch, length), dtype = g.type(x).shape, g.type(x).dtype
     waves = np.concatenate(_angles(n_fft // 2 + 1 if onesided else n_fft, n_fft, n_fft))
-    waves[len(waves) // 2 :] *= -1
+    waves[len(waves) // 2 :] = 0.0 - waves[len(waves) // 2 :]
     waves *= _factor(n_fft, "ortho" if normalized else "backward", False)
     kernels = g.constant(waves.astype(dtype))
     kernels = kernels if window is None else g.call("aten::mul", kernels, window)

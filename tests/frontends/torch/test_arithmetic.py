@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+
+import tmconvert
 
 from .harness import check
 
@@ -252,3 +255,49 @@ def test_sums_of_exponentials_of_infinities() -> None:
 def test_inverse_root_of_zero_in_tflite(function: Callable[..., torch.Tensor]) -> None:
     """LiteRT's own operator makes NaN of zero; degrees of nodes without edges are zero."""
     check(function, torch.tensor([[0.0, 1, 2, 4], [3, 0, 0.5, 1]]), tflite=True)
+
+
+# ---- the sign of zeros
+
+ZEROS = torch.tensor([-0.0, 0.0, 1.0, -1.0, float("inf"), -3.0])
+NEUTRAL: dict[str, Callable[[Any], Any]] = {
+    "x + 0": lambda x: 1.0 / (x + 0.0),
+    "0 + x": lambda x: 1.0 / (0.0 + x),
+    "x - -0": lambda x: 1.0 / (x - (-0.0)),
+    "x + -0": lambda x: 1.0 / (x + (-0.0)),
+    "x - 0": lambda x: 1.0 / (x - 0.0),
+    "0 - x": lambda x: 1.0 / (0.0 - x),
+    "x * 1": lambda x: 1.0 / (x * 1.0),
+    "x / 1": lambda x: 1.0 / (x / 1.0),
+    "x ** 1": lambda x: 1.0 / x**1,
+    "twice": lambda x: 1.0 / (x + 0.0 + 0.0),
+    "1 - 1": lambda x: 1.0 / (x + 1.0 - 1.0),
+    "after a product": lambda x: 1.0 / (x * 2.0 + 0.0),
+    "zeros": lambda x: 1.0 / (torch.zeros(6) + x),
+    "views": lambda x: 1.0 / torch.cat([(x + 0.0).reshape(2, 3).t().flatten(), x]),
+    "atan2": lambda x: torch.atan2(-x[:4] * 2 + 0.0, torch.tensor([-1.0, -1.0, 2.0, 3.0])),
+    "copysign": lambda x: torch.copysign(torch.ones(6), x * 2 + 0.0),
+    "pow": lambda x: (x * 2.0 + 0.0) ** -1,
+    "clamp": lambda x: 1.0 / x.clamp(min=float("-inf")),
+}
+
+
+@pytest.mark.parametrize("name", NEUTRAL)
+def test_neutral_elements_keep_the_sign_of_zeros(name: str) -> None:
+    check(NEUTRAL[name], ZEROS, tflite=name not in ("0 - x",))
+
+
+def test_zeros_are_not_added_where_no_sign_is_seen() -> None:
+    from onnx import load
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/m.onnx"
+        tmconvert.to_onnx(
+            lambda x: torch.softmax(x * 2 + torch.zeros(6), 0), path, example_inputs=[torch.randn(6)]
+        )
+        assert [node.op_type for node in load(path).graph.node] == ["Mul", "Softmax"]
+
+
+def test_neutral_elements_keep_the_element_type() -> None:
+    for numbers in (torch.tensor([1, 2]), torch.tensor([True, False])):
+        check(lambda x: (x + 0.0, x * 1.0, x / 1, x**1, x + 0, x * 1), numbers)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from .harness import check
+import tmconvert
+
+from .harness import agrees, check
 from .test_complex import of_complex
 
 SIGNAL = torch.randn(2, 6, generator=torch.Generator().manual_seed(0))
@@ -105,3 +108,24 @@ def test_istft(options: dict[str, Any]) -> None:
         return torch.istft(spectrum * 0.5, 16, **options)
 
     check(there_and_back, x, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("n", [8, 12, 20, 64, 100])
+def test_parts_that_are_zero_are_exactly_zero(n: int) -> None:
+    """The angle of the first and the last frequency of a real signal is 0 or pi, never -pi."""
+    x = torch.randn(3, n)
+    check(lambda x: torch.fft.rfft(x).angle(), x, tflite=True)
+    check(lambda x: torch.fft.fft(x).angle()[:, [0, n // 2]], x, tflite=True)
+    check(lambda x: torch.stft(x, n, n, center=False, return_complex=True).angle(), x, tflite=True)
+
+
+def test_parts_that_are_zero_are_so_at_open_sizes(tmp_path: Path) -> None:
+    def angles(x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.rfft(x).angle()
+
+    sizes = {"x": {1: "n"}}
+    tmconvert.to_onnx(
+        angles, tmp_path / "model.onnx", example_inputs=[torch.randn(3, 12)], dynamic_shapes=sizes
+    )
+    for n in (10, 16, 24):
+        agrees(angles, tmp_path, torch.randn(3, n))
