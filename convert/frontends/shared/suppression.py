@@ -12,7 +12,7 @@ from tmconvert.ir.emitter import Emitter
 MOST_BOXES = 2**31 - 1
 
 
-def kept_boxes(g: Emitter, boxes, scores, threshold, overlap: float, most: Any) -> Any:
+def kept_boxes(g: Emitter, boxes: Any, scores: Any, threshold: Any, overlap: float, most: Any) -> Any:
     """Returns the int64 indices of at most ``most`` boxes that are kept, the highest score first.
 
     ``boxes`` [n, 4] have the smaller corner first. Only boxes of a higher score than ``threshold`` count, all
@@ -28,7 +28,7 @@ def kept_boxes(g: Emitter, boxes, scores, threshold, overlap: float, most: Any) 
     return kept if places is None else g.call("aten::index_select", cast(g, places, np.int64), 0, kept)
 
 
-def ordered_corners(g: Emitter, boxes) -> Any:
+def ordered_corners(g: Emitter, boxes: Any) -> Any:
     """Returns boxes [..., 4] of any two opposite corners with the smaller coordinates first."""
     axis = g.type(boxes).rank - 1
     first, second = (g.call("aten::slice", boxes, axis, start, start + 2, 1) for start in (0, 2))
@@ -36,7 +36,7 @@ def ordered_corners(g: Emitter, boxes) -> Any:
     return g.call("aten::cat", [low, high], axis)
 
 
-def reversed_sequences(g: Emitter, x, lengths, time: int, batch: int) -> Any:
+def reversed_sequences(g: Emitter, x: Any, lengths: Any, time: int, batch: int) -> Any:
     """Reverses the first ``lengths[i]`` elements along axis ``time`` of sequence ``i``."""
     shape = list(g.type(x).shape)
 
