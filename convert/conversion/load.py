@@ -40,7 +40,11 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         begin("read")
     if frontend is None:
         raise _unknown(name, head or b"")
-    if frontend.has_graph and request.tracing != Tracing():
+    if request.tracing.signature and not frontend.has_signatures:
+        raise UsageError(
+            "TM6016", f"a signature is chosen of TFLite files only, {name} is a file of {frontend.title}"
+        )
+    if frontend.has_graph and request.tracing._replace(signature="") != Tracing():
         raise UsageError(
             "TM6016",
             f"{name} has a graph already: it cannot be traced",

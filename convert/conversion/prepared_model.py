@@ -81,7 +81,7 @@ class PreparedModel(NamedTuple):
         """Loads the source of a file to verify, and calibrates it with the settings that the file records."""
         stored, data = request.stored.get("calibration"), request.calibration.data
         module, overrides, options = _with_images(
-            request, loaded(request.model), request.overrides, catalogue
+            request, loaded(request.model, request.tracing.signature), request.overrides, catalogue
         )
         made = _calibrated_as(module, stored, data, catalogue)
         return cls(made, request.inputs, overrides if made is module else request.overrides, options)
@@ -134,14 +134,16 @@ def traced(request: ConversionRequest) -> ConversionRequest:
     return replace(request, model=module, tracing=tracing)
 
 
-def loaded(model: Model) -> TracedModule:
-    """Returns the model, or loads it from the file. Raises LoadError, UsageError TM6008."""
+def loaded(model: Model, signature: str = "") -> TracedModule:
+    """Returns the model, or loads it from the file. Raises LoadError, UsageError TM6008, TM6016."""
+    if signature and not isinstance(model, (str, PathLike)):
+        raise UsageError("TM6016", "signature applies to TFLite files")
     if isinstance(model, TracedModule):
         return model
     if isinstance(model, (str, PathLike)):
         from tmconvert.conversion.load import load_model
 
-        return load_model(model, Tracing())
+        return load_model(model, Tracing(signature=signature))
     raise UsageError(
         "TM6008",
         f"model must be a TracedModule, a path or a PyTorch module, got {type_and_value(model)}",
@@ -175,4 +177,4 @@ def model_of(
         raise UsageError(
             "TM6016", "example_kwargs, freeze_control_flow and training apply to models that are traced"
         )
-    return loaded(model), tracing.args or None, tracing.dynamic_shapes
+    return loaded(model, tracing.signature), tracing.args or None, tracing.dynamic_shapes

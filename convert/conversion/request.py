@@ -178,6 +178,7 @@ def tracing_of(options: Mapping[str, Any]) -> Tracing:
         options["freeze_control_flow"],
         options["allow_code"],
         options["training"],
+        options["signature"],
     )
 
 

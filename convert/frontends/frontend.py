@@ -73,7 +73,8 @@ class Frontend:
     """One source of models. Instances have no state.
 
     ``name`` is unique among frontends, ``title`` the one for people. ``has_graph`` states that its models
-    hold their graph; others are traced, and loaded with the example inputs of a request. A call of a function
+    hold their graph; others are traced, and loaded with the example inputs of a request; ``has_signatures``
+    that a file may have several graphs, of which a request names one. A call of a function
     whose name begins with one of ``prefixes`` (``torch.``, ``aten::``) is converted by the vocabulary of
     this frontend in every model; ``registry.py`` has those of built-in frontends. ``source_runtime`` is the
     target whose runtime runs the files.
@@ -84,6 +85,7 @@ class Frontend:
     name: ClassVar[str]
     title: ClassVar[str]
     has_graph: ClassVar[bool] = True
+    has_signatures: ClassVar[bool] = False
     prefixes: ClassVar[tuple[str, ...]] = ()
     source_runtime: ClassVar[str] = ""
 

@@ -64,6 +64,9 @@ class TracingOptions(ProgressOptions, total=False):
         tracing_option("Keep the mode of a module in training mode; without it, as after ``eval()``."),
     ]
     allow_code: Annotated[bool, tracing_option("Allow the code in a TorchScript file to run.")]
+    signature: Annotated[
+        str | None, tracing_option("Signature to read of a TFLite file with several.", metavar="NAME")
+    ]
 
 
 class SourceOptions(TracingOptions, total=False):

@@ -5,11 +5,13 @@ Source of the slots: LiteRT's schema.fbs, which only ever appends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from tmconvert.errors import UsageError
+from tmconvert.errors.source import printable
 from tmconvert.formats.tflite.custom_options import CUSTOM_OPTIONS
 from tmconvert.formats.tflite.faults import damaged, unknown_part
 from tmconvert.formats.tflite.flatbuffer import Flatbuffer, Table
@@ -94,15 +96,20 @@ class SubgraphRecord:
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """A model; the first subgraph is the main one."""
+    """A model; ``main`` is the number of the subgraph that is read: the first, or that of a signature."""
 
     description: str
     subgraphs: list[SubgraphRecord]
+    main: int = 0
 
 
-def read_model(path: str, data: memoryview) -> ModelRecord:
-    """Returns the records of a file. Raises LoadError TM1041 or TM1042."""
-    return _ModelReader(path, data).model()
+def read_model(path: str, data: memoryview, signature: str = "") -> ModelRecord:
+    """Returns the records of a file.
+
+    Raises LoadError TM1041 or TM1042, which several signatures are of which none is chosen, and UsageError
+    TM6014 for the name of none.
+    """
+    return _ModelReader(path, data).model(signature)
 
 
 def content_of(buffer: Table) -> memoryview | None:
@@ -128,12 +135,15 @@ class _ModelReader:
         self.buffers = self.root.tables(4)
         self.codes = [self._operator_name(each) for each in self.root.tables(1)]
 
-    def model(self) -> ModelRecord:
+    def model(self, chosen: str) -> ModelRecord:
         tables = self.root.tables(2)
         if not tables:
             raise damaged(self.path, "it has no subgraph")
         names: dict[int, tuple[dict[int, str], dict[int, str]]] = {}
-        for signature in self.root.tables(7):
+        signatures = self.root.tables(7)
+        main = self._main(signatures, chosen, len(tables))
+        # The names of the chosen signature go before those of others of the same subgraph.
+        for signature in sorted(signatures, key=lambda each: each.text(2) != chosen):
             for slot, each in enumerate(names.setdefault(signature.integer(4, "uint32"), ({}, {}))):
                 for entry in signature.tables(slot):
                     each.setdefault(entry.integer(1, "uint32"), entry.text(0))
@@ -141,7 +151,30 @@ class _ModelReader:
             self._subgraph(table, number, len(tables), *names.get(number, ({}, {})))
             for number, table in enumerate(tables)
         ]
-        return ModelRecord(self.root.text(3), graphs)
+        return ModelRecord(self.root.text(3), graphs, main)
+
+    def _main(self, signatures: Sequence[Table], chosen: str, count: int) -> int:
+        """Returns the number of the subgraph of a signature."""
+        known = {each.text(2): each.integer(4, "uint32") for each in signatures}
+        if chosen and chosen not in known:
+            shown = ", ".join(map(printable, known)) or "none"
+            raise UsageError(
+                "TM6014",
+                f"the file has no signature {chosen!r}",
+                notes=[("help", f"its signatures: {shown}")],
+            )
+        numbers = set(known.values())
+        if not chosen and len(numbers) > 1:
+            names = [printable(name) for name in known]
+            raise unknown_part(
+                self.path,
+                f"the file has {len(names)} signatures: {', '.join(names)}"[:500],
+                f"choose one: --signature {names[0]} (signature={names[0]!r})"[:200],
+            )
+        main = known[chosen] if chosen else next(iter(numbers), 0)
+        if main >= count:
+            raise damaged(self.path, f"a signature is of subgraph {main}, but the file has {count}")
+        return main
 
     def _operator_name(self, code: Table) -> str:
         # an old file has the code in a byte; a new one has both fields

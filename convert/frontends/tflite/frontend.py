@@ -19,6 +19,7 @@ class TfliteFrontend(Frontend):
     name = "tflite"
     title = "TFLite"
     source_runtime = "tflite"
+    has_signatures = True
 
     def recognizes(self, head: bytes) -> bool:
         return is_tflite(head)
@@ -26,7 +27,7 @@ class TfliteFrontend(Frontend):
     def load(self, path: str, request: LoadRequest) -> LoadedModel:
         from tmconvert.frontends.tflite.loader import load_tflite
 
-        return load_tflite(path)
+        return load_tflite(path, request.tracing.signature)
 
     def vocabulary(self, identifier: str) -> AdapterVocabulary | None:
         if identifier != self.name:

@@ -48,7 +48,7 @@ class GraphReader:
 
     def module(self) -> TracedModule:
         """Returns the model. Raises LoadError."""
-        module = GraphBuilder(self, self.model.subgraphs[0], "", ()).module
+        module = GraphBuilder(self, self.model.subgraphs[self.model.main], "", ()).module
         assert module.graph is not None
         module.name = module.graph.name
         return module
@@ -183,12 +183,13 @@ class GraphBuilder:
 
     def _child(self, number: Any) -> ModuleNode:
         """Returns the node of the module of a subgraph, which is read once for each caller."""
-        if number in (0, *self.around) or len(self.around) >= MAX_DEPTH:
+        main = self.reader.model.main
+        if number in (main, *self.around) or len(self.around) >= MAX_DEPTH:
             raise damaged(self.path, f"the subgraph {number} calls itself")
         key = f"subgraph_{number}"
         if key not in self.module.children:
             full = key if self.is_main else f"{self.module.name}.{key}"
-            around = (*(self.around or (0,)), number)
+            around = (*(self.around or (main,)), number)
             record = self.reader.model.subgraphs[number]
             self.module.children[key] = GraphBuilder(self.reader, record, full, around).module
         owner = self.module.children[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tmconvert.errors import GraphError, LoadError
+from tmconvert.errors import GraphError, LoadError, UsageError
 from tmconvert.errors.source import printable
 from tmconvert.formats.mapped_file import map_file
 from tmconvert.formats.tflite.faults import damaged
@@ -14,19 +14,19 @@ from tmconvert.frontends.tflite.graphs import GraphReader
 from tmconvert.ir.ids import number
 
 
-def load_tflite(path: str) -> LoadedModel:
-    """Loads a TFLite model.
+def load_tflite(path: str, signature: str = "") -> LoadedModel:
+    """Loads a TFLite model, or one signature of it.
 
-    Raises LoadError: TM1001 where the file cannot be read, TM1041 for a file that is no valid model, TM1042
-    for parts that are not read.
+    Raises UsageError TM6014 for an unknown signature, LoadError TM1001 where the file cannot be read, TM1041
+    for a file that is no valid model, TM1042 for parts that are not read.
 
     >>> load_tflite("model.tflite").module.graph  # doctest: +SKIP
     """
     data = map_file(path)
     try:
-        model = read_model(path, data)
+        model = read_model(path, data, signature)
         module = GraphReader(path, model).module()
-    except LoadError:
+    except (LoadError, UsageError):
         raise
     except GraphError as error:
         raise damaged(path, error.message) from error
@@ -36,6 +36,6 @@ def load_tflite(path: str) -> LoadedModel:
     module.source_file = path
     module.producer = printable(model.description[:200]) or "TFLite"
     number(module)
-    main = model.subgraphs[0]
+    main = model.subgraphs[model.main]
     inputs, outputs = ([main.label(each) for each in side] for side in (main.inputs, main.outputs))
     return LoadedModel(module, SourceFile([Path(path)], inputs, outputs))

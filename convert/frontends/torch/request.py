@@ -21,7 +21,8 @@ class Tracing(NamedTuple):
     ``args`` and ``kwargs`` are the example inputs, tensors or arrays; without any, those of the model are
     used. ``dynamic_shapes``, ``freeze_control_flow`` and ``training`` are those of ``tmconvert.trace``;
     ``allow_code`` permits running code from a file. ``is_leaf(module, path)`` selects the modules that are
-    recorded as one call; None selects those of ``register_as_builtin``.
+    recorded as one call; None selects those of ``register_as_builtin``. ``signature`` names that of a file
+    with several, which is not traced.
     """
 
     args: tuple[Any, ...] = ()
@@ -31,6 +32,7 @@ class Tracing(NamedTuple):
     allow_code: bool = False
     is_leaf: Callable[[Any, str], bool] | None = None
     training: bool = False
+    signature: str = ""
 
     @classmethod
     def of(
@@ -41,6 +43,7 @@ class Tracing(NamedTuple):
         freeze_control_flow: bool,
         allow_code: bool,
         training: bool = False,
+        signature: str | None = None,
     ) -> Tracing:
         """Validates the arguments of callers, None for a missing one; a single tensor or array is the only
         input.
@@ -54,7 +57,8 @@ class Tracing(NamedTuple):
         if kwargs is not None and not isinstance(kwargs, Mapping):
             raise _no_inputs("example_kwargs", kwargs, "{'x': x}, a dict of arguments of forward by name")
         sizes = None if dynamic_shapes is None else open_sizes(dynamic_shapes)
-        return cls(tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
+        given = (tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
+        return cls(*given, signature or "")
 
     @property
     def has_inputs(self) -> bool:

@@ -51,6 +51,9 @@ class LiteRtRuntime(IsolatedRuntime):
     ) -> list[np.ndarray]:
         with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
+            runner = _runner(interpreter, list(inputs), list(outputs))
+            if runner is not None:
+                return _signature_results(runner, inputs, outputs)
             input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
             check_edges(inputs, outputs, dict.fromkeys(input_at), list(output_at))
             allocate(interpreter, {input_at[name]: array.shape for name, array in inputs.items()})
@@ -106,6 +109,24 @@ def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:
     if 0 in described["shape"]:
         return np.zeros(described["shape"], described["dtype"])
     return np.array(interpreter.get_tensor(described["index"]))
+
+
+def _runner(interpreter: Any, inputs: list[str], outputs: list[str]) -> Any:
+    """Returns what runs the signature with these names; None where the file has no other than the first."""
+    signatures = interpreter.get_signature_list()
+    if len(signatures) < 2:
+        return None
+    names = {key: ({*own["inputs"]}, {*own["outputs"]}) for key, own in signatures.items()}
+    fitting = [key for key, (own, made) in names.items() if own == {*inputs} and made >= {*outputs}]
+    return interpreter.get_signature_runner(fitting[0]) if fitting else None
+
+
+def _signature_results(
+    runner: Any, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]
+) -> list[np.ndarray]:
+    types = {name: np.dtype(each["dtype"]) for name, each in runner.get_input_details().items()}
+    made = runner(**{name: _as_taken(name, array, types[name]) for name, array in inputs.items()})
+    return [np.array(made[name]) for name in outputs]
 
 
 def _tflite_positions(

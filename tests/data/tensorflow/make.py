@@ -33,6 +33,11 @@ tf.random.set_seed(0)
 layers = tf.keras.layers
 CONVERTERS = {
     "lstm_seq": lambda: of_layers(layers.LSTM(5, return_sequences=True)),
+    # of tf_keras 2.21 (TF_USE_LEGACY_KERAS=1), which writes the operator of LSTMs
+    "fused_lstm": lambda: of_layers(layers.LSTM(5)),
+    "fused_lstm_clipped": lambda: of_layers(
+        layers.LSTM(5, bias_initializer=tf.keras.initializers.Constant(4.0))
+    ),
     "lstm_mask": lambda: of_layers(layers.Masking(0.0), layers.LSTM(5)),
     "gru": lambda: of_layers(layers.GRU(5)),
     "map_fn_i": lambda: of_function(
@@ -62,6 +67,30 @@ CONVERTERS = {
     ),
     "dyn_index2": lambda: of_function(lambda x, n: x[1:3, n, ::2], spec(8, 3, 4), spec(dtype=I32)),
 }
+
+
+class Pair(tf.Module):
+    """Two functions, which become two signatures of a file."""
+
+    def __init__(self):
+        self.weight = tf.Variable(tf.random.normal((3, 2)))
+
+    @tf.function(input_signature=[tf.TensorSpec((1, 3), tf.float32, name="x")])
+    def encode(self, x):
+        return {"code": tf.matmul(x, self.weight)}
+
+    @tf.function(input_signature=[tf.TensorSpec((1, 2), tf.float32, name="c")])
+    def decode(self, c):
+        return {"image": tf.matmul(c, self.weight, transpose_b=True), "again": c * 2}
+
+
+def signatures():
+    pair, folder = Pair(), "/tmp/pair"
+    tf.saved_model.save(pair, folder, signatures={"encode": pair.encode, "decode": pair.decode})
+    return tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=["encode", "decode"])
+
+
+CONVERTERS["signatures"] = signatures
 
 if __name__ == "__main__":
     for name, make in CONVERTERS.items():

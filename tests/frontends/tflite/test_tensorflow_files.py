@@ -23,10 +23,11 @@ from tests.frontends.tflite.models import (
     number,
     saved,
 )
-from tmconvert.errors import UnsupportedError
+from tmconvert.errors import LoadError, UnsupportedError, UsageError
 
 pytest.importorskip("ai_edge_litert.interpreter")
 FILES = sorted((Path(__file__).parents[2] / "data" / "tensorflow").glob("*.tflite"))
+FILES = [path for path in FILES if path.stem != "signatures"]
 RNG = np.random.default_rng(0)
 
 
@@ -35,6 +36,36 @@ RNG = np.random.default_rng(0)
 def test_a_file_converts(path: Path, target: str, tmp_path: Path) -> None:
     """A row is read and written at a counter, one tensor is two inputs of a loop, an index is an input."""
     assert getattr(tmconvert, f"to_{target}")(path, tmp_path / f"made.{target}").verified
+
+
+SIGNATURES = Path(__file__).parents[2] / "data" / "tensorflow" / "signatures.tflite"
+
+
+def test_a_file_with_several_signatures_needs_the_name_of_one(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match=r"2 signatures: decode, encode(.|\n)*--signature decode") as caught:
+        tmconvert.to_onnx(SIGNATURES, tmp_path / "made.onnx")
+    assert caught.value.code == "TM1042"
+    with pytest.raises(UsageError, match=r"no signature 'x'(.|\n)*decode, encode"):
+        tmconvert.load(SIGNATURES, signature="x")
+    with pytest.raises(UsageError, match="TFLite files only"):
+        tmconvert.load(FILES[0].parents[1] / "mobilenet_v1.tm", signature="x")
+
+
+@pytest.mark.parametrize("name", ["encode", "decode"])
+def test_a_signature_is_run_in_litert(name: str, tmp_path: Path) -> None:
+    module = tmconvert.load(SIGNATURES, signature=name)
+    given = {"encode": {"x": floats(1, 3)}, "decode": {"c": floats(1, 2)}}[name]
+    from ai_edge_litert.interpreter import Interpreter
+
+    expected = Interpreter(model_path=str(SIGNATURES)).get_signature_runner(name)(**given)
+    found = tmconvert.run(module, given)
+    assert list(found) == list(expected)
+    for each in expected:
+        np.testing.assert_allclose(found[each], expected[each], rtol=1e-6)
+    for target in ("onnx", "tflite"):
+        report = getattr(tmconvert, f"to_{target}")(SIGNATURES, tmp_path / f"made.{target}", signature=name)
+        assert report.verified
+    assert module.original.run(list(given.values())) is not None
 
 
 def test_a_written_row_needs_no_data_dependent_size(tmp_path: Path) -> None:
