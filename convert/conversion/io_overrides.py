@@ -118,7 +118,8 @@ class BoundModel(NamedTuple):
     """A flat model with its overrides applied, ready to be normalized at any sizes.
 
     ``shapes`` are those of the inputs, with Dims; ``remarks`` notes on requested dynamic sizes.
-    ``bakes_weights`` rounds quantized weights to their QParams.
+    ``bakes_weights`` rounds quantized weights to their QParams, ``keeps_ranges`` clamps what the source
+    saturates.
     """
 
     flat: TracedModule
@@ -127,6 +128,7 @@ class BoundModel(NamedTuple):
     remarks: Mapping[str, str] = _NONE
     context: str = ""
     bakes_weights: bool = False
+    keeps_ranges: bool = False
 
     @property
     def symbols(self) -> dict[str, Symbol]:
@@ -153,6 +155,10 @@ class BoundModel(NamedTuple):
                 from tmconvert.passes.bake_weights import bake_weights
 
                 bake_weights(result.graph)
+            if self.keeps_ranges and saturates(self.flat):
+                from tmconvert.passes.keep_saturation import keep_saturation
+
+                keep_saturation(result.graph, catalogue)
         return result
 
     def specialized(self, journal: SizeJournal) -> BoundModel:
@@ -191,6 +197,11 @@ class BoundModel(NamedTuple):
     def parts(self) -> list[Symbol]:
         """Returns the symbols that are parts of sums, which may be 0: the past of a first step is empty."""
         return list(symbols_of(self.sums()).values())
+
+
+def saturates(module: TracedModule) -> bool:
+    """Whether the source itself rounds, and saturates, what has QParams; calibration only measures."""
+    return module.vocabulary is not None and module.vocabulary.identifier != "aten"
 
 
 def bind_model(

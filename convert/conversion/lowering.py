@@ -168,7 +168,9 @@ def lowered(
 
     When symbolic sizes are bound or specialized, it is repeated with these sizes.
     """
-    bound = bind_model(module, overrides, catalogue)._replace(bakes_weights=options.bakes_weights)
+    bound = bind_model(module, overrides, catalogue)._replace(
+        bakes_weights=options.bakes_weights, keeps_ranges=options.keeps_ranges
+    )
     target = target_named(options.target)
     if bound.symbols and not target.has_dynamic_shapes:
         shapes = [

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.conversion.io_description import fed_tensors
+from tmconvert.conversion.io_overrides import saturates
 from tmconvert.conversion.lowering import LoweredModel, lowered, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
@@ -128,7 +129,10 @@ def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Veri
     if options.is_plain_float:
         from tmconvert.verification.files import verify_file as verify_plain
 
-        return verify_plain(source.module, path, source.inputs, catalogue, source.overrides)
+        keeps_ranges = not request.stored.get("unclamped")
+        return verify_plain(
+            source.module, path, source.inputs, catalogue, source.overrides, keeps_ranges=keeps_ranges
+        )
     model, notes = lowered(source.module, options, catalogue, None, source.overrides), list[str]()
     encoding = _encoded(model, source.module, options, catalogue, notes)
     references = _references(request, source, model, catalogue, source.module.recording(), notes)
@@ -160,8 +164,16 @@ def _references(
         Reference(graph, catalogue, *model.layouts, source_outputs if number else example, original)
         for number, (graph, source_outputs) in enumerate(zip(model.references, model.truths, strict=True))
     ]
-    uncalibrated = None
+    uncalibrated = float_graph = None
+    for reference in references:
+        reference.keeps_ranges = options.keeps_ranges and saturates(module)
     if options.integers is not None:
+        if source.uncalibrated is None and references[0].is_quantized() and saturates(module):
+            from tmconvert.passes.keep_saturation import keep_saturation
+
+            graph = references[0].graph.copy()
+            keep_saturation(graph, catalogue)
+            float_graph = Reference(graph, catalogue)
         if source.uncalibrated is not None:
             source_outputs, file = (None, None) if source.recording is None else source.recording[:2]
             uncalibrated = Reference(source.uncalibrated, catalogue, example=source_outputs, original=file)
@@ -173,7 +185,11 @@ def _references(
         notes += compare_with_source(module)
         if uncalibrated is not None and uncalibrated.bytes_needed() <= MAX_BYTES:
             check_float_graph(uncalibrated, model.graph.output_names)
-    return replace(References(references, source.inputs, notes, *samples), uncalibrated=uncalibrated)
+    return replace(
+        References(references, source.inputs, notes, *samples),
+        uncalibrated=uncalibrated or float_graph,
+        compares_source=options.integers is None,
+    )
 
 
 def _report_samples(request: ConversionRequest, model: LoweredModel) -> tuple[Any, ...]:

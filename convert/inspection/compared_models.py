@@ -13,6 +13,7 @@ import numpy as np
 
 from tmconvert.calibration.settings import Settings
 from tmconvert.conversion.image_inputs import images_of
+from tmconvert.conversion.io_overrides import saturates
 from tmconvert.conversion.load import is_traced, load_model
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.errors import TmconvertError, UsageError
@@ -29,7 +30,7 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.recognize import written_target
 from tmconvert.targets.written_model import TensorInfo
-from tmconvert.transform.normal_form import normal_form
+from tmconvert.transform.normal_form import eliminate_dead_code, normal_form
 from tmconvert.transform.run_model import run_model
 from tmconvert.verification.input_files import read_inputs
 
@@ -67,7 +68,7 @@ class SourceSide:
 
     def __init__(self, title: str, module: TracedModule, catalogue: Catalogue) -> None:
         self.title, self.module, self.catalogue = title, module, catalogue
-        self.graph: InternalGraph = normal_form(module, catalogue)
+        self.graph: InternalGraph = _saturating(module, catalogue)
         self.inputs = infos_of(self.graph)
         self.output_names = [node.name for node in self.graph.outputs]
         self.output_keys = list(map(key_of, self.output_names))
@@ -155,7 +156,7 @@ class FileSide:
     @cached_property
     def graph(self) -> InternalGraph | None:
         try:
-            return normal_form(load_model(str(self.path)), self.catalogue)
+            return _saturating(load_model(str(self.path)), self.catalogue)
         except TmconvertError:
             return None
 
@@ -239,6 +240,17 @@ class FileSide:
     def size(self, name: str) -> int:
         """Returns the bytes of a tensor in float32; 0 where the file does not state its shape."""
         return 4 * int(np.prod(self.runner.model.tensors.get(name) or (0,), dtype=np.int64))
+
+
+def _saturating(module: TracedModule, catalogue: Catalogue) -> InternalGraph:
+    """Returns the graph of ATen-style ops of a model, with the saturation of quantized tensors as clamps."""
+    graph = normal_form(module, catalogue)
+    if saturates(module):
+        from tmconvert.passes.keep_saturation import keep_saturation
+
+        if keep_saturation(graph, catalogue):
+            eliminate_dead_code(graph)  # integers that nothing reads
+    return graph
 
 
 def _chunks(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str]]:

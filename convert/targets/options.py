@@ -119,6 +119,11 @@ class TargetOptions(NamedTuple):
         return self.integers is not None or bool(self.extra_files)
 
     @property
+    def keeps_ranges(self) -> bool:
+        """Whether a float file has the ranges of quantized tensors as clamps, which parameters have."""
+        return self.integers is None and self.parameters is None
+
+    @property
     def extra_files(self) -> tuple[Path, ...]:
         """Returns the additional files besides the model."""
         return () if self.parameters is None or self.parameters.path is None else (self.parameters.path,)
@@ -138,6 +143,7 @@ class TargetOptions(NamedTuple):
             "keep_int64": self.keep_int64,
             "integers": None if self.integers is None else self.integers._asdict(),
             "fake_quant_weights": self.bakes_weights,
+            "unclamped": self.parameters is not None,
             "external_data": self.external_data,
             "no_value_info": not self.value_info,
             "weights": self.weights,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model
+from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model, saturates
 from tmconvert.errors import VerificationError
 from tmconvert.ir import TensorNode, TracedModule
 from tmconvert.passes.unsupported import unsupported_error
@@ -28,11 +28,17 @@ def verify_file(
     inputs: Sequence[np.ndarray] | None,
     catalogue: Mapping[str, Op],
     overrides: IoOverrides = NO_OVERRIDES,
+    *,
+    keeps_ranges: bool = True,
 ) -> Verification:
-    """Compares a written file with the reference interpreter; see ``api.verify``."""
+    """Compares a written file with the reference interpreter; see ``api.verify``.
+
+    ``keeps_ranges`` states that the file has clamps where its source saturates.
+    """
     target = target_of_file(path)
     runtime = _runtime(target, path)
-    normalized = bind_model(module, overrides, catalogue).normalized(catalogue)
+    bound = bind_model(module, overrides, catalogue)._replace(keeps_ranges=keeps_ranges)
+    normalized = bound.normalized(catalogue)
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target.name)
     layouts = target.stored_layouts(path)
@@ -40,6 +46,7 @@ def verify_file(
     example, original = module.recording()[:2] if is_whole else (None, None)
     nhwc_inputs, nhwc_outputs = layouts or ((), ())
     reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example, original)
+    reference.keeps_ranges = keeps_ranges and saturates(module)
     lacking = reference.lacks(inputs)
     if lacking:
         raise VerificationError("TM4005", f"there is no reference to compare with: {lacking}")
@@ -54,9 +61,13 @@ def verify_file(
         stored = dict(zip([node.name for node in normalized.graph.inputs], arrays, strict=True))
         shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
         actual = runtime.run(paths, stored, names, shapes=shapes if target.drops_low_ranks else None)
-        return judged(
-            reference, given, reference.source_outputs(actual), expected, names, is_second=is_second
-        )
+        outputs = reference.source_outputs(actual)
+        found = judged(reference, given, outputs, expected, names, is_second=is_second)
+        if not reference.is_quantized():
+            return found
+        from tmconvert.verification.source import against_source
+
+        return against_source(reference, given, outputs, found)
 
     first = reference.case(inputs)
     comparisons = compared(*first)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.fake_quant import Rounding
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.random_calls import random_calls
 from tmconvert.ir.symbolic.data_dependent import bound
@@ -48,8 +49,9 @@ class Reference:
 
     ``nhwc_inputs`` and ``nhwc_outputs`` are the inputs and outputs that the file stores channels-last.
     ``example`` has inputs and the outputs of the source framework for them; ``original`` runs the source's
-    file, whose outputs are expected of float models. A graph that draws random numbers
-    draws others for other inputs; the outputs of its example are not compared. ``computes_in`` is the float
+    file, whose outputs are expected of float models, and what those of quantized ones are compared with
+    where the graph ``keeps_ranges``, that is, saturates as they do. A graph that draws random numbers draws
+    others for other inputs; the outputs of its example are not compared. ``computes_in`` is the float
     type in which a file computes, where it is coarser than its outputs.
     """
 
@@ -70,6 +72,7 @@ class Reference:
         self.example = example
         self.original = original
         self.computes_in = ""
+        self.keeps_ranges = False
         self.nhwc_inputs = nhwc_inputs or [False] * len(graph.inputs)
         self.nhwc_outputs = nhwc_outputs or [False] * len(graph.outputs)
         self._drawn: dict[int, dict[int, np.ndarray]] = {}
@@ -186,6 +189,21 @@ class Reference:
             return made
         return found
 
+    def of_source(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """Returns what the source computes in integers, as real numbers: its file in its runtime, or the
+        recorded outputs. None where neither is available.
+        """
+        from tmconvert.verification.source import quantized_inputs, real_outputs
+
+        example = self.example
+        if self.original is not None:
+            found = self.original.run(quantized_inputs(self.graph, inputs))
+            return None if found is None else real_outputs(self.graph, found)
+        is_example = self.has_example() and example is not None and example.outputs is not None
+        if not is_example or any(a is not b for a, b in zip(inputs, example.inputs, strict=True)):
+            return None
+        return list(example.outputs)
+
     def noise(self, inputs: Sequence[np.ndarray], numbers: Sequence[int]) -> list[float]:
         """Returns for each float output how much rounding inside the model changes an element at most.
 
@@ -265,10 +283,11 @@ class Reference:
         inputs: Sequence[np.ndarray],
         shaken: Shaken | None = None,
         watch: Callable[[Expr, tuple[Any, ...]], None] | None = None,
+        grid: Rounding | None = None,
     ) -> list[np.ndarray]:
         """Computes the outputs from inputs, both in order and in the layout of the source.
 
-        ``watch`` is shown each call with its operands.
+        ``watch`` is shown each call with its operands; ``grid`` brings each result to its QParams.
         """
         sizes: dict[str, int] = {}
         seed = _seed_of(inputs) if self.is_random else 0
@@ -288,7 +307,7 @@ class Reference:
             else:
                 result = op.evaluate(args, kwargs) if shaken is None else shaken.evaluated(op, args, kwargs)
             sizes.update(bound(expr, list(leaves(result))))
-            return result
+            return result if grid is None else _on_grid(expr, result, grid)
 
         result = Interpreter(self.graph, evaluate=evaluate).run(*inputs)
         pairs = zip(leaves(self.graph.result), leaves(result), strict=True)
@@ -308,6 +327,14 @@ class Reference:
     def source_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Converts outputs of the file to the layout of the source."""
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)
+
+
+def _on_grid(expr: Expr, result: Any, grid: Rounding) -> Any:
+    """Returns the results of a call, brought to the QParams of its nodes."""
+    if isinstance(expr.result, TensorNode):
+        qparams = expr.result.qparams
+        return result if qparams is None or qparams.inferred else grid(result, qparams)
+    return result
 
 
 def _seed_of(inputs: Sequence[np.ndarray]) -> int:

@@ -17,7 +17,8 @@ class References:
 
     ``samples`` are inputs on which the layers of an integer file are measured, ``about`` describes them.
     ``notes`` are added to the report. ``uncalibrated`` is a calibrated model as it was before, without
-    corrections of its biases; None for others.
+    corrections of its biases, or the float graph of a quantized one; None for others. ``compares_source``
+    also compares a float file with what a quantized source computes.
     """
 
     references: Sequence[Reference]
@@ -26,3 +27,4 @@ class References:
     samples: Iterable[Sequence[np.ndarray]] | None = None
     about: str = ""
     uncalibrated: Reference | None = None
+    compares_source: bool = False

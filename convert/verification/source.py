@@ -12,10 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tmconvert.errors import TmconvertError, VerificationError
-from tmconvert.ir import TracedModule
+from tmconvert.ir import InternalGraph, QParams, TensorNode, TracedModule
+from tmconvert.ir.fake_quant import quantize, rounding_of
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
-from tmconvert.verification.compare import compare
+from tmconvert.verification.compare import Comparison, compare, refuse_wrong
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.tolerance import judged
 
@@ -81,23 +82,77 @@ def compare_with_source(module: TracedModule) -> list[str]:
     ]
 
 
-def compare_with_fake_quantized(reference: Reference, expected: Sequence[np.ndarray]) -> list[str]:
-    """Returns a note if a float file differs much from the example of a fake-quantized source.
+def against_source(
+    reference: Reference,
+    given: Sequence[np.ndarray],
+    actual: Sequence[np.ndarray],
+    comparisons: Sequence[Comparison],
+    notes: list[str] | None = None,
+) -> list[Comparison]:
+    """Returns the comparisons of a float file with what its source computes in integers, for one case.
 
-    ``expected`` are the outputs of the graph, which does not round, for the inputs of the example.
+    ``comparisons`` are those with the float graph, and the result where there is nothing else to compare
+    with. An output may differ as much as rounding to the steps of the source changes it by measurement,
+    twice that and two steps of eight bits. ``notes`` takes the signal-to-noise ratio. Raises
+    VerificationError TM4001 where the source's own runtime computes something else.
     """
-    example = reference.example
-    if example is None or not reference.has_example() or not reference.is_quantized():
-        return []
-    names = [str(number) for number in range(len(expected))]
-    found = compare(expected, example.outputs or expected, names)
-    off = max((each.max_error for each in found if each.tolerance), default=0.0)
-    if off <= _FAR:
-        return []
-    return [
-        f"the float file differs by {off:.0%} from the source's quantized outputs for the example, "
-        "since a float file omits rounding and ranges: --quantized (quantized=True) keeps these"
-    ]
+    wanted = reference.of_source(given) if reference.is_quantized() else None
+    shapes = [each.shape for each in actual]
+    if wanted is None or [each.shape for each in wanted] != shapes or reference.lacks([]):
+        return list(comparisons)
+    saturated = reference.run(given, grid=_saturated)
+    rounded = reference.run(given, grid=lambda array, qparams: rounding_of(qparams)(array, qparams))
+    found, ratios = list(comparisons), list[float]()
+    for place, (made, array) in enumerate(zip(actual, wanted, strict=True)):
+        if array.dtype.kind != "f" or not array.size:
+            continue
+        largest = float(np.max(np.abs(array))) or 1.0
+        noise = float(np.max(np.abs(saturated[place].astype(np.float64) - rounded[place]))) / largest
+        each = compare([made], [array], [found[place].output])[0]
+        found[place] = each._replace(tolerance=max(each.tolerance, 2 * noise + 2 / 255))
+        ratios.append(_ratio(made, array))
+    worst = max((each.max_error for each in found), default=0.0)
+    if reference.keeps_ranges and reference.original is not None:
+        refuse_wrong(found)
+    if notes is not None and ratios:
+        notes.append(
+            f"the source, which computes in integers, is {min(ratios):.1f} dB from the float file, "
+            f"and differs by {worst:.1%} at most"
+            + (": --quantized (quantized=True) keeps its rounding and ranges" if worst > _FAR else "")
+        )
+    return found if all(each.ok for each in found) else list(comparisons)
+
+
+def quantized_inputs(graph: InternalGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns the inputs as a file takes them: in integers where an input itself has QParams."""
+    found = []
+    for node, array in zip(graph.inputs, inputs, strict=True):
+        qparams = node.qparams if isinstance(node, TensorNode) else None
+        is_whole = qparams is not None and qparams.source == "TFLite"
+        found.append(quantize(array, qparams).astype(qparams.dtype) if is_whole and qparams else array)
+    return found
+
+
+def real_outputs(graph: InternalGraph, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns the real numbers that outputs in integers stand for."""
+    found = []
+    for node, array in zip(graph.outputs, outputs, strict=True):
+        qparams = node.qparams if isinstance(node, TensorNode) else None
+        is_whole = qparams is not None and array.dtype.kind in "iu" and len(qparams.scale) == 1
+        if is_whole and qparams is not None and node.type.dtype.kind == "f":
+            array = (array.astype(np.float32) - qparams.zero_point[0]) * np.float32(qparams.scale[0])
+        found.append(array)
+    return found
+
+
+def _saturated(array: np.ndarray, qparams: QParams) -> np.ndarray:
+    """Clips an array to the range of its QParams, without rounding."""
+    shape = [1] * array.ndim
+    if qparams.channel_axis is not None:
+        shape[qparams.channel_axis] = -1
+    scale, zero = (np.array(each, np.float32).reshape(shape) for each in (qparams.scale, qparams.zero_point))
+    low, high = ((np.float32(end) - zero) * scale for end in (qparams.quant_min, qparams.quant_max))
+    return np.asarray(np.clip(array, low, high), array.dtype)
 
 
 def _ratio(made: np.ndarray, wanted: np.ndarray) -> float:

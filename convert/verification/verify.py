@@ -115,7 +115,7 @@ def verify_written(
     agree with the others, too. Raises VerificationError when the runtime rejects the file or returns other
     results.
     """
-    inputs, notes = references.inputs, references.notes
+    notes = references.notes
     described, installed = target_named(target), runtime_for(target, paths[0])
     runtime = runtime if runtime is not None and installed is not None else installed
     if runtime is None:
@@ -151,12 +151,15 @@ def verify_written(
     independent = independent_outputs(graphs, cases, names)
     notes += independent_notes(independent)
     notes += vacuous_notes({name: what for name, what in vacuous.items() if name not in independent})
-    if inputs is None and found[0].reference.is_quantized():
-        from tmconvert.verification.source import compare_with_fake_quantized
+    comparisons = found[0].comparisons
+    if references.compares_source and any(case.reference.is_quantized() for case in found):
+        from tmconvert.verification.source import against_source
 
-        notes += compare_with_fake_quantized(found[0].reference, found[0].expected)
+        for case in reversed(found):
+            own = notes if case is found[0] else None
+            comparisons = against_source(case.reference, case.given, case.actual, case.comparisons, own)
     name = f"{runtime.name} {runtime.version}"
-    return Verification(name, tuple(found[0].comparisons), vacuous=vacuous, independent=tuple(independent))
+    return Verification(name, tuple(comparisons), vacuous=vacuous, independent=tuple(independent))
 
 
 def _cases_of(
@@ -226,6 +229,7 @@ class _Case:
     expected: Sequence[np.ndarray]
     is_drawn: bool = False
     comparisons: list[Comparison] = field(default_factory=list)
+    actual: Sequence[np.ndarray] = ()
 
     def run(
         self,
@@ -249,7 +253,7 @@ class _Case:
         self, actual: Sequence[np.ndarray], names: Sequence[str], number: int, is_second: bool
     ) -> list[Comparison]:
         reference, is_drawn = self.reference, self.is_drawn or is_second
-        outputs = reference.source_outputs(actual)
+        outputs = self.actual = reference.source_outputs(actual)
         try:
             return judged(
                 reference,
