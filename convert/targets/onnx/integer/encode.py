@@ -14,12 +14,16 @@ from dataclasses import replace
 import numpy as np
 
 from tmconvert.ir.types import QParams
+from tmconvert.lowering.bias_scales import widen_scales
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.onnx.integer.model import QdqGraph
-from tmconvert.targets.onnx.integer.pairs import BIAS_LIMITS, Pairs, quantize_constant
+from tmconvert.targets.onnx.integer.pairs import BIAS_LIMITS, PER_CHANNEL_SINCE, Pairs, quantize_constant
 from tmconvert.targets.onnx.integer.types import lacking_type, saturates, stored_type, unsigned_qparams
 from tmconvert.targets.onnx.operators import spec
+
+_LARGEST_PRODUCT = 255 * 128  # of two bytes, which kernels add to a bias
+_LEAST_LIMIT = 2**24  # of a bias, for layers with very many terms
 
 
 def encode(
@@ -87,7 +91,7 @@ class _Operands:
     def _constant(self, operator: Operator, position: int) -> Value:
         value = operator.inputs[position]
         assert value is not None
-        qparams = value.qparams
+        qparams = self._qparams(operator, position)
         if qparams is None or value.dtype != np.float32 or qparams.dtype == "int32":
             return self.pairs.float_constant(value)
         is_factor = spec(operator.type).weights is not None and position < 2
@@ -110,26 +114,43 @@ class _Operands:
         # without QParams, kernels may compute integers all the same, of the operands of what makes ``other``
         return saturates(quantize_constant(value.data, qparams, "int8"), found)
 
+    def _qparams(self, operator: Operator, position: int) -> QParams | None:
+        """Returns the QParams of a constant; those of weights are as large as the bias needs."""
+        value, weights = operator.inputs[position], spec(operator.type).weights
+        qparams = None if value is None else value.qparams
+        if weights is None or weights.bias is None or position != 1 or qparams is None or value is None:
+            return qparams
+        bias = operator.inputs[weights.bias] if weights.bias < len(operator.inputs) else None
+        x = None if operator.inputs[0] is None else self.all_qparams.get(operator.inputs[0])
+        if x is None or bias is None or bias.data is None or qparams.channel_axis not in (None, weights.axis):
+            return qparams
+        assert value.data is not None
+        count, channels = value.data.size // value.data.shape[weights.axis], bias.data.size
+        most = max(BIAS_LIMITS[1] - count * _LARGEST_PRODUCT, _LEAST_LIMIT)
+        wide = widen_scales(qparams, x.scale[0], bias.data, most, 0.0)
+        if wide is qparams or qparams.channel_axis is not None or self.pairs.opset < PER_CHANNEL_SINCE:
+            return wide
+        each = replace(  # of the other channels the scale stays
+            qparams,
+            scale=qparams.scale * channels,
+            zero_point=qparams.zero_point * channels,
+            channel_axis=weights.axis,
+        )
+        return widen_scales(each, x.scale[0], bias.data, most, 0.0)
+
     def _quantize_bias(
         self, operator: Operator, inputs: list[Value | None], position: int, axis: int
     ) -> None:
-        """Replaces the bias by int32, where input and weights are integers."""
+        """Replaces the bias by int32, where input and weights are integers: else ONNX Runtime would do so."""
         x, weight = operator.inputs[:2]
         bias = operator.inputs[position] if position < len(operator.inputs) else None
         given = None if x is None else self.all_qparams.get(x)
-        if given is None or weight is None or bias is None or bias.data is None:
+        if given is None or weight is None or bias is None or bias.data is None or not weight.is_constant:
             return
-        qparams = weight.qparams
-        if (
-            qparams is None
-            or not weight.is_constant
-            or any(qparams.zero_point)
-            or qparams.channel_axis not in (None, axis)
-        ):
+        qparams = self._qparams(operator, 1)
+        if qparams is None or qparams.channel_axis not in (None, axis):
             return
         scales = np.float64(given.scale[0]) * np.array(qparams.scale)
-        if not np.all(np.abs(bias.data) < BIAS_LIMITS[1] * scales):
-            return  # 32 bits do not reach as far
         scales = tuple(map(float, scales.astype(np.float32)))
         channel_axis = None if len(scales) == 1 else 0
         products = QParams("int32", scales, (0,) * len(scales), *BIAS_LIMITS, channel_axis)

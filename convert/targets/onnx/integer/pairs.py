@@ -18,7 +18,7 @@ from tmconvert.targets.onnx.integer.types import dtype_of, limits
 from tmconvert.targets.onnx.operators import spec
 
 BIAS_LIMITS = (-(2**31), 2**31 - 1)
-_PER_CHANNEL_SINCE = 13
+PER_CHANNEL_SINCE = 13
 
 
 class Pairs:
@@ -109,10 +109,10 @@ class Pairs:
 
     def _parameters(self, name: str, qparams: QParams, dtype: str | None = None) -> list[Value]:
         """Returns scale and zero point; vectors along an axis from opset 13 on."""
-        if qparams.channel_axis is not None and self.opset < _PER_CHANNEL_SINCE:
+        if qparams.channel_axis is not None and self.opset < PER_CHANNEL_SINCE:
             raise Refusal(
-                f"{name} has per-channel scales, which ONNX supports from opset {_PER_CHANNEL_SINCE} on",
-                f"use --opset {_PER_CHANNEL_SINCE} or later",
+                f"{name} has per-channel scales, which ONNX supports from opset {PER_CHANNEL_SINCE} on",
+                f"use --opset {PER_CHANNEL_SINCE} or later",
             )
         shape = () if qparams.channel_axis is None else (len(qparams.scale),)
         scale = np.array(qparams.scale, np.float32).reshape(shape)

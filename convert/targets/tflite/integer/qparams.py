@@ -8,6 +8,7 @@ import numpy as np
 
 from tmconvert.ir.fake_quant import fake_quantize, finest_scales, quantize
 from tmconvert.ir.types import QParams
+from tmconvert.lowering.bias_scales import widen_scales
 from tmconvert.lowering.target_graph import Operator, Quantization, Value
 from tmconvert.targets.tflite.integer.infer_int16 import cover_range, ends_of, subdivide
 from tmconvert.targets.tflite.operators import spec
@@ -134,16 +135,8 @@ def widen_for_bias(
     """
     step = float(x.scale[0])
     most = max(BIAS_LIMITS[x.dtype][1] - terms * _LARGEST_PRODUCT[x.dtype], _LEAST_LIMIT)
-    least = np.float64(max(_TINY, 0.0 if result is None else result.scale[0] * _SMALLEST_FACTOR)) / step
-    if bias is not None:
-        largest = np.abs(bias.reshape(-1).astype(np.float64))
-        largest = largest if len(weight.scale) > 1 else largest.max(initial=0)
-        least = np.maximum(least, largest / (most * step))
-    given = np.array(weight.scale)
-    if np.all(given >= least):
-        return weight
-    wide = np.nextafter(np.maximum(given, least).astype(np.float32), np.float32(np.inf))
-    return replace(weight, scale=tuple(map(float, np.where(given >= least, given, wide))))
+    least = max(_TINY, 0.0 if result is None else result.scale[0] * _SMALLEST_FACTOR) / step
+    return widen_scales(weight, step, bias, most, least)
 
 
 def _is_symmetric(qparams: QParams) -> bool:
