@@ -200,8 +200,14 @@ class BoundModel(NamedTuple):
 
 
 def saturates(module: TracedModule) -> bool:
-    """Whether the source itself rounds, and saturates, what has QParams; calibration only measures."""
-    return module.vocabulary is not None and module.vocabulary.identifier != "aten"
+    """Whether saturation of what has QParams is part of the model's function in float.
+
+    It is not where calibration measured the ranges, nor in MegEngine, whose quantization-aware modules have a
+    float form that neither rounds nor saturates.
+    """
+    return module.vocabulary is not None and not module.vocabulary.identifier.startswith(
+        ("aten", "megengine")
+    )
 
 
 def bind_model(

@@ -83,6 +83,49 @@ def test_positions_stay_exact(to: str, tmp_path: Path) -> None:
     assert report.max_error < (5e-3 if to == "float16" else 4e-2)
 
 
+@pytest.mark.parametrize("opset", [10, 11, 17])
+@pytest.mark.parametrize("float_io", [False, True])
+@pytest.mark.parametrize("kind", ["constant", "computed", "input"])
+@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+def test_masks_of_the_lowest_float32_stay_finite(
+    to: str, kind: str, float_io: bool, opset: int, tmp_path: Path
+) -> None:
+    lowest = torch.finfo(torch.float32).min
+    if kind == "input" and not float_io:
+        pytest.skip("the input is narrow itself")
+    if to == "bfloat16" and opset < 13:
+        opset = 13
+
+    class Masked(nn.Module):
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            if kind == "constant":
+                mask = torch.full((5, 5), lowest)
+            elif kind == "computed":
+                mask = torch.where(mask > 0, lowest, 0.0)
+            return torch.softmax(x + mask, -1)
+
+    x = torch.randn(2, 5, 5)
+    mask = torch.ones(5, 5, dtype=torch.int64) if kind != "input" else torch.full((5, 5), lowest)
+    options: dict[str, Any] = {"io_type": "float32"} if float_io else {}
+    path = tmp_path / "o.onnx"
+    inputs = [x, mask]
+    tmconvert.to_onnx(
+        Masked(), path, example_inputs=inputs, float_type=to, opset=opset, verify=False, **options
+    )
+    if to == "float16":
+        used = [x.numpy() if float_io else x.numpy().astype(np.float16), mask.numpy()]
+        count = len(onnx.load(path).graph.input)
+        assert np.isfinite(run_onnx(path, used[:count])[0]).all()
+    else:
+        model = onnx.load(path)
+        tensors = [onnx.numpy_helper.to_array(each) for each in model.graph.initializer]
+        assert all(np.isfinite(each.astype(np.float32)).all() for each in tensors)
+        casts = [each for each in model.graph.node if each.op_type == "Cast" and each.attribute[0].i == 16]
+        makers = {name: each.op_type for each in model.graph.node for name in each.output}
+        takers = {name: each.op_type for each in model.graph.node for name in each.input}
+        assert all("Clip" in (makers.get(each.input[0]), takers.get(each.output[0])) for each in casts)
+
+
 def test_branches_and_loops_stay_in_float32(tmp_path: Path) -> None:
     weight = torch.randn(40, 40) / 6
 

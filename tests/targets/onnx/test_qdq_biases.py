@@ -1,4 +1,4 @@
-"""Biases of Q/DQ files are int32 that hold them, since ONNX Runtime quantizes those that it finds in float."""
+"""Biases of Q/DQ files are int32 that hold them: ONNX Runtime quantizes those that it finds in float."""
 
 from __future__ import annotations
 

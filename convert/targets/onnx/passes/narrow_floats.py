@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,6 +21,7 @@ from tmconvert.lowering.names import Names
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import Rules, TypeRules
 from tmconvert.passes.rewriting import PassRecord
+from tmconvert.targets.onnx.operators import spec
 
 _WIDE = np.dtype(np.float32)
 _TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -100,7 +102,9 @@ class _Narrowing:
         self.graph.inherit_origin(given, value)
         value.name = self.names.free(f"{value.name}_{self.name}")
         self._make_narrow(value)
-        self._append("Cast", [given], value, {"to": _CODES[self.name]})
+        narrow = Value(self.names.free(f"{value.name}_unclipped"), self.dtype, value.shape)
+        self._append("Cast", [given], narrow, {"to": _CODES[self.name]})
+        self._within(narrow, value)
         self.casts[id(value), _WIDE.name] = given
         return given
 
@@ -112,7 +116,7 @@ class _Narrowing:
         if id(value) not in self.outputs:
             made = Value(value.name, to, value.shape)
             value.name = self.names.free(f"{value.name}_{value.dtype.name}")
-            self._append("Cast", [value], made, {"to": _CODES[to.name]})
+            self._cast(value, made)
             self.outputs[id(value)] = made
         return self.outputs[id(value)]
 
@@ -188,26 +192,31 @@ class _Narrowing:
             return self._constant(value)
         key = id(value), dtype.name
         if key not in self.casts:
-            given = self._within(value) if dtype == np.float16 and value.data is None else value
             made = Value(self.names.free(f"{value.name}_{dtype.name}"), dtype, value.shape)
-            self._append("Cast", [given], made, {"to": _CODES[dtype.name]})
+            self._cast(value, made)
             self.casts[key] = made
         return self.casts[key]
 
-    def _within(self, value: Value) -> Value:
-        """Returns a computed value within the range of float16: masks have numbers of float32's."""
-        if self.opset < 12 or id(value) in self.narrow or id(value) in self.wide:
-            return value
-        most = np.array(np.finfo(np.float16).max, np.float32)
+    def _cast(self, value: Value, made: Value) -> None:
+        """Casts a computed value; what is finite in float32, as the numbers of masks, stays finite."""
+        if made.dtype == self.dtype:
+            value = self._within(value, Value(self.names.free(f"{value.name}_clipped"), _WIDE, value.shape))
+        self._append("Cast", [value], made, {"to": _CODES[made.dtype.name]})
+
+    def _within(self, value: Value, made: Value) -> Value:
+        """Clips a value, as ``made``, to the numbers of the narrow type."""
+        most = _largest(self.dtype)
+        if self.opset < spec("Clip").inputs_since:
+            self._append("Clip", [value], made, {"min": -float(most), "max": float(most)})
+            return made
         limits = [
-            Value(self.names.free(f"{value.name}_{name}"), _WIDE, (), limit)
+            Value(self.names.free(f"{value.name}_{name}"), value.dtype, (), np.array(limit, value.dtype))
             for name, limit in (("least", -most), ("most", most))
         ]
-        made = Value(self.names.free(f"{value.name}_clipped"), _WIDE, value.shape)
         self._append("Clip", [value, *limits], made, {})
         return made
 
-    def _append(self, type: str, inputs: Sequence[Value], made: Value, attributes: dict[str, int]) -> None:
+    def _append(self, type: str, inputs: Sequence[Value], made: Value, attributes: dict[str, Any]) -> None:
         name = f"{made.name}/{type}"
         self.made.append(Operator(type, [*inputs], [made], dict(attributes), name))
         self.graph.inherit_origin(made, inputs[0])
@@ -225,7 +234,7 @@ class _Narrowing:
         wide = Value(self.names.free(f"{value.name}_float32"), _WIDE, value.shape)
         self.graph.inherit_origin(wide, value)
         self._make_narrow(value)
-        self._append("Cast", [wide], value, {"to": _CODES[self.name]})
+        self._cast(wide, value)
         return wide
 
     def _with_subgraphs(self, operator: Operator) -> None:
@@ -259,12 +268,16 @@ def _repeated(formal: Sequence[onnx.defs.OpSchema.FormalParameter], count: int) 
         yield formal[min(number, len(formal) - 1)].type_str
 
 
+def _largest(dtype: np.dtype) -> np.float32:
+    """Returns the largest finite number of float16 or bfloat16."""
+    return np.float32(ml_dtypes.finfo(dtype).max)
+
+
 def _rounded(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Rounds a constant; finite numbers stay finite, and small ones of float16 other than 0."""
-    if dtype == np.float16:
-        most = np.float32(np.finfo(np.float16).max)
-        data = np.where(np.isfinite(data), np.clip(data, -most, most), data)
-        if data.size == 1:
-            is_lost = (data != 0) & (np.abs(data) < _LEAST)
-            data = np.where(is_lost, np.copysign(np.float32(_LEAST), data), data)
+    most = _largest(dtype)
+    data = np.where(np.isfinite(data), np.clip(data, -most, most), data)
+    if dtype == np.float16 and data.size == 1:
+        is_lost = (data != 0) & (np.abs(data) < _LEAST)
+        data = np.where(is_lost, np.copysign(np.float32(_LEAST), data), data)
     return np.asarray(data, np.float32).astype(dtype)
