@@ -541,13 +541,15 @@ def test_an_edited_weight_is_seen(tmp_path: Path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_float_file_that_is_far_from_its_fake_quantized_source(tmp_path: Path):
-    def function(x: torch.Tensor, limit: float) -> torch.Tensor:
-        return torch.fake_quantize_per_tensor_affine(x, limit / 255, 0, 0, 255) * 2
+    def function(x: torch.Tensor, limit: float, steps: int) -> torch.Tensor:
+        return torch.fake_quantize_per_tensor_affine(x, limit / steps, 0, 0, steps) * 2
 
     x = torch.rand(4, 5)
-    for limit, is_far in ((1.0, False), (0.05, True)):
+    for limit, steps, is_far in ((1.0, 255, False), (0.05, 255, False), (1.0, 3, True)):
         report = tmconvert.to_onnx(
-            lambda x, limit=limit: function(x, limit), tmp_path / "m.onnx", example_inputs=(x,)
+            lambda x, limit=limit, steps=steps: function(x, limit, steps),
+            tmp_path / "m.onnx",
+            example_inputs=(x,),
         )
         assert any("differs by" in note and "--quantized" in note for note in report.notes) is is_far
 

@@ -33,6 +33,9 @@ from tmconvert.targets.tflite.operators.activations import TABLES
 from tmconvert.targets.tflite.operators.record import IntegerKernel
 
 
+_OF_SIZES = ("SHAPE", "RANK")
+
+
 def encode(
     graph: TargetGraph, all_qparams: dict[Value, QParams], activations: IntegerType, io_type: IoType
 ) -> IntegerGraph:
@@ -65,7 +68,9 @@ class _Encoder:
 
     def add(self, operator: Operator) -> None:
         kernel, x = self.choice.kernel_of(operator), operator.inputs[0] if operator.inputs else None
-        if kernel is None:
+        if x is not None and operator.type in _OF_SIZES and not x.is_constant and x in self.all_qparams:
+            self._read_sizes(operator, x)
+        elif kernel is None:
             self._keep_in_float(operator)
         elif operator.type == "RESHAPE" and x is not None and x.shape == operator.outputs[0].shape:
             self._rename(operator, x)
@@ -78,6 +83,12 @@ class _Encoder:
                 self._look_up(operator)
             else:
                 self._compute_on_operands(operator, kernel, kind)
+
+    def _read_sizes(self, operator: Operator, x: Value) -> None:
+        """Emits an operator that reads no elements, on whichever form of its operand there is."""
+        form = self.tensors.integers.get((x, self.all_qparams[x])) or self.tensors.dequantize(x)
+        self.made.graph.operators.append(replace(operator, inputs=[form]))
+        self.tensors.keep_float(operator.outputs[0])
 
     def _keep_in_float(self, operator: Operator) -> None:
         inputs = [None if value is None else self.tensors.dequantize(value) for value in operator.inputs]

@@ -120,7 +120,11 @@ def _table(
         return None
     if not all(broadcasts_to(value.shape, result.shape) for value in operands):
         return None
-    if np.broadcast_shapes(*(value.shape for value in operands)) != result.shape:
+    sides = [value.shape[::-1] for value in operands]  # with open sizes, which NumPy does not broadcast
+    if not all(
+        any(extent in side[axis : axis + 1] for side in sides)
+        for axis, extent in enumerate(result.shape[::-1])
+    ):
         return None
     steps = [all_qparams[value] for value in operands]
     given = all_qparams.get(result)
