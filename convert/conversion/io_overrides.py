@@ -155,7 +155,7 @@ class BoundModel(NamedTuple):
                 from tmconvert.passes.bake_weights import bake_weights
 
                 bake_weights(result.graph)
-            if self.keeps_ranges and saturates(self.flat):
+            if self.keeps_ranges and saturates(self.flat) and _has_qparams(result.graph):
                 from tmconvert.passes.keep_saturation import keep_saturation
 
                 keep_saturation(result.graph, catalogue)
@@ -197,6 +197,11 @@ class BoundModel(NamedTuple):
     def parts(self) -> list[Symbol]:
         """Returns the symbols that are parts of sums, which may be 0: the past of a first step is empty."""
         return list(symbols_of(self.sums()).values())
+
+
+def _has_qparams(graph: InternalGraph) -> bool:
+    nodes = (node for expr in graph for node in expr.outputs)
+    return any(isinstance(node, TensorNode) and node.qparams is not None for node in nodes)
 
 
 def saturates(module: TracedModule) -> bool:

@@ -90,7 +90,7 @@ def _clamp(
     ends: tuple[np.ndarray, np.ndarray],
     sides: tuple[bool, bool],
 ) -> TensorNode:
-    """Inserts a clamp behind ``node``, for all its users, and returns its result."""
+    """Inserts a clamp after ``node``, for all its users, and returns its result."""
     expr, name = node.expr, node.name
     assert expr is not None
     users, is_output = node.users, graph.is_output(node)

@@ -11,7 +11,6 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
-from tmconvert.ir.fake_quant import Rounding
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.random_calls import random_calls
 from tmconvert.ir.symbolic.data_dependent import bound
@@ -25,6 +24,7 @@ from tmconvert.verification.inputs import all_indices, drawn_inputs, inputs_like
 from tmconvert.verification.vacuous import vacuous_outputs
 
 if TYPE_CHECKING:
+    from tmconvert.ir.fake_quant import Rounding
     from tmconvert.verification.rounding import Shaken
 
 
@@ -283,11 +283,11 @@ class Reference:
         inputs: Sequence[np.ndarray],
         shaken: Shaken | None = None,
         watch: Callable[[Expr, tuple[Any, ...]], None] | None = None,
-        grid: Rounding | None = None,
+        rounding: Rounding | None = None,
     ) -> list[np.ndarray]:
         """Computes the outputs from inputs, both in order and in the layout of the source.
 
-        ``watch`` is shown each call with its operands; ``grid`` brings each result to its QParams.
+        ``watch`` is shown each call with its operands; ``rounding`` is applied to each result with QParams.
         """
         sizes: dict[str, int] = {}
         seed = _seed_of(inputs) if self.is_random else 0
@@ -307,7 +307,7 @@ class Reference:
             else:
                 result = op.evaluate(args, kwargs) if shaken is None else shaken.evaluated(op, args, kwargs)
             sizes.update(bound(expr, list(leaves(result))))
-            return result if grid is None else _on_grid(expr, result, grid)
+            return result if rounding is None else _with_rounding(expr, result, rounding)
 
         result = Interpreter(self.graph, evaluate=evaluate).run(*inputs)
         pairs = zip(leaves(self.graph.result), leaves(result), strict=True)
@@ -329,11 +329,11 @@ class Reference:
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)
 
 
-def _on_grid(expr: Expr, result: Any, grid: Rounding) -> Any:
-    """Returns the results of a call, brought to the QParams of its nodes."""
+def _with_rounding(expr: Expr, result: Any, rounding: Rounding) -> Any:
+    """Returns the results of a call after ``rounding`` to the QParams of its nodes."""
     if isinstance(expr.result, TensorNode):
         qparams = expr.result.qparams
-        return result if qparams is None or qparams.inferred else grid(result, qparams)
+        return result if qparams is None or qparams.inferred else rounding(result, qparams)
     return result
 
 

@@ -100,8 +100,8 @@ def against_source(
     shapes = [each.shape for each in actual]
     if wanted is None or [each.shape for each in wanted] != shapes or reference.lacks([]):
         return list(comparisons)
-    saturated = reference.run(given, grid=_saturated)
-    rounded = reference.run(given, grid=lambda array, qparams: rounding_of(qparams)(array, qparams))
+    saturated = reference.run(given, rounding=_saturated)
+    rounded = reference.run(given, rounding=lambda array, qparams: rounding_of(qparams)(array, qparams))
     found, ratios = list(comparisons), list[float]()
     for place, (made, array) in enumerate(zip(actual, wanted, strict=True)):
         if array.dtype.kind != "f" or not array.size:

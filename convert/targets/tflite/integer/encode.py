@@ -32,7 +32,6 @@ from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.activations import TABLES
 from tmconvert.targets.tflite.operators.record import IntegerKernel
 
-
 _OF_SIZES = ("SHAPE", "RANK")
 
 
