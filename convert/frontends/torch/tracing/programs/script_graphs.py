@@ -281,7 +281,26 @@ def _dict(node: object, args: list[Any]) -> list[Any]:
     return [dict(zip(args[::2], args[1::2], strict=True))]
 
 
+def _tensor(node: object, args: list[Any]) -> list[Any]:
+    """Returns a tensor of numbers, of which those that depend on data are tensors of no axes."""
+    dtype = as_python("dtype", args[1])
+    if isinstance(args[0], torch.Tensor):
+        return [args[0].clone() if dtype is None else args[0].to(dtype)]
+    if _holds_tensors(args[0]):
+        parts = [each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in args[0]]
+        return [torch.stack([part.to(dtype or torch.result_type(parts[0], part)) for part in parts])]
+    return [torch.tensor(args[0], dtype=dtype)]
+
+
+def _stft(node: object, args: list[Any]) -> list[Any]:
+    has_center = len(args) > 9
+    return [torch.stft(*(args if has_center else [*args[:5], False, "reflect", *args[5:]]))]
+
+
 _STRUCTURES: dict[str, Callable[[Any, list[Any]], list[Any]]] = {
+    "aten::as_tensor": _tensor,
+    "aten::stft": _stft,
+    "aten::tensor": _tensor,
     "prim::CallFunction": lambda node, args: [args[0](*args[1:])],
     "prim::CallMethod": lambda node, args: [getattr(args[0], node.s("name"))(*args[1:])],
     "prim::DictConstruct": _dict,

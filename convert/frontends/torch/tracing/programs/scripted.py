@@ -83,6 +83,7 @@ def called_script(
         hides_sizes,
         run_script,
     )
+    from tmconvert.frontends.torch.tracing.sizes.script_arithmetic import fills_tensors
 
     lines: list[tuple[str, Source]] = []  # for _line_in_script
     name = Name(f"torch.jit.{script.name}", False)
@@ -91,6 +92,7 @@ def called_script(
             by_data = not recorder.freeze_control_flow and decides_by_data(script)
             if by_data or hides_sizes(recorder, script):
                 return run_script(recorder, script, args, kwargs, lambda n: _be_at(n, lines))
+            recorder.fills_unseen = fills_tensors(script)
             return recorder.traced_through(name, original, (script, *args), kwargs)
     except TmconvertError:
         raise
@@ -98,6 +100,8 @@ def called_script(
         if recorder.failure is not None:  # which TorchScript has put into words of its own
             raise recorder.failure from None
         raise
+    finally:
+        recorder.fills_unseen = False
 
 
 STAND_INS[called_script.__code__] = _line_in_script

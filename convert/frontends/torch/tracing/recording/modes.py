@@ -69,7 +69,8 @@ def _has_own_modes(module: torch.nn.Module) -> bool:
 
 
 def _notes(changed: list[torch.nn.Module]) -> list[str]:
-    names = sorted({type(each).__name__ for each in changed if _reads_mode(type(each))})
+    named = ((getattr(each, "original_name", type(each).__name__), each) for each in changed)
+    names = sorted({name for name, each in named if _reads_mode(each)})
     if not names:
         return []
     shown = ", ".join(names[:_MOST_NAMES]) + ", ..." * (len(names) > _MOST_NAMES)
@@ -78,8 +79,11 @@ def _notes(changed: list[torch.nn.Module]) -> list[str]:
     ]
 
 
-def _reads_mode(cls: Any) -> bool:
-    """Whether the code of a class of modules names the attribute ``training``, or it has modes of its own."""
+def _reads_mode(module: torch.nn.Module) -> bool:
+    """Whether the code of a module names the attribute ``training``, or it has modes of its own."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return hasattr(module, "graph") and '"training"' in str(module.graph)
+    cls: Any = type(module)
     if cls not in _READERS:
         bases = [base for base in cls.__mro__ if base is not _BASE]
         functions = [each for base in bases for each in vars(base).values() if isinstance(each, FunctionType)]

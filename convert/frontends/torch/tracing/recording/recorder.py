@@ -73,6 +73,7 @@ class Recorder(TorchFunctionMode):
         self.packed = PackedWeights()
         self.float32_copies = Float32Copies()
         self.aliases = Aliases(self._repeat, self._write_back, keeps=follows_gradients)
+        self.fills_unseen = False  # whether C++ writes elements of new tensors past all modes
         self.written: dict[int, torch.Tensor] = {}  # of what was there before the run
         self.is_busy = False  # a recorded call runs: what it calls in turn is not of interest
         self.data_numbers: list[NumberRead] = []

@@ -34,7 +34,9 @@ def _at(values: Any, place: object) -> Any:
 
 
 _NONE = type(None)
+_FILLED = ("aten::tensor", "aten::as_tensor")  # whose elements C++ writes past all modes of torch
 _LAYERS = ("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu", *FUSED)
+_LAYER_FAMILIES = ("aten::fft_", "aten::stft", "aten::istft")
 _DIVISIONS: dict[str | None, Callable[..., Any]] = {
     None: operator.truediv,
     "floor": operator.floordiv,
@@ -131,9 +133,18 @@ def is_followed(script: Any, known: Sequence[str]) -> bool:
 
 def has_layers(script: Any) -> bool:
     """Whether a script has layers that C++ computes by libraries, steps or fused ops."""
+    return _has(script, lambda kind: kind in _LAYERS or kind.startswith(_LAYER_FAMILIES))
+
+
+def fills_tensors(script: Any) -> bool:
+    """Whether a script makes tensors of numbers of Python."""
+    return _has(script, lambda kind: kind in _FILLED)
+
+
+def _has(script: Any, is_meant: Callable[[str], bool]) -> bool:
     try:
-        return any(node.kind() in _LAYERS for node in _nodes(inlined(script)))
-    except RuntimeError:
+        return any(is_meant(node.kind()) for node in _nodes(inlined(script)))
+    except RuntimeError:  # a method of C++ has no graph
         return False
 
 
