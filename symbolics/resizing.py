@@ -6,6 +6,7 @@ steps is then extent / outputs. Source: torch.nn.functional.interpolate.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,7 @@ def linear_taps(
     extent: int, outputs: int, align_corners: bool, scale: float | None = None
 ) -> tuple[Array, Array, Array]:
     """(lower, upper, fraction): output i is x[lower] (1 - fraction) + x[upper] fraction."""
+    extent, outputs = operator.index(extent), operator.index(outputs)  # the taps are numbers of the file
     ratio = _ratio(extent, outputs, align_corners, scale)
     position = np.arange(outputs) * ratio if align_corners else (np.arange(outputs) + 0.5) * ratio - 0.5
     if extent == outputs:  # whatever the scale
@@ -70,7 +72,7 @@ def linear_taps(
 def linear_matrix(extent: int, outputs: int, align_corners: bool, scale: float | None = None) -> Array:
     """[outputs, extent]: bilinear resizing along one axis as a matrix."""
     lower, upper, fraction = linear_taps(extent, outputs, align_corners, scale)
-    matrix, rows = np.zeros((outputs, extent)), np.arange(outputs)
+    matrix, rows = np.zeros((len(lower), operator.index(extent))), np.arange(len(lower))
     matrix[rows, upper] = fraction
     matrix[rows, lower] += 1 - fraction
     return matrix

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tmconvert.errors import InternalError, Refusal, TmconvertError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, QParams, TensorNode, TensorType
 from tmconvert.ir.lazy_constants import viewed
-from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.ir.symbolic.journal import current_journal
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import map_leaves
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.passes.symbolic_calls import give_up_sizes, refuse_symbolic
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.target_names import words_of
@@ -154,7 +154,7 @@ class _Lowerer:
             results = self._symbolic_results(expr)
         except Refusal as refusal:
             del self.lowering.graph.operators[first_new:]
-            _specialize(expr, refusal)
+            give_up_sizes(expr, refusal.reason)
             self._refuse(expr, refusal)
             results = [
                 Value(node.name, type_.dtype, type_.shape)
@@ -190,8 +190,7 @@ class _Lowerer:
         except MemoryError as error:  # extents may come from a damaged file
             raise Refusal(f"{op.name} on tensors of this size needs more memory than is available") from error
         except Exception as error:
-            if is_symbolic((expr.kwargs, _shapes(expr))):
-                raise Refusal(f"{op.name} does not support symbolic sizes ({error})") from error
+            refuse_symbolic(expr, error)
             raise InternalError(
                 "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)
             ) from error
@@ -296,16 +295,6 @@ def _remedy(op: Op, target: str, version: int) -> str:
     if target != "onnx" or not later:
         return ""
     return f" at opset {version}; --opset {later[0]} may keep it dynamic"
-
-
-def _shapes(expr: CallFunction) -> list[Any]:
-    return [node.shape for node in (*expr.inputs, *expr.outputs) if isinstance(node, TensorNode)]
-
-
-def _specialize(expr: CallFunction, refusal: Refusal) -> None:
-    """Specializes a size of an unsupported call, so that it may be supported."""
-    sizes = [size for size in leaves((_shapes(expr), expr.kwargs)) if isinstance(size, Dim)]
-    current_journal().give_up(sizes, f"requires a static size: {refusal.reason}")
 
 
 def stored_type(node: TensorNode) -> TensorType:

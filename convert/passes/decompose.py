@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tmconvert.errors import InternalError, Refusal
+from tmconvert.errors import InternalError, Refusal, TmconvertError
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.passes.rewriting import PassRecord, emitter_before
+from tmconvert.passes.symbolic_calls import give_up_sizes, refuse_symbolic
 from tmconvert.symbolics.op import Op
 
 if TYPE_CHECKING:
@@ -23,6 +25,21 @@ class Undecomposed(Exception):
     def __init__(self, unsupported: Unsupported) -> None:
         super().__init__(unsupported.reason)
         self.unsupported = unsupported
+
+
+def _made(op: Op, call: CallFunction, emitter: GraphEmitter) -> Any:
+    """Runs the decomposition of a call; where it does not support symbolic sizes, that is a Refusal."""
+    assert op.decomposition is not None
+    try:
+        return op.decomposition(emitter, **op.by_name(call.args, call.kwargs))
+    except Refusal:
+        raise
+    except Exception as error:
+        refuse_symbolic(call, error)
+        if isinstance(error, TmconvertError):
+            raise
+        message = f"the decomposition of {op.name} failed: {error}"
+        raise InternalError("TM9004", message, source=call.source, excerpt=repr(call)) from error
 
 
 class Decompose:
@@ -60,14 +77,16 @@ class Decompose:
 
     def _replace(self, graph: InternalGraph, call: CallFunction) -> None:
         op = self.catalogue[call.function]
-        assert op.decomposition is not None
         emitter = emitter_before(call, self.catalogue, self.name)
         current_journal().at(f"{emitter.name} ({call.function})", call.source)
         try:
-            made = op.decomposition(emitter, **op.by_name(call.args, call.kwargs))
+            made = _made(op, call, emitter)
         except Refusal as refusal:
             from tmconvert.passes.unsupported import Unsupported
 
+            current_journal().check()  # of sizes that it has specialized it knew both the symbol and the number
+            give_up_sizes(call, refusal.reason)
+            current_journal().check()
             raise Undecomposed(Unsupported(call, refusal.reason, refusal.help)) from refusal
         results = list(made) if isinstance(made, (list, tuple)) else [made]
         if len(results) != len(call.outputs):

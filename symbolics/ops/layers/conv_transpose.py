@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.tflite_convolutions import stuffed_tflite
@@ -162,20 +163,39 @@ def conv_transpose3d_planar(g, x, weight, bias, stride, padding, output_padding,
     (batch, _, depth, *_), taps = g.type(x).shape, g.type(weight).shape[2]
     planes, total = planes_of(g, x), None
     full = _extents(g.type(x).shape, g.type(weight).shape, stride, dilation, output_padding)[0]
-    frames = np.arange(padding[0], full - padding[0])
     others = [sizes[1:] for sizes in (stride, padding, output_padding)]
     for tap in range(taps):
         kernels = g.call("aten::select", weight, 2, tap)
         part = g.call("aten::conv_transpose2d", planes, kernels, None, *others, groups, dilation[1:])
-        part = g.call("aten::pad", part, [0, batch, *[0] * 6])  # the plane of zeros behind the last
-        source, rest = np.divmod(frames - tap * dilation[0], stride[0])
-        source[(rest != 0) | (source < 0) | (source >= depth)] = depth
-        numbers = (source[:, None] * batch + np.arange(batch)).reshape(-1)
-        part = g.call("aten::index_select", part, 0, g.constant(numbers))
+        first, ends = tap * dilation[0], (padding[0], full - padding[0])
+        if is_symbolic((batch, depth)):
+            part = _spread_frames(g, part, depth, stride[0], first, full, ends)
+        else:
+            part = g.call("aten::pad", part, [0, batch, *[0] * 6])  # the plane of zeros behind the last
+            source, rest = np.divmod(np.arange(*ends) - first, stride[0])
+            source[(rest != 0) | (source < 0) | (source >= depth)] = depth
+            numbers = (source[:, None] * batch + np.arange(batch)).reshape(-1)
+            part = g.call("aten::index_select", part, 0, g.constant(numbers))
         total = part if total is None else g.call("aten::add", total, part)
     if bias is not None:
         total = g.call("aten::add", total, g.call("aten::reshape", bias, [1, g.type(bias).size, 1, 1]))
     return volume_of(g, total, batch)
+
+
+def _spread_frames(
+    g: Any, planes: Any, depth: Any, stride: int, first: int, full: Any, ends: tuple[Any, Any]
+) -> Any:
+    """Spreads [D N, C, H, W] over ``full`` frames: from ``first`` on one each ``stride``, zeros between them;
+    returns the frames from the first of ``ends`` to the other.
+    """
+    count, *rest = g.type(planes).shape
+    size = count // depth * math.prod(rest)
+    rows = g.call("aten::reshape", planes, [depth, 1, size])
+    rows = g.call("aten::pad", rows, [0, 0, 0, stride - 1, 0, 0])
+    rows = g.call("aten::reshape", rows, [depth * stride, size])
+    rows = g.call("aten::pad", rows, [first, max(full - first - depth * stride, 0), 0, 0])
+    rows = g.call("aten::slice", rows, 0, *ends, 1)
+    return g.call("aten::reshape", rows, [(ends[1] - ends[0]) * (count // depth), *rest])
 
 
 @conv_transpose2d.tflite()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NHWC, SOURCE
@@ -165,9 +166,13 @@ def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
     total = None
     for tap in range(taps):
         first = tap * dilation[0]
+        end = first + (frames - 1) * stride[0] + 1
         if batch == 1 or stride[0] == 1:
-            ends = (first * batch, (first + (frames - 1) * stride[0] + 1) * batch)
-            part = g.call("aten::slice", planes, 0, *ends, stride[0])
+            part = g.call("aten::slice", planes, 0, first * batch, end * batch, stride[0])
+        elif is_symbolic((batch, frames)):
+            part = g.call("aten::reshape", planes, [depth + 2 * padding[0], batch * channels, *plane])
+            part = g.call("aten::slice", part, 0, first, end, stride[0])
+            part = g.call("aten::reshape", part, [frames * batch, channels, *plane])
         else:
             numbers = np.arange(frames)[:, None] * stride[0] + first
             numbers = (numbers * batch + np.arange(batch)).reshape(-1)

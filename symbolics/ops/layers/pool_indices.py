@@ -6,6 +6,7 @@ A place is the number of an element among all of its channel's, in the order of 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ Axis = list[list[int]]
 def _table(extents: Any, axes: list[Axis]) -> Array:
     """[windows, K]: element indices of each window; smaller windows repeat their first one."""
     windows = np.zeros((1, 1), np.int64)
-    for extent, axis in zip(extents, axes, strict=True):
+    for extent, axis in zip(map(operator.index, extents), axes, strict=True):
         width = max(map(len, axis))
         rows = np.array([[*places, *[places[0]] * (width - len(places))] for places in axis])
         windows = (windows * extent)[:, None, :, None] + rows[None, :, None, :]

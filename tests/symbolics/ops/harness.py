@@ -116,14 +116,21 @@ def in_source_order(graph: InternalGraph, results: Sequence[np.ndarray]) -> list
     ]
 
 
-def op_graph(op_name: str, args: Sequence[Any], attributes: dict[str, Any]) -> InternalGraph:
-    """A graph of one call; its inputs have the names of the op's arguments."""
+def op_graph(
+    op_name: str,
+    args: Sequence[Any],
+    attributes: dict[str, Any],
+    shapes: Sequence[tuple[Any, ...]] | None = None,
+) -> InternalGraph:
+    """A graph of one call; its inputs have the names of the op's arguments, and the ``shapes`` if given."""
     graph = InternalGraph("net")
+    arrays = _inputs(args)
+    shapes = [array.shape for array in arrays] if shapes is None else shapes
     inputs = {
-        name: graph.add_input(TensorNode(graph.free_name(name), array.shape, array.dtype))
-        for name, array in zip(_input_names(op_name, args), _inputs(args), strict=True)
+        name: graph.add_input(TensorNode(graph.free_name(name), shape, array.dtype))
+        for name, array, shape in zip(_input_names(op_name, args), arrays, shapes, strict=True)
     }
-    emitter = GraphEmitter(graph, catalogue(), name="y")
+    emitter = GraphEmitter(graph, catalogue(), name="y", made_by="the sample")
     waiting = iter(inputs.values())
 
     def node(leaf: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 import torch
 
 import tmconvert
@@ -50,6 +52,20 @@ def test_other_slices_stay() -> None:
     assert [event.text for event in record.refused] == [
         "stays: `rows` is needed by other operators than slices"
     ]
+
+
+@pytest.mark.parametrize("axes", list(product(range(3), repeat=4)), ids=str)
+def test_chains_of_slices_along_any_axes_stay_right(axes: tuple[int, ...], tmp_path: Path) -> None:
+    """A merged slice has more axes than it had, which the next one may have, too."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+            found = [x]
+            for axis in axes:  # each has two users: the next one, and a slice that is an output
+                found.append(found[-1].narrow(axis, 1, found[-1].shape[axis] - 2))
+            return [*(each.narrow(0, 1, each.shape[0] - 1) for each in found[1:]), found[-1]]
+
+    assert tmconvert.to_onnx(tmconvert.trace(Net(), torch.randn(9, 10, 11)), tmp_path / "net.onnx").verified
 
 
 def test_interleaved_pixels_need_four_slices(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,15 +22,22 @@ def merge_slices(graph: TargetGraph) -> PassRecord:
     chained = [each for each in graph.operators if _inner(each, makers) is not None]
     if not chained:
         return record
-    merged = Counter(id(each.inputs[0]) for each in chained)
+    sliced: dict[int, list[Operator]] = {}
+    for each in chained:
+        sliced.setdefault(id(each.inputs[0]), []).append(each)
     names = names_of_values(graph)
     made: dict[tuple[int, ...], Value] = {}
     gone: set[int] = set()
     for operator in chained:
-        inner, x = _inner(operator, makers), operator.inputs[0]
-        assert inner is not None and x is not None
-        if merged[id(x)] != uses[id(x)]:
+        x = operator.inputs[0]
+        assert x is not None
+        others = sliced[id(x)]
+        if len(others) != uses[id(x)]:
             record.refuse(operator, f"`{x.name}` is needed by other operators than slices")
+            continue
+        inner = makers[id(x)]  # a merged one has more axes than it had
+        if any(_inner(each, makers) is None for each in others if each.inputs[0] is x):
+            record.refuse(operator, f"`{x.name}` is sliced along one of these axes")
             continue
         pairs = zip(_bounds(inner), _bounds(operator), strict=True)
         bounds = [np.concatenate(pair) for pair in pairs]
