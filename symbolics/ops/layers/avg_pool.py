@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir import TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import TensorType, name_of
 from tmconvert.symbolics import idioms
+from tmconvert.symbolics.idioms.indices import numbers
 from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Attribute, Op, Tensor, boolean, integers
@@ -95,7 +97,9 @@ def _op(axes: int) -> Op:
 def avg_pool_onnx7(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     windows = (kernel_size, stride, padding, [1] * len(stride), ceil_mode)
     after = end_padding(x.shape, g.result_types[0].shape, *windows)
-    excluded = not count_include_pad and divisor_override is None
+    # without padding, what ceil_mode adds at the end is not counted, either
+    counts = count_include_pad and (any(padding) or not is_symbolic(x.shape[2:]))
+    excluded = not counts and divisor_override is None
     if tuple(kernel_size) == x.shape[2:] and not any(padding):
         mean = g.op("GlobalAveragePool", x, shape=g.result_types[0].shape)
     else:
@@ -133,6 +137,10 @@ def _corrected(
     g: Any, x: Any, mean: Any, kernel: list[int], stride: list[int], padding: list[int], divisor: int | None
 ) -> Any:
     """Converts ``mean`` over whole windows, padding included, to ATen's divisors."""
+    if divisor is not None and is_symbolic(x.shape[2:]):
+        return (
+            mean if divisor == math.prod(kernel) else g.op("Mul", mean, g.const(math.prod(kernel) / divisor))
+        )
     windows = Windows(x.shape[2:], g.result_types[0].shape[2:], kernel, stride, padding)
     wanted = windows.wanted(True, divisor)
     return mean if np.array_equal(wanted, windows.all) else g.op("Mul", mean, _factor(g, windows.all, wanted))
@@ -160,12 +168,56 @@ def avg_pool_planar(g, x, kernel_size, stride, padding, ceil_mode, count_include
     )
 
 
+def _has_equal_windows(padding: list[int], ceil_mode: bool, include: bool, divisor: int | None) -> bool:
+    """Whether all windows are divided by one number, whatever the size."""
+    return divisor is not None or not (ceil_mode or (any(padding) and not include))
+
+
+@avg_pool2d.native_where("onnx")
+def is_averaged_by_onnx(
+    x: TensorNode, padding: list[int], ceil_mode: bool, count_include_pad: bool, **attributes: Any
+) -> bool:
+    """AveragePool counts all of the padding or none, but not that of one side alone."""
+    equal = _has_equal_windows(padding, ceil_mode, count_include_pad, attributes["divisor_override"])
+    return equal or not (count_include_pad and any(padding)) or not is_symbolic(x.shape)
+
+
+@avg_pool2d.native_where("tflite")
+def is_averaged_by_tflite(
+    x: TensorNode, padding: list[int], ceil_mode: bool, count_include_pad: bool, **attributes: Any
+) -> bool:
+    equal = _has_equal_windows(padding, ceil_mode, count_include_pad, attributes["divisor_override"])
+    return equal or not is_symbolic(x.shape[2:])
+
+
+@avg_pool2d.decompose
+def avg_pool2d_counted(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    """Divides the sums of the windows by the numbers of their elements along each axis."""
+    area = math.prod(kernel_size) if divisor_override is None else divisor_override
+    windows = (kernel_size, stride, padding, ceil_mode, True)
+    extents, result = g.type(x).shape[2:], g.call("aten::avg_pool2d", x, *windows, area)
+    for axis in (0, 1) if divisor_override is None else ():
+        margin = padding[axis] if count_include_pad else 0
+        starts = numbers(g, 0, g.type(result).shape[2 + axis])
+        starts = g.call("aten::mul", starts, g.constant(np.int64(stride[axis])))
+        starts = g.call("aten::sub", starts, g.constant(np.int64(padding[axis])))
+        ends = g.call("aten::add", starts, g.constant(np.int64(kernel_size[axis])))
+        ends = g.call("aten::minimum", ends, g.constant([extents[axis] + margin], np.int64))
+        starts = g.call("aten::maximum", starts, g.constant(np.int64(-margin)))
+        counts = g.call("aten::to", g.call("aten::sub", ends, starts), dtype=name_of(g.type(x).dtype))
+        factor = g.call("aten::div", g.constant(kernel_size[axis], g.type(x).dtype), counts)
+        shape = [1, 1, 1, 1]
+        shape[2 + axis] = g.type(result).shape[2 + axis]
+        result = g.call("aten::mul", result, g.call("aten::reshape", factor, shape))
+    return result
+
+
 @avg_pool2d.tflite()
 def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     result = g.result_types[0].shape
     windows = Windows(x.shape[1:3], result[1:3], kernel_size, stride, padding)
     if is_symbolic((windows.spatial, windows.outputs)):
-        return _of_any_size(g, x, windows, ceil_mode, count_include_pad, divisor_override)
+        return _of_any_size(g, x, windows, ceil_mode, divisor_override)
     wanted, divisors = windows.wanted(count_include_pad, divisor_override), windows.all
     if windows.is_global and np.array_equal(wanted, divisors):
         return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
@@ -181,18 +233,16 @@ def avg_pool2d_tflite(g, x, kernel_size, stride, padding, ceil_mode, count_inclu
     return g.op("MUL", mean, _factor(g, divisors, wanted, (1, *windows.outputs, 1)))
 
 
-def _of_any_size(
-    g: Any, x: Any, windows: Windows, ceil_mode: bool, count_include_pad: bool, divisor: int | None
-) -> Any:
+def _of_any_size(g: Any, x: Any, windows: Windows, ceil_mode: bool, divisor: int | None) -> Any:
     """TFLite: windows with equally many elements for every image size."""
-    if windows.is_global and divisor is None:
+    area = math.prod(windows.kernel)
+    if windows.is_global and divisor in (None, area):
         return g.op("MEAN", x, g.ints([1, 2]), keep_dims=True)
-    counts_padding = count_include_pad or divisor is not None or not any(windows.padding)
-    if ceil_mode or not counts_padding or is_symbolic(windows.kernel):
-        g.refuse("the divisors of windows at the ends depend on the dynamic size")
-    x = idioms.tflite.padded(g, x, windows.padding, windows.padding)
+    taps = (windows.kernel, windows.stride, windows.padding, [1, 1], ceil_mode)
+    after = end_padding((0, 0, *windows.spatial), (0, 0, *windows.outputs), *taps)
+    x = idioms.tflite.padded(g, x, windows.padding, after)
     mean = _windows_averaged(g, x, windows, "VALID")
-    return mean if divisor is None else g.op("MUL", mean, g.const(math.prod(windows.kernel) / divisor))
+    return mean if divisor in (None, area) else g.op("MUL", mean, g.const(area / divisor))
 
 
 def _windows_averaged(g: Any, x: Any, windows: Windows, scheme: str) -> Any:

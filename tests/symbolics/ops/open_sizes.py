@@ -203,6 +203,8 @@ def _attributes(sample: Sample, opening: Opening, sizes: Mapping[str, Any]) -> d
         return sample.attributes
     size_of = {extent: sizes[f"n{i}"] for i, (extent, _) in enumerate(opening.groups)}
     return {
-        name: [size_of.get(each, each) for each in value] if name in SIZES and isinstance(value, list) else value
+        name: [size_of.get(each, each) for each in value]
+        if name in SIZES and isinstance(value, list)
+        else value
         for name, value in sample.attributes.items()
     }

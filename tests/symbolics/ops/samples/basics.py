@@ -33,6 +33,17 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::avg_pool2d": [
         Sample([X], {"kernel_size": [3, 2], "stride": [2, 1]}),
         Sample([X], {"kernel_size": [5, 7], "stride": [1, 1]}),
+        Sample(
+            [X],
+            {"kernel_size": [3, 3], "stride": [3, 2], "padding": [1, 1], "ceil_mode": True},
+            ("onnx", "tflite"),
+        ),
+        Sample([X], {"kernel_size": [2, 3], "stride": [2, 2], "ceil_mode": True}, ("onnx", "tflite")),
+        Sample(
+            [X],
+            {"kernel_size": [3, 4], "stride": [2, 3], "padding": [1, 2], "count_include_pad": False},
+            ("onnx", "tflite"),
+        ),
     ],
     "aten::upsample_nearest2d": [
         Sample([X], {"output_size": [10, 21]}),
