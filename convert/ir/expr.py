@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tmconvert.errors import GraphError
 from tmconvert.errors.source import Source, printable
 from tmconvert.ir.extensible import Extensible
-from tmconvert.ir.function_names import FunctionName
+from tmconvert.ir.function_names import FunctionName, name_of_function
 from tmconvert.ir.lazy_constants import computed
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.tree import Tree, leaves_of, map_leaves, map_objects
@@ -365,9 +366,16 @@ class CallFunction(Expr):
         return self._function
 
     @function.setter
-    def function(self, function: str) -> None:
-        """Calls another function with these arguments. Raises GraphError TM3015 where they do not fit."""
-        _set_target(self, _function=function, label=short_label(function))
+    def function(self, function: str | Callable[..., Any]) -> None:
+        """Calls another function, given by its name or itself, with these arguments.
+
+        Raises GraphError TM3015 where they do not fit.
+        """
+        if not isinstance(function, str) and not callable(function):
+            message = f"function must be a name or a function, got {type(function).__name__}"
+            raise GraphError("TM3014", message, source=self.source)
+        name = name_of_function(function)
+        _set_target(self, _function=name, label=short_label(name))
 
 
 def short_label(function: str) -> str:

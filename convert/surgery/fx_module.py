@@ -23,9 +23,15 @@ class FxModule(ModuleAccess):
             for graph in module.graphs.values():
                 graph.lint()
 
-    def print_readable(self) -> None:
-        """Prints the model as a ``torch.nn.Module``. Raises UnsupportedError for calls that PyTorch lacks."""
-        print(cast("TracedModule", self).code)
+    def print_readable(self, print_output: bool = True) -> str:
+        """Prints the model as a ``torch.nn.Module``, and returns the text.
+
+        Without ``print_output`` it only returns it. Raises UnsupportedError for calls that PyTorch lacks.
+        """
+        code = cast("TracedModule", self).code
+        if print_output:
+            print(code)
+        return code
 
     def add_submodule(self, path: str, module: TracedModule) -> bool:
         """Adds a module at a path; returns False if its parent module does not exist.

@@ -115,11 +115,14 @@ class InternalGraph(FxEditing, NotebookForm, extends=ir.InternalGraph):
         """
         return graph_to_text(flat_graph(self) or self)
 
-    def python_code(self) -> str:
+    def python_code(self, root_module: str = "self") -> str:
         """Returns the source text of a ``torch.nn.Module`` that computes the graph of a module.
 
-        Raises UnsupportedError for calls that PyTorch lacks, UsageError TM6004 for a graph of no module.
+        ``root_module`` is its name in ``forward``, which is ``self``. Raises UnsupportedError for calls that
+        PyTorch lacks, UsageError TM6004 for a graph of no module and for another name.
         """
+        if root_module != "self":
+            raise UsageError("TM6004", f"root_module must be 'self', got {root_module!r}")
         owner = self.owning_module
         if owner is None:
             raise UsageError("TM6004", f"graph {self.name!r} has no module whose code could be written")

@@ -91,6 +91,8 @@ class Insertion:
 
     def call_method(self, method: str, *args: object, **kwargs: object) -> Any:
         """Inserts a call of a method of the tensor ``args[0]``, and returns its result."""
+        if not isinstance(method, str):
+            raise UsageError("TM6061", f"method must be a name, got {type(method).__name__}")
         vocabulary = self.vocabulary.vocabulary_of_method(method)
         if vocabulary is None:
             raise UnsupportedError("TM2001", f"the method {method} of tensors is not supported")
@@ -180,7 +182,9 @@ class Insertion:
         else:
             owner = self._owner()
             found = next((path for path, each in owner.modules() if each is module and path), None)
-            path = owner.add_module(owner.free_attribute(module.name), module) if found is None else found
+            if found is None:
+                found = owner.add_module(owner.free_attribute(getattr(module, "name", "module")), module)
+            path = found
         node = self.get_attr(path)
         if not isinstance(node, ModuleNode):
             raise GraphError("TM3008", f"{path} is used as a module, but is not one")

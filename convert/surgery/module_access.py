@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tmconvert.surgery.module import TracedModule
 
 _LAST_FIELD = "meta"  # that the constructor of a module sets; other attributes are those of the model
+_TRACED = "a TracedModule, of tmconvert.trace or tmconvert.load"
 _NAME = re.compile(r"[^\W\d]\w*|\d+")
 
 
@@ -78,7 +79,7 @@ class ModuleAccess(ir.TracedModule):
         if hasattr(value, "graph_for"):
             self.add_module(name, value)
         elif name in self.children or hasattr(value, "forward"):
-            raise _misplaced(name, "a TracedModule, of tmconvert.trace or tmconvert.load", value)
+            raise _misplaced(name, _TRACED, value)
         elif name in self.tensors or hasattr(value, "__array__"):
             self.add_tensor(name, value)
         else:
@@ -224,8 +225,11 @@ class ModuleAccess(ir.TracedModule):
             module: The module; calls of it are converted by its own vocabulary.
 
         Raises:
-            UsageError: TM6061 for a name that is taken, and for a module that contains this one.
+            UsageError: TM6061 for a name that is taken, for a module that contains this one, and for one that
+                is not traced.
         """
+        if not isinstance(module, ir.TracedModule):
+            raise _misplaced(name, _TRACED, module)
         owner, _, last = name.rpartition(".")
         holder = self.get_submodule(owner)
         _check_free(holder, last, ("tensors", "attributes"))

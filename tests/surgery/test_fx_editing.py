@@ -191,3 +191,32 @@ def test_lint_infers_types_again() -> None:
     module.fc.bias = np.zeros(12, np.float32)
     graph.lint()
     assert graph.outputs[0].shape == (1, 12)
+
+
+def test_a_called_function_is_set_by_itself() -> None:
+    tm = tmconvert.trace(torch.nn.Sequential(torch.nn.ReLU()).eval(), torch.randn(1, 4)).flatten()
+    (call,) = (expr for expr in tm.graph if expr.op == "call_function")
+    call.function = torch.nn.functional.silu
+    x = np.array([[-1.0, 0.0, 1.0, 2.0]], np.float32)
+    np.testing.assert_allclose(tm(x), x / (1 + np.exp(-x)), rtol=1e-6)
+    assert tm.graph.python_code("self") == tm.graph.python_code()
+    assert tm.print_readable(print_output=False) == tm.code
+
+
+WRONG = {
+    "add_submodule": (lambda tm: tm.add_submodule("act", torch.nn.GELU()), "TM6061"),
+    "add_module": (lambda tm: tm.add_module("act", 3), "TM6061"),
+    "call_module": (lambda tm: tm.graph.call_module(torch.nn.GELU(), (tm.graph.outputs[0],)), "TM6061"),
+    "call_method": (lambda tm: tm.graph.call_method(torch.relu, (tm.graph.outputs[0],)), "TM6061"),
+    "function": (lambda tm: setattr(tm.graph.outputs[0].expr, "function", 3), "TM3014"),
+    "python_code": (lambda tm: tm.graph.python_code("module"), "TM6004"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_arguments_of_another_type_are_refused_by_a_code(name: str) -> None:
+    edit, code = WRONG[name]
+    tm = tmconvert.trace(torch.relu, torch.randn(1, 4))
+    with pytest.raises(TmconvertError) as caught:
+        edit(tm)
+    assert caught.value.code == code
