@@ -84,7 +84,7 @@ class Decompose:
         except Refusal as refusal:
             from tmconvert.passes.unsupported import Unsupported
 
-            current_journal().check()  # of sizes that it has specialized it knew both the symbol and the number
+            current_journal().check()  # it may have failed between a symbol and its number
             give_up_sizes(call, refusal.reason)
             current_journal().check()
             raise Undecomposed(Unsupported(call, refusal.reason, refusal.help)) from refusal

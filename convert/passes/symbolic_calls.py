@@ -12,7 +12,10 @@ from tmconvert.ir.tree import leaves
 def refuse_symbolic(call: CallFunction, error: Exception) -> None:
     """Raises Refusal if a call with symbolic sizes failed with ``error``; without them it does nothing."""
     if is_symbolic(_sizes(call)):
-        raise Refusal(f"{call.function} does not support symbolic sizes") from error
+        words = (
+            f": {error}" if isinstance(error, ValueError) else ""
+        )  # those of other exceptions are Python's
+        raise Refusal(f"{call.function} does not support symbolic sizes{words}") from error
 
 
 def give_up_sizes(call: CallFunction, reason: str) -> None:

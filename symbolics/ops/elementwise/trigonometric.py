@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
@@ -161,7 +162,7 @@ def atan2_ref(x: Array, other: Array) -> Array:
 
 @atan2.tflite(since=10)  # which does not broadcast
 def atan2_tflite10(g, x, other):
-    shape = np.broadcast_shapes(x.shape, other.shape)
+    shape = broadcast_shapes(x.shape, other.shape)
     return g.op("ATAN2", *(idioms.tflite.expanded(g, value, shape) for value in (x, other)))
 
 

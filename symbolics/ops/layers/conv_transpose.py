@@ -182,6 +182,29 @@ def conv_transpose3d_planar(g, x, weight, bias, stride, padding, output_padding,
     return volume_of(g, total, batch)
 
 
+for _convolution in OPS:  # ONNX Runtime has no kernel of ConvTranspose in float64
+    _convolution.native_where("onnx")(lambda x, **_: x.dtype != np.float64)
+
+
+@conv_transpose2d.decompose
+def conv_transpose2d_stuffed(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
+    """Convolves the input, with zeros between its elements, with the kernel in reverse order."""
+    (batch, channels, *extents), (_, outputs, *taps) = g.type(x).shape, g.type(weight).shape
+    height, width = (extent * step for extent, step in zip(extents, stride, strict=True))
+    x = g.call("aten::reshape", x, [batch, channels, extents[0], 1, extents[1], 1])
+    x = g.call("aten::pad", x, [*[0] * 7, stride[0] - 1, *[0] * 3, stride[1] - 1])
+    x = g.call("aten::reshape", x, [batch, channels, height, width])
+    reach = [(size - 1) * step for size, step in zip(taps, dilation, strict=True)]
+    ends = [
+        (reach[i] - padding[i], reach[i] - padding[i] + output_padding[i] + 1 - stride[i]) for i in (0, 1)
+    ]
+    x = g.call("aten::pad", x, [0, 0, 0, 0, *ends[0], *ends[1]])
+    weight = g.call("aten::reshape", weight, [groups, channels // groups, outputs, *taps])
+    weight = g.call("aten::flip", g.call("aten::permute", weight, [0, 2, 1, 3, 4]), [3, 4])
+    weight = g.call("aten::reshape", weight, [groups * outputs, channels // groups, *taps])
+    return g.call("aten::conv2d", x, weight, bias, [1, 1], [0, 0], dilation, groups)
+
+
 def _spread_frames(
     g: Any, planes: Any, depth: Any, stride: int, first: int, full: Any, ends: tuple[Any, Any]
 ) -> Any:

@@ -183,6 +183,25 @@ def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
     return volume_of(g, total, batch)
 
 
+for _convolution in OPS:  # ONNX Runtime has no kernel of Conv in float64
+    _convolution.native_where("onnx")(lambda x, **_: x.dtype != np.float64)
+
+
+@conv2d.decompose
+def conv2d_columns(g, x, weight, bias, stride, padding, dilation, groups):
+    """Multiplies the windows as columns by the weights of each group."""
+    (outputs, *taps), shape = g.type(weight).shape, g.type(x).shape
+    sizes = map(window_extent, shape[2:], taps[1:], stride, padding, dilation)
+    columns = g.call("aten::im2col", x, taps[1:], dilation, padding, stride)
+    rows = math.prod(taps)
+    columns = g.call("aten::reshape", columns, [shape[0], groups, rows, g.type(columns).shape[2]])
+    weight = g.call("aten::reshape", weight, [1, groups, outputs // groups, rows])
+    result = g.call("aten::reshape", g.call("aten::matmul", weight, columns), [shape[0], outputs, *sizes])
+    if bias is None:
+        return result
+    return g.call("aten::add", result, g.call("aten::reshape", bias, [1, outputs, 1, 1]))
+
+
 def planes_of(g: Any, x: Any) -> Any:
     """Reshapes [N, C, D, H, W] to [D N, C, H, W]."""
     batch, channels, depth, *plane = g.type(x).shape

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tmconvert.ir import TensorNode
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
@@ -36,8 +37,8 @@ class Row(NamedTuple):
 
 
 def _logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-    """log of the sum of exp(x), shifted by the maximum to avoid overflow."""
-    top = np.max(x, axis=axis, keepdims=True)
+    """log of the sum of exp(x), shifted by the maximum to avoid overflow; -inf of no elements."""
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0).astype(x.dtype)
     total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else np.squeeze(total, axis)
@@ -134,14 +135,26 @@ REDUCE = {name: _op(name) for name in TABLE}
 OPS = list(REDUCE.values())
 
 
+def _is_of_none(shape: Any, dim: list[int] | None) -> bool:
+    """Whether no elements are reduced, of which there is no maximum."""
+    return any(isinstance(shape[axis], int) and shape[axis] == 0 for axis in reduced_axes(len(shape), dim))
+
+
+@REDUCE["logsumexp"].native_where("onnx")
+def is_of_elements(x: TensorNode, dim: list[int] | None, keepdim: bool) -> bool:
+    return not _is_of_none(x.shape, dim)
+
+
 @REDUCE["logsumexp"].decompose
 def logsumexp_shifted(g, x, dim, keepdim):
     """max + log(sum(exp(x - max))), with a finite number in place of an infinite maximum."""
-    largest = float(np.finfo(g.type(x).dtype).max)
-    top = g.call("aten::clamp", g.call("aten::amax", x, dim, True), -largest, largest)
+    type_ = g.type(x)
+    largest, is_empty = float(np.finfo(type_.dtype).max), _is_of_none(type_.shape, dim)
+    top = g.constant(0, type_.dtype) if is_empty else g.call("aten::amax", x, dim, True)
+    top = g.call("aten::clamp", top, -largest, largest)
     total = g.call("aten::sum", g.call("aten::exp", g.call("aten::sub", x, top)), dim, True)
     result = g.call("aten::add", top, g.call("aten::log", total))
-    shape = reduced_type(g.type(x), dim, keepdim).shape
+    shape = reduced_type(type_, dim, keepdim).shape
     return result if keepdim else g.call("aten::reshape", result, list(shape))
 
 

@@ -28,6 +28,9 @@ def _result(x: TensorType, **_: Any) -> list[TensorType]:
     return [TensorType(x.dtype, (count,)), TensorType(INT64, x.shape), TensorType(INT64, (count,))]
 
 
+_OF_NONE = ("unique of an empty tensor is not supported", "remove the call")
+
+
 def _parts(x: TensorType, dim: int, **_: Any) -> list[TensorType]:
     axis = normalized_axis(dim, x.rank)
     count = found(x.shape[axis])
@@ -75,6 +78,8 @@ def unique2_ref(x: Array, sorted: bool, return_inverse: bool, return_counts: boo
 def unique2_onnx11(g, x, sorted, return_inverse, return_counts):
     values, inverse, _ = g.result_types
     size = math.prod(x.shape)
+    if 0 in x.shape:
+        g.refuse(*_OF_NONE)
     made = g.op("Unique", x, sorted=1, shapes=[values.shape, values.shape, (size,), values.shape])
     for value in made[1:]:
         value.dtype = INT64
@@ -106,7 +111,7 @@ def unique_dim_ordered(g, x, dim, sorted, return_inverse, return_counts):
     given = Term(g, x)
     shape = given.type.shape
     if 0 in shape:
-        raise Refusal("unique of an empty tensor is not supported", "remove the call")
+        raise Refusal(*_OF_NONE)
     axis = normalized_axis(dim, len(shape))
     count, kept = shape[axis], [other for other in range(len(shape)) if other != axis]
     width = math.prod(shape[other] for other in kept)

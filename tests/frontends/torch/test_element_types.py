@@ -239,3 +239,21 @@ def test_exported_programs_of_float8(tmp_path: Path) -> None:
     (result,) = run_onnx(tmp_path / "out.onnx", [x.numpy()])
     wanted = (1 + 2 * x) * 0.5 + x @ module.table.float()
     np.testing.assert_allclose(result, wanted.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolutions_in_float64(axes: int, groups: int) -> None:
+    """ONNX Runtime has no kernels of Conv and ConvTranspose in float64."""
+    convolution, transposed = (getattr(nn, f"{kind}{axes}d") for kind in ("Conv", "ConvTranspose"))
+    module = nn.Sequential(
+        convolution(4, 6, 2, stride=2, padding=1, groups=groups),
+        transposed(6, 2, 3, stride=2, padding=1, output_padding=1, groups=groups),
+        transposed(2, 2, 2, padding=1, dilation=2, bias=False),
+    )
+    x = torch.randn(2, 4, *(5, 6, 7)[:axes], dtype=torch.float64)
+    check(module.double().eval(), x, opsets=(11, 17), tolerance=1e-9)
+
+
+def test_fold_in_float64() -> None:
+    check(nn.Fold((4, 5), (2, 2), padding=1), torch.randn(1, 8, 30, dtype=torch.float64), tolerance=1e-9)

@@ -74,3 +74,15 @@ def test_repeated_elements_are_convolved(tmp_path: Path) -> None:
     traced = check(expanded, x, torch.tensor([1, 3, 2, 2]), second=(x, torch.tensor([2, 0, 5, 1])))
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     assert any("found_1" in note for note in report.notes)
+
+
+def test_positions_of_one_mask_select_by_those_of_another() -> None:
+    """Their numbers are equal, or the selection fails: later uses rely on it."""
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        rows, _ = torch.where(x > 0)
+        _, columns = torch.where(x <= 0)
+        return x[rows, columns]
+
+    x = torch.tensor([[1.0, -1.0, 2.0, -2.0], [1.0, -3.0, -4.0, 3.0]])
+    check(forward, x, second=[-x], tflite=True)

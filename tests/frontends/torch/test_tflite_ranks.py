@@ -35,3 +35,12 @@ def test_many_axes(function: Callable[..., torch.Tensor], tmp_path: Path) -> Non
     x = torch.randn(2, 64, 3)
     report = tmconvert.to_tflite(tmconvert.trace(function, x), tmp_path / "m.tflite", io_layout="source")
     assert report.verified and report.max_error == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reshapes_of_operands_of_different_ranks(axis: int, tmp_path: Path) -> None:
+    def forward(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x.reshape(20, 4), y.reshape(20, 4)], axis)
+
+    traced = tmconvert.trace(forward, torch.randn(20, 4, 1), torch.randn(20, 4, 1, 1))
+    assert tmconvert.to_tflite(traced, tmp_path / "m.tflite").verified

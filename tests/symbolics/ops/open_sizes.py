@@ -1,20 +1,20 @@
 """Calls of ops with open sizes, written at the sizes of a sample and run at others in a real runtime.
 
-An ``Opening`` says which axes of the inputs of a sample are open. ``outcome_of`` converts the call, as a model
-of one call, by the passes and the lowering of a target. It returns RIGHT, or the reason of a refusal. A bare
-exception, a message that contains the words of one, a code that reports a defect, and a wrong result raise
-AssertionError.
+An ``Opening`` names the open axes of the inputs of a sample. ``outcome_of`` converts a model of this one call
+by the passes and the lowering of a target. It returns RIGHT, or the reason of a refusal. Other exceptions than
+our refusals, messages with their words, codes that report a defect, and wrong results raise AssertionError.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.symbolics.ops.harness import Const, op_graph, reference, run_lowered
+from tests.symbolics.ops.harness import op_graph, reference, run_lowered
 from tests.symbolics.ops.samples import Sample
 from tmconvert.errors import InternalError, TmconvertError
 from tmconvert.ir import InternalGraph
@@ -24,12 +24,16 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lowering.lower import Lowering
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager
+from tmconvert.symbolics.op import Attribute
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named
 from tmconvert.verification.compare import check
 
 RIGHT = "right"
+NO_OTHER = "no other sizes suit the op"
+# an op, which the reason of a refusal is to name
+OP = re.compile(r"\b(aten|tm|torchvision)::\w+")
 # attributes that are sizes of a result: their numbers grow with the axes of the same extent
 SIZES = ("shape", "size", "output_size", "sizes")
 # what Python and NumPy say of an argument that they do not support
@@ -72,6 +76,15 @@ def openings_of(sample: Sample) -> Iterator[Opening]:
     yield from (Opening((group,)) for group in groups if len(group[1]) > 1)
     if len(groups) > 1:
         yield Opening(groups)
+
+
+def variants_of(name: str, sample: Sample) -> Iterator[Sample]:
+    """Yields the sample, and one with each of its boolean attributes reversed."""
+    yield sample
+    for argument in catalogue()[name].args:
+        if isinstance(argument, Attribute) and isinstance(argument.default, bool):
+            value = sample.attributes.get(argument.name, argument.default)
+            yield replace(sample, attributes={**sample.attributes, argument.name: not value})
 
 
 def has_subgraphs(sample: Sample) -> bool:
@@ -159,7 +172,7 @@ def _compared(
         except Exception as error:
             raise AssertionError(f"at {values}: {error} {journal.summary()}") from error
         return RIGHT
-    return "no other size"
+    return NO_OTHER
 
 
 def _other_sizes(journal: SizeJournal, sizes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -182,7 +195,7 @@ def _grown(args: Sequence[Any], opening: Opening, sizes: Mapping[str, int]) -> l
 
     def leaf(each: Any) -> Any:
         nonlocal number
-        if not isinstance(each, np.ndarray) or isinstance(each, Const):
+        if not isinstance(each, np.ndarray):
             return each
         number += 1
         grown = each

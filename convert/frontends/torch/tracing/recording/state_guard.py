@@ -51,26 +51,25 @@ class StateGuard:
             if isinstance(each, torch.jit.ScriptModule):  # its tensors are held by C++
                 tensors += [*each.parameters(recurse=False), *each.buffers(recurse=False)]
         waiting: list[Any] = [each.__dict__ for each in modules]
-        kinds: Any = tuple(_EMPTY)
         while waiting:
             value = waiting.pop()
             if type(value) in _PLAIN:
                 continue
-            if isinstance(value, torch.Tensor):
+            if issubclass(type(value), torch.Tensor):
                 tensors.append(value)
                 continue
-            if isinstance(value, kinds):
+            kind = next((kind for kind in _EMPTY if issubclass(type(value), kind)), None)
+            if kind is not None:
                 if id(value) in self._containers:
                     continue
-                kind = next(kind for kind in _EMPTY if isinstance(value, kind))
                 self._containers[id(value)] = value
-                self._held[id(value)] = kind(value) if value else _EMPTY[kind]
-                waiting += value.values() if isinstance(value, dict) else value
+                self._held[id(value)] = _items(value, kind)
+                waiting += self._held[id(value)].values() if kind is dict else self._held[id(value)]
                 continue
-            if isinstance(value, tuple):
-                waiting += value
+            if issubclass(type(value), tuple):
+                waiting += tuple.__iter__(value)
             if is_users_object(value):
-                waiting.append(value.__dict__)
+                waiting.append(object.__getattribute__(value, "__dict__"))
             elif is_generator(value):
                 self.generators.append(value)
         self._found = tensors
@@ -99,7 +98,12 @@ class StateGuard:
             parameter.grad = gradient
         with torch.no_grad():
             for key, (tensor, own, data) in reversed(self._tensors.items()):  # one may lie in another
-                if not (tensor.is_set_to(own) and torch.equal(own, data)):
+                if own.is_meta:
+                    continue
+                if own.layout != torch.strided:  # which torch compares and copies for some layouts only
+                    self.changed[key] = tensor
+                    tensor.data = data
+                elif not (tensor.is_set_to(own) and torch.equal(own, data)):
                     self.changed[key] = tensor
                     own.copy_(data)
                     tensor.data = own
@@ -111,7 +115,7 @@ class StateGuard:
 
 def is_generator(value: object) -> bool:
     """Whether a value is a generator of random numbers of Python, NumPy or torch."""
-    return isinstance(value, random.Random) or (
+    return issubclass(type(value), random.Random) or (
         type(value).__name__ in ("Generator", "RandomState")
         and type(value).__module__.startswith(("numpy.random", "torch"))
     )
@@ -119,10 +123,32 @@ def is_generator(value: object) -> bool:
 
 def is_users_object(value: object) -> bool:
     """Whether the object has attributes and belongs to a class of the user, not of a framework."""
-    if isinstance(value, (type, ModuleType, FunctionType, torch.nn.Module)):
+    if issubclass(type(value), (type, ModuleType, FunctionType, torch.nn.Module)):
         return False
     home = type(value).__module__.partition(".")[0]
-    return home not in _NOT_FOLLOWED and isinstance(getattr(value, "__dict__", None), dict)
+    return home not in _NOT_FOLLOWED and _has_attributes(value)
+
+
+def _has_attributes(value: object) -> bool:
+    try:
+        return isinstance(object.__getattribute__(value, "__dict__"), dict)
+    except AttributeError:
+        return False
+
+
+def _base(value: object) -> Any:
+    """Returns the class of Python or a framework that the class of a container derives from: what a user's
+    class has for its own methods may raise, or do anything else.
+    """
+    return next(each for each in type(value).__mro__ if each.__module__.partition(".")[0] in _NOT_FOLLOWED)
+
+
+def _items(value: Any, kind: Any) -> Any:
+    """Returns a copy of what a container holds."""
+    base = _base(value)
+    if not base.__len__(value):
+        return _EMPTY[kind]
+    return kind(base.items(value) if kind is dict else base.__iter__(value))
 
 
 _NOT_FOLLOWED = {"torch", "numpy", *sys.stdlib_module_names} - {"__main__"}
@@ -130,34 +156,35 @@ _NOT_FOLLOWED = {"torch", "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 def _is_as_before(value: Any, before: Any) -> bool:
     """Whether a container has the same elements."""
-    if len(value) != len(before) or isinstance(value, set):
-        return len(value) == len(before) and bool(value == before)
-    if isinstance(value, dict):
-        return all(map(operator.is_, value, before)) and _is_as_before([*value.values()], [*before.values()])
-    return all(map(operator.is_, value, before))
+    now = _items(value, type(before))
+    if len(now) != len(before) or isinstance(now, set):
+        return len(now) == len(before) and bool(now == before)
+    same = all(map(operator.is_, now, before))
+    return same and (not isinstance(now, dict) or all(map(operator.is_, now.values(), before.values())))
 
 
 def _restore_items(value: Any, before: Any) -> None:
     """Restores the contents of a list, dict, set or deque; unchanged elements stay visible to other
     threads.
     """
-    if isinstance(value, list):
-        value[:] = before
-    elif isinstance(value, dict):
-        for key in [key for key in value if key not in before]:
-            del value[key]
+    base = _base(value)
+    if issubclass(base, list):
+        base.__setitem__(value, slice(None), before)
+    elif issubclass(base, dict):
+        for key in [key for key in base.__iter__(value) if key not in before]:
+            base.__delitem__(value, key)
         for key, held in before.items():
-            if key not in value or value[key] is not held:
-                value[key] = held
-        if list(value) != list(before):
-            value.clear()
-            value.update(before)
-    elif isinstance(value, set):
-        value &= before
-        value |= before
+            if not base.__contains__(value, key) or base.__getitem__(value, key) is not held:
+                base.__setitem__(value, key, held)
+        if list(base.__iter__(value)) != list(before):
+            base.clear(value)
+            base.update(value, before)
+    elif issubclass(base, set):
+        base.__iand__(value, before)
+        base.__ior__(value, before)
     else:
-        value.clear()
-        value.extend(before)
+        base.clear(value)
+        base.extend(value, before)
 
 
 def shown_names(names: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ def plain_structure(tree: object, content: Callable[[Any], Any] = _leaf) -> Any:
         if isinstance(tree, list):
             return children
         return tuple.__new__(type(tree), children) if hasattr(tree, "_fields") else tuple(children)
-    if isinstance(tree, Mapping) and not any(isinstance(key, torch.Tensor) for key in tree):
+    if isinstance(tree, Mapping) and not any(isinstance(key, torch.Tensor) for key in tree.keys()):  # noqa: SIM118
         return {str(key): plain_structure(child, content) for key, child in tree.items()}
     if isinstance(tree, slice):
         return tree
