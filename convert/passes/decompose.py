@@ -102,6 +102,8 @@ class Decompose:
             assert isinstance(old, TensorNode)
             if new.type != old.type:
                 current_journal().check()  # a decomposition that specialized a size has numbers in its types
+                give_up_sizes(call, f"{call.function} is decomposed to {new.type}, not {old.type}")
+                current_journal().check()
                 raise InternalError(
                     "TM9004",
                     f"the decomposition of {op.name} gives {new.type}, not {old.type}",

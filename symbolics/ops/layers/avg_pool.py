@@ -13,10 +13,9 @@ import numpy as np
 
 from tmconvert.ir import TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.ir.types import TensorType, name_of
+from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
-from tmconvert.symbolics.idioms.indices import numbers
-from tmconvert.symbolics.idioms.pooling import is_one_element, planar
+from tmconvert.symbolics.idioms.pooling import counted, is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Attribute, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import end_padding, pooled
@@ -168,48 +167,28 @@ def avg_pool_planar(g, x, kernel_size, stride, padding, ceil_mode, count_include
     )
 
 
-def _has_equal_windows(padding: list[int], ceil_mode: bool, include: bool, divisor: int | None) -> bool:
-    """Whether all windows are divided by one number, whatever the size."""
-    return divisor is not None or not (ceil_mode or (any(padding) and not include))
-
-
-@avg_pool2d.native_where("onnx")
 def is_averaged_by_onnx(
-    x: TensorNode, padding: list[int], ceil_mode: bool, count_include_pad: bool, **attributes: Any
+    x: TensorNode, padding: list[int], count_include_pad: bool, **attributes: Any
 ) -> bool:
     """AveragePool counts all of the padding or none, but not that of one side alone."""
-    equal = _has_equal_windows(padding, ceil_mode, count_include_pad, attributes["divisor_override"])
-    return equal or not (count_include_pad and any(padding)) or not is_symbolic(x.shape)
+    counts = count_include_pad and any(padding)
+    return not counts or is_averaged_by_tflite(x, padding, count_include_pad, **attributes)
 
 
 @avg_pool2d.native_where("tflite")
 def is_averaged_by_tflite(
-    x: TensorNode, padding: list[int], ceil_mode: bool, count_include_pad: bool, **attributes: Any
+    x: TensorNode, padding: list[int], count_include_pad: bool, **attributes: Any
 ) -> bool:
-    equal = _has_equal_windows(padding, ceil_mode, count_include_pad, attributes["divisor_override"])
-    return equal or not is_symbolic(x.shape[2:])
+    """Whether one number divides all windows, or their sizes are known."""
+    differs = attributes["ceil_mode"] or (any(padding) and not count_include_pad)
+    return attributes["divisor_override"] is not None or not differs or not is_symbolic(x.shape[2:])
 
 
-@avg_pool2d.decompose
-def avg_pool2d_counted(g, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    """Divides the sums of the windows by the numbers of their elements along each axis."""
-    area = math.prod(kernel_size) if divisor_override is None else divisor_override
-    windows = (kernel_size, stride, padding, ceil_mode, True)
-    extents, result = g.type(x).shape[2:], g.call("aten::avg_pool2d", x, *windows, area)
-    for axis in (0, 1) if divisor_override is None else ():
-        margin = padding[axis] if count_include_pad else 0
-        starts = numbers(g, 0, g.type(result).shape[2 + axis])
-        starts = g.call("aten::mul", starts, g.constant(np.int64(stride[axis])))
-        starts = g.call("aten::sub", starts, g.constant(np.int64(padding[axis])))
-        ends = g.call("aten::add", starts, g.constant(np.int64(kernel_size[axis])))
-        ends = g.call("aten::minimum", ends, g.constant([extents[axis] + margin], np.int64))
-        starts = g.call("aten::maximum", starts, g.constant(np.int64(-margin)))
-        counts = g.call("aten::to", g.call("aten::sub", ends, starts), dtype=name_of(g.type(x).dtype))
-        factor = g.call("aten::div", g.constant(kernel_size[axis], g.type(x).dtype), counts)
-        shape = [1, 1, 1, 1]
-        shape[2 + axis] = g.type(result).shape[2 + axis]
-        result = g.call("aten::mul", result, g.call("aten::reshape", factor, shape))
-    return result
+for _average in OPS:
+    _average.native_where("onnx")(is_averaged_by_onnx)
+
+
+avg_pool2d.decompose(counted)
 
 
 @avg_pool2d.tflite()

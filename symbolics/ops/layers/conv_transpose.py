@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.tflite_convolutions import stuffed_tflite
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
-from tmconvert.symbolics.ops.layers.convolution import planes_of, volume_of
 from tmconvert.symbolics.traits import Spatial, Weights
 from tmconvert.symbolics.windows import last_axes, scattered
 
@@ -159,27 +157,9 @@ def conv_transpose1d_as_2d(g, x, weight, bias, stride, padding, output_padding, 
 
 @conv_transpose3d.decompose
 def conv_transpose3d_planar(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
-    """Sums 2-d transposed convolutions of all planes, one per tap along D."""
-    (batch, _, depth, *_), taps = g.type(x).shape, g.type(weight).shape[2]
-    planes, total = planes_of(g, x), None
     full = _extents(g.type(x).shape, g.type(weight).shape, stride, dilation, output_padding)[0]
-    others = [sizes[1:] for sizes in (stride, padding, output_padding)]
-    for tap in range(taps):
-        kernels = g.call("aten::select", weight, 2, tap)
-        part = g.call("aten::conv_transpose2d", planes, kernels, None, *others, groups, dilation[1:])
-        first, ends = tap * dilation[0], (padding[0], full - padding[0])
-        if is_symbolic((batch, depth)):
-            part = _spread_frames(g, part, depth, stride[0], first, full, ends)
-        else:
-            part = g.call("aten::pad", part, [0, batch, *[0] * 6])  # the plane of zeros behind the last
-            source, rest = np.divmod(np.arange(*ends) - first, stride[0])
-            source[(rest != 0) | (source < 0) | (source >= depth)] = depth
-            numbers = (source[:, None] * batch + np.arange(batch)).reshape(-1)
-            part = g.call("aten::index_select", part, 0, g.constant(numbers))
-        total = part if total is None else g.call("aten::add", total, part)
-    if bias is not None:
-        total = g.call("aten::add", total, g.call("aten::reshape", bias, [1, g.type(bias).size, 1, 1]))
-    return volume_of(g, total, batch)
+    windows = (stride, padding, output_padding, groups, dilation)
+    return idioms.convolutions.planar_transposed(g, x, weight, bias, *windows, full)
 
 
 for _convolution in OPS:  # ONNX Runtime has no kernel of ConvTranspose in float64
@@ -188,37 +168,8 @@ for _convolution in OPS:  # ONNX Runtime has no kernel of ConvTranspose in float
 
 @conv_transpose2d.decompose
 def conv_transpose2d_stuffed(g, x, weight, bias, stride, padding, output_padding, groups, dilation):
-    """Convolves the input, with zeros between its elements, with the kernel in reverse order."""
-    (batch, channels, *extents), (_, outputs, *taps) = g.type(x).shape, g.type(weight).shape
-    height, width = (extent * step for extent, step in zip(extents, stride, strict=True))
-    x = g.call("aten::reshape", x, [batch, channels, extents[0], 1, extents[1], 1])
-    x = g.call("aten::pad", x, [*[0] * 7, stride[0] - 1, *[0] * 3, stride[1] - 1])
-    x = g.call("aten::reshape", x, [batch, channels, height, width])
-    reach = [(size - 1) * step for size, step in zip(taps, dilation, strict=True)]
-    ends = [
-        (reach[i] - padding[i], reach[i] - padding[i] + output_padding[i] + 1 - stride[i]) for i in (0, 1)
-    ]
-    x = g.call("aten::pad", x, [0, 0, 0, 0, *ends[0], *ends[1]])
-    weight = g.call("aten::reshape", weight, [groups, channels // groups, outputs, *taps])
-    weight = g.call("aten::flip", g.call("aten::permute", weight, [0, 2, 1, 3, 4]), [3, 4])
-    weight = g.call("aten::reshape", weight, [groups * outputs, channels // groups, *taps])
-    return g.call("aten::conv2d", x, weight, bias, [1, 1], [0, 0], dilation, groups)
-
-
-def _spread_frames(
-    g: Any, planes: Any, depth: Any, stride: int, first: int, full: Any, ends: tuple[Any, Any]
-) -> Any:
-    """Spreads [D N, C, H, W] over ``full`` frames: from ``first`` on one each ``stride``, zeros between them;
-    returns the frames from the first of ``ends`` to the other.
-    """
-    count, *rest = g.type(planes).shape
-    size = count // depth * math.prod(rest)
-    rows = g.call("aten::reshape", planes, [depth, 1, size])
-    rows = g.call("aten::pad", rows, [0, 0, 0, stride - 1, 0, 0])
-    rows = g.call("aten::reshape", rows, [depth * stride, size])
-    rows = g.call("aten::pad", rows, [first, max(full - first - depth * stride, 0), 0, 0])
-    rows = g.call("aten::slice", rows, 0, *ends, 1)
-    return g.call("aten::reshape", rows, [(ends[1] - ends[0]) * (count // depth), *rest])
+    windows = (stride, padding, output_padding, groups, dilation)
+    return idioms.convolutions.stuffed(g, x, weight, bias, *windows)
 
 
 @conv_transpose2d.tflite()

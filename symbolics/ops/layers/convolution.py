@@ -160,7 +160,7 @@ def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
         x = g.call("aten::conv2d", x, weight, bias, *windows, groups)
         return g.call("aten::reshape", x, [batch, outputs, g.type(x).shape[2], *plane])
     frames = window_extent(depth, taps, stride[0], padding[0], dilation[0])
-    planes = planes_of(g, x)
+    planes = idioms.convolutions.planes_of(g, x)
     if padding[0]:
         planes = g.call("aten::pad", planes, [padding[0] * batch] * 2 + [0] * 6)
     total = None
@@ -180,7 +180,7 @@ def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
         kernels = g.call("aten::select", weight, 2, tap)
         part = g.call("aten::conv2d", part, kernels, None if tap else bias, *others, groups)
         total = part if total is None else g.call("aten::add", total, part)
-    return volume_of(g, total, batch)
+    return idioms.convolutions.volume_of(g, total, batch)
 
 
 for _convolution in OPS:  # ONNX Runtime has no kernel of Conv in float64
@@ -189,31 +189,7 @@ for _convolution in OPS:  # ONNX Runtime has no kernel of Conv in float64
 
 @conv2d.decompose
 def conv2d_columns(g, x, weight, bias, stride, padding, dilation, groups):
-    """Multiplies the windows as columns by the weights of each group."""
-    (outputs, *taps), shape = g.type(weight).shape, g.type(x).shape
-    sizes = map(window_extent, shape[2:], taps[1:], stride, padding, dilation)
-    columns = g.call("aten::im2col", x, taps[1:], dilation, padding, stride)
-    rows = math.prod(taps)
-    columns = g.call("aten::reshape", columns, [shape[0], groups, rows, g.type(columns).shape[2]])
-    weight = g.call("aten::reshape", weight, [1, groups, outputs // groups, rows])
-    result = g.call("aten::reshape", g.call("aten::matmul", weight, columns), [shape[0], outputs, *sizes])
-    if bias is None:
-        return result
-    return g.call("aten::add", result, g.call("aten::reshape", bias, [1, outputs, 1, 1]))
-
-
-def planes_of(g: Any, x: Any) -> Any:
-    """Reshapes [N, C, D, H, W] to [D N, C, H, W]."""
-    batch, channels, depth, *plane = g.type(x).shape
-    planes = g.call("aten::permute", x, [2, 0, 1, 3, 4])
-    return g.call("aten::reshape", planes, [depth * batch, channels, *plane])
-
-
-def volume_of(g: Any, planes: Any, batch: int) -> Any:
-    """Reshapes [D N, C, H, W] to [N, C, D, H, W]."""
-    count, *rest = g.type(planes).shape
-    volume = g.call("aten::reshape", planes, [count // batch, batch, *rest])
-    return g.call("aten::permute", volume, [1, 2, 0, 3, 4])
+    return idioms.convolutions.columns(g, x, weight, bias, stride, padding, dilation, groups)
 
 
 @conv2d.tflite()

@@ -26,7 +26,7 @@ KINDS = [tuple, list, dict, OrderedDict, set, deque, object]
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_methods_of_containers_that_raise_are_not_called(kind: type) -> None:
     """Representations of equivariant networks are tuples without a length, for one."""
-    own = type("Own", (kind,), {name: _raise for name in METHODS} | {"__hash__": object.__hash__})
+    own = type("Own", (kind,), dict.fromkeys(METHODS, _raise) | {"__hash__": object.__hash__})
 
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -116,3 +116,23 @@ def test_writes_to_sparse_tensors_are_refused_by_a_code(kind: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         tmconvert.trace(Net(), torch.randn(4, 4))
     assert caught.value.code == "TM2013"
+
+
+@pytest.mark.parametrize("is_submodule", [True, False])
+def test_a_template_on_meta_is_called_with_other_tensors(is_submodule: bool) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            template = nn.Linear(3, 4, device="meta")
+            self.template: Any = template if is_submodule else [template]
+            self.weight, self.bias = nn.Parameter(torch.randn(5, 4, 3)), nn.Parameter(torch.randn(5, 4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            template = self.template if is_submodule else self.template[0]
+
+            def one(weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+                return torch.func.functional_call(template, {"weight": weight, "bias": bias}, x)
+
+            return torch.vmap(one)(self.weight, self.bias)
+
+    check(Net(), torch.randn(2, 3))

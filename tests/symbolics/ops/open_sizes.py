@@ -1,8 +1,9 @@
 """Calls of ops with open sizes, written at the sizes of a sample and run at others in a real runtime.
 
-An ``Opening`` names the open axes of the inputs of a sample. ``outcome_of`` converts a model of this one call
-by the passes and the lowering of a target. It returns RIGHT, or the reason of a refusal. Other exceptions than
-our refusals, messages with their words, codes that report a defect, and wrong results raise AssertionError.
+An ``Opening`` names the open axes of the inputs of a sample. ``outcome_of`` converts a model of this one
+call by the passes and the lowering of a target. It returns RIGHT, or the reason of a refusal. Other
+exceptions than our refusals, messages with their words, codes that report a defect, and wrong results
+raise AssertionError.
 """
 
 from __future__ import annotations

@@ -109,12 +109,12 @@ class _Sink(_SinkRule[_Viewed]):
                 return f"its operand `{node.name}` is not reshaped by axes of extent 1"
         known = [source for source in sources if source is not None]
         outer, inner = given[0].type.shape, known[0].type.shape
-        if any(source.type.rank != len(inner) for source in known):
-            return "its operands were of different ranks before their reshapes"
         if has_trait(call, AlongAxis):
             places, axis = _places(outer, inner), call.kwargs["dim"] % len(outer)
             pairs = zip(given, known, strict=True)
-            if axis not in places or not all(_fits(node, source, axis, places) for node, source in pairs):
+            if axis not in places or not all(
+                source.type.rank == len(inner) and _fits(node, source, axis, places) for node, source in pairs
+            ):
                 return "its operands have lost or got other axes, or the one that it works along"
             return None
         if any(node.type.shape != outer for node in (*given, call.output)):

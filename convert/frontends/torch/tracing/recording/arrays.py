@@ -34,6 +34,8 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
                 "supported"
             ),
         )
+    if tensor.is_meta:
+        raise UnsupportedError("TM2013", "a constant of the module is on the device meta, and has no values")
     if tensor.device.type != "cpu":
         tensor = tensor.cpu()
     if tensor.is_conj() or tensor.is_neg():

@@ -123,6 +123,8 @@ def hierarchy(
             held_here = {k: v for k, v in each.__dict__.items() if isinstance(v, TracedModule)}
             traced.children.update(held_here)
         for name, tensor in held(each):
+            if tensor.is_meta:  # of a template, whose calls get other tensors
+                continue
             names.setdefault(id(tensor), []).append(f"{path}.{name}" if path else name)
             traced.tensors[name] = arrays.of(tensor)
             if not isinstance(tensor, torch.nn.Parameter) and name not in each._parameters:
