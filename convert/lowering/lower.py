@@ -14,7 +14,6 @@ from tmconvert.ir.tree import map_leaves
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.origins import Origin, Role
 from tmconvert.lowering.target_graph import TargetGraph, Value
-from tmconvert.passes.symbolic_calls import give_up_sizes, refuse_symbolic
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.target_names import words_of
@@ -153,6 +152,8 @@ class _Lowerer:
         try:
             results = self._symbolic_results(expr)
         except Refusal as refusal:
+            from tmconvert.passes.symbolic_calls import give_up_sizes
+
             del self.lowering.graph.operators[first_new:]
             give_up_sizes(expr, refusal.reason)
             self._refuse(expr, refusal)
@@ -190,6 +191,8 @@ class _Lowerer:
         except MemoryError as error:  # extents may come from a damaged file
             raise Refusal(f"{op.name} on tensors of this size needs more memory than is available") from error
         except Exception as error:
+            from tmconvert.passes.symbolic_calls import refuse_symbolic
+
             refuse_symbolic(expr, error)
             raise InternalError(
                 "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)

@@ -12,7 +12,6 @@ from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.passes.rewriting import PassRecord, emitter_before
-from tmconvert.passes.symbolic_calls import give_up_sizes, refuse_symbolic
 from tmconvert.symbolics.op import Op
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ def _made(op: Op, call: CallFunction, emitter: GraphEmitter) -> Any:
     except Refusal:
         raise
     except Exception as error:
+        from tmconvert.passes.symbolic_calls import refuse_symbolic
+
         refuse_symbolic(call, error)
         if isinstance(error, TmconvertError):
             raise
@@ -82,6 +83,7 @@ class Decompose:
         try:
             made = _made(op, call, emitter)
         except Refusal as refusal:
+            from tmconvert.passes.symbolic_calls import give_up_sizes
             from tmconvert.passes.unsupported import Unsupported
 
             current_journal().check()  # it may have failed between a symbol and its number
@@ -102,6 +104,8 @@ class Decompose:
             assert isinstance(old, TensorNode)
             if new.type != old.type:
                 current_journal().check()  # a decomposition that specialized a size has numbers in its types
+                from tmconvert.passes.symbolic_calls import give_up_sizes
+
                 give_up_sizes(call, f"{call.function} is decomposed to {new.type}, not {old.type}")
                 current_journal().check()
                 raise InternalError(
