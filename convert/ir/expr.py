@@ -31,11 +31,11 @@ class Expr(Extensible):
     """
 
     __slots__ = (
+        "_id",
         "_returned",
         "_walked",
         "args",
         "graph",
-        "id",
         "kwargs",
         "made_by",
         "next",
@@ -51,14 +51,14 @@ class Expr(Extensible):
         kwargs: dict[str, Tree] | None = None,
         *,
         result: Tree = (),
-        id: int = 0,
+        id: int | None = None,
         source: Source | None = None,
         made_by: str | None = None,
     ) -> None:
         self.args = args
         self.kwargs = kwargs or {}
         self.result = result
-        self.id = id
+        self._id = id
         self.source = source
         self.made_by = made_by
         self.vocabulary: Vocabulary | None = None
@@ -69,6 +69,21 @@ class Expr(Extensible):
         self._returned: tuple[Tree, tuple[Node, ...]] = (None, ())
         for node in self.outputs:
             node.expr = self
+
+    @property
+    def id(self) -> int:
+        """Returns the number of the expression, unique in its model; the first number that is read of a graph
+        numbers all of its expressions that have none.
+        """
+        if self._id is None and self.graph is not None:
+            from tmconvert.ir.ids import number_rest
+
+            number_rest(self.graph)
+        return self._id or 0
+
+    @id.setter
+    def id(self, number: int | None) -> None:
+        self._id = number
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -117,7 +132,7 @@ class Expr(Extensible):
         for slot in self._own_slots:
             setattr(clone, slot, getattr(self, slot))
         Expr.__init__(
-            clone, args, kwargs, result=result, id=self.id, source=self.source, made_by=self.made_by
+            clone, args, kwargs, result=result, id=self._id, source=self.source, made_by=self.made_by
         )
         clone.vocabulary = self.vocabulary
         return clone

@@ -107,17 +107,18 @@ class _Flattener:
         self.marks_calls = marks_calls
         self.flat = InternalGraph()
         self.calls = 0
+        self.inlined: set[InternalGraph] = set()
         self.paths: dict[Node, str] = {}  # module nodes of the flat graph -> dotted path from the top
 
     def run(self, graph: InternalGraph) -> InternalGraph:
-        self.flat.name = graph.name
+        self.flat.name, self.flat.ids = graph.name, graph.ids
         call = _Call(graph, self.top)
         for node in graph.inputs:
             duplicate = _copied(node, self.flat.free_name(_identifier("", node.name)))
             call.mapped[node] = self.flat.add_input(
                 duplicate,
                 node.name,
-                id=node.expr.id if node.expr else 0,
+                id=node.expr._id if node.expr else None,
                 source=self._source(call, node.expr),
             )
             self._keep_name(node, duplicate)
@@ -205,6 +206,7 @@ class _Flattener:
         call.calls[-1].outputs = [call.mapped[node].name for node in graph.outputs]
         for outer, returned in zip(expr.outputs, graph.outputs, strict=True):
             caller.mapped[outer] = call.mapped[returned]
+        self.inlined.add(graph)
 
     def _copy(self, expr: Expr, call: _Call) -> None:
         if len(self.flat) >= MAX_EXPRESSIONS:
@@ -225,6 +227,9 @@ class _Flattener:
             assert isinstance(node, ModuleNode)
             node.owner = clone.value
             self.paths[node] = clone.name or node.name
+        if call.graph in self.inlined:  # the first call has its numbers
+            for each in (clone, *clone.outputs):
+                each._id = None
         self.flat.insert(clone)
 
     def _source(self, call: _Call, expr: Expr | None) -> Source:
@@ -273,9 +278,9 @@ def _is_at(top: TracedModule, path: str, value: object) -> bool:
 
 def _copied(node: Node, name: str) -> Node:
     if isinstance(node, ModuleNode):
-        return ModuleNode(name, node.class_name, owner=node.owner, id=node.id).with_notes_of(node)
+        return ModuleNode(name, node.class_name, owner=node.owner, id=node._id).with_notes_of(node)
     assert isinstance(node, TensorNode)
-    made = TensorNode(name, node.shape, node.dtype, qparams=node.qparams, id=node.id)
+    made = TensorNode(name, node.shape, node.dtype, qparams=node.qparams, id=node._id)
     return made.with_notes_of(node)
 
 

@@ -289,7 +289,7 @@ class InternalGraph(Extensible):
             clone.add_input(
                 mapped[node],
                 node.expr.name,
-                id=node.expr.id,
+                id=node.expr._id,
                 source=node.expr.source,
                 made_by=node.expr.made_by,
             )

@@ -29,15 +29,28 @@ class Node(Extensible):
     counts, for each expression, how many of its argument leaves are this node; only InternalGraph writes it.
     """
 
-    __slots__ = ("_meta", "_name", "expr", "id", "uses")
+    __slots__ = ("_id", "_meta", "_name", "expr", "uses")
     is_module = False
 
-    def __init__(self, name: str = "", id: int = 0) -> None:
+    def __init__(self, name: str = "", id: int | None = None) -> None:
         self._meta: dict[str, Any] | None = None
         self._name = name
-        self.id = id
+        self._id = id
         self.expr: Expr | None = None
         self.uses: dict[Expr, int] = {}
+
+    @property
+    def id(self) -> int:
+        """Returns the number of the node, unique in its model; see ``Expr.id``."""
+        if self._id is None and self.expr is not None and self.expr.graph is not None:
+            from tmconvert.ir.ids import number_rest
+
+            number_rest(self.expr.graph)
+        return self._id or 0
+
+    @id.setter
+    def id(self, number: int | None) -> None:
+        self._id = number
 
     @property
     def name(self) -> str:
@@ -107,7 +120,7 @@ class TensorNode(Node):
         *,
         qparams: QParams | None = None,
         layout: Layout | None = None,
-        id: int = 0,
+        id: int | None = None,
     ) -> None:
         super().__init__(name, id)
         self.shape = shape
@@ -172,7 +185,12 @@ class ModuleNode(Node):
     is_module = True
 
     def __init__(
-        self, name: str = "", class_name: str = "", *, owner: TracedModule | None = None, id: int = 0
+        self,
+        name: str = "",
+        class_name: str = "",
+        *,
+        owner: TracedModule | None = None,
+        id: int | None = None,
     ) -> None:
         super().__init__(name, id)
         self.class_name = class_name

@@ -12,6 +12,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
 from tmconvert.ir.call_arguments import flat_inputs
 from tmconvert.ir.flatten import flatten_module
+from tmconvert.ir.ids import share_ids
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.surgery.active import required
@@ -143,7 +144,9 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TracedModule:
         """Returns an independent copy, with the same example; see ``copy.deepcopy``."""
-        return cast("TracedModule", copied_module(self, memo))
+        clone = cast("TracedModule", copied_module(self, memo))
+        share_ids(clone)
+        return clone
 
     @property
     def qualname(self) -> str:

@@ -20,6 +20,7 @@ from tmconvert.ir import (
     TracedModule,
 )
 from tmconvert.ir.flatten import flatten_module
+from tmconvert.ir.ids import share
 from tmconvert.ir.tree import map_leaves
 from tmconvert.symbolics.custom import raised_at
 
@@ -126,6 +127,8 @@ class _Assembly:
             graph.insert(CallMethod("__call__", args, result=result, source=part.calls[0].source))
         attributes = _Attributes(self.flat, self.top, graph, owner, mapped)
         graph.set_result(map_leaves(attributes.value, self.source.result))
+        parts = [self.top.children[part.name].graphs[""] for part in self.parts]
+        share([graph, *parts], self.source.ids)
 
     def _module(self, part: _Part) -> TracedModule:
         """Returns the module of a part; its weights have their paths in the whole model."""

@@ -18,6 +18,7 @@ from tmconvert.ir import (
     TensorNode,
     TracedModule,
 )
+from tmconvert.ir.ids import share_ids
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.surgery.insertion import Insertion
@@ -68,6 +69,7 @@ class Transformer(Interpreter):
         made = self._copies[id(source)]
         if source.example is not None:
             made.example = source.example._replace(outputs=None)
+        share_ids(made)
         return users_model(made)
 
     def _written(self, path: str, module: TracedModule, graph: InternalGraph) -> InternalGraph:
@@ -172,7 +174,7 @@ class Transformer(Interpreter):
         assert isinstance(node.expr, Input)
         made = self._copied(node)
         return self.new_graph.add_input(
-            made, name or node.expr.name, id=node.expr.id, source=node.expr.source
+            made, name or node.expr.name, id=node.expr._id, source=node.expr.source
         )
 
     def _copied(self, node: Node) -> Node:
@@ -185,9 +187,9 @@ class Transformer(Interpreter):
         if isinstance(like, ModuleNode) or isinstance(value, TracedModule):
             owner = None if value is None else self._copies.get(id(value), value)
             class_name = like.class_name if isinstance(like, ModuleNode) else value.class_name
-            return ModuleNode(name, class_name, owner=owner, id=like.id)
+            return ModuleNode(name, class_name, owner=owner, id=like._id)
         if isinstance(like, TensorNode):
-            return TensorNode(name, like.shape, like.dtype, qparams=like.qparams, id=like.id)
+            return TensorNode(name, like.shape, like.dtype, qparams=like.qparams, id=like._id)
         return TensorNode(name, value.shape, value.dtype)
 
 
