@@ -208,7 +208,8 @@ def replace_pattern(
     """Replaces each match of a pattern in a model, in place.
 
     Of overlapping matches the first in order of execution is replaced. A match is skipped if a call outside
-    of it uses one of its intermediate values. A replacement has the types of what it replaces.
+    of it uses one of its intermediate values. A replacement of ATen-style ops, or of results of a submodule,
+    has the types of what it replaces; elsewhere types are inferred again, and refused where they do not fit.
 
     Args:
         model: The model to change.

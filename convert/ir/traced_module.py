@@ -123,6 +123,7 @@ class TracedModule(Extensible):
         self._example: Example | None = None
         self._original: Original | None = None
         self._recorded: State | None = None  # what computes the outputs of the example and of the original
+        self._model: TracedModule | None = None  # that it is a part of
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
         self.rerun: Source | None = None
         self.notes: list[str] = []
@@ -266,10 +267,10 @@ class TracedModule(Extensible):
         }
 
     def name_modules(self) -> None:
-        """Sets the model's name in all submodules, for their qualified names."""
+        """Tells all submodules of the model that they are in, and its name, for their qualified names."""
         for _, module in self.modules():
             if module is not self:
-                module.model_name = self.name
+                module.model_name, module._model = self.name, self
 
     def __repr__(self) -> str:
         return f"TracedModule({self.name!r}, {self.class_name})"

@@ -146,6 +146,8 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
         """Returns an independent copy, with the same example; see ``copy.deepcopy``."""
         clone = cast("TracedModule", copied_module(self, memo))
         share_ids(clone)
+        if clone.is_model:
+            clone.name_modules()
         return clone
 
     @property

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from tmconvert import ir
-from tmconvert.errors import UsageError
+from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.ir.ids import ids_of, renumber
+from tmconvert.surgery.lint import lint
 
 if TYPE_CHECKING:
     from tmconvert.surgery.graph import InternalGraph
@@ -197,6 +199,8 @@ class ModuleAccess(ir.TracedModule):
     def add_tensor(self, name: str, value: object, *, buffer: bool = False) -> None:
         """Sets a tensor of this module to a copy of an array.
 
+        For an array of another shape, types in the model are inferred again, once all shapes fit each other.
+
         Args:
             name: The attribute.
             value: The array.
@@ -216,6 +220,10 @@ class ModuleAccess(ir.TracedModule):
         self.tensors[name] = np.array(array)
         if buffer:
             self.buffers.add(name)
+        if old is not None and old.shape != array.shape:
+            with suppress(TmconvertError):  # a bias that follows may have to fit, too
+                for graph in (self._model or self).graphs.values():
+                    lint(graph)
 
     def add_module(self, name: str, module: ir.TracedModule) -> str:
         """Adds a module of any source under a path, instead of the one there, and returns the path.

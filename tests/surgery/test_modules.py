@@ -32,6 +32,19 @@ def test_weights_are_read_and_scaled(tmp_path: Path) -> None:
     np.testing.assert_allclose(again(x), before, rtol=1e-5)
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_types_follow_from_weights_of_other_shapes(copied: bool) -> None:
+    module = tmconvert.trace(torch.nn.Sequential(Block(3), torch.nn.ReLU()).eval(), torch.rand(1, 3, 5, 5))
+    module = copy.deepcopy(module) if copied else module
+    conv = module.get_submodule("0.conv")
+    conv.weight = np.ones((7, 3, 3, 3), np.float32)
+    conv.bias = np.ones(7, np.float32)
+    assert module.graph is not None
+    assert [node.shape for node in module.graph.outputs] == [(1, 7, 5, 5)]
+    assert module.graph.get_node_by_name("weight").as_unique().shape == (7, 3, 3, 3)
+    assert module(np.ones((1, 3, 5, 5), np.float32)).shape == (1, 7, 5, 5)
+
+
 def test_an_assigned_array_is_copied() -> None:
     module, _, _ = loaded("resnet18")
     bias = np.zeros(10)
