@@ -16,7 +16,7 @@ from tmconvert.conversion.options.inspection import RunOptions
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model
 from tmconvert.progress import Progress
-from tmconvert.surgery import InternalGraph, Node, TracedModule
+from tmconvert.surgery import Node, TracedModule
 from tmconvert.surgery.module import users_model
 from tmconvert.symbolics.registry import catalogue
 
@@ -169,32 +169,27 @@ def register_pass(
 
 
 @entry_point
-def parse_graph(
-    text: str, weights: TracedModule | Mapping[str, np.ndarray] | None = None
-) -> InternalGraph | TracedModule:
+def parse_graph(text: str, weights: TracedModule | Mapping[str, np.ndarray] | None = None) -> TracedModule:
     """Reads the text form of a graph of ATen-style ops, as ``normalize(model).graph.to_text()`` prints it.
 
     Args:
-        text: The text form, which names weights by their digests.
+        text: The text form, which names weights by their digests. A line needs no ``loc(...)``.
         weights: A model that has these weights, or a dict of arrays by digest.
 
     Returns:
-        A TracedModule with a model as ``weights``, and a graph otherwise.
+        A model. It has the example inputs of ``weights``, if that is a model.
 
     Raises:
         LoadError: TM1101 with line and column for malformed text and unknown weights.
+        GraphError: A type in the text is not what its op computes.
 
     Example:
         >>> text = tmconvert.normalize(tm).graph.to_text()  # doctest: +SKIP
         >>> changed = tmconvert.parse_graph(text.replace("aten::relu(", "aten::silu("), tm)  # doctest: +SKIP
     """
-    if isinstance(weights, TracedModule):
-        from tmconvert.transform.graph_text import parse_model
+    from tmconvert.transform.graph_text import parse_model
 
-        return users_model(parse_model(text, weights, catalogue()))
-    from tmconvert.ir.parser import parse_graph as parse_text
-
-    return cast("InternalGraph", parse_text(text, weights))
+    return users_model(parse_model(text, weights, catalogue()))
 
 
 @entry_point

@@ -24,8 +24,8 @@ class Source(NamedTuple):
     ``file`` is the user's Python file, or the model file for formats that keep no Python lines. For code that
     is not in a file it is Python's name of it (``<stdin>``). It is empty where no line of the user's code
     ran, as for the modules of an ``nn.Sequential``; only the module is known then. ``line`` is the 1-based
-    line there, and in a prototxt; for other model files it is the id of the expression, the ``%7`` that
-    ``tmconvert inspect --graph`` prints. ``scope`` is the dotted module path (``layer1.0.conv``, empty at the
+    line there, and in a prototxt, and in the "text" of a graph; for other model files it is the id of the
+    expression, the ``%7`` that ``tmconvert inspect --graph`` prints. ``scope`` is the dotted module path (``layer1.0.conv``, empty at the
     top) and ``class_name`` the class of that module. Files of named nodes have no lines: there, these are the
     name and type of the node.
     """
@@ -37,6 +37,7 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         is_text = self.file.endswith((".py", ".prototxt")) or self.file.startswith("<")
+        is_text = is_text or self.file == "text"  # of parse_graph
         line = "" if self.line is None else f":{self.line}" if is_text else f":%{self.line}"
         if self.file and self.line is None and self.scope and not is_text:
             kind = f" ({self.class_name})" if self.class_name else ""

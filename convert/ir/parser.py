@@ -41,18 +41,21 @@ MAX_DEPTH = 50
 MAX_DIGITS = 640  # of an integer: as many as any Python reads in
 
 
-def parse_graph(text: str, constants: Mapping[str, np.ndarray] | None = None) -> InternalGraph:
+def parse_graph(
+    text: str, constants: Mapping[str, np.ndarray] | None = None, file: str = ""
+) -> InternalGraph:
     """Parses the output of ``graph.to_text()``.
 
     ``constants`` maps digests to the arrays that the text names by digest only (see
-    ``text.graph_constants``). Raises LoadError TM1101 with line and column for anything malformed.
+    ``text.graph_constants``). With ``file`` an expression without a location gets its own line there.
+    Raises LoadError TM1101 with line and column for anything malformed.
     """
-    return _Parser(text, constants or {}).graph()
+    return _Parser(text, constants or {}, file).graph()
 
 
 class _Parser:
-    def __init__(self, text: str, constants: Mapping[str, np.ndarray]) -> None:
-        self.text = text
+    def __init__(self, text: str, constants: Mapping[str, np.ndarray], file: str) -> None:
+        self.text, self.file = text, file
         self.constants = constants
         self.position = 0
         self.start = 0  # of the token at hand
@@ -166,13 +169,15 @@ class _Parser:
         return size
 
     def input(self, graph: InternalGraph) -> None:
+        start = self.start
         node = self.new_node(self.value_name())
         self.expect(":")
         self.type_of(node)
-        source, made_by = self.place()
+        source, made_by = self.place(start)
         graph.add_input(node, source=source, made_by=made_by)
 
     def expr(self) -> Expr:
+        start = self.start
         names = [self.value_name()]
         while self.accept(","):
             names.append(self.value_name())
@@ -183,7 +188,7 @@ class _Parser:
         nodes = [self.new_node(name) for name in names]
         self.expect(":")
         self.types(nodes)
-        source, made_by = self.place()
+        source, made_by = self.place(start)
         result = nodes[0] if len(nodes) == 1 else tuple(nodes)
         if function == "aten::constant" and len(nodes) > 1:
             self.fail("a constant must have one result")
@@ -250,7 +255,7 @@ class _Parser:
         except (KeyError, TypeError, ValueError, OverflowError):
             self.fail("quantization must have dtype, scale, zero_point, range and channel_axis")
 
-    def place(self) -> tuple[Source | None, str | None]:
+    def place(self, start: int) -> tuple[Source | None, str | None]:
         source = made_by = None
         if self.accept("loc"):
             self.expect("(")
@@ -267,6 +272,8 @@ class _Parser:
             self.expect("(")
             made_by = self.string()
             self.expect(")")
+        if self.file and source is None and made_by is None:
+            source = Source(self.file, self.text.count("\n", 0, start) + 1)
         return source, made_by
 
     def constant(self, attributes: dict[str, Any], node: TensorNode) -> np.ndarray:
@@ -275,7 +282,7 @@ class _Parser:
         key = attributes.get("digest")
         value = self.constants.get(key) if isinstance(key, str) else None
         if value is None:
-            self.fail(f"the constant with digest {key!r} is missing")
+            self.fail(f"the constant with digest {key!r} is missing: pass the model or arrays that have it")
         if digest(value) != key or value.shape != node.shape:
             self.fail(f"the constant passed for {key!r} has another type or other values")
         return value

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from tmconvert.calibration.module import as_module
+from tmconvert.frontends.aten.vocabulary import VOCABULARY
 from tmconvert.ir import TracedModule
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.text import graph_constants
@@ -12,14 +15,23 @@ from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.normal_form import normal_form, take_example
 
+TEXT = "text"  # the file of lines that have no location
 
-def parse_model(text: str, weights: TracedModule, catalogue: Mapping[str, Op]) -> TracedModule:
-    """Reads the text form of a model whose weights are those of another one. Raises LoadError TM1101.
 
-    Raises GraphError for a graph with inconsistent types.
+def parse_model(
+    text: str, weights: TracedModule | Mapping[str, np.ndarray] | None, catalogue: Mapping[str, Op]
+) -> TracedModule:
+    """Reads the text form of a model whose weights are those of another one, or arrays by digest.
+
+    Raises LoadError TM1101, GraphError for a graph with inconsistent types.
     """
-    graph = parse_graph(text, graph_constants(normal_form(weights, catalogue)))
+    if isinstance(weights, TracedModule):
+        graph = parse_graph(text, graph_constants(normal_form(weights, catalogue)), TEXT)
+    else:
+        graph = parse_graph(text, weights, TEXT)
     verify_graph(graph, catalogue)
-    made = as_module(graph, weights, catalogue)
-    take_example(made, weights, keeps_outputs=False)
+    is_new = not isinstance(weights, TracedModule)
+    source = TracedModule(graph.name, graph.name, vocabulary=VOCABULARY) if is_new else weights
+    made = as_module(graph, source, catalogue)
+    take_example(made, source, keeps_outputs=False)
     return made

@@ -98,12 +98,29 @@ def test_the_text_of_a_model_reads_back(resnet: TracedModule, recorded: Case) ->
     assert tmconvert.to_onnx(changed, "o.onnx").verification is not None
 
 
-def test_a_graph_without_weights_is_a_graph() -> None:
-    text = "graph g(%x: f32[2]) -> (%y) {\n  %y = aten::relu(%x) : f32[2]\n}\n"
-    graph = tmconvert.parse_graph(text)
-    assert isinstance(graph, InternalGraph) and graph.to_text() == text
+def test_a_text_without_weights_is_a_model(tmp_path: Path) -> None:
+    relu = "  %w = aten::relu(%x) : f32[2,3]\n"
+    reshape = "  %y = aten::reshape(%w) {shape=[2, 3, 1]} : f32[2,3,1]\n"
+    relu = "  %w = aten::relu(%x) : f32[2,3]\n"
+    reshape = "  %y = aten::reshape(%w) {shape=[2, 3, 1]} : f32[2,3,1]\n"
+    text = "graph g(%x: f32[2,3]) -> (%y) {\n" + relu + reshape + "}\n"
+    model = tmconvert.parse_graph(text)
+    assert [str(expr.source) for expr in model.graph] == ["text:2", "text:3"]
+    x = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(model(x), np.maximum(x, 0)[..., None])
+    assert tmconvert.to_onnx(model, tmp_path / "o.onnx").verified
     with pytest.raises(LoadError, match="TM1101"):
         tmconvert.parse_graph(text.replace("relu(", "relu["))
+
+
+def test_a_line_that_is_added_to_a_text_needs_no_location(resnet: TracedModule) -> None:
+    lines = tmconvert.normalize(resnet).graph.to_text().splitlines()
+    number, line = next((number, line) for number, line in enumerate(lines) if "= aten::relu(" in line)
+    name, type_ = line.split()[0], line.partition(" : ")[2].partition(" ")[0]
+    lines.insert(number + 1, f"  %added = aten::sigmoid({name}) : {type_}")
+    model = tmconvert.parse_graph("\n".join(lines), resnet)
+    added = model.graph.get_node_by_name("added").as_unique().expr
+    assert str(added.source) == f"text:{number + 2}"
 
 
 def test_text_with_types_that_do_not_fit_is_refused(resnet: TracedModule) -> None:
