@@ -25,8 +25,9 @@ class Source(NamedTuple):
     is not in a file it is Python's name of it (``<stdin>``). It is empty where no line of the user's code
     ran, as for the modules of an ``nn.Sequential``; only the module is known then. ``line`` is the 1-based
     line there, and in a prototxt, and in the "text" of a graph; for other model files it is the id of the
-    expression, the ``%7`` that ``tmconvert inspect --graph`` prints. ``scope`` is the dotted module path (``layer1.0.conv``, empty at the
-    top) and ``class_name`` the class of that module. Files of named nodes have no lines: there, these are the
+    expression, the ``%7`` that ``tmconvert inspect --graph`` prints. ``scope`` is the dotted module path
+    (``layer1.0.conv``, empty at the top) and ``class_name`` the class of that module. Files of named nodes
+    have no lines: there, these are the
     name and type of the node.
     """
 

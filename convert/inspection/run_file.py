@@ -113,7 +113,7 @@ class FileRunner:
         """Returns the tensors whose names fit the patterns ``watch``. Raises UsageError TM6050."""
         from fnmatch import fnmatchcase
 
-        from tmconvert.transform.suggestions import no_such_name
+        from tmconvert.errors.suggestions import no_such_name
 
         if not watch:
             return {}

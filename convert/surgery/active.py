@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
 
 if TYPE_CHECKING:
     from tmconvert.surgery.insertion import Insertion
 
-_ACTIVE: ContextVar[tuple[Insertion, ...]] = ContextVar("insertions", default=())
+_ACTIVE: ContextVar[tuple[Any, ...]] = ContextVar("insertions", default=())
 
 
-def push(insertion: Insertion) -> None:
-    """Makes an insertion the active one."""
+def push(insertion: object) -> None:
+    """Makes an insertion, or other calls with its methods, the active one."""
     _ACTIVE.set((*_ACTIVE.get(), insertion))
 
 

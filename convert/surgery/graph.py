@@ -61,8 +61,10 @@ class InternalGraph(FxEditing, NotebookForm, extends=ir.InternalGraph):
         return self.exprs(recursive).call_method(method)
 
     def get_module_by_type(self, module_class: Any, recursive: bool = True) -> NodeFilter:
-        """Returns the nodes of modules of a class, which is the class or its name (``"Conv2d"``)."""
-        return self.nodes(recursive).type(module_class)
+        """Returns the nodes of modules of a class, which is the class or its name (``"Conv2d"``); of several
+        nodes of a module, such as ``self`` in its own graph, the first.
+        """
+        return self.nodes(recursive).type(module_class).distinct_modules()
 
     def get_expr_by_id(self, expr_id: int | Sequence[int], recursive: bool = True) -> ExprFilter:
         """Returns the expressions with an id, which ``print`` shows after ``%``; inputs are included."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from tmconvert.errors import GraphError, UnsupportedError, UsageError
 from tmconvert.errors.source import Source
+from tmconvert.errors.suggestions import check_op
 from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr, Input, short_label
 from tmconvert.ir.ids import ids_of
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
@@ -20,6 +21,7 @@ from tmconvert.surgery import active
 from tmconvert.surgery.order import check_nodes, last_of, nodes_of, precedes
 from tmconvert.surgery.transaction import Transaction
 from tmconvert.surgery.type_inference import UNKNOWN, TypeInference, static_shape, vocabulary_of
+from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
     from tmconvert import ir
@@ -234,6 +236,7 @@ class Insertion:
             inference = self._inference = TypeInference(self.graph, self.vocabulary)
         values = inference.call(expr)
         if any(leaf is UNKNOWN for leaf in leaves(values)) or (values == () and not expr.outputs):
+            check_op(self.vocabulary.name(expr), catalogue())
             raise UnsupportedError(
                 "TM2001",
                 f"the result of {self.vocabulary.name(expr)} is not known: it is not supported",

@@ -132,6 +132,18 @@ class NodeFilter(_Filter["Node"]):
             return self._that(lambda node: isinstance(node, node_class))
         return self._that(_class_filter(node_class))
 
+    def distinct_modules(self) -> NodeFilter:
+        """Keeps the first node of each module."""
+
+        def first() -> Iterator[Node]:
+            seen = set[int]()
+            for node in self:
+                if id(node.owner or node) not in seen:
+                    seen.add(id(node.owner or node))
+                    yield node
+
+        return NodeFilter(first)
+
     def node_id(self, node_id: int | Sequence[int]) -> NodeFilter:
         """Keeps the nodes with an id, or one of several."""
         wanted = _as_set(node_id)

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tmconvert.errors import TmconvertError, UsageError
+from tmconvert.errors.suggestions import no_such_name
 from tmconvert.errors.values import shown_value
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.tree import leaves
 from tmconvert.passes.rewriting import emitter_before
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Attribute, Op
+from tmconvert.transform.catalogue_calls import CatalogueCalls
 from tmconvert.transform.normal_form import transformed
 from tmconvert.transform.pattern import parameter_names
-from tmconvert.transform.suggestions import no_such_name
 
 MADE_BY = "decompose"
 
@@ -44,14 +45,18 @@ def decompose_model(
 def _replace(
     graph: InternalGraph, call: CallFunction, function: Callable[..., Any], catalogue: Mapping[str, Op]
 ) -> None:
-    g = emitter_before(call, catalogue, MADE_BY)
     arguments = _arguments(call, function, catalogue[call.function])
     try:
-        made = leaves(function(g, *arguments))
+        with CatalogueCalls(emitter_before(call, catalogue, MADE_BY)) as g:
+            made = leaves(function(g, *arguments))
     except Exception as error:
-        reason = error.message if isinstance(error, TmconvertError) else f"{type(error).__name__}: {error}"
+        is_known = isinstance(error, TmconvertError)
+        reason = error.message if is_known else f"{type(error).__name__}: {error}"
         raise UsageError(
-            "TM6052", f"the decomposition of {call.function} failed: {reason}", source=raised_at(error)
+            "TM6052",
+            f"the decomposition of {call.function} failed: {reason}",
+            source=raised_at(error),
+            notes=error.notes if is_known else [],
         ) from error
     if len(made) != len(call.outputs) or not all(isinstance(node, TensorNode) for node in made):
         raise UsageError(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from tmconvert.errors import UsageError
+from tmconvert.errors.suggestions import no_such_name
 from tmconvert.passes.backward_fold_scale import BackwardFoldScale
 from tmconvert.passes.drop_identities import DropIdentities
 from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSubexpressions
@@ -23,7 +24,6 @@ from tmconvert.passes.norm_elem_wise import NormElemWise
 from tmconvert.passes.propagate_qparams import PropagateQparams
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.symbolics.op import Op
-from tmconvert.transform.suggestions import no_such_name
 from tmconvert.transform.user_pass import UserPass
 
 Make = Callable[[Mapping[str, Op]], Pass]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.errors.suggestions import check_op
 from tmconvert.errors.values import type_and_value
 from tmconvert.ir import (
     CallFunction,
@@ -22,11 +23,53 @@ from tmconvert.ir import (
 )
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.surgery import active
 from tmconvert.symbolics.op import Attribute, Op
 from tmconvert.transform.match import ANY, Wildcard
 from tmconvert.transform.torch_values import called_with_torch_values
 
 Function = Callable[..., Any]
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "pow": "pow",
+    "matmul": "matmul",
+    "neg": "neg",
+    "abs": "abs",
+    "lt": "lt",
+    "le": "le",
+    "gt": "gt",
+    "ge": "ge",
+}
+
+
+class Operators:
+    """Operators on the values of a pattern: the ops of the catalogue that compute them."""
+
+    def __init__(self, g: PatternCalls) -> None:
+        self.g = g
+
+    def __enter__(self) -> Operators:
+        active.push(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        active.pop()
+
+    def knows_method(self, name: str) -> bool:
+        return False
+
+    def call_method(self, method: str, *values: object) -> Any:
+        name = method.strip("_")
+        reflected = name.removeprefix("r")
+        op = _OPERATORS.get(name) or _OPERATORS.get(reflected)
+        if op is None:
+            raise UsageError("TM6054", f"a pattern cannot have the operator {method}: write g.call(...)")
+        return self.g.call(f"aten::{op}", *(values if name in _OPERATORS else reversed(values)))
 
 
 class PatternCalls:
@@ -50,6 +93,7 @@ class PatternCalls:
 
     def call(self, op: str, *args: object, results: int = 1, **attributes: object) -> Any:
         """Returns the result of a function or op, or a list where there are several ``results``."""
+        check_op(op, self.catalogue)
         if op in self.catalogue:
             tensors, attributes = self._bound(self.catalogue[op], list(args), attributes)
             args = tuple(tensors)
@@ -126,7 +170,11 @@ def pattern_of(pattern: object, catalogue: Mapping[str, Op]) -> InternalGraph:
     names = parameter_names(pattern)
     is_of_g = takes_g(pattern)
     inputs = [g.input(name) for name in (names[1:] if is_of_g else names)]
-    result = pattern(g, *inputs) if is_of_g else called_with_torch_values(pattern, g, inputs)
+    if is_of_g:
+        with Operators(g):
+            result = pattern(g, *inputs)
+    else:
+        result = called_with_torch_values(pattern, g, inputs)
     for leaf in leaves(result):
         if not isinstance(leaf, Node):
             raise UsageError("TM6054", f"a pattern must return values, got {type_and_value(leaf)}")

@@ -12,6 +12,7 @@ from tmconvert.errors import GraphError, TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.ir import Expr, InternalGraph, ModuleNode, Node, TensorNode, TracedModule
 from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.ids import number_rest
 from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.tree import leaves, leaves_of, replaced
 from tmconvert.surgery.insertion import Insertion
@@ -20,6 +21,7 @@ from tmconvert.surgery.transaction import Transaction
 from tmconvert.surgery.type_inference import infer_changed
 from tmconvert.symbolics.custom import raised_at
 from tmconvert.symbolics.op import Op
+from tmconvert.transform.catalogue_calls import CatalogueCalls
 from tmconvert.transform.match import Match, MatchFilter, find_matches, value_inputs
 from tmconvert.transform.normal_form import eliminate_dead_code, is_normalized, transformed
 from tmconvert.transform.pattern import is_of_catalogue, parameter_names, pattern_of, takes_g
@@ -118,6 +120,7 @@ def _replace_in_graph(
     their users cannot take, or where ``retypes`` does not allow them.
     """
     graph = edit.graph
+    number_rest(graph)  # the matches are shown after they are removed
     before, results = set(graph), _result_types(graph)
     plans = list(_plans(graph, find_matches(graph, pattern, match_filters)))
     for match, expr in plans:
@@ -268,7 +271,9 @@ def _aten_emitter(graph: InternalGraph, replacement: Any, catalogue: Mapping[str
             raise UsageError(
                 "TM6054", "a replacement of ATen-style ops must take g first, and make calls by g.call"
             )
-        return leaves(_users(lambda: replacement(g, *_arguments(replacement, match, 1)), "replacement"))
+        with CatalogueCalls(g) as calls:
+            given = _arguments(replacement, match, 1)
+            return leaves(_users(lambda: replacement(calls, *given), "replacement"))
 
     return emit
 
@@ -315,7 +320,7 @@ def _users(call: Callable[[], Any], what: str) -> Any:
     try:
         return call()
     except TmconvertError as error:
-        if isinstance(error, UsageError):
+        if isinstance(error, UsageError) and error.code != "TM6050":
             raise
         raise UsageError(
             "TM6052", f"the {what} failed: {error.message}", source=raised_at(error), notes=error.notes

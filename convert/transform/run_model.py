@@ -11,6 +11,7 @@ import numpy as np
 
 from tmconvert.conversion.io_names import written_outputs
 from tmconvert.errors import UsageError
+from tmconvert.errors.suggestions import no_such_name
 from tmconvert.errors.values import type_and_value
 from tmconvert.ir import Input, Node, TensorNode, TensorType, TracedModule
 from tmconvert.ir.arrays import as_array
@@ -19,7 +20,6 @@ from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.interpreter import Interpreter, run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.types import name_of
-from tmconvert.transform.suggestions import no_such_name
 from tmconvert.verification.input_files import read_inputs
 
 Inputs = Mapping[str, Any] | Sequence[Any] | str | PathLike[str]

@@ -54,9 +54,18 @@ def _tensors(g: Emitter, name: str, args: tuple[Any, ...]) -> list[Any]:
     arguments = g.catalogue[name].args
     dtype = next((g.type(arg).dtype for arg in args if _is_tensor(arg)), None)
     return [
-        g.constant(arg, dtype) if isinstance(arg, (bool, int, float)) and isinstance(formal, Tensor) else arg
+        _constant(g, name, arg, dtype)
+        if isinstance(arg, (bool, int, float)) and isinstance(formal, Tensor)
+        else arg
         for arg, formal in zip(args, [*arguments, *[None] * len(args)], strict=False)
     ]
+
+
+def _constant(g: Emitter, name: str, number: float, dtype: np.dtype | None) -> Any:
+    """Returns a constant of the type of the other operand. Raises Refusal for a fraction among integers."""
+    if dtype is not None and dtype.kind in "iub" and not float(number).is_integer():
+        raise Refusal(f"{name}: {number} is not a value of {dtype.name}", "convert the other operand by aten::to first")
+    return g.constant(number, dtype)
 
 
 def _is_tensor(value: object) -> bool:
