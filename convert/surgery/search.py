@@ -138,8 +138,9 @@ class NodeFilter(_Filter["Node"]):
         def first() -> Iterator[Node]:
             seen = set[int]()
             for node in self:
-                if id(node.owner or node) not in seen:
-                    seen.add(id(node.owner or node))
+                module = id(getattr(node, "owner", None) or node)
+                if module not in seen:
+                    seen.add(module)
                     yield node
 
         return NodeFilter(first)

@@ -26,12 +26,12 @@ def parse_model(
     Raises LoadError TM1101, GraphError for a graph with inconsistent types.
     """
     if isinstance(weights, TracedModule):
-        graph = parse_graph(text, graph_constants(normal_form(weights, catalogue)), TEXT)
+        source, constants = weights, graph_constants(normal_form(weights, catalogue))
+        graph = parse_graph(text, constants, TEXT)
     else:
         graph = parse_graph(text, weights, TEXT)
+        source = TracedModule(graph.name, graph.name, vocabulary=VOCABULARY)
     verify_graph(graph, catalogue)
-    is_new = not isinstance(weights, TracedModule)
-    source = TracedModule(graph.name, graph.name, vocabulary=VOCABULARY) if is_new else weights
     made = as_module(graph, source, catalogue)
     take_example(made, source, keeps_outputs=False)
     return made

@@ -64,7 +64,9 @@ def _tensors(g: Emitter, name: str, args: tuple[Any, ...]) -> list[Any]:
 def _constant(g: Emitter, name: str, number: float, dtype: np.dtype | None) -> Any:
     """Returns a constant of the type of the other operand. Raises Refusal for a fraction among integers."""
     if dtype is not None and dtype.kind in "iub" and not float(number).is_integer():
-        raise Refusal(f"{name}: {number} is not a value of {dtype.name}", "convert the other operand by aten::to first")
+        raise Refusal(
+            f"{name}: {number} is not a value of {dtype.name}", "convert the other operand by aten::to first"
+        )
     return g.constant(number, dtype)
 
 
