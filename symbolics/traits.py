@@ -115,6 +115,17 @@ class Clamp(Trait):
         return low, high
 
 
+class SeesSignOfZero(Trait):
+    """The result for -0.0 and for 0.0 differ, in the operands of these numbers."""
+
+    def __init__(self, *operands: int) -> None:
+        self.operands = operands
+
+
+class DividesBySecond(Trait):
+    """Operand 1 is a divisor of integers, which runtimes refuse to be 0."""
+
+
 class BoundedByOther(Trait):
     """The result is the lesser of the operands: a constant operand 1 is an upper bound for each element."""
 

@@ -9,33 +9,17 @@ from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.passes.rewriting import RewritePass, emitter_before
 from tmconvert.symbolics.registry import catalogue, has_trait, op_has, trait_of
-from tmconvert.symbolics.traits import Arithmetic, Identity, MatrixProduct, Weights
+from tmconvert.symbolics.traits import (
+    Arithmetic,
+    Identity,
+    MatrixProduct,
+    NormalizesRows,
+    SeesSignOfZero,
+    Weights,
+)
 
 _SMALL = 1 << 16  # elements of a constant that is looked at
-# ops that compute something else of -0.0 than of 0.0, with the places of the operands of which they do
-_SEE_SIGN = {
-    "aten::div": (1,),
-    "aten::pow": (0,),
-    "aten::atan2": (0, 1),
-    "aten::copysign": (1,),
-    **dict.fromkeys(("aten::reciprocal", "aten::rsqrt", "aten::signbit"), (0,)),
-}
-# ops whose results have no trace of the sign of a zero; all others may pass it on
-_END_SIGN = {
-    *("aten::abs", "aten::argmax", "aten::argmin", "aten::cos", "aten::cosh", "aten::eq", "aten::exp"),
-    *(
-        "aten::exp2",
-        "aten::ge",
-        "aten::gt",
-        "aten::isfinite",
-        "aten::isinf",
-        "aten::isnan",
-        "aten::layer_norm",
-    ),
-    *("aten::le", "aten::log", "aten::log_softmax", "aten::logical_and", "aten::logical_not"),
-    *("aten::logical_or", "aten::logsumexp", "aten::lt", "aten::mean", "aten::ne", "aten::nonzero"),
-    *("aten::one_hot", "aten::scaled_dot_product_attention", "aten::sigmoid", "aten::softmax", "aten::sum"),
-}
+_SUMS = (Weights, MatrixProduct, NormalizesRows)
 
 
 class DropIdentities(RewritePass[TensorNode]):
@@ -113,15 +97,15 @@ def _seen_by(graph: InternalGraph, node: TensorNode) -> str:
     while waiting:
         value = waiting.pop()
         for user in value.users:
-            places = _SEE_SIGN.get(user.function, ()) if isinstance(user, CallFunction) else ()
+            seeing = trait_of(user, SeesSignOfZero)
+            places = () if seeing is None else seeing.operands
             if any(user.args[place] is value for place in places) or any(subgraphs_of(user)):
                 return user.outputs[0].name
-            if isinstance(user, CallFunction) and (
-                user.function in _END_SIGN or has_trait(user, Weights, MatrixProduct)
-            ):
+            if has_trait(user, *_SUMS):  # of which the sign of one zero is no part
                 continue
-            waiting += [each for each in user.outputs if each not in reached]
-            reached.update(user.outputs)
+            made = {each for each in user.outputs if each.type.dtype.kind not in "biu"} - reached
+            waiting += made
+            reached |= made
     return ""
 
 

@@ -10,15 +10,21 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.traits import Casts, IndexedRows, IndicesBelow
+from tmconvert.symbolics.registry import has_trait
+from tmconvert.symbolics.traits import (
+    Casts,
+    DividesBySecond,
+    IndexedRows,
+    IndicesBelow,
+    SameElements,
+    SelectsElements,
+    View,
+)
 from tmconvert.verification.compare import example_inputs
 
 Catalogue = Mapping[str, Op]
 # arguments that are indices, and the attributes that tell how many values they may have
 _INDICES = frozenset(("index", "indices"))
-_DIVISIONS = frozenset(("tm::trunc_divide", "aten::floor_divide", "aten::remainder", "aten::fmod"))
-# ops whose results have the elements of their operand
-_KEEPING = frozenset(f"aten::{name}" for name in ("expand", "permute", "reshape", "select", "slice", "to"))
 
 
 def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> list[np.ndarray]:
@@ -127,10 +133,10 @@ def _divides(node: Any) -> bool:
         for user in node.users:
             if not isinstance(user, CallFunction):
                 continue
-            if user.function in _DIVISIONS and user.args[1] is node:
+            if has_trait(user, DividesBySecond) and user.args[1] is node:
                 return True
             made = {each for each in user.outputs if isinstance(each, TensorNode)} - seen
-            if user.function in _KEEPING:
+            if has_trait(user, View, SameElements, SelectsElements):
                 seen |= made
                 waiting += made
     return False

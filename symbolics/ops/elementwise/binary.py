@@ -12,7 +12,14 @@ from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
 from tmconvert.symbolics.results import broadcast
-from tmconvert.symbolics.traits import Arithmetic, BoundedByOther, Homogeneous, IntegerSteps, Trait
+from tmconvert.symbolics.traits import (
+    Arithmetic,
+    BoundedByOther,
+    Homogeneous,
+    IntegerSteps,
+    SeesSignOfZero,
+    Trait,
+)
 
 Array = np.ndarray
 
@@ -41,6 +48,7 @@ TRAITS: dict[str, list[Trait]] = {
     "mul": [Arithmetic(neutral=1)],
     "div": [
         Arithmetic(neutral=1, is_inverse=True),
+        SeesSignOfZero(1),
         IntegerSteps(lambda g, **given: idioms.integer_steps.div(g, **given)),
     ],
     "maximum": [Homogeneous(operands=2)],

@@ -14,6 +14,7 @@ from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.binary import added, difference, multiplied
 from tmconvert.symbolics.results import broadcast
+from tmconvert.symbolics.traits import SeesSignOfZero
 
 Array = np.ndarray
 BOOL = ("bool",)
@@ -60,7 +61,8 @@ def _op(name: str) -> Op:
 
 def _test(name: str) -> Op:
     kernel, dtypes, (since, onnx_type), tflite_type = UNARY[name]
-    op = Op(f"aten::{name}", args=[Tensor("x", dtypes)], result=_flags, layout=ANY)
+    traits = [SeesSignOfZero(0)] if name == "signbit" else []
+    op = Op(f"aten::{name}", args=[Tensor("x", dtypes)], result=_flags, layout=ANY, traits=traits)
     op.reference(lambda x: kernel(x))
     if onnx_type:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x, dtype=bool))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tmconvert.ir.types import TensorType
@@ -9,16 +11,17 @@ from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, number
 from tmconvert.symbolics.results import broadcast, fits, same_as
+from tmconvert.symbolics.traits import SeesSignOfZero, Trait
 
 Array = np.ndarray
 
 
-def _op(name: str, *names: str, dtypes: tuple[str, ...] = FLOATS) -> Op:
+def _op(name: str, *names: str, dtypes: tuple[str, ...] = FLOATS, traits: Sequence[Trait] = ()) -> Op:
     args = [Tensor(each, dtypes) for each in ("x", *names)]
-    return Op(f"aten::{name}", args=args, result=broadcast("x", *names), layout=ANY)
+    return Op(f"aten::{name}", args=args, result=broadcast("x", *names), layout=ANY, traits=traits)
 
 
-hypot, copysign = _op("hypot", "other"), _op("copysign", "other")
+hypot, copysign = _op("hypot", "other"), _op("copysign", "other", traits=[SeesSignOfZero(1)])
 fmax, fmin = _op("fmax", "other"), _op("fmin", "other")
 heaviside = _op("heaviside", "values", dtypes=NUMBERS)
 lerp = _op("lerp", "end", "weight")

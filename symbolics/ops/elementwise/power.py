@@ -11,6 +11,7 @@ from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.to import ONNX_TYPES
 from tmconvert.symbolics.results import broadcast
+from tmconvert.symbolics.traits import SeesSignOfZero
 
 Array = np.ndarray
 # whole powers of integers up to this one are products
@@ -24,6 +25,7 @@ power = Op(
     args=[Tensor("x", NUMBERS), Tensor("exponent", NUMBERS)],
     result=broadcast("x", "exponent"),
     layout=ANY,
+    traits=[SeesSignOfZero(0)],
 )
 
 

@@ -13,6 +13,7 @@ from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, INTEGERS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.ops.elementwise.binary import difference, multiplied
 from tmconvert.symbolics.results import broadcast, same_as
+from tmconvert.symbolics.traits import DividesBySecond
 
 Array = np.ndarray
 
@@ -55,7 +56,7 @@ def _unary(name: str) -> Op:
 def _binary(name: str) -> Op:
     kernel, dtypes = BINARY[name]
     args = [Tensor("x", dtypes), Tensor("other", dtypes)]
-    op = Op(name, args=args, result=broadcast("x", "other"), layout=ANY)
+    op = Op(name, args=args, result=broadcast("x", "other"), layout=ANY, traits=[DividesBySecond()])
     op.reference(lambda x, other: kernel(x, other))
     return op
 

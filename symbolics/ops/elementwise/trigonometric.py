@@ -13,6 +13,7 @@ from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.results import broadcast, same_as
+from tmconvert.symbolics.traits import SeesSignOfZero
 
 Array = np.ndarray
 
@@ -151,6 +152,7 @@ atan2 = Op(
     args=[Tensor("x", FLOATS), Tensor("other", FLOATS)],
     result=broadcast("x", "other"),
     layout=ANY,
+    traits=[SeesSignOfZero(0, 1)],
 )
 
 

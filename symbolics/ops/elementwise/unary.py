@@ -18,6 +18,7 @@ from tmconvert.symbolics.traits import (
     FixedRange,
     Homogeneous,
     IntegerSteps,
+    SeesSignOfZero,
     Trait,
 )
 
@@ -53,7 +54,9 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
 TRAITS: dict[str, list[Trait]] = {
     "abs": [Homogeneous()],
     "neg": [IntegerSteps(lambda g, x: idioms.integer_steps.neg(g, x))],
+    "reciprocal": [SeesSignOfZero(0)],
     "relu": [Clamp(0), Homogeneous()],
+    "rsqrt": [SeesSignOfZero(0)],
     "sigmoid": [FixedRange(0, 1, in_int16=True), AbsoluteAccuracy()],
     "square": [IntegerSteps(lambda g, x: idioms.integer_steps.square(g, x))],
     "tanh": [FixedRange(-1, 1, in_int16=True)],
