@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent
 OF_OPS = ("symbolics", "test_catalogue.py")
@@ -28,6 +29,9 @@ FOLDERS = {"tests/frontends/torch/": 4}
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["TMCONVERT_CHECK_PASSES"] = "1"  # each pass is to leave a valid graph, not only all of them
+# A first example pays for imports, and other processes for their share of the processor.
+settings.register_profile("tmconvert", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tmconvert")
 # Tests start hundreds of processes. Where byte code is not stored, each of them compiles the package, which
 # takes longer than most of the tests.
 if sys.dont_write_bytecode:
