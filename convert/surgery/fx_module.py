@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from tmconvert.errors import UsageError
 from tmconvert.ir import ModuleNode
 from tmconvert.surgery.module_access import ModuleAccess
 
@@ -22,6 +23,20 @@ class FxModule(ModuleAccess):
         for _, module in self.modules():
             for graph in module.graphs.values():
                 graph.lint()
+
+    def eval(self) -> TracedModule:
+        """Returns the model, which always computes as in evaluation."""
+        return cast("TracedModule", self)
+
+    def train(self, mode: bool = True) -> TracedModule:
+        """Returns the model for False. Raises UsageError TM6061 otherwise: ``to_torch()`` trains."""
+        if mode:
+            raise UsageError(
+                "TM6061",
+                f"{self!r} computes as in evaluation, and cannot be set to training",
+                notes=[("help", "train tm.to_torch(), and trace it again")],
+            )
+        return cast("TracedModule", self)
 
     def print_readable(self, print_output: bool = True) -> str:
         """Prints the model as a ``torch.nn.Module``, and returns the text.

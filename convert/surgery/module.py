@@ -16,6 +16,7 @@ from tmconvert.ir.ids import share_ids
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.surgery.active import required
+from tmconvert.surgery.call_objects import opened
 from tmconvert.surgery.copying import copied_module
 from tmconvert.surgery.fx_module import FxModule
 from tmconvert.surgery.tables import format_tree
@@ -59,13 +60,14 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the graph on arrays by the reference kernels. The result has the source's structure.
 
-        Arguments are those of the source: nested, by keyword; or the inputs of the graph in order. With
+        Arguments are those of the source: nested, by keyword, dataclasses and objects of the classes of
+        ``register_supported_type``; or the inputs of the graph in order. With
         nodes among them, inside of ``graph.insert_exprs()``, a call of the module is inserted. Raises
         UsageError TM6003, TM6014 for inputs that do not fit.
         """
         if any(isinstance(leaf, ir.Node) for leaf in leaves((args, kwargs))):
             return required(f"a call of {self!r}").call_module(self, *args, **kwargs)
-        return run_module(self, flat_inputs(self, args, kwargs))
+        return run_module(self, flat_inputs(self, *opened((args, kwargs))))
 
     def flatten(self) -> TracedModule:
         """Returns a module whose graph has all submodules inlined; tensors are shared."""

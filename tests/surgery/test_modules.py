@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import torch
 import tmconvert
 from tests.surgery.models import Block, loaded, traced_block
 from tmconvert.errors import UsageError
+from tmconvert.frontends.torch import customization
 
 
 def test_weights_are_read_and_scaled(tmp_path: Path) -> None:
@@ -155,3 +157,40 @@ def test_arguments_as_the_source_took_them() -> None:
 def test_keywords_of_a_model_of_megengine() -> None:
     module, graph, x = loaded("resnet18")
     np.testing.assert_array_equal(module(**{graph.inputs[1].name: x}), module(x))
+
+
+@dataclasses.dataclass
+class Pair:
+    a: torch.Tensor
+    b: torch.Tensor
+
+
+class Own:
+    def __init__(self, a: torch.Tensor, b: torch.Tensor) -> None:
+        self.a, self.b = a, b
+
+
+@pytest.mark.parametrize("kind", [Pair, Own])
+def test_a_model_takes_the_objects_that_its_source_took(
+    kind: type[Pair] | type[Own], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        customization.SUPPORTED_TYPES,
+        Own,
+        customization.SupportedType(lambda own: ([own.a, own.b], None), lambda parts, _: Own(*parts)),
+    )
+    a, b = torch.ones(2), torch.arange(2.0)
+
+    def forward(pair: Pair | Own, k: torch.Tensor) -> torch.Tensor:
+        return pair.a * 3 - pair.b + k
+
+    tm = tmconvert.trace(forward, kind(a, b), b)
+    for result in (tm(kind(a, b), b), tm(pair=kind(a, b), k=b), tm(a, b, b)):
+        np.testing.assert_array_equal(result, [3, 3])
+
+
+def test_a_model_is_always_in_evaluation_mode() -> None:
+    tm = traced_block(2, 4)
+    assert tm.eval() is tm and tm.train(False) is tm
+    with pytest.raises(UsageError, match=r"(?s)TM6061.*to_torch"):
+        tm.train()
