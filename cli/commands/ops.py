@@ -42,7 +42,7 @@ def command(target: str | None, search: str | None, json: bool, markdown: bool, 
 
     "native" ops are written as one or a few operators, "decomposed" ones by other ops, and those "from 9" are
     supported from version 9 on. With --target the table shows all versions, element types, ranks and the
-    reasons.
+    reasons, with --search the signatures of the ops.
     """
     if json and markdown:
         raise click.UsageError("--json and --markdown exclude each other")
@@ -57,6 +57,8 @@ def command(target: str | None, search: str | None, json: bool, markdown: bool, 
         write_message(f"no op has {search!r} in its name")
     else:
         _table(versions, rows, all_versions=not any(given.values()))
+        if search:
+            write(*(row[0].signature for row in rows))
 
 
 def _own(target: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 4 << 30
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """A successful verification: the runtime that ran the file, and each output's error.
 
@@ -60,6 +60,16 @@ class Verification:
     outputs: tuple[str, ...] = ()
     independent: tuple[str, ...] = ()
     quality: tuple[OutputQuality, ...] = ()
+
+    def __repr__(self) -> str:
+        """Returns what was compared and how close it came, without arrays and layers."""
+        outputs = list(self.outputs or [each.output for each in self.comparisons])
+        decibels = "" if self.decibels is None else f", decibels={self.decibels:.1f}"
+        left_out = f", vacuous={dict(self.vacuous)}" if self.vacuous else ""
+        return (
+            f"Verification(runtime={self.runtime!r}, outputs={outputs}, max_error={self.max_error:.2g}"
+            f"{decibels}{left_out})"
+        )
 
     @property
     def tells(self) -> bool:

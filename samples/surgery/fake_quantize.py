@@ -8,6 +8,7 @@ For integers in the file see ``tmconvert calibrate``; this is how to try a schem
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ def main(output: str) -> None:
     matches = tmconvert.replace_pattern(model, conv, quantized_conv)
     after = accuracy(model, images, labels)
     print(f"{len(matches)} convolutions; accuracy {before:.2f} before, {after:.2f} after")
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
     tmconvert.to_onnx(model, output)
 
 

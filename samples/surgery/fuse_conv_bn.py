@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def main(output: str) -> None:
     matches = tmconvert.replace_pattern(model, conv_bn, conv)
     error = np.abs(model(x) - before).max()
     print(f"{len(matches)} batch norms were fused; outputs differ by {error:.1e}")
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
     tmconvert.to_onnx(model, output)
 
 

@@ -9,6 +9,7 @@ With inverted dropout, which PyTorch has, inference does nothing.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ def main(output: str) -> None:
     error = np.abs(model(x.numpy()) - before).max()
     left = sum(getattr(expr, "function", "") == "aten::mul" for expr in model.graph)
     print(f"{len(matches)} factors went into weights, {left} are left; outputs differ by {error:.1e}")
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
     tmconvert.to_onnx(model, output)
 
 

@@ -128,3 +128,7 @@ def test_an_unknown_target_is_answered_with_all_known_ones(monkeypatch: pytest.M
     outcome = run("ops", "--target", "toi")
     assert outcome.status == 2
     assert "'toi' is not one of 'onnx', 'tflite', 'caffe', 'toy'" in outcome.stderr
+
+
+def test_a_search_shows_signatures() -> None:
+    assert "aten::gelu(x, approximate='none')" in rows("--search", "gelu")["aten::gelu(x,"]

@@ -29,7 +29,6 @@ def test_each_sample_is_tried() -> None:
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_sample(name: str, tmp_path: Path) -> None:
     (tmp_path / "samples").symlink_to(ROOT / "samples")
-    (tmp_path / "out").mkdir()
     done = subprocess.run(
         [sys.executable, f"samples/surgery/{name}.py"],
         cwd=tmp_path,
