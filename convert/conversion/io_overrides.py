@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tmconvert.conversion.io_names import name_edges, written_outputs
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
-from tmconvert.ir import Input, InternalGraph, TensorNode, TensorType, TracedModule
+from tmconvert.ir import CallFunction, Input, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.emitter import GraphEmitter, OpDefinition
 from tmconvert.ir.extract import by_matching_name, cut_graph, matching_name, unknown
 from tmconvert.ir.flatten import flatten_module
@@ -260,6 +260,18 @@ def bind_model(
         _check_input(name, nodes)
         shapes[name] = _checked_shape(name, shape)
     dynamic = _dynamic(flat, overrides, nodes)
+    opens = getattr(flat.vocabulary, "may_open", frozenset())
+    if opens and (overrides.input_shapes or overrides.dynamic_shapes):
+        fixed = {
+            name: open_axes(flat.dynamic_shapes or {}, name, len(node.shape or ()))
+            for name, node in nodes.items()
+        }
+        if any(
+            axis not in fixed[name] and (axis in dynamic.get(name, {}) or shapes[name][axis] != size)
+            for name, node in nodes.items()
+            for axis, size in enumerate(node.shape or ())
+        ):
+            _mark_opened(flat, opens, catalogue)
     shapes = _with_named_sizes(flat, overrides, shapes)
     _make_dynamic(shapes, dynamic, nodes)
     return BoundModel(flat, shapes, overrides.rename, context=_context(overrides, nodes))
@@ -299,14 +311,17 @@ def _dynamic(
     traced = module.dynamic_shapes
     if traced is None:
         return overrides.dynamic_shapes
+    may_open = getattr(module.vocabulary, "may_open", frozenset())
     for name, axes in overrides.dynamic_shapes.items():
         recorded = (nodes[name].shape or ()) if name in nodes else ()
         free, rank = open_axes(traced, name, len(recorded)), len(recorded)
         for axis in axes:
-            if type(axis) is int and -rank <= axis < rank and axis % rank not in free:
+            is_fixed = type(axis) is int and -rank <= axis < rank and axis % rank not in free
+            if is_fixed and not may_open:
                 raise not_open(name, axis % rank, recorded)
     for name, shape in overrides.input_shapes.items():
-        check_sizes(traced, name, nodes[name].shape or (), tuple(shape))
+        if not may_open or len(shape) != len(nodes[name].shape or ()):
+            check_sizes(traced, name, nodes[name].shape or (), tuple(shape))
     numbers = sizes_by_name(traced, {name: tuple(shape) for name, shape in overrides.input_shapes.items()})
     if overrides.dynamic_shapes or not traced:
         return overrides.dynamic_shapes
@@ -321,6 +336,24 @@ def _dynamic(
         name: {axis: str(size) for axis, size in axes.items() if is_symbolic(size)}
         for name, axes in sizes.items()
     }
+
+
+def _mark_opened(
+    module: TracedModule, functions: Collection[str], catalogue: Mapping[str, OpDefinition]
+) -> None:
+    """Gives the calls whose stored shapes may hold the size of an input the shape of their operand so far."""
+    assert module.graph is not None
+    types = normalize(module, catalogue).types
+    computed = set(module.graph.inputs[1:])
+    for expr in module.graph:
+        is_stored = computed.isdisjoint(node for node in expr.inputs if node is not expr.inputs[0])
+        if not computed.isdisjoint(expr.inputs):
+            computed.update(expr.outputs)
+        if not isinstance(expr, CallFunction) or expr.function not in functions:
+            continue
+        is_joined = expr.function.endswith(("Concat", "CONCATENATION"))
+        if expr.args[0] in types and (is_stored or is_joined):
+            expr.kwargs["opened"] = list(types[expr.args[0]].shape)
 
 
 def _with_named_sizes(

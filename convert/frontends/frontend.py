@@ -6,8 +6,11 @@ docs/development/add-a-frontend.md shows how another package adds one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from tmconvert.errors import VerificationError
@@ -47,19 +50,56 @@ class FileRuntime(Protocol):
 
 
 class SourceFile:
-    """The files of a loaded model, and the names of its inputs and outputs in them, in order."""
+    """The files of a loaded model, and the names of its inputs and outputs in them, in order.
 
-    def __init__(self, paths: Sequence[Path], inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    ``batches`` has, by input, the size of the first axis where the file fixes it: arrays of several batches
+    are run one after the other.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        batches: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self.paths, self.inputs, self.outputs = list(paths), list(inputs), list(outputs)
+        self.batches = batches
 
     def run(self, runtime: FileRuntime | None, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | None:
         """Returns the outputs that ``runtime`` computes; None where there is none, or it refuses the file."""
         if runtime is None or not self.paths[0].is_file():
             return None
+        ratios = {self._batches(name, array) for name, array in inputs.items()}
         try:
-            return runtime.run(self.paths, inputs, self.outputs)
-        except VerificationError:  # it does not implement everything that the format has
+            if len(ratios) != 1 or ratios == {1}:
+                return self.run_once(runtime, inputs)
+            return self._in_batches(runtime, inputs, ratios.pop())
+        except (VerificationError, ValueError):  # it does not implement everything that the format has
             return None
+
+    def run_once(self, runtime: FileRuntime, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Returns the outputs for inputs of the batch of the file. Raises VerificationError."""
+        return runtime.run(self.paths, inputs, self.outputs)
+
+    def _batches(self, name: str, array: np.ndarray) -> Fraction:
+        """Returns how many batches an array has."""
+        own = self.batches.get(name, 0)
+        return Fraction(array.shape[0], own) if own and array.ndim else Fraction(1)
+
+    def _in_batches(
+        self, runtime: FileRuntime, inputs: Mapping[str, np.ndarray], ratio: Fraction
+    ) -> list[np.ndarray]:
+        """Runs one batch after the other; the last one is filled up with its last element."""
+        import numpy as np
+
+        made = []
+        for number in range(math.ceil(ratio)):
+            rows = {name: number * size + np.arange(size) for name, size in self.batches.items()}
+            part = {name: array.take(rows[name], 0, mode="clip") for name, array in inputs.items()}
+            made.append(self.run_once(runtime, part))
+        whole = [np.concatenate(each) for each in zip(*made, strict=True)]
+        return [array[: int(len(array) * ratio / len(made))] for array in whole]
 
 
 class LoadedModel(NamedTuple):

@@ -1,4 +1,4 @@
-"""Makes values of an ONNX file outputs."""
+"""Copies of ONNX files that runtimes run: with other outputs, or with open sizes of inputs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tmconvert.formats.onnx.external_data import is_inside, location_of
 from tmconvert.formats.onnx.messages import messages
@@ -23,6 +24,23 @@ def tapped_onnx(path: Path, names: Sequence[str], folder: Path) -> Path:
     known = {output.name: output for output in model.graph.output}
     del model.graph.output[:]
     model.graph.output.extend(known.get(name) or messages().ValueInfoProto(name=name) for name in names)
+    return _written(model, path, folder)
+
+
+def opened_onnx(path: Path, folder: Path) -> Path:
+    """Writes a copy of the file to ``folder`` in which no value states its size; returns its path.
+
+    Raises LoadError TM1001, TM1031 to TM1033.
+    """
+    model = read_whole_model(str(path), keeps_links=True)
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            dim.Clear()
+    del model.graph.value_info[:]
+    return _written(model, path, folder)
+
+
+def _written(model: Any, path: Path, folder: Path) -> Path:
     for location in {location_of(tensor) for tensor in model.graph.initializer}:
         if location is not None and is_inside(location):
             with contextlib.suppress(OSError):

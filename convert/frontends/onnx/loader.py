@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import printable
 from tmconvert.formats.onnx.faults import damaged
 from tmconvert.formats.onnx.model import read_model
-from tmconvert.frontends.frontend import LoadedModel, SourceFile
+from tmconvert.frontends.frontend import LoadedModel
 from tmconvert.frontends.onnx.graphs import GraphReader
+from tmconvert.frontends.onnx.source_file import OnnxSource
 from tmconvert.ir.ids import number
 
 
@@ -38,5 +40,12 @@ def load_onnx(path: str) -> LoadedModel:
     stored = {each.name for each in model.graph.initializer}
     stored |= {each.values.name for each in model.graph.sparse_initializer}
     inputs = [each.name for each in model.graph.input if each.name not in stored]
+    shapes = {each.name: _sizes(each) for each in model.graph.input if each.name not in stored}
     outputs = [each.name for each in model.graph.output]
-    return LoadedModel(module, SourceFile([Path(path)], inputs, outputs))
+    return LoadedModel(module, OnnxSource(Path(path), inputs, outputs, shapes))
+
+
+def _sizes(value: Any) -> list[int | None]:
+    """Returns the shape of an input, with None for open sizes."""
+    dims = value.type.tensor_type.shape.dim
+    return [int(each.dim_value) if each.dim_value > 0 else None for each in dims]

@@ -20,6 +20,7 @@ class OnnxVocabulary(AdapterVocabulary):
     """
 
     framework = "ONNX Runtime"
+    may_open = frozenset(("onnx.Reshape", "onnx.Concat"))
 
     def __init__(self, opset: int) -> None:
         self.opset = opset

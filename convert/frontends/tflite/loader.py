@@ -38,4 +38,7 @@ def load_tflite(path: str, signature: str = "") -> LoadedModel:
     number(module)
     main = model.subgraphs[model.main]
     inputs, outputs = ([main.label(each) for each in side] for side in (main.inputs, main.outputs))
-    return LoadedModel(module, SourceFile([Path(path)], inputs, outputs))
+    first = [main.tensors[each].shape[:1] for each in main.inputs]
+    is_fixed = all(shape and shape[0] > 0 for shape in first)
+    batches = {name: shape[0] for name, shape in zip(inputs, first, strict=True)} if is_fixed else {}
+    return LoadedModel(module, SourceFile([Path(path)], inputs, outputs, batches))

@@ -30,6 +30,7 @@ class TfliteVocabulary(AdapterVocabulary):
 
     identifier = "tflite"
     framework = "LiteRT"
+    may_open = frozenset(("tflite.RESHAPE", "tflite.CONCATENATION"))
     has_all_qparams = True
     is_channels_last = True
 

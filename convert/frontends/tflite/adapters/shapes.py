@@ -23,8 +23,13 @@ OPERATORS = Table(PREFIX)
 
 
 @OPERATORS.add("RESHAPE")
-def reshape(g, x, shape=None, *, new_shape=None):
-    return reshaped(g, x, list(new_shape or []) if shape is None else static_ints(g, shape))
+def reshape(g, x, shape=None, *, new_shape=None, opened=None):
+    sizes = list(new_shape or []) if shape is None else static_ints(g, shape)
+    if opened and (shape is None or g.known(shape) is not None):
+        from tmconvert.frontends.shared.opened_sizes import opened_shape
+
+        sizes = opened_shape(g, x, sizes, opened)
+    return reshaped(g, x, sizes)
 
 
 @OPERATORS.add("SQUEEZE")
@@ -74,12 +79,16 @@ def rank_of(g, x):
 
 
 @OPERATORS.add("CONCATENATION")
-def concatenation(g, *xs, axis=0, fused_activation_function="NONE"):
+def concatenation(g, *xs, axis=0, fused_activation_function="NONE", opened=None):
     place = axis_of(g, next(x for x in xs if not isinstance(x, DataSlice)), axis)
     made = with_row(g, xs, place)
     if made is not None:
         return activated(g, made, fused_activation_function)
     xs = tuple(x.computed(g) if isinstance(x, DataSlice) else x for x in xs)
+    if opened:
+        from tmconvert.frontends.shared.opened_sizes import opened_parts
+
+        xs = tuple(opened_parts(g, xs, place))
     if any(known_channels_first(g, x) is not None for x in xs):
         parts = [channels_first(g, x) for x in xs]
         made = ChannelsFirst(g.call("aten::cat", parts, channels_first_axis(place, rank(g, xs[0]))))

@@ -29,10 +29,15 @@ def size_of(g, data):
 
 
 @OPERATORS.add("Reshape", since=5)
-def reshape(g, data, shape, *, allowzero=0):
+def reshape(g, data, shape, *, allowzero=0, opened=None):
     if g.sizes(shape) is None:
         raise Refusal("the shape of Reshape depends on the data", "make it a constant of the model")
-    return _reshaped(g, data, static_ints(g, shape, "the shape of Reshape"), bool(allowzero))
+    sizes = static_ints(g, shape, "the shape of Reshape")
+    if opened and g.known(shape) is not None:
+        from tmconvert.frontends.shared.opened_sizes import opened_shape
+
+        sizes = opened_shape(g, data, sizes, opened)
+    return _reshaped(g, data, sizes, bool(allowzero))
 
 
 @OPERATORS.add("Reshape")

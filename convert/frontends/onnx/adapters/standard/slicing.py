@@ -82,13 +82,20 @@ def _within(start: Any, end: Any, step: int) -> tuple[Any, Any]:
 
 
 @OPERATORS.add("Concat", since=4)
-def concat(g, *inputs, axis):
-    return inputs[0] if len(inputs) == 1 else g.call("aten::cat", list(inputs), axis_of(g, inputs[0], axis))
+def concat(g, *inputs, axis, opened=None):
+    if len(inputs) == 1:
+        return inputs[0]
+    parts, place = list(inputs), axis_of(g, inputs[0], axis)
+    if opened:
+        from tmconvert.frontends.shared.opened_sizes import opened_parts
+
+        parts = opened_parts(g, parts, place)
+    return g.call("aten::cat", parts, place)
 
 
 @OPERATORS.add("Concat")
-def concat1(g, *inputs, axis=1):
-    return concat(g, *inputs, axis=axis)
+def concat1(g, *inputs, axis=1, opened=None):
+    return concat(g, *inputs, axis=axis, opened=opened)
 
 
 @OPERATORS.add("Split", since=13)
