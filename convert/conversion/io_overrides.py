@@ -260,7 +260,7 @@ def bind_model(
         _check_input(name, nodes)
         shapes[name] = _checked_shape(name, shape)
     dynamic = _dynamic(flat, overrides, nodes)
-    opens = getattr(flat.vocabulary, "may_open", frozenset())
+    opens: Collection[str] = getattr(flat.vocabulary, "may_open", ())
     if opens and (overrides.input_shapes or overrides.dynamic_shapes):
         fixed = {
             name: open_axes(flat.dynamic_shapes or {}, name, len(node.shape or ()))
@@ -311,7 +311,7 @@ def _dynamic(
     traced = module.dynamic_shapes
     if traced is None:
         return overrides.dynamic_shapes
-    may_open = getattr(module.vocabulary, "may_open", frozenset())
+    may_open: Collection[str] = getattr(module.vocabulary, "may_open", ())
     for name, axes in overrides.dynamic_shapes.items():
         recorded = (nodes[name].shape or ()) if name in nodes else ()
         free, rank = open_axes(traced, name, len(recorded)), len(recorded)

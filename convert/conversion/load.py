@@ -41,9 +41,7 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
     if frontend is None:
         raise _unknown(name, head or b"")
     if request.tracing.signature and not frontend.has_signatures:
-        raise UsageError(
-            "TM6016", f"a signature is chosen of TFLite files only, {name} is a file of {frontend.title}"
-        )
+        raise UsageError("TM6016", f"{name} has no signatures: signature applies to TFLite files")
     if frontend.has_graph and request.tracing._replace(signature="") != Tracing():
         raise UsageError(
             "TM6016",

@@ -47,7 +47,7 @@ def test_a_file_with_several_signatures_needs_the_name_of_one(tmp_path: Path) ->
     assert caught.value.code == "TM1042"
     with pytest.raises(UsageError, match=r"no signature 'x'(.|\n)*decode, encode"):
         tmconvert.load(SIGNATURES, signature="x")
-    with pytest.raises(UsageError, match="TFLite files only"):
+    with pytest.raises(UsageError, match="applies to TFLite files"):
         tmconvert.load(FILES[0].parents[1] / "mobilenet_v1.tm", signature="x")
 
 
