@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
@@ -80,19 +80,44 @@ def spread(samples: Samples, name: str, most: int) -> tuple[list[list[np.ndarray
     return found, f"{about} of {name}" if count > 1 else f"a sample of {name}"
 
 
+class MadeSamples:
+    """The samples that a function makes, a new iterator each time."""
+
+    def __init__(self, make: Callable[[], Iterable[object]]) -> None:
+        self.make = make
+
+    def __iter__(self) -> Iterator[object]:
+        try:
+            made = self.make()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise unfit(
+                f"the function of the data failed: {reason}", "it is called without arguments"
+            ) from error
+        if not isinstance(made, Iterable):
+            raise unfit(f"the function of the data must make samples, got {type_and_value(made)}", FORMS)
+        return iter(made)
+
+
 class Samples:
     """The samples of ``data``, each with the arrays of ``inputs`` (name, type) in order.
 
-    ``data`` is a path, or a mapping from names to arrays, an array for a model of one input, or a sequence of
-    samples. Arrays are of one sample, of one without the batch of 1, or of many along the first axis; those
-    of uint8 are scaled as images are. ``sizes`` describes the open sizes that were taken from the first
-    sample. It can be iterated several times. Raises UsageError TM6033 for data that does not fit the inputs,
+    ``data`` is a path, or a mapping from names to arrays, an array for a model of one input, a sequence of
+    samples, or a function that makes an iterator of samples, as converters of TensorFlow take it. Arrays are
+    of one sample, of one without the batch of 1, or of many along the first axis; those of uint8 are scaled
+    as images are. ``sizes`` describes the open sizes that were taken from the first sample. It can be
+    iterated several times. Raises UsageError TM6033 for data that does not fit the inputs,
     with the name of the file.
     """
 
     def __init__(
         self,
-        data: str | PathLike[str] | Mapping[str, np.ndarray] | np.ndarray | Sequence[object],
+        data: str
+        | PathLike[str]
+        | Mapping[str, np.ndarray]
+        | np.ndarray
+        | Iterable[object]
+        | Callable[[], Iterable[object]],
         inputs: Sequence[tuple[str, TensorType]],
         settings: Settings | None = None,
         sizes: str = "",
@@ -100,6 +125,8 @@ class Samples:
         self.inputs, self.sizes = inputs, sizes
         self.settings = (settings or Settings())._replace(rules={})  # it may be pickled
         self.may_be_unscaled = False
+        if callable(data) and not isinstance(data, Iterable):
+            data = MadeSamples(data)
         if not isinstance(data, (str, PathLike, Mapping, np.ndarray, Iterable)):
             raise unfit(
                 f"data must be a path, arrays or a sequence of samples, got {type_and_value(data)}", FORMS
@@ -110,7 +137,10 @@ class Samples:
         if isinstance(self.data, Path) and not _is_there(self.data):
             raise unfit(f"{self.data} does not exist", FORMS)
         if hasattr(data, "__next__"):
-            raise unfit("the data can be iterated only once, but is needed twice", "pass a list of samples")
+            raise unfit(
+                "the data can be iterated only once, but is needed twice",
+                "pass a list of samples, or the function that makes the iterator",
+            )
 
     def __len__(self) -> int:
         """Returns the number of samples if it is known without reading them all; a file counts as one."""

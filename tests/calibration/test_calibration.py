@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -540,3 +541,20 @@ def test_whole_numbers_become_integers_of_a_grid(target: str, tmp_path: Path) ->
     report = convert(model, tmp_path / "m", quantized=True, calibration=pixels)
     assert report.verified and report.inputs[0]["dtype"] == "uint8"
     assert not any("in float" in note for note in report.notes)
+
+
+def test_a_function_makes_the_samples() -> None:
+    def made() -> Iterator[list[np.ndarray]]:
+        random = np.random.default_rng(0)
+        return ([random.random((1, 1, 8, 8)).astype(np.float32)] for _ in range(4))
+
+    tm = tmconvert.load(DIGITS)
+    by_list, by_function = (tmconvert.calibrate(tm, data) for data in (list(made()), made))
+    listed, made_by_function = (
+        [node.qparams for node in each.graph.nodes().type(TensorNode)] for each in (by_list, by_function)
+    )
+    assert listed == made_by_function
+    with pytest.raises(UsageError, match=r"TM6033.*failed: ZeroDivisionError"):
+        tmconvert.calibrate(tm, lambda: 1 / 0)
+    with pytest.raises(UsageError, match=r"(?s)TM6033.*only once.*the function that makes"):
+        tmconvert.calibrate(tm, made())
