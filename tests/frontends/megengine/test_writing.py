@@ -78,6 +78,9 @@ def test_no_class_of_python_but_those_of_megengine_is_named(tmp_path: Path) -> N
 def test_what_is_not_of_megengine_is_refused(tmp_path: Path) -> None:
     traced = tmconvert.trace(torch.nn.ReLU(), torch.ones(2))
     assert refusal(traced, tmp_path) == "the model has no calls of MegEngine"
+    optimized = tmconvert.optimize(tmconvert.load(DATA / "op_s_conv_bn_relu.tm"))
+    with pytest.raises(WriteError, match="no function of MegEngine means aten::conv2d"):
+        optimized.save(tmp_path / "saved.tm", format="megengine")
     objects = tmconvert.load(DATA / f"made/{OBJECTS}.tm")
     assert "Mode('scale')" in refusal(objects, tmp_path)
     model = tmconvert.load(DATA / "op_s_conv_bn_relu.tm")

@@ -7,6 +7,7 @@ from typing import Any
 from tmconvert.errors import WriteError
 from tmconvert.frontends.megengine.vocabulary import MegEngineVocabulary
 from tmconvert.frontends.megengine.writing.argument_trees import call_tree, flattened
+from tmconvert.frontends.megengine.writing.aten_to_megengine import in_words
 from tmconvert.frontends.megengine.writing.call_structures import Arguments, formal_arguments
 from tmconvert.frontends.megengine.writing.graph_records import GraphRecords, is_traced_module
 from tmconvert.frontends.megengine.writing.pickle_writer import CANNOT_SAVE
@@ -17,12 +18,26 @@ from tmconvert.frontends.megengine.writing.records import (
     ordered_dict,
 )
 from tmconvert.frontends.megengine.writing.values import Values
-from tmconvert.ir import CallMethod, Input, InternalGraph, ModuleNode, Node, TracedModule
+from tmconvert.ir import CallFunction, CallMethod, Input, InternalGraph, ModuleNode, Node, TracedModule
 from tmconvert.ir.call_structure import call_structure
 from tmconvert.ir.inert import GlobalRef
 
 _MODULE_STATE = GlobalRef("megengine.traced_module.serialization", "_ModuleState")
 _ARGUMENT_NAMES = GlobalRef("inspect", "FullArgSpec")
+
+
+def _wordless(root: TracedModule) -> list[tuple[str, str]]:
+    """Returns a note with the functions and methods in a model that no function of MegEngine means."""
+    found: dict[str, None] = {}
+    for expr in (expr for _, each in root.modules() for graph in each.graphs.values() for expr in graph):
+        if isinstance(expr, CallFunction):
+            try:
+                in_words(expr)
+            except WriteError:
+                found[expr.function] = None
+        elif isinstance(expr, CallMethod) and expr.method != "__call__":
+            found[f"the method {expr.method}"] = None
+    return [("note", f"no function of MegEngine means {', '.join(found)}")] if found else []
 
 
 class ModuleRecords:
@@ -33,7 +48,7 @@ class ModuleRecords:
             raise WriteError(
                 CANNOT_SAVE,
                 "the model has no calls of MegEngine",
-                notes=[("help", "only models that MegEngine traced can be saved for it")],
+                notes=[*_wordless(root), ("help", "only models that MegEngine traced can be saved for it")],
             )
         self.root = root
         self.release = root.vocabulary.release
