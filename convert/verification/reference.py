@@ -180,13 +180,12 @@ class Reference:
 
     def expected(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the outputs that are expected of a file: those of the original, where it can be run."""
-        made = self.run(inputs)
         if self.original is None or self.is_random or self.is_quantized():
-            return made
+            return self.run(inputs)
         found = self.original.run(inputs)
-        if found is None or [each.dtype for each in found] != [each.dtype for each in made]:
-            self.original = None
-            return made
+        types = [node.type.dtype for node in self.graph.outputs if isinstance(node, TensorNode)]
+        if found is None or [each.dtype for each in found] != types:
+            return self.run(inputs)
         return found
 
     def of_source(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:

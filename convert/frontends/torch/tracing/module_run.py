@@ -89,7 +89,7 @@ class Answers(NamedTuple):
 
 
 # A run changes what all threads share, such as the call of modules, and puts it back.
-_ONE_AT_A_TIME = threading.RLock()
+ONE_AT_A_TIME = threading.RLock()
 WATCHES = (
     *(script_calls, calls_of_functions, calls_of_vmap),
     *(calls_with_boxes, calls_of_autograd, refused_swaps),
@@ -136,6 +136,7 @@ class ModuleRun:
         self.outputs: tuple[np.ndarray, ...] = ()
         self.outside = Outside()
         self.written_names: list[str] = []  # of the tensors that the module writes to
+        self.expected: tuple[np.ndarray, ...] | None = None  # the outputs of the module by itself
         self._run()
 
     def _run(self) -> None:
@@ -162,7 +163,7 @@ class ModuleRun:
     @contextmanager
     def _surroundings(self) -> Iterator[None]:
         with (
-            _ONE_AT_A_TIME,
+            ONE_AT_A_TIME,
             torch.set_grad_enabled(self.recorder.follows_gradients),
             same_folder(),
             same_randomness(),
@@ -270,8 +271,8 @@ class ModuleRun:
         return traced
 
     def example(self) -> Example:
-        """Returns the inputs and outputs of the run."""
-        return Example(self.inputs, self.outputs)
+        """Returns the inputs of the run and the outputs of the module by itself, where these are known."""
+        return Example(self.inputs, self.outputs if self.expected is None else self.expected)
 
     def _notes(self, written: list[str]) -> list[str]:
         notes = [f"decided by the example inputs: {decision}" for decision in self.tape.decisions]

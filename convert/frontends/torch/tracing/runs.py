@@ -14,11 +14,18 @@ from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken, is_close
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened
+from tmconvert.frontends.torch.tracing.untouched import UntouchedModule
 from tmconvert.ir.traced_module import Example
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery
     from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
+
+OTHER_OUTPUTS = (
+    "the module returns other outputs while torch.compiler.is_exporting() is true: the file has these, and is "
+    "compared with these"
+)
 
 
 class Runs:
@@ -26,7 +33,8 @@ class Runs:
 
     A branch on sizes whose two ways compute the same, such as padding by nothing, does not matter. So a run
     that takes another branch than ``first`` is repeated with the outcomes of comparisons that ``first`` had.
-    ``clone`` copies arguments, with other tensors in the place of some, by their ids.
+    ``clone`` copies arguments, with other tensors in the place of some, by their ids. ``original`` is the
+    module by itself, None where it does not compute in the types of the traced run.
     """
 
     def __init__(
@@ -35,14 +43,18 @@ class Runs:
         clone: Callable[[Mapping[int, torch.Tensor]], Any],
         inputs: Mapping[str, torch.Tensor],
         symbols: Sequence[validate_dynamic_shapes.Symbol],
+        untouched: UntouchedModule,
     ) -> None:
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
+        self.untouched = untouched
         self.int_files: dict[str, None] = {}  # modules whose code converts tensors by ``int``
         self.answers = [Answers(True, False), Answers(False, False)]
         if symbols:
             self.answers.insert(0, Answers(True, True))
         self.first = _first_run(lambda: self.run({}), self.answers)
+        self.original = untouched if self._returns_the_same() else None
+        self.first.expected = self.original and untouched.first
         self._replay: Outcomes | None = None  # of all runs at the sizes of the example
         self._known: dict[tuple[str, int], ModuleRun] = {}
 
@@ -51,7 +63,21 @@ class Runs:
         """Runs the module at other sizes for references."""
         from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
 
-        return Rerun(self.compared, self.inputs, self.first.example())
+        first = Example(self.first.inputs, self.first.outputs)
+        return Rerun(self.compared, self.inputs, first, self.original)
+
+    def _returns_the_same(self) -> bool:
+        """Whether the module by itself returns outputs of the types of the traced run, in float32 like it.
+
+        A module may return others while ``torch.compiler.is_exporting()`` is true. A note says so.
+        """
+        found, tape = self.untouched.first, self.first.tape
+        if found is None or is_widened(tape.notes):
+            return False
+        is_same = [each.dtype for each in found] == [each.dtype for each in self.first.outputs]
+        if not is_same:
+            tape.note(OTHER_OUTPUTS)
+        return is_same
 
     @functools.cached_property
     def recovery(self) -> SizeRecovery:
@@ -167,7 +193,7 @@ class Runs:
                     continue
                 chosen = self._replayed({}, other, self.first)
                 if chosen is not None:
-                    chosen.outputs = self.first.outputs
+                    chosen.outputs, chosen.expected = self.first.outputs, self.first.expected
                     self.first, self._replay, sizes = chosen, other.tape.outcomes, tried
 
     def _like_first(self, found: ModuleRun, others: Mapping[str, torch.Tensor]) -> ModuleRun:

@@ -34,6 +34,7 @@ from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import sizes_within_windows, windows_alone
 from tmconvert.frontends.torch.tracing.special.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
+from tmconvert.frontends.torch.tracing.untouched import UntouchedModule
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
 from tmconvert.ir.interpreter import run_module
@@ -66,7 +67,8 @@ def trace_module(
         freeze_control_flow=freeze_control_flow,
         is_leaf=is_leaf or is_builtin,
     )
-    runs = Runs(once, functools.partial(_cloned, (args, kwargs)), inputs, symbols)
+    clone = functools.partial(_cloned, (args, kwargs))
+    runs = Runs(once, clone, inputs, symbols, UntouchedModule(module, clone, inputs))
     runs.choose_path()
     first = runs.first
     if first.outside.is_taken:
@@ -95,6 +97,8 @@ def trace_module(
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.notes += windows_alone(wanted, caches)
     traced.rerun = runs.rerun if symbols else None
+    if not freeze_control_flow:  # on other data the module may take other branches
+        traced.original = runs.original
     return traced
 
 

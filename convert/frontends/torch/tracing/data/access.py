@@ -164,6 +164,18 @@ def _hook(recorder: Recorder, function: Any, args: tuple[object, ...], kwargs: d
     return RemovableHandle(OrderedDict())
 
 
+def _new(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``Tensor.new``: ``new_empty`` of integers and of a ``torch.Size``, ``new_tensor`` of another sequence."""
+    tensor, *given = args
+    is_shape = len(given) == 1 and isinstance(given[0], torch.Size)
+    if is_shape or (not kwargs and all(isinstance(each, int) for each in given)):
+        sizes = given[0] if is_shape else tuple(given) or (0,)
+        return recorder.called(torch.Tensor.new_empty, (tensor, sizes), kwargs)
+    if len(given) == 1 and isinstance(given[0], (list, tuple)):
+        return recorder.called(torch.Tensor.new_tensor, (tensor, given[0]), kwargs)
+    return recorder.traced_through(recorder._name(function), function, args, kwargs)
+
+
 def _cond(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The ``torch.cond`` of exported programs; it is recorded."""
     with recorder:
@@ -238,6 +250,7 @@ SPECIAL: dict[str, Special] = {
     "storage": copies.storage_of,
     "__deepcopy__": copies.deep_copy,
     "data.__set__": _set_data,
+    "new": _new,
     **dict.fromkeys(quantized.PARAMETERS, _unrecorded),
     "torch.fused_moving_avg_obs_fake_quant": quantized.without_observer,
     "torch.ops.higher_order.cond": _cond,

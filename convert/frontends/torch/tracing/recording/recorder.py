@@ -29,6 +29,7 @@ from tmconvert.frontends.torch.tracing.sizes.integers import (
     TracedInt,
     computation,
     untraced,
+    untraced_call,
 )
 from tmconvert.frontends.torch.tracing.sizes.scalar_tensors import SizeTensors
 from tmconvert.frontends.torch.tracing.special.quantized import (
@@ -142,7 +143,7 @@ class Recorder(TorchFunctionMode):
         """
         if not any(isinstance(leaf, (torch.Tensor, *TRACED)) for leaf in leaves((args, kwargs))):
             return self.origins.add(self.run(function, *args, **kwargs))
-        plain_args, plain_kwargs = map_leaves(untraced, (args, kwargs))
+        plain_args, plain_kwargs = untraced_call(args, kwargs)
         from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
 
         with Inside(self, name):
@@ -165,7 +166,7 @@ class Recorder(TorchFunctionMode):
         given = leaves(arguments)
         tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
         has_traced = any(isinstance(leaf, TRACED) for leaf in given)
-        plain = map_leaves(untraced, arguments) if has_traced else arguments
+        plain = untraced_call(args, kwargs) if has_traced else arguments
         recorded = map_leaves(self.value_of, arguments)
         if op_traits.may_write(name, function, args, kwargs):
             self._keep_data(tensors)

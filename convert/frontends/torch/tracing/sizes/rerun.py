@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import resized
-from tmconvert.ir.traced_module import Example
+from tmconvert.ir.traced_module import Example, Original
 
 SMALLER = (2.0**-2, 2.0**-6, 2.0**-20, 2.0**-40)  # factors for inputs whose outputs overflow
 # input tensors by name; what the module computes for them, and where its calls differ from the trace or ""
@@ -19,14 +19,18 @@ class Rerun:
     """Runs a module at sizes other than the example's, once for each set of shapes.
 
     ``first`` has the outputs of the traced run. If the module no longer returns these, as after further
-    training, it is not run at other sizes.
+    training, it is not run at other sizes. ``original`` is the module with nothing recorded, which computes
+    the outputs that are returned.
     """
 
-    def __init__(self, run: Run, inputs: Mapping[str, torch.Tensor], first: Example) -> None:
-        self._run, self._inputs, self._first = run, inputs, first
+    def __init__(
+        self, run: Run, inputs: Mapping[str, torch.Tensor], first: Example, original: Original | None
+    ) -> None:
+        self._run, self._inputs, self._first, self._original = run, inputs, first, original
         self._known: dict[tuple[tuple[int, ...], ...], Example | str] = {}
         self._others: set[tuple[tuple[int, ...], ...]] = set()  # shapes at which other calls are made
         self._scaled: set[tuple[tuple[int, ...], ...]] = set()  # shapes at which smaller floats were tried
+        self._by_itself: set[tuple[tuple[int, ...], ...]] = set()  # shapes at which ``original`` was run
         self._is_same: bool | None = None
 
     def remember(self, example: Example, difference: str) -> None:
@@ -49,7 +53,14 @@ class Rerun:
                 return None
             self._known[key] = self._at_sizes(key)
             self._scaled.add(key)
-        return self._known[key]
+            self._by_itself.discard(key)
+        found = self._known[key]
+        if isinstance(found, Example) and self._original is not None and key not in self._by_itself:
+            self._by_itself.add(key)
+            made = self._original.run(found.inputs)
+            if made is not None and len(made) == len(found.outputs or ()):
+                found = self._known[key] = found._replace(outputs=tuple(made))
+        return found
 
     def _at_sizes(self, shapes: tuple[tuple[int, ...], ...]) -> Example | str:
         """Runs the module at these shapes, on smaller floats where what is finite at first overflows.

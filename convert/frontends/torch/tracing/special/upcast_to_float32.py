@@ -7,7 +7,7 @@ same weights computes the same without their rounding.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -167,6 +167,12 @@ def wide_state(module: Any) -> Iterator[list[str]]:
         autocast.__enter__, autocast.__exit__ = enter, leave
         for tensor, data in zip(narrow, before, strict=True):
             tensor.data = data
+
+
+def is_widened(notes: Sequence[str]) -> bool:
+    """Whether notes say that a run computed in float32 what the module by itself computes otherwise."""
+    told = {*map(_note, _TYPES), *(_NOTE_OF_CASTS.format(str(each).removeprefix("torch.")) for each in _ROUNDED)}
+    return not told.isdisjoint(notes)
 
 
 def _note(dtype: torch.dtype) -> str:
