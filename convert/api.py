@@ -266,7 +266,13 @@ def verify(
         options["input_shapes"], options["input_nodes"], options["outputs"], options["rename"]
     )
     request = ConversionRequest.of_file(model, Path(path), inputs, overrides, options["calibration"])
-    return verify_file(request, catalogue())
+    verification = verify_file(request, catalogue())
+    if options["require_verified"] and not verification.tells:
+        from tmconvert.conversion.report_text import verified
+        from tmconvert.errors import VerificationError
+
+        raise VerificationError("TM4006", f"the file is {verified(verification)}")
+    return verification
 
 
 @entry_point

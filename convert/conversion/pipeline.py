@@ -4,9 +4,11 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.conversion.io_description import fed_tensors
@@ -17,7 +19,7 @@ from tmconvert.conversion.report import Report, describe
 from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import VerificationError
 from tmconvert.ir import TracedModule
-from tmconvert.ir.traced_module import Recording
+from tmconvert.ir.traced_module import IN_FLOAT, Recording
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import StagedOutput, commit_together, staged_outputs
 from tmconvert.output.metadata import metadata
@@ -37,14 +39,15 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
 
     Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
     """
-    target, paths = request.target, request.paths
+    target, paths, started = request.target, request.paths, time.process_time()
     source = PreparedModel.of(request, catalogue)
     module, overrides, recording = source.module, source.overrides, source.module.recording()
     begin("convert")
     options = with_version(module, source.options, catalogue, overrides)
     version = target.version_name(options.version)
     model = lowered(module, options, catalogue, request.pass_options.next_to(paths[0]), overrides)
-    report = Report(target.name, version, paths, notes=[*module.notes, *model.notes])
+    own = [each for each in module.notes if options.integers is None or not each.endswith(IN_FLOAT)]
+    report = Report(target.name, version, paths, notes=[*own, *model.notes])
     report.seconds, report.passes = model.manager.seconds, model.manager.records
     report.ranges = model.ranges
     if model.manager.stopped:
@@ -79,16 +82,38 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         staged = [output.path for output in outputs]
         report.notes += target.check(graph, staged)
         if request.verify:
-            begin("verify")
-            samples = _report_samples(request, model)
-            references = _references(request, source, model, catalogue, recording, report.notes, *samples)
-            report.verification = encoding.verify(staged, references)
-            if request.calibration.data is not None and request.min_sqnr is None:
-                from tmconvert.conversion.calibration_notes import coarse_notes
-
-                report.notes += coarse_notes(report.verification)
+            _verify(request, source, model, catalogue, encoding, staged, report, recording, started)
         commit_together([*outputs, *parameter_files])
     return report
+
+
+def _verify(
+    request: ConversionRequest,
+    source: PreparedModel,
+    model: LoweredModel,
+    catalogue: Mapping[str, Op],
+    encoding: Encoding,
+    staged: Sequence[Path],
+    report: Report,
+    recording: Recording,
+    started: float,
+) -> None:
+    """Verifies the staged files, and sets the fields of ``report``; ``started`` is the processor's time then.
+
+    Raises VerificationError.
+    """
+    begin("verify")
+    seconds, samples = time.process_time() - started, _report_samples(request, model)
+    references = _references(request, source, model, catalogue, recording, report.notes, *samples)
+    if request.verification is None:
+        references.budget.limit(seconds)
+    report.verification = encoding.verify(staged, references)
+    if request.calibration.data is not None and request.min_sqnr is None:
+        from tmconvert.conversion.calibration_notes import coarse_notes
+
+        report.notes += coarse_notes(report.verification)
+    if request.require_verified:
+        check_verified(report)
 
 
 def _encoded(
@@ -113,6 +138,17 @@ def _staged_parameters(
     from tmconvert.qparams.file import staged_parameters
 
     return staged_parameters(options.parameters, graph, notes)
+
+
+def check_verified(report: Report) -> None:
+    """Raises VerificationError TM4006 for a report of a file that is not verified."""
+    if not report.verified:
+        from tmconvert.conversion.report_text import verified
+
+        found = report.verification
+        why = next(iter(each for each in report.notes if each.startswith("not verified")), "not verified")
+        why = why if found is None else verified(found)
+        raise VerificationError("TM4006", f"no file was written, since it is {why}")
 
 
 def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Verification:
@@ -155,13 +191,13 @@ def _references(
     from tmconvert.verification.reference import Reference
     from tmconvert.verification.references import References
 
-    module, options = source.module, request.options
+    module, options, by = source.module, request.options, source.module.producer
     is_other = source.overrides.is_cut or options.bakes_weights
     example, original = (None, None) if is_other else recording[:2]
     if recording.is_edited:
         notes.append("the model was edited after it was traced: the file is compared with the edited graph")
     references = [
-        Reference(graph, catalogue, *model.layouts, source_outputs if number else example, original)
+        Reference(graph, catalogue, *model.layouts, source_outputs if number else example, original, by)
         for number, (graph, source_outputs) in enumerate(zip(model.references, model.truths, strict=True))
     ]
     uncalibrated = float_graph = None
@@ -176,7 +212,9 @@ def _references(
             float_graph = Reference(graph, catalogue)
         if source.uncalibrated is not None:
             source_outputs, file = (None, None) if source.recording is None else source.recording[:2]
-            uncalibrated = Reference(source.uncalibrated, catalogue, example=source_outputs, original=file)
+            uncalibrated = Reference(
+                source.uncalibrated, catalogue, example=source_outputs, original=file, producer=by
+            )
             if uncalibrated.input_types != references[0].input_types:
                 uncalibrated = None  # of other sizes
         from tmconvert.verification.source import check_float_graph, compare_with_source
@@ -185,8 +223,13 @@ def _references(
         notes += compare_with_source(module)
         if uncalibrated is not None and uncalibrated.bytes_needed() <= MAX_BYTES:
             check_float_graph(uncalibrated, model.graph.output_names)
+    inputs = source.inputs
+    if request.verify_with is not None:
+        from tmconvert.verification.input_files import given_inputs
+
+        inputs = given_inputs(request.verify_with, model.graph.input_names, references[0].input_names)
     return replace(
-        References(references, source.inputs, notes, *samples),
+        References(references, inputs, notes, *samples),
         uncalibrated=uncalibrated or float_graph,
         compares_source=options.integers is None,
     )

@@ -29,19 +29,27 @@ def remarks(report: Report, reason: str) -> Iterator[str]:
 
 
 def verified(verification: Verification) -> str:
-    """Returns ``verified in ONNX Runtime 1.31.1: max error 3.1e-07 (limit 1e-04)``, or ``verified with the
-    NumPy definitions ...``.
+    """Returns ``verified in ONNX Runtime 1.31.1 against PyTorch 2.13.0: max error 3.1e-07 (limit 1e-04)``, or
+    ``verified with the NumPy definitions ...``.
+
+    What was compared with tmconvert's own reading of a source that a runtime should run is not verified.
     """
     runtime = verification.runtime
     judge = f"with {runtime}" if runtime.startswith("the ") else f"in {runtime}"
-    if not verification.tells:
+    if verification.undecided:
+        what = f"{', '.join(verification.undecided)}: rounding moves it as far in the source itself"
+        return f"undecided {judge} against {verification.reference}: {what}, as where equal values are ranked"
+    if not verification.tells and not verification.refusal:
         return f"not verified {judge}: no output was informative for the inputs tried"
+    said = f"verified {judge} against {verification.reference}"
+    if verification.refusal:
+        said = f"not verified: {verification.refusal}; compared {judge} with {verification.reference}"
     left_out = f"; not compared: {', '.join(verification.vacuous)}" if verification.vacuous else ""
     worst = max(verification.comparisons, key=lambda each: (each.max_error, each.tolerance), default=None)
     if worst is None or worst.max_error == 0:
-        return f"verified {judge}: equal outputs{left_out}"
+        return f"{said}: equal outputs{left_out}"
     error = f"max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
-    return f"verified {judge}: {error}{left_out}"
+    return f"{said}: {error}{left_out}"
 
 
 def results(report: Report) -> Iterator[str]:

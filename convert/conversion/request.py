@@ -49,6 +49,9 @@ class ConversionRequest:
     tracing: Tracing = field(default_factory=Tracing)
     calibration: CalibrationRequest = field(default_factory=CalibrationRequest)
     verify: bool = True
+    require_verified: bool = False
+    verification: str | None = None
+    verify_with: Any = None
     pass_options: PassOptions = field(default_factory=PassOptions)
     inputs: Sequence[np.ndarray] | None = None
     stored: Mapping[str, Any] = field(default_factory=dict)
@@ -97,6 +100,9 @@ class ConversionRequest:
             tracing_of(given),
             calibration,
             given["verify"],
+            bool(given["require_verified"]),
+            given["verification"],
+            given["verify_with"],
             (given["pass_options"] or PassOptions())._replace(requested=tuple(given["passes"] or ())),
             names=given["names"],
             preprocessing=wanted,
@@ -151,6 +157,9 @@ class ConversionRequest:
             )
         if data.report_data is not None and options.integers is None:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
+        for name in ("require_verified", "verification", "verify_with"):
+            if getattr(self, name) not in (False, None) and not self.verify:
+                raise UsageError("TM6002", f"{name} requires verification: omit verify=False (--no-verify)")
         if self.min_sqnr is not None and (options.integers is None or not self.verify):
             raise UsageError("TM6002", "min_sqnr requires quantized and verification")
         if self.tries_rules and (data.data is None or options.integers is None or not self.verify):

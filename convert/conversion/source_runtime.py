@@ -15,6 +15,7 @@ class SourceRuntime:
 
     def __init__(self, target: str, source: SourceFile) -> None:
         self.target, self.source = target, source
+        self.name, self.refusal = "the runtime of the source", ""
 
     @property
     def inputs(self) -> list[str]:
@@ -24,4 +25,11 @@ class SourceRuntime:
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         """Returns the outputs that the runtime computes; None where it is missing or refuses the file."""
         runtime = target_named(self.target).source_runtime(self.source.paths[0])
-        return self.source.run(runtime, dict(zip(self.inputs, inputs, strict=True)))
+        made = self.source.run(runtime, dict(zip(self.inputs, inputs, strict=True)))
+        if runtime is not None or self.source.judge:
+            self.name = self.source.judge or f"{runtime.name} {runtime.version}"  # type: ignore[union-attr]
+        self.refusal = f"{self.name} does not run the source ({self.source.refusal})" if made is None else ""
+        return made
+
+    def run_rounded(self, inputs: Sequence[np.ndarray], seed: int, units: int) -> list[np.ndarray] | None:
+        """Returns None: runtimes of files have their own rounding only."""

@@ -65,17 +65,24 @@ class SourceFile:
     ) -> None:
         self.paths, self.inputs, self.outputs = list(paths), list(inputs), list(outputs)
         self.batches = batches
+        self.refusal = self.judge = ""  # ``judge``: what computed the outputs, if not the runtime
 
     def run(self, runtime: FileRuntime | None, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | None:
-        """Returns the outputs that ``runtime`` computes; None where there is none, or it refuses the file."""
+        """Returns the outputs that ``runtime`` computes; None where there is none, or it refuses the file.
+
+        Then ``refusal`` says why.
+        """
+        self.refusal = ""
         if runtime is None or not self.paths[0].is_file():
+            self.refusal = "the source is gone" if runtime else "no runtime for the source is installed"
             return None
         ratios = {self._batches(name, array) for name, array in inputs.items()}
         try:
             if len(ratios) != 1 or ratios == {1}:
                 return self.run_once(runtime, inputs)
             return self._in_batches(runtime, inputs, ratios.pop())
-        except (VerificationError, ValueError):  # it does not implement everything that the format has
+        except (VerificationError, ValueError) as error:  # it does not implement all that the format has
+            self.refusal = getattr(error, "message", str(error))
             return None
 
     def run_once(self, runtime: FileRuntime, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:

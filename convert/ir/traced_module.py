@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Evaluate = Callable[["Expr", tuple[Any, ...], dict[str, Any]], Any]
 
 
+# the end of a note on a source in integers, for a file that is float
+IN_FLOAT = "--quantized (quantized=True) keeps that, else they are float"
+
+
 class Vocabulary(Protocol):
     """Converts the calls of a source graph; each frontend has a vocabulary.
 
@@ -94,10 +98,21 @@ class Source(Protocol):
 
 
 class Original(Protocol):
-    """The file that a model was loaded from; another program than tmconvert runs it."""
+    """The file, or the module, that a model was made of; another program than tmconvert runs it.
+
+    ``name`` is that of the program, and ``refusal`` why it did not run the last inputs; empty where it did.
+    """
+
+    name: str
+    refusal: str
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         """Returns the outputs for inputs in order; None where the program does not run the file."""
+
+    def run_rounded(self, inputs: Sequence[np.ndarray], seed: int, units: int) -> list[np.ndarray] | None:
+        """Returns the outputs with random noise of ``units`` in the last place of all floats, or computed in
+        float64 for 0 units; None where the program cannot do that.
+        """
 
 
 class TracedModule(Extensible):

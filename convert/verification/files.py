@@ -17,7 +17,7 @@ from tmconvert.targets.target import Target
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.runtime import Runtime
-from tmconvert.verification.tolerance import judged
+from tmconvert.verification.tolerance import comparisons_of
 from tmconvert.verification.vacuous import independent_outputs, vacuous_outputs
 from tmconvert.verification.verify import Verification
 
@@ -45,7 +45,9 @@ def verify_file(
     is_whole = overrides == IoOverrides(rename=overrides.rename)
     example, original = module.recording()[:2] if is_whole else (None, None)
     nhwc_inputs, nhwc_outputs = layouts or ((), ())
-    reference = Reference(normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example, original)
+    reference = Reference(
+        normalized.graph, catalogue, nhwc_inputs, nhwc_outputs, example, original, module.producer
+    )
     reference.keeps_ranges = keeps_ranges and saturates(module)
     lacking = reference.lacks(inputs)
     if lacking:
@@ -62,7 +64,7 @@ def verify_file(
         shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
         actual = runtime.run(paths, stored, names, shapes=shapes if target.drops_low_ranks else None)
         outputs = reference.source_outputs(actual)
-        found = judged(reference, given, outputs, expected, names, is_second=is_second)
+        found = comparisons_of(reference, given, outputs, expected, names, is_second=is_second)
         if not reference.is_quantized():
             return found
         from tmconvert.verification.source import against_source
@@ -70,6 +72,7 @@ def verify_file(
         return against_source(reference, given, outputs, found)
 
     first = reference.case(inputs)
+    computed_by, refusal = reference.computed_by, reference.refusal
     comparisons = compared(*first)
     arrays: list[Sequence[np.ndarray]] = [first[1]]
     for given, expected, shows_dependence in _other_cases(reference, arrays, names) if inputs is None else ():
@@ -80,6 +83,9 @@ def verify_file(
         tuple(comparisons),
         vacuous=vacuous_outputs(arrays, names),
         independent=tuple(independent_outputs([reference.graph], arrays, names)),
+        reference=computed_by,
+        refusal=refusal,
+        undecided=tuple(each.output for each in comparisons if each.is_undecided),
     )
 
 
@@ -103,6 +109,9 @@ def _other_cases(
     ``arrays`` are the outputs so far.
     """
     second = None if reference.lacks([]) else reference.second_case()
+    extreme = None if reference.lacks([]) else reference.extreme_case()
+    if extreme is not None:
+        yield *extreme, True
     if second is not None:
         yield *second, True
         for given, expected in reference.further_cases():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
 from tmconvert.frontends.shared.array_files import UNREADABLE
@@ -47,6 +47,22 @@ def read_inputs(
                 has = ", ".join(archive.files) or "nothing"
                 raise _unusable(path, f"no array for the input {', '.join(missing)}; it has {has}")
             return [archive[stored[key]] for key in keys]
+
+
+def given_inputs(given: Any, names: Sequence[str], renamed: Sequence[str]) -> Sequence[np.ndarray]:
+    """Returns inputs to verify with, which are in an .npz file, by name, or in order. Raises UsageError
+    TM6011.
+    """
+    if isinstance(given, (str, PathLike)):
+        return read_inputs(given, names, renamed)
+    if not isinstance(given, Mapping):
+        return list(given)
+    stored = by_matching_name({name: name for name in given}, [*names, *renamed])
+    pairs = list(zip(names, renamed, strict=True))
+    missing = [pair[0] for pair in pairs if not set(pair) & set(stored)]
+    if missing:
+        raise _unusable("verify_with", f"no array for the input {', '.join(missing)}")
+    return [given[stored[one if one in stored else other]] for one, other in pairs]
 
 
 @contextlib.contextmanager

@@ -25,6 +25,8 @@ from tmconvert.verification.compare import example_inputs
 Catalogue = Mapping[str, Op]
 # arguments that are indices, and the attributes that tell how many values they may have
 _INDICES = frozenset(("index", "indices"))
+_COMPARISONS = frozenset(f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge"))
+_LARGE, _LARGEST = 8.0, 1e4  # times the usual magnitude; what is above is not made larger
 
 
 def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> list[np.ndarray]:
@@ -50,6 +52,54 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
         elif array.dtype.kind in "iu" and _divides(node):
             arrays[number] = array + array.dtype.type(1)  # runtimes refuse a division of integers by 0
     return arrays
+
+
+def extreme_inputs(
+    given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue
+) -> list[np.ndarray]:
+    """Returns inputs that reach what usual ones do not.
+
+    Floats are of large magnitude and both signs, so that clamps act at both ends; integers of up to 16 bits
+    are of the whole range of their type; others are next to the constants that they are compared with; bools
+    are the opposite. Indices are valid.
+    """
+    nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
+    random, arrays = np.random.default_rng(3), drawn_inputs(graph, catalogue, 3)
+    for number, (node, array) in enumerate(zip(nodes, given, strict=True)):
+        if not array.size or any(_limits_of_input(node, catalogue)):
+            continue
+        dtype = array.dtype
+        if dtype.kind == "f":
+            spread = float(np.std(array.astype(np.float64)))
+            scale = _LARGE * (max(spread, 1.0) if spread < _LARGEST else 1.0)
+            arrays[number] = (random.standard_normal(array.shape) * scale).astype(dtype)
+        elif dtype.kind == "b":
+            arrays[number] = ~array
+        else:
+            arrays[number] = _integers(node, array, random)
+    return arrays
+
+
+def _integers(node: Any, array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    range_, met = np.iinfo(array.dtype), {int(each) for each in array.reshape(-1)[:64]}
+    if array.dtype.itemsize <= 2:
+        made = random.integers(range_.min, range_.max, array.shape, array.dtype, endpoint=True)
+    else:
+        near = {each + step for each in _compared(node) for step in (-1, 0, 1)}
+        valid = sorted(each for each in met | near if range_.min <= each <= range_.max)
+        made = random.choice(np.array(valid, array.dtype), array.shape)
+    return np.where(made == 0, made.dtype.type(1), made) if _divides(node) else made
+
+
+def _compared(node: Any) -> Iterator[int]:
+    """Yields the integers with which elements of an input are compared."""
+    for each in _with_same_elements(node):
+        for user in each.users:
+            if isinstance(user, CallFunction) and user.function in _COMPARISONS:
+                for other in user.args:
+                    if isinstance(other, TensorNode) and isinstance(other.expr, Constant):
+                        values = np.asarray(other.expr.value).reshape(-1)[:16]
+                        yield from (int(value) for value in values if np.isfinite(value))
 
 
 def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterator[list[np.ndarray]]:
@@ -127,19 +177,25 @@ def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
 
 def _divides(node: Any) -> bool:
     """Whether elements of an input of integers are divisors of integers."""
+    return any(
+        isinstance(user, CallFunction) and has_trait(user, DividesBySecond) and user.args[1] is each
+        for each in _with_same_elements(node)
+        for user in each.users
+    )
+
+
+def _with_same_elements(node: Any) -> Iterator[Any]:
+    """Yields a tensor and those that have its elements."""
     waiting, seen = [node], {node}
     while waiting:
         node = waiting.pop()
+        yield node
         for user in node.users:
-            if not isinstance(user, CallFunction):
-                continue
-            if has_trait(user, DividesBySecond) and user.args[1] is node:
-                return True
-            made = {each for each in user.outputs if isinstance(each, TensorNode)} - seen
-            if has_trait(user, View, SameElements, SelectsElements):
+            is_kept = isinstance(user, CallFunction) and has_trait(user, View, SameElements, SelectsElements)
+            if is_kept:
+                made = {each for each in user.outputs if isinstance(each, TensorNode)} - seen
                 seen |= made
                 waiting += made
-    return False
 
 
 def _limit(call: CallFunction, node: object, catalogue: Catalogue) -> int | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,8 +21,8 @@ from tmconvert.ir.traced_module import Example, Original
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import Op
-from tmconvert.verification.compare import example_inputs
-from tmconvert.verification.inputs import all_indices, drawn_inputs, inputs_like
+from tmconvert.verification.compare import example_inputs, max_error, scale_of
+from tmconvert.verification.inputs import all_indices, drawn_inputs, extreme_inputs, inputs_like
 from tmconvert.verification.vacuous import vacuous_outputs
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from tmconvert.verification.rounding import Shaken
 
 
+ALLOWANCE = 20.0  # seconds of processor time
+OWN_READING = "tmconvert's own reading of the source"
 SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 MOST_CASES = 64
 # of the negative floats of drawn inputs, for outputs that are constant for others
@@ -41,18 +45,25 @@ MANY_ELEMENTS = 64  # of an output, of which one or another is moved far in each
 # A single element is moved by 16 units less than 4 times as far as by 1 unit in 7 % of trials with 3 runs,
 # and in 0.005 % of those with 17.
 MOST_RUNS = 17
+_DISCRETE = 6  # runs, after which a change that coarser rounding does not increase is a discrete decision
 _RUNS = 5  # one that is decided by rounding falls the same way in all with a chance of one in sixteen
+
+
+class OutOfBudget(ValueError):
+    """The processor time for a reference is used up."""
 
 
 class Reference:
     """Runs a normalized graph, and converts arrays between the layouts of source and file.
 
     ``nhwc_inputs`` and ``nhwc_outputs`` are the inputs and outputs that the file stores channels-last.
-    ``example`` has inputs and the outputs of the source framework for them; ``original`` runs the source's
-    file, whose outputs are expected of float models, and what those of quantized ones are compared with
-    where the graph ``keeps_ranges``, that is, saturates as they do. A graph that draws random numbers draws
-    others for other inputs; the outputs of its example are not compared. ``computes_in`` is the float
-    type in which a file computes, where it is coarser than its outputs.
+    ``example`` has inputs and the outputs for them that the framework ``producer`` computed; ``original``
+    runs the source itself, whose outputs are expected of float models, and what those of quantized ones are
+    compared with where the graph ``keeps_ranges``, that is, saturates as they do. ``computed_by`` names what
+    computed the last expected outputs, ``refusal`` why it was not the source itself, if that can be run.
+    A graph that draws random numbers draws others for other inputs; the outputs of its example are not
+    compared. ``computes_in`` is the float type in which a file computes, where it is coarser than its
+    outputs.
     """
 
     def __init__(
@@ -63,8 +74,11 @@ class Reference:
         nhwc_outputs: Sequence[bool] = (),
         example: Example | None = None,
         original: Original | None = None,
+        producer: str = "",
     ) -> None:
         self.graph = graph
+        self.producer = producer or "the framework of the source"
+        self.computed_by, self.refusal = OWN_READING, ""
         self.catalogue = catalogue
         self.is_random = any(True for _ in random_calls(graph, catalogue))
         if self.is_random and example is not None:
@@ -73,6 +87,9 @@ class Reference:
         self.original = original
         self.computes_in = ""
         self.keeps_ranges = False
+        self.failure = ""  # of the source, for inputs of our own making
+        self._has_run = False  # whether the source itself ran, for any inputs
+        self.deadline = math.inf  # of processor time, after which ``run`` raises OutOfBudget
         self.nhwc_inputs = nhwc_inputs or [False] * len(graph.inputs)
         self.nhwc_outputs = nhwc_outputs or [False] * len(graph.outputs)
         self._drawn: dict[int, dict[int, np.ndarray]] = {}
@@ -80,6 +97,10 @@ class Reference:
     @property
     def input_types(self) -> list[TensorType]:
         return [node.type for node in self.graph.inputs if isinstance(node, TensorNode)]
+
+    @property
+    def input_names(self) -> list[str]:
+        return [node.name for node in self.graph.inputs if isinstance(node, TensorNode)]
 
     def bytes_needed(self) -> int:
         """Returns an upper bound of the memory for activations of one run, if none is freed."""
@@ -108,8 +129,10 @@ class Reference:
         example = self.example
         if inputs is None and example is not None and self._fits(example):
             given = list(example.inputs)
-            is_computed = self._is_computed(example)
-            return given, self.expected(given) if is_computed else list(example.outputs or ())
+            if self._is_computed(example):
+                return given, self.expected(given)
+            self.computed_by, self.refusal, self._has_run = self.producer, "", True
+            return given, list(example.outputs or ())
         if inputs is not None:
             given = matching_inputs(inputs, self.input_types)
             return given, self.expected(given)
@@ -134,6 +157,18 @@ class Reference:
             else drawn_inputs(self.graph, self.catalogue, 1)
         )
         return self._finite_case(given)
+
+    def extreme_case(self) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
+        """Returns a test case of large magnitudes, see ``extreme_inputs``; None as ``second_case``."""
+        if self.lacks([]):
+            return None
+        example = self.example
+        given = (
+            example.inputs
+            if example is not None and self._fits(example)
+            else drawn_inputs(self.graph, self.catalogue)
+        )
+        return self._finite_case(extreme_inputs(given, self.graph, self.catalogue))
 
     def cases_for(
         self, cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]
@@ -160,8 +195,11 @@ class Reference:
     def _finite_case(self, given: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
         try:
             expected = self.expected(given)
-        except (ValueError, IndexError):
-            return None  # as a model may check what it takes
+        except OutOfBudget:
+            return None
+        except (ValueError, IndexError, ArithmeticError) as error:  # as a model may check what it takes
+            self.failure = str(error) or type(error).__name__
+            return None
         is_finite = all(np.isfinite(each).all() for each in expected if each.dtype.kind == "f")
         return (given, expected) if given and is_finite else None
 
@@ -180,13 +218,18 @@ class Reference:
 
     def expected(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the outputs that are expected of a file: those of the original, where it can be run."""
+        self.computed_by, self.refusal = OWN_READING, ""
         if self.original is None or self.is_random or self.is_quantized():
             return self.run(inputs)
         found = self.original.run(inputs)
         types = [node.type.dtype for node in self.graph.outputs if isinstance(node, TensorNode)]
-        if found is None or [each.dtype for each in found] != types:
-            return self.run(inputs)
-        return found
+        if found is not None and [each.dtype for each in found] == types:
+            self.computed_by, self._has_run = self.original.name, True
+            return found
+        self.refusal = self.original.refusal or f"{self.original.name} returns outputs of other types"
+        if self._has_run:  # for other inputs
+            raise ValueError(self.refusal)
+        return self.run(inputs)
 
     def of_source(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         """Returns what the source computes in integers, as real numbers: its file in its runtime, or the
@@ -217,7 +260,8 @@ class Reference:
         found: list[float] = []
         for count, (one, other) in enumerate(zip(fine, coarse, strict=True), start=1):
             found = [one[number] if other[number] >= one[number] * COARSE / 4 else 0.0 for number in numbers]
-            if count >= enough and all(found):
+            is_discrete = count >= _DISCRETE and all(other[number] < 2 * one[number] for number in numbers)
+            if (count >= enough and all(found)) or is_discrete:
                 break
         return found
 
@@ -228,7 +272,12 @@ class Reference:
         """
         from tmconvert.verification.rounding import AbsoluteErrors
 
-        runs = [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in range(_RUNS)]
+        runs = [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in (0, 1)]
+        if all(
+            np.array_equal(*pair, equal_nan=pair[0].dtype.kind == "f") for pair in zip(*runs, strict=True)
+        ):
+            return [0.0] * len(numbers)  # there are no such kernels
+        runs += [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in range(2, _RUNS)]
         with np.errstate(invalid="ignore"):  # infinities have no distance
             apart = [
                 np.ptp([np.asarray(run[number], np.float64) for run in runs], axis=0) for number in numbers
@@ -237,26 +286,69 @@ class Reference:
 
     def decided(self, inputs: Sequence[np.ndarray], number: int) -> np.ndarray:
         """Returns which elements of an output are equal in runs with random rounding."""
-        from tmconvert.verification.rounding import COARSE, Shaken
+        from tmconvert.verification.rounding import COARSE
 
-        first, *others = (
-            self.run(inputs, Shaken(self.catalogue, seed, COARSE))[number] for seed in range(_RUNS)
-        )
+        first, *others = (self._shaken(inputs, seed, COARSE)[number] for seed in range(_RUNS))
         return np.all([np.equal(each, first) for each in others], axis=0)
 
     def _distances(self, inputs: Sequence[np.ndarray], units: int) -> Iterator[list[float]]:
         """Yields the spread of each output's elements over runs with random rounding, after each run."""
-        from tmconvert.verification.rounding import Shaken
-
-        first = self.run(inputs, Shaken(self.catalogue, 0, units))
+        first = self._shaken(inputs, 0, units)
         found = [0.0] * len(first)
         for seed in range(1, MOST_RUNS):
-            run = self.run(inputs, Shaken(self.catalogue, seed, units))
+            if time.process_time() > self.deadline:
+                raise OutOfBudget
+            run = self._shaken(inputs, seed, units)
             for number, array in enumerate(first):
                 if array.dtype.kind == "f":
                     apart = np.abs(np.asarray(run[number], np.float64) - array)
                     found[number] = max(found[number], float(np.max(apart, initial=0)))
             yield found
+
+    def own_errors(self, inputs: Sequence[np.ndarray]) -> list[float]:
+        """Returns how far an element computed in float32 is off that in float64 at most, for each output.
+
+        It is 0 where that is not known.
+        """
+        from tmconvert.verification.rounding import Wide
+
+        wide = self._of_original(inputs, 0, 0) or self.run(inputs, Wide(self.catalogue))
+        errors = _errors(wide, self._plain(inputs))
+        return [each if np.isfinite(each) else 0.0 for each in errors]
+
+    def spreads(self, inputs: Sequence[np.ndarray]) -> Iterator[list[float]]:
+        """Yields how far random rounding moves an element of each output at most, once for each of several
+        runs; infinite for another shape, and other positions of NaN and infinities.
+
+        Equal elements that are ranked get any order.
+        """
+        self.deadline = max(
+            self.deadline, time.process_time() + ALLOWANCE
+        )  # whether it is wrong must be known
+        plain = self._plain(inputs)
+        for seed in range(_RUNS):
+            yield _errors(self._shaken(inputs, seed, 1), plain)
+
+    def _plain(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the outputs of what runs with other rounding, as it is: the expected ones may be others."""
+        is_theirs = self.original is not None and not (self.is_random or self.is_quantized())
+        has_other = is_theirs and self._of_original(inputs, 0, 0) is not None
+        made = self.original.run(inputs) if has_other and self.original is not None else None
+        return self.run(inputs) if made is None else made
+
+    def _shaken(self, inputs: Sequence[np.ndarray], seed: int, units: int) -> list[np.ndarray]:
+        """Returns the outputs of a run with random rounding: of the source itself, where it can do that."""
+        from tmconvert.verification.rounding import Shaken
+
+        made = self._of_original(inputs, seed, units)
+        return self.run(inputs, Shaken(self.catalogue, seed, units)) if made is None else made
+
+    def _of_original(self, inputs: Sequence[np.ndarray], seed: int, units: int) -> list[np.ndarray] | None:
+        if self.original is None or self.is_random or self.is_quantized():
+            return None
+        made = self.original.run_rounded(inputs, seed, units)
+        is_alike = made is not None and len(made) == len(self.graph.outputs)
+        return made if is_alike else None
 
     def _is_computed(self, example: Example) -> bool:
         """Whether the recorded outputs of the example are those of the graph."""
@@ -297,6 +389,8 @@ class Reference:
         def evaluate(expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
             op = self.catalogue[expr.function]  # type: ignore[attr-defined]
             kwargs = substituted(kwargs, sizes)
+            if time.process_time() > self.deadline:
+                raise OutOfBudget
             if watch is not None:
                 watch(expr, args)
             if op.is_random:
@@ -334,6 +428,14 @@ def _with_rounding(expr: Expr, result: Any, rounding: Rounding) -> Any:
         qparams = expr.result.qparams
         return result if qparams is None or qparams.inferred else rounding(result, qparams)
     return result
+
+
+def _errors(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> list[float]:
+    pairs = zip(ones, others, strict=True)
+    return [
+        max_error(one, other) * scale_of(other) if one.shape == other.shape else np.inf
+        for one, other in pairs
+    ]
 
 
 def _seed_of(inputs: Sequence[np.ndarray]) -> int:

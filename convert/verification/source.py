@@ -18,7 +18,7 @@ from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong
 from tmconvert.verification.reference import Reference
-from tmconvert.verification.tolerance import judged
+from tmconvert.verification.tolerance import comparisons_of
 
 _FAR = 0.1  # of the largest element; rounding to eight bits moves networks that were trained with it less
 _LEAST = 10.0  # decibels: steps that fall to the other side cost less, but for a model in which they grow
@@ -44,7 +44,7 @@ def check_float_graph(reference: Reference, names: Sequence[str]) -> None:
         is_drawn = number > 0 or not reference.has_example()
         made = reference.run(given)
         try:
-            judged(reference, given, made, expected, names, is_drawn=is_drawn, is_second=number > 0)
+            comparisons_of(reference, given, made, expected, names, is_drawn=is_drawn, is_second=number > 0)
         except VerificationError as error:
             raise VerificationError(
                 error.code,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +21,9 @@ from tmconvert.verification.random_numbers import (
     fed_runtime,
     random_operators,
 )
-from tmconvert.verification.reference import SMALL, Reference
+from tmconvert.verification.reference import OWN_READING, SMALL, Reference
 from tmconvert.verification.runtime import Runtime
-from tmconvert.verification.tolerance import judged
+from tmconvert.verification.tolerance import comparisons_of
 from tmconvert.verification.vacuous import (
     independent_notes,
     independent_outputs,
@@ -33,10 +34,11 @@ from tmconvert.verification.vacuous import (
 if TYPE_CHECKING:
     from tmconvert.verification.noise import Noise
     from tmconvert.verification.quality import OutputQuality
-    from tmconvert.verification.references import References
+    from tmconvert.verification.references import Budget, References
 
 # Beyond this the reference interpreter would take minutes and more memory than the model itself.
 MAX_BYTES = 4 << 30
+REFUSED = "TM4002"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +49,10 @@ class Verification:
     comparison is not informative. ``independent`` are those that depend on no input. For a file in integers
     ``noise`` has what each layer costs, measured on what ``inputs`` says, and for ONNX ``fused_steps`` how
     far each output is in the session that users run from the one that fuses nothing, in steps of its scale.
+    ``reference`` names what computed the expected outputs of the first inputs; ``refusal`` states why that is
+    tmconvert's own reading of a source that a runtime could run: then the file is not verified.
+    ``undecided`` are outputs that differ by no more than rounding moves them in the source itself, such as by
+    the choice among equal values.
     ``outputs`` are the outputs where ``comparisons`` have other layers, too; ``quality`` compares those of a
     file in integers with the float model.
     """
@@ -60,6 +66,9 @@ class Verification:
     outputs: tuple[str, ...] = ()
     independent: tuple[str, ...] = ()
     quality: tuple[OutputQuality, ...] = ()
+    reference: str = OWN_READING
+    refusal: str = ""
+    undecided: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Returns what was compared and how close it came, without arrays and layers."""
@@ -73,9 +82,11 @@ class Verification:
 
     @property
     def tells(self) -> bool:
-        """Whether at least one compared output is informative: not constant, NaN, empty, or independent of
-        the inputs.
+        """Whether the comparison shows something: with the source itself, where that runs, and of at least
+        one output that is not constant, NaN, empty, or independent of the inputs, where none is undecided.
         """
+        if self.refusal or self.undecided:
+            return False
         outputs = self.outputs or [each.output for each in self.comparisons]
         return not outputs or any(
             name not in self.vacuous and name not in self.independent for name in outputs
@@ -83,8 +94,8 @@ class Verification:
 
     @property
     def max_error(self) -> float:
-        """Returns the largest max|a - b| / max|b| over the outputs."""
-        return max((comparison.max_error for comparison in self.comparisons), default=0.0)
+        """Returns the largest max|a - b| / max|b| over the outputs that are not undecided."""
+        return max((each.max_error for each in self.comparisons if not each.is_undecided), default=0.0)
 
     @property
     def decibels(self) -> float | None:
@@ -94,6 +105,9 @@ class Verification:
     def to_json(self) -> dict[str, object]:
         found: dict[str, object] = {
             "runtime": self.runtime,
+            "reference": self.reference,
+            **({"refusal": self.refusal} if self.refusal else {}),
+            **({"undecided": list(self.undecided)} if self.undecided else {}),
             "max_error": self.max_error,
             "outputs": [self._output(each) for each in self.comparisons],
         }
@@ -169,19 +183,31 @@ def verify_written(
             own = notes if case is found[0] else None
             comparisons = against_source(case.reference, case.given, case.actual, case.comparisons, own)
     name = f"{runtime.name} {runtime.version}"
-    return Verification(name, tuple(comparisons), vacuous=vacuous, independent=tuple(independent))
+    notes += references.budget.notes()
+    failure = found[0].reference.failure
+    notes += [f"further inputs were left out, for which the model fails ({failure})"] if failure else []
+    undecided = [each.output for each in comparisons if each.is_undecided]
+    return Verification(
+        name,
+        tuple(comparisons),
+        vacuous=vacuous,
+        independent=tuple(independent),
+        reference=found[0].computed_by,
+        refusal=found[0].refusal,
+        undecided=tuple(undecided),
+    )
 
 
 def _cases_of(
     runtime: Runtime, paths: Sequence[Path], graph: TargetGraph, references: References
 ) -> list[_Case]:
     """Runs the test cases; of a file that draws random numbers, in a copy to which these are fed."""
-    inputs, notes = references.inputs, references.notes
+    notes = references.notes
     drawn = random_operators(graph)
     if not drawn:
-        return _cases(runtime, paths, graph, references.references, inputs, notes)
+        return _cases(runtime, paths, graph, references)
     with fed_runtime(runtime, paths, graph, drawn) as fed:
-        found = _cases(fed, paths, graph, references.references, inputs, notes)
+        found = _cases(fed, paths, graph, references)
     if found:
         stored = found[0].reference.stored_inputs(found[0].given)
         given = dict(zip(graph.input_names, stored, strict=True))
@@ -194,36 +220,37 @@ def _cases_of(
 
 
 def _cases(
-    runtime: Runtime,
-    paths: Sequence[Path],
-    graph: TargetGraph,
-    references: Sequence[Reference],
-    inputs: Sequence[np.ndarray] | None,
-    notes: list[str],
+    runtime: Runtime, paths: Sequence[Path], graph: TargetGraph, references: References
 ) -> list[_Case]:
-    """Runs test cases for each of ``references``, and a second one where it is informative.
+    """Runs test cases for each of the references, and a second one where it is informative.
 
     Stops, with a note, at what cannot be compared. Empty where the first cannot.
     """
     names, found = graph.output_names, list[_Case]()
-    for number, reference in enumerate(references):
+    inputs, notes, budget = references.inputs, references.notes, references.budget
+    for number, reference in enumerate(references.references):
+        if number and not budget.allows("other sizes"):
+            break
         lacking = reference.lacks(None if number else inputs)
         if lacking:
             notes.append(f"not verified{' at other sizes' if number else ''}: {lacking}")
             break
         try:
             given, expected = reference.case(None if number else inputs)
-        except (ValueError, IndexError) as error:
-            if not depends_on_data(reference.graph):
+        except (ValueError, IndexError, ArithmeticError) as error:
+            if not (depends_on_data(reference.graph) or reference.refusal):
                 raise
             notes.append(f"not verified: the model itself fails for these inputs ({error})")
             return []
+        reference.deadline = budget.deadline
         is_drawn = (inputs is None or number > 0) and not reference.has_example()
         case = _Case(reference, given, expected, is_drawn)
+        started = time.perf_counter()
         case.run(runtime, paths, graph.input_names, names, number)
+        budget.spend(time.perf_counter() - started)
         found.append(case)
-    if found and inputs is None:
-        found += _second(found, runtime, paths, graph.input_names, names)
+    if found and inputs is None and budget.allows("further inputs"):
+        found += _second(found, runtime, paths, graph.input_names, names, budget)
     return found
 
 
@@ -240,6 +267,9 @@ class _Case:
     is_drawn: bool = False
     comparisons: list[Comparison] = field(default_factory=list)
     actual: Sequence[np.ndarray] = ()
+
+    def __post_init__(self) -> None:
+        self.computed_by, self.refusal = self.reference.computed_by, self.reference.refusal
 
     def run(
         self,
@@ -265,7 +295,7 @@ class _Case:
         reference, is_drawn = self.reference, self.is_drawn or is_second
         outputs = self.actual = reference.source_outputs(actual)
         try:
-            return judged(
+            return comparisons_of(
                 reference,
                 self.given,
                 outputs,
@@ -296,19 +326,29 @@ def _second(
     paths: Sequence[Path],
     inputs: Sequence[str],
     names: Sequence[str],
+    budget: Budget,
 ) -> list[_Case]:
     """Runs further test cases at the first sizes, if the first is an example and they are cheap or it was not
     informative.
     """
     first = found[0]
     is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
+    is_cheap |= first.reference.original is not None
     is_informative = len(vacuous_outputs([case.shown() for case in found], names)) < len(names)
     if not is_cheap and is_informative:
         return []
-    second = first.reference.second_case()
-    cases = [] if second is None else [_Case(first.reference, *second)]
+    drawn = (first.reference.second_case(), first.reference.extreme_case())
+    cases = [_Case(first.reference, *each) for each in drawn if each is not None]
     known = [*(case.shown() for case in found), *(case.expected for case in cases)]
-    cases += [_Case(first.reference, *each) for each in first.reference.cases_for(known, names)]
+    if budget.allows("further inputs"):
+        cases += [_Case(first.reference, *each) for each in first.reference.cases_for(known, names)]
     for case in cases:
-        case.run(runtime, paths, inputs, names, 0, is_second=True)
-    return cases
+        try:
+            case.run(runtime, paths, inputs, names, 0, is_second=True)
+        except VerificationError as error:
+            if error.code != REFUSED:
+                raise
+            first.reference.failure = error.message  # of a kernel, for elements that it does not take
+        if not budget.allows("further inputs"):
+            break
+    return [case for case in cases if case.comparisons]

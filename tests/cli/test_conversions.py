@@ -40,7 +40,8 @@ def test_converts(name: str, target: str, out: list[str], folder: Path) -> None:
     assert names(folder) == sorted(out)
     assert [line.split()[0] for line in outcome.stdout.splitlines() if line[0] != " "] == out
     assert re.fullmatch(
-        r"verified (in [\w ]+|with the NumPy definitions of Caffe's layers in tmconvert) [\d.]+: "
+        r"verified (in [\w ]+|with the NumPy definitions of Caffe's layers in tmconvert) [\d.]+ "
+        r"against tmconvert's own reading of the source: "
         r"(max error \d\.\de-\d\d \(limit 1e-04\)|equal outputs)\n",
         outcome.stderr,
     )

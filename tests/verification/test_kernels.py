@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.verify.kernel_error import slack_of
 from tmconvert.verification.layer_checks import Layer
 from tmconvert.verification.noise import LARGEST, energies_of
-from tmconvert.verification.verify_layers import compared
+from tmconvert.verification.verify_layers import compared, is_within_noise
 
 STEP = 2.0**-15
 
@@ -127,3 +128,47 @@ def test_resized_pixels_pass(tmp_path: Path) -> None:
     for kind in ("int8", "int16"):
         report = tmconvert.to_tflite(made, tmp_path / "m.tflite", quantized=True, activations=kind)
         assert report.verified
+
+
+def quotient(error: float, inherited: float) -> Layer:
+    """A layer of steps of 1 with ``error`` in one element of its own, and ``inherited`` in all."""
+    local = np.arange(64, dtype=np.float32)
+    actual = local.copy()
+    actual[7] += error
+    whole = local + np.float32(inherited)
+    energies = energies_of("y", "aten::div", actual, local, whole, 1.0, (-np.inf, np.inf))
+    return Layer("y", "aten::div", actual, local, whole, 1.0, 0.0, energies)
+
+
+@pytest.mark.parametrize(
+    ("error", "inherited", "passes"), [(2.1, 1.0, True), (18, 5.0, True), (18, 0.5, False), (118, 5.0, False)]
+)
+def test_a_quotient_may_be_off_where_rounding_costs_more(
+    error: float, inherited: float, passes: bool
+) -> None:
+    assert is_within_noise(quotient(error, inherited)) == passes
+    other = quotient(error, inherited)
+    assert not is_within_noise(replace(other, function="aten::convolution"))
+
+
+SPECTRA: dict[str, Any] = {
+    "fft": lambda torch, x, w: torch.fft.irfft(torch.fft.rfft(x) * w),
+    "product": lambda torch, x, w: (x @ x.T)[:, 1:].reshape(-1)[1:] * 2,
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_reading_a_tensor_is_no_difference(name: str, tmp_path: Path) -> None:
+    """ONNX Runtime moves quantization over slices to the tensors that verification reads, where it rounds."""
+    torch = pytest.importorskip("torch")
+    function, weight = SPECTRA[name], torch.linspace(-1, 1, 33)
+
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return function(torch, x, weight)
+
+    samples = [np.random.default_rng(each).standard_normal((2, 64)).astype("f4") for each in range(4)]
+    example = (torch.from_numpy(samples[0]),)
+    path = tmp_path / "q.onnx"
+    report = tmconvert.to_onnx(Module(), path, example_inputs=example, quantized=True, calibration=samples)
+    assert report.verified and report.verification.decibels > 25

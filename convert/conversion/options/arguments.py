@@ -248,6 +248,11 @@ KINDS: Mapping[str, Kind] = {
     "seconds": Kind("a positive number", _is_positive, "TM6002"),
     "compare.first": _MODEL,
     "compare.second": _MODEL,
+    "verify_with": Kind(
+        "a path, or arrays by name or in order",
+        lambda value: value is None or is_path(value) or isinstance(value, Mapping) or _is_sequence(value),
+        "TM6011",
+    ),
     "verify.inputs": Kind("a sequence of arrays", _is_sequence, "TM6003"),
     "register_symbolic.name": Kind("str", _is_text, "TM6021"),
     "register_symbolic.function": _CALLABLE._replace(code="TM6021"),

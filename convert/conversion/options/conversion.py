@@ -64,6 +64,30 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
             meaning="Run the file in the runtime of the target, and compare it with the model.",
         ),
     ]
+    verification: Annotated[
+        Literal["full"] | None,
+        output_option(
+            "Without a limit of time; by default three times the conversion and 20 s.",
+            meaning="Verify without a limit of time; by default three times that of the conversion and 20 s.",
+            flag="--verify",
+        ),
+    ]
+    verify_with: Annotated[
+        Any,
+        output_option(
+            "Verify with these inputs: arrays named as the inputs of MODEL, or in0, in1, ...",
+            "path",
+            metavar="FILE.npz",
+            meaning="Inputs to verify with: an .npz file, or arrays by name or in the order of the inputs.",
+        ),
+    ]
+    require_verified: Annotated[
+        bool,
+        output_option(
+            "Write no file, and end with status 1, unless it was verified.",
+            meaning="Raise VerificationError TM4006 for a file that could not be verified, and write none.",
+        ),
+    ]
     passes: Annotated[
         Sequence[Any] | None,
         output_option(

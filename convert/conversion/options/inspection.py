@@ -40,6 +40,9 @@ class BenchOptions(ProgressOptions, total=False):
 class VerifyOptions(ShapeOptions, total=False):
     """Keywords of ``verify``, which repeat those of the conversion."""
 
+    require_verified: Annotated[
+        bool, input_option("End with status 1 if the comparison shows nothing, or its reference is our own.")
+    ]
     input_nodes: Annotated[
         Sequence[str] | None, input_option("The --inputs of the conversion, names of tensors.")
     ]

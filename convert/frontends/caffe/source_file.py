@@ -24,6 +24,7 @@ class CaffeSource(SourceFile):
     def run(self, runtime: FileRuntime | None, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | None:
         """Returns the outputs; None for a net that the runtime refuses and that has an undefined layer."""
         weights = caffemodel_of(str(self.paths[0]))
+        self.judge = ""
         try:
             if runtime is not None and weights is not None:
                 made = runtime.run([*self.paths, weights], inputs, self.outputs)
@@ -31,8 +32,10 @@ class CaffeSource(SourceFile):
         except (VerificationError, ValueError):  # it does not run the net after all
             pass
         try:
+            self.judge = "the NumPy definitions of Caffe's layers"
             return run_net(self.net, inputs, self.outputs)
-        except (ValueError, LookupError):  # a layer without a definition
+        except (ValueError, LookupError) as error:  # a layer without a definition
+            self.refusal = str(error)
             return None
 
     def _reshaped(self, made: list[np.ndarray], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -24,6 +24,7 @@ from tmconvert.frontends.onnx.standard_functions import StandardFunctions
 from tmconvert.frontends.onnx.vocabulary import vocabulary_of
 from tmconvert.ir import CallFunction, Constant, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.expr import short_label
+from tmconvert.ir.traced_module import IN_FLOAT
 
 STANDARD = ("", "ai.onnx")
 PREVIEW = "ai.onnx.preview"
@@ -88,7 +89,7 @@ class GraphReader:
         if not made:
             return []
         of = "1 tensor" if len(made) == 1 else f"{len(made)} tensors"
-        return [f"the model quantizes {of}: --quantized (quantized=True) keeps that, else they are float"]
+        return [f"the model quantizes {of}: {IN_FLOAT}"]
 
     def _opset(self, imports: Iterable[Any]) -> int:
         versions = {each.domain: each.version for each in imports}

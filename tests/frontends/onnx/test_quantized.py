@@ -196,6 +196,8 @@ def test_a_float_file_of_a_quantized_model_says_so(tmp_path):
     network(tmp_path / "net.onnx")
     report = tmconvert.to_onnx(tmp_path / "net.onnx", tmp_path / "float.onnx")
     assert any("quantizes 5 tensors" in note for note in report.notes)
+    report = tmconvert.to_onnx(tmp_path / "net.onnx", tmp_path / "q.onnx", quantized=True)
+    assert not any("quantizes 5 tensors" in note for note in report.notes)
 
 
 def operators_of(path):

@@ -1,31 +1,43 @@
-"""The runs of a module: with its example inputs, at other sizes, and on other data."""
+"""The runs of a module: with its example inputs, at other sizes, on other data, and by itself."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import INTEGERS, IntTaken
-from tmconvert.frontends.torch.tracing.module_run import Answers, ModuleRun
+from tmconvert.frontends.torch.tracing.module_run import ONE_AT_A_TIME, Answers, ModuleRun
+from tmconvert.frontends.torch.tracing.recording.arrays import array_of
+from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
+from tmconvert.frontends.torch.tracing.recording.objects import opener
+from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
+from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken, is_close
-from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened
-from tmconvert.frontends.torch.tracing.untouched import UntouchedModule
+from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
+from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened, wide_state
 from tmconvert.ir.traced_module import Example
+from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery
     from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
 
 OTHER_OUTPUTS = (
-    "the module returns other outputs while torch.compiler.is_exporting() is true: the file has these, and is "
-    "compared with these"
+    "the module returns other outputs while torch.compiler.is_exporting() is true: the file has these, and "
+    "is compared with these"
 )
+Outputs = tuple[np.ndarray, ...]
+MOST_SAVED = 1 << 30  # bytes of parameters: few modules write to larger ones, whose copy may not fit
 
 
 class Runs:
@@ -290,3 +302,142 @@ def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRu
                 if isinstance(error, TmconvertError) or len(answers) == 1:
                     raise errors[0] from errors[0].__cause__
             del answers[0]
+
+
+# ---- the module by itself
+
+
+class UntouchedModule:
+    """A module, or a function of tensors, that runs by itself; see ``ir.traced_module.Original``.
+
+    Its state, the random number generators and the current folder are afterwards what they were before.
+    ``clone`` copies the arguments, with other tensors in the place of some, by their ids; ``inputs`` are
+    these tensors by name; ``training`` keeps the module's mode. ``name`` is that of the program that runs it.
+    """
+
+    def __init__(
+        self,
+        module: Callable[..., Any],
+        clone: Callable[[Mapping[int, torch.Tensor]], Any],
+        inputs: Mapping[str, torch.Tensor],
+        training: bool = False,
+    ) -> None:
+        self.name, self.refusal = f"PyTorch {torch.__version__}", ""
+        self._module, self._clone, self._inputs = module, clone, inputs
+        self._owners = list(_owners(module))
+        self._modules, self._training = modules_of(module), training
+        self.first = self.outputs({})
+        self._is_same: bool | None = None  # as it was when it was traced
+
+    def outputs(
+        self, others: Mapping[str, torch.Tensor], rounding: tuple[int, int] | None = None
+    ) -> Outputs | None:
+        """Returns the outputs, with other inputs by name; None where the module raises an error.
+
+        ``rounding`` is the seed and the units of other rounding, if any.
+
+        Gradients are followed only where the module needs them, as it then holds all activations.
+        """
+        replaced = {id(self._inputs[name]): tensor for name, tensor in others.items()}
+        for follows_gradients in (False, True):
+            try:
+                with self._as_it_is(follows_gradients), _rounded(rounding):
+                    args, kwargs = self._clone(replaced)
+                    made = leaves(plain_structure(self._module(*args, **kwargs), opener("returns")))
+                    tensors = [leaf for leaf in made if isinstance(leaf, torch.Tensor)]
+                    self.refusal = ""
+                    return tuple(array_of(tensor).copy() for tensor in tensors)
+            except (Exception, SystemExit) as error:  # the module's own
+                what = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+                self.refusal = f"the module fails in {self.name} ({what})"
+                if "grad" not in what:
+                    break
+        return None
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """Returns the outputs for arrays in order; None where the module raises, or is no longer the same."""
+        return self._run(inputs, None)
+
+    def run_rounded(self, inputs: Sequence[np.ndarray], seed: int, units: int) -> list[np.ndarray] | None:
+        """Returns the outputs with noise of ``units`` in the last place of floats; in float64 for 0 units."""
+        return self._run(inputs, (seed, units))
+
+    def _run(self, inputs: Sequence[np.ndarray], rounding: tuple[int, int] | None) -> list[np.ndarray] | None:
+        tensors = list(self._inputs.values())
+        if [array.ndim for array in inputs] != [tensor.dim() for tensor in tensors]:
+            self.refusal = "the module takes inputs of other ranks"
+            return None
+        if not self._is_unchanged():
+            self.refusal = "the module is no longer what was traced"
+            return None
+        pairs = zip(self._inputs.items(), inputs, strict=True)
+        others = {
+            name: torch.from_numpy(np.array(array)).to(tensor.device, tensor.dtype)
+            for (name, tensor), array in pairs
+        }
+        made = self.outputs(others, rounding)
+        return None if made is None else list(made)
+
+    def _is_unchanged(self) -> bool:
+        if self._is_same is None:
+            again = self.outputs({})
+            self._is_same = again is not None and self.first is not None and are_equal(again, self.first)
+        return self._is_same
+
+    @contextmanager
+    def _as_it_is(self, follows_gradients: bool) -> Iterator[None]:
+        """Restores all that a run changes, and has the modules in the modes that they are traced in."""
+        guard = StateGuard()
+        with ExitStack() as stack:
+            stack.enter_context(ONE_AT_A_TIME)
+            stack.enter_context(in_evaluation(self._module, self._training))
+            for context in (torch.set_grad_enabled(follows_gradients), same_folder(), same_randomness()):
+                stack.enter_context(context)
+            for tensor in _savable(guard.add_modules(self._owners + self._modules)):
+                guard.about_to_write(tensor)
+            guard.about_to_differentiate()
+            stack.callback(guard.restore)
+            stack.enter_context(wide_state(self._module))
+            stack.enter_context(observers_at_rest(self._modules))
+            yield
+
+
+def _rounded(rounding: tuple[int, int] | None) -> AbstractContextManager[Any]:
+    if rounding is None:
+        return nullcontext()
+    from tmconvert.frontends.torch.tracing.special.other_rounding import OtherRounding
+
+    return OtherRounding(*rounding)
+
+
+def are_equal(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    """Whether two runs gave the same, bit for bit."""
+    return len(ones) == len(others) and all(
+        np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        for one, other in zip(ones, others, strict=True)
+    )
+
+
+def _savable(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Returns the tensors that can be copied and put back; without the parameters where these are large."""
+    dense = [each for each in tensors if each.layout == torch.strided and not each.is_meta]
+    parameters = {id(each) for each in dense if isinstance(each, torch.nn.Parameter)}
+    is_large = sum(each.nbytes for each in dense if id(each) in parameters) > MOST_SAVED
+    return [each for each in dense if not (is_large and id(each) in parameters)]
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, torch.nn.Module)
+
+
+def _owners(module: Any) -> Iterator[Any]:
+    """Yields what holds state: the module, and what a function, or a method, refers to."""
+    if _is_module(module):
+        yield module
+        return
+    yield from (each for each in (getattr(module, "__self__", None),) if hasattr(each, "__dict__"))
+    with suppress(TypeError, ValueError):
+        found = inspect.getclosurevars(inspect.unwrap(module))
+        held = {**found.globals, **found.nonlocals}
+        yield from filter(_is_module, held.values())
+        yield SimpleNamespace(**held)

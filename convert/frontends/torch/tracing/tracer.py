@@ -29,12 +29,11 @@ from tmconvert.frontends.torch.tracing.recording.objects import cloned_object, i
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
-from tmconvert.frontends.torch.tracing.runs import Runs
+from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import sizes_within_windows, windows_alone
 from tmconvert.frontends.torch.tracing.special.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
-from tmconvert.frontends.torch.tracing.untouched import UntouchedModule
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
 from tmconvert.ir.interpreter import run_module
@@ -57,6 +56,9 @@ def trace_module(
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
     args, kwargs, narrow = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
+    if len(set(map(id, inputs.values()))) < len(inputs):  # one tensor is two inputs, which other runs vary
+        args, kwargs = _cloned((args, kwargs), {})
+        inputs = named_tensors(module, args, kwargs)
     caches = [leaf for leaf in leaves([*args, *kwargs.values()]) if is_cache(leaf)]
     wanted = sizes_within_windows(_by_input(dynamic_shapes or {}, inputs), inputs, caches)
     symbols = validate_dynamic_shapes.symbols_of(wanted, inputs)
@@ -68,7 +70,7 @@ def trace_module(
         is_leaf=is_leaf or is_builtin,
     )
     clone = functools.partial(_cloned, (args, kwargs))
-    runs = Runs(once, clone, inputs, symbols, UntouchedModule(module, clone, inputs))
+    runs = Runs(once, clone, inputs, symbols, UntouchedModule(module, clone, inputs, training))
     runs.choose_path()
     first = runs.first
     if first.outside.is_taken:

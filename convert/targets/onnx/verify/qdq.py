@@ -5,10 +5,11 @@ equals that of the source, and each tensor agrees with the result for its operan
 
 - The reference result of the file is computed in ONNX Runtime without graph optimizations, where no kernel
   saturates: it is the same on every processor.
-- In the kernels that ONNX Runtime fuses each tensor must agree as closely, unless the file has int8 weights
-  whose sums saturate on this processor.
 - A session with default options, as users run it, returns only the outputs, so that all possible fusions
   apply. Their difference from the reference result is reported, in steps.
+- Where that is more than rounding, each quantized tensor must agree as closely in fused kernels, too, unless
+  the file has int8 weights whose sums saturate on this processor. Tensors are read as further outputs, which
+  changes what ONNX Runtime fuses: this explains a difference, and shows none by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tmconvert.verification.observed import Observed
 from tmconvert.verification.references import References
 from tmconvert.verification.tensors import Tensors
 from tmconvert.verification.verify import Verification
-from tmconvert.verification.verify_layers import verify_layers
+from tmconvert.verification.verify_layers import STEPS, verify_layers
 
 
 def verify_qdq(
@@ -98,19 +99,18 @@ class _Sessions:
         return self._tensors(arrays)
 
     def fused(self, inputs: Mapping[str, np.ndarray], tensors: Tensors) -> Tensors | None:
-        """The same in fused kernels, where these differ from ``tensors``; None where they saturate."""
+        """The same in fused kernels, to explain outputs that differ in these; None where they agree, or where
+        sums saturate.
+        """
+        worst = 0.0
         made = _FUSED.run([self.path], inputs, list(self.outputs))
         for (name, value), array, meant in zip(self.outputs.items(), made, self.meant, strict=True):
             off = self._steps_off(value.name, np.asarray(array), meant)
             self.steps[name] = max(off, self.steps.get(name, 0.0))
-        if self.saturates:
+            worst = max(worst, off)
+        if worst <= STEPS or self.saturates:
             return None
-        found = self._tensors(self._run(_FUSED, inputs)[1])
-        is_equal = all(
-            np.array_equal(one.array, other.array, equal_nan=one.array.dtype.kind == "f")
-            for (*_, one), (*_, other) in zip(found.items(), tensors.items(), strict=True)
-        )
-        return None if is_equal else found
+        return self._tensors(self._run(_FUSED, inputs)[1])
 
     def notes(self) -> Iterator[str]:
         """Returns notes about the error of outputs in a session with default options."""

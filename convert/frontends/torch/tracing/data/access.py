@@ -165,7 +165,7 @@ def _hook(recorder: Recorder, function: Any, args: tuple[object, ...], kwargs: d
 
 
 def _new(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``Tensor.new``: ``new_empty`` of integers and of a ``torch.Size``, ``new_tensor`` of another sequence."""
+    """``Tensor.new``: ``new_empty`` of integers and of a ``torch.Size``, ``new_tensor`` of another list."""
     tensor, *given = args
     is_shape = len(given) == 1 and isinstance(given[0], torch.Size)
     if is_shape or (not kwargs and all(isinstance(each, int) for each in given)):

@@ -199,9 +199,11 @@ def untraced(leaf: object) -> Any:
 
 
 def untraced_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Returns arguments with plain numbers; a ``torch.Size`` stays one, as torch reads other tuples as data."""
+    """Returns arguments with plain numbers. A ``torch.Size`` stays one: torch reads other tuples as data."""
     plain, named = map_leaves(untraced, (args, kwargs))
-    sizes = [torch.Size(new) if isinstance(old, torch.Size) else new for old, new in zip(args, plain, strict=True)]
+    sizes = [
+        torch.Size(new) if isinstance(old, torch.Size) else new for old, new in zip(args, plain, strict=True)
+    ]
     return tuple(sizes), {
         key: torch.Size(new) if isinstance(kwargs[key], torch.Size) else new for key, new in named.items()
     }

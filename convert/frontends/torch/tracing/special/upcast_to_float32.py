@@ -170,9 +170,12 @@ def wide_state(module: Any) -> Iterator[list[str]]:
 
 
 def is_widened(notes: Sequence[str]) -> bool:
-    """Whether notes say that a run computed in float32 what the module by itself computes otherwise."""
-    told = {*map(_note, _TYPES), *(_NOTE_OF_CASTS.format(str(each).removeprefix("torch.")) for each in _ROUNDED)}
-    return not told.isdisjoint(notes)
+    """Whether notes state that a run computed in float32 what the module by itself computes otherwise."""
+    known = {
+        *map(_note, _TYPES),
+        *(_NOTE_OF_CASTS.format(str(each).removeprefix("torch.")) for each in _ROUNDED),
+    }
+    return not known.isdisjoint(notes)
 
 
 def _note(dtype: torch.dtype) -> str:
