@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.conversion.image_inputs import images_of
 from tmconvert.ir import InternalGraph, QParams, TensorNode
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.passes.image_edges import images_of
 from tmconvert.targets.written_model import TensorInfo
 
 

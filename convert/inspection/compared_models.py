@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.calibration.settings import Settings
-from tmconvert.conversion.image_inputs import images_of
 from tmconvert.conversion.io_overrides import saturates
 from tmconvert.conversion.load import is_traced, load_model
 from tmconvert.conversion.prepared_model import loaded
@@ -27,6 +26,7 @@ from tmconvert.ir.extract import by_matching_name
 from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import substituted
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.passes.image_edges import images_of
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.recognize import written_target
 from tmconvert.targets.written_model import TensorInfo

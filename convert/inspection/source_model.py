@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 import numpy as np
 
-from tmconvert.conversion.image_inputs import images_of
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.inspection.inspection import Inspection, ModuleLine, Sizes
 from tmconvert.inspection.liveness import Step, activation_sizes
@@ -27,6 +26,7 @@ from tmconvert.ir import (
 )
 from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.passes.image_edges import images_of
 from tmconvert.qparams.survey import quantization_of
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.written_model import TensorInfo

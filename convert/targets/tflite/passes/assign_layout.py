@@ -12,6 +12,7 @@ from tmconvert.ir.extract import by_matching_name, unknown
 from tmconvert.ir.node import Layout
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import map_leaves, replaced
+from tmconvert.passes.image_edges import images_of
 from tmconvert.passes.patterns.matching import is_linear, is_view, rule_of
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC
@@ -30,9 +31,9 @@ from tmconvert.targets.tflite.passes.layout_plan import (
 class AssignLayout:
     """Assign a layout to each rank-4 tensor, with as few transposes (``tm::relayout``) as possible.
 
-    ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops channels-last;
-    without spatial ops, or with "source", they keep the layout of the source. ``named`` has the layouts of
-    single inputs and outputs, by name.
+    ``io_layout`` "nhwc" makes the rank-4 inputs and outputs of a model with spatial ops channels-last, unless
+    the model itself permutes them; without spatial ops, or with "source", they keep the layout of the source.
+    ``named`` has the layouts of single inputs and outputs, by name.
     """
 
     name = "assign_layout"
@@ -86,8 +87,10 @@ class AssignLayout:
     def _nhwc(self, graph: InternalGraph, edges: Sequence[tuple[str, Node]], default: IoLayout) -> set[Node]:
         """Returns the nodes to store channels-last; for a node returned twice the first name counts."""
         orders: dict[Node, IoLayout] = {}
+        # What the model permutes to channels-first by itself is channels-last already.
+        last = {name for name, layout in images_of(graph).items() if layout == "NHWC"}
         for name, node in edges:
-            orders.setdefault(node, self.named.get(name, default))
+            orders.setdefault(node, "source" if node.name in last else self.named.get(name, default))
         return {node for node, order in orders.items() if is_image(node) and order == "nhwc"}
 
     def ensures(self, graph: InternalGraph) -> None:

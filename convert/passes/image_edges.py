@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.symbolics.registry import has_trait, trait_of
-from tmconvert.symbolics.traits import Permuted, Spatial, View
+from tmconvert.symbolics.traits import Permuted, Reshaped, Spatial, View
 
 _LAST_TO_FIRST, _FIRST_TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
@@ -27,37 +27,47 @@ def images_of(graph: InternalGraph) -> dict[str, str]:
 
 
 def _channels_first(node: TensorNode) -> Iterator[TensorNode]:
-    """Yields the tensors of which ``node``, also in another type, is the permutation with channels last."""
-    same = [node, *(other for call, other in _neighbours(node) if not _moves_axes(call))]
-    for value in same:
-        if value.shape is None or node.shape is None or tuple(value.shape) != tuple(node.shape):
-            continue
+    """Yields the tensors of which ``node``, also after ops that keep the shape, is the permutation with
+    channels last.
+    """
+    for value in _of_equal_shape(node):
         for call, other in _neighbours(value):
             order = _LAST_TO_FIRST if call.args[0] is value else _FIRST_TO_LAST
             if _permutation(call) == order:
                 yield other
 
 
+def _of_equal_shape(node: TensorNode) -> Iterator[TensorNode]:
+    """Yields ``node``, and the tensors of its shape that ops which move no axes lead to."""
+    waiting, seen = [node], {node}
+    while waiting:
+        value = waiting.pop()
+        yield value
+        for call, other in _neighbours(value):
+            is_same = (
+                other.shape is not None and node.shape is not None and tuple(other.shape) == tuple(node.shape)
+            )
+            if is_same and other not in seen and not _moves_axes(call):
+                seen.add(other)
+                waiting.append(other)
+
+
 def _permutation(call: CallFunction) -> tuple[int, ...] | None:
     view = trait_of(call, View)
-    steps = () if view is None else view.of(call)
+    steps = [] if view is None else list(view.of(call))
+    ends = [list(node.shape or ()) for node in (*call.inputs, *call.outputs) if isinstance(node, TensorNode)]
+    steps = [each for each in steps if not (isinstance(each, Reshaped) and list(each.shape) in ends)]
     return tuple(steps[0].order) if len(steps) == 1 and isinstance(steps[0], Permuted) else None
 
 
 def _is_image(node: object) -> bool:
     if not isinstance(node, TensorNode) or node.shape is None or len(node.shape) != 4:
         return False
-    waiting, seen = [node], {node}
-    while waiting:
-        value = waiting.pop()
-        for call, other in _neighbours(value):
-            if has_trait(call, Spatial) and call.args and call.args[0] in (value, other):
-                return True
-            is_same = other.shape is not None and tuple(other.shape) == tuple(node.shape)
-            if is_same and other not in seen and not _moves_axes(call):
-                seen.add(other)
-                waiting.append(other)
-    return False
+    return any(
+        has_trait(call, Spatial) and bool(call.args) and call.args[0] in (value, other)
+        for value in _of_equal_shape(node)
+        for call, other in _neighbours(value)
+    )
 
 
 def _neighbours(value: TensorNode) -> Iterator[tuple[CallFunction, TensorNode]]:
