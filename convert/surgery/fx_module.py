@@ -29,7 +29,17 @@ class FxModule(ModuleAccess):
         return cast("TracedModule", self)
 
     def train(self, mode: bool = True) -> TracedModule:
-        """Returns the model for False. Raises UsageError TM6061 otherwise: ``to_torch()`` trains."""
+        """Returns the model for evaluation mode; ``to_torch()`` makes a module that trains.
+
+        Args:
+            mode: False for evaluation mode.
+
+        Raises:
+            UsageError: TM6061 for training mode.
+
+        Example:
+            >>> net = tm.to_torch().train()  # doctest: +SKIP
+        """
         if mode:
             raise UsageError(
                 "TM6061",
