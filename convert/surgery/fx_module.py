@@ -51,7 +51,14 @@ class FxModule(ModuleAccess):
     def print_readable(self, print_output: bool = True) -> str:
         """Prints the model as a ``torch.nn.Module``, and returns the text.
 
-        Without ``print_output`` it only returns it. Raises UnsupportedError for calls that PyTorch lacks.
+        Args:
+            print_output: False only returns the text.
+
+        Raises:
+            UnsupportedError: Calls that PyTorch lacks.
+
+        Example:
+            >>> text = tm.print_readable(print_output=False)  # doctest: +SKIP
         """
         code = cast("TracedModule", self).code
         if print_output:
