@@ -229,6 +229,10 @@ class _Attempt(NamedTuple):
             from tmconvert.passes.unsupported import unsupported_error
 
             raise unsupported_error(found, self.options.target, context=bound.context)
+        if self.module.vocabulary is not None and self.module.vocabulary.is_channels_last:
+            from tmconvert.passes.image_edges import name_channels_first
+
+            name_channels_first(normalized.graph)
         set_seed(normalized.graph, self.catalogue, self.options.seed)
         checks = self._size_checks(bound, normalized) if bound.symbols else None
         if checks is None:  # passes change the graph

@@ -11,6 +11,23 @@ from tmconvert.symbolics.traits import Permuted, Reshaped, Spatial, View
 _LAST_TO_FIRST, _FIRST_TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
+def name_channels_first(graph: InternalGraph) -> None:
+    """Gives the names of tensors that are permuted to channels-last to the tensors that are permuted.
+
+    Targets with channels first drop these permutations, and keep the names of a channels-last source so.
+    """
+    for expr in list(graph):
+        if not isinstance(expr, CallFunction) or expr.function != "aten::permute":
+            continue
+        first, last = expr.args[0], expr.output
+        is_inner = isinstance(first, TensorNode) and isinstance(first.expr, CallFunction)
+        if is_inner and _permutation(expr) == _FIRST_TO_LAST and not graph.is_output(last):
+            name = last.name
+            graph.rename(last, graph.free_name(f"{name}_nhwc"))
+            if graph.node_called(name) is None:
+                graph.rename(first, name)
+
+
 def images_of(graph: InternalGraph) -> dict[str, str]:
     """Returns the layouts of inputs and outputs of a normalized graph that are images, by name.
 
