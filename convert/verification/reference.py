@@ -241,8 +241,9 @@ class Reference:
         if self.original is not None:
             found = self.original.run(quantized_inputs(self.graph, inputs))
             return None if found is None else real_outputs(self.graph, found)
-        is_example = self.has_example() and example is not None and example.outputs is not None
-        if not is_example or any(a is not b for a, b in zip(inputs, example.inputs, strict=True)):
+        if example is None or example.outputs is None or not self.has_example():
+            return None
+        if any(a is not b for a, b in zip(inputs, example.inputs, strict=True)):
             return None
         return list(example.outputs)
 

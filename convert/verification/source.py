@@ -137,9 +137,9 @@ def real_outputs(graph: InternalGraph, outputs: Sequence[np.ndarray]) -> list[np
     """Returns the real numbers that outputs in integers stand for."""
     found = []
     for node, array in zip(graph.outputs, outputs, strict=True):
-        qparams = node.qparams if isinstance(node, TensorNode) else None
-        is_whole = qparams is not None and array.dtype.kind in "iu" and len(qparams.scale) == 1
-        if is_whole and qparams is not None and node.type.dtype.kind == "f":
+        is_real = isinstance(node, TensorNode) and node.type.dtype.kind == "f"
+        qparams = node.qparams if isinstance(node, TensorNode) and is_real else None
+        if qparams is not None and array.dtype.kind in "iu" and len(qparams.scale) == 1:
             array = (array.astype(np.float32) - qparams.zero_point[0]) * np.float32(qparams.scale[0])
         found.append(array)
     return found

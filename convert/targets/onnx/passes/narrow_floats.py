@@ -270,7 +270,7 @@ def _repeated(formal: Sequence[onnx.defs.OpSchema.FormalParameter], count: int) 
 
 def _largest(dtype: np.dtype) -> np.float32:
     """Returns the largest finite number of float16 or bfloat16."""
-    return np.float32(ml_dtypes.finfo(dtype).max)
+    return np.float32(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def _rounded(data: np.ndarray, dtype: np.dtype) -> np.ndarray:

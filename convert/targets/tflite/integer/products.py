@@ -1,6 +1,7 @@
-"""Replaces divisions by constants and negations by products with a constant.
+"""Replaces divisions by constants and negations by products with a constant, and adds constants in products.
 
-TFLite's integer DIV overflows, and rounds more coarsely; its NEG knows no zero points.
+TFLite's integer DIV overflows, and rounds more coarsely; its NEG knows no zero points. A sum without QParams
+of its own is computed in the kernel of the product.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tmconvert.lowering.rewriting import producers
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.operators import spec
 
 
 def multiply_by_constants(graph: TargetGraph) -> TargetGraph:
@@ -20,6 +23,54 @@ def multiply_by_constants(graph: TargetGraph) -> TargetGraph:
     """
     operators = [_product(graph, operator) for operator in graph.operators]
     return graph if operators == graph.operators else replace(graph, operators=operators)
+
+
+def fuse_biases(graph: TargetGraph) -> TargetGraph:
+    """Returns a copy of ``graph`` with products that add the constants of following sums, as their biases.
+
+    The result of the product has no QParams: the source does not round it.
+    """
+    makers, uses = producers(graph), graph.use_counts()
+    fused: dict[int, Operator] = {}
+    gone: set[int] = set()
+    for operator in graph.operators:
+        made = _with_bias(operator, makers, uses) if operator.type == "ADD" else None
+        if made is not None:
+            product, fused[id(operator)] = made
+            gone.add(id(product))
+    if not fused:
+        return graph
+    operators = [fused.get(id(each), each) for each in graph.operators if id(each) not in gone]
+    return replace(graph, operators=operators)
+
+
+def _with_bias(
+    operator: Operator, makers: dict[int, Operator], uses: dict[int, int]
+) -> tuple[Operator, Operator] | None:
+    """Returns the product before a sum, and the product with its bias; None for other sums."""
+    activation = operator.attributes.get("fused_activation_function")
+    for x, bias in (operator.inputs, operator.inputs[::-1]):
+        product = None if x is None else makers.get(id(x))
+        weights = None if product is None else spec(product.type).weights
+        if x is None or product is None or weights is None or bias is None or bias.data is None:
+            continue
+        weight = product.inputs[weights.weight]
+        own = product.inputs[weights.bias] if weights.bias < len(product.inputs) else None
+        is_plain = product.attributes.get("fused_activation_function") in (None, "NONE")
+        is_plain &= own is None or (own.data is not None and not own.data.any())
+        channels = x.shape[-1]
+        fits = bias.shape[-1:] == (channels,) and bias.data.size == channels
+        if weight is None or not is_plain or not fits or uses[id(x)] != 1 or x.qparams is not None:
+            continue
+        data = bias.data.reshape(-1)
+        whole = Value(f"{bias.name}_bias", data.dtype, data.shape, data)
+        inputs = [*product.inputs, *[None] * (weights.bias + 1 - len(product.inputs))]
+        inputs[weights.bias] = whole
+        attributes = {**product.attributes}
+        if activation is not None:
+            attributes["fused_activation_function"] = activation
+        return product, replace(product, inputs=inputs, outputs=operator.outputs, attributes=attributes)
+    return None
 
 
 def is_negation(operator: Operator) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tmconvert.ir.fake_quant import fake_quantize
 from tmconvert.ir.types import QParams
+from tmconvert.lowering.rewriting import producers
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.options import IntegerType
 from tmconvert.targets.tflite.integer.infer_int16 import infer_qparams, output_only_values
@@ -63,6 +64,7 @@ def resolve(graph: TargetGraph, activations: IntegerType, *, infers: bool = True
     the operand. With ``infers`` other results get QParams for their possible range (infer_int16.py).
     """
     all_qparams = _source_qparams(graph, activations, infers)
+    all_qparams |= _moved_qparams(graph, activations, all_qparams)
     positive, alone = _positive_values(graph), _used_once(graph)
     outputs = output_only_values(graph) if infers else set[Value]()
     for operator in reversed(graph.operators):
@@ -97,6 +99,30 @@ def _source_qparams(graph: TargetGraph, activations: IntegerType, infers: bool) 
         if qparams is not None:
             found[value] = qparams
     return found
+
+
+def _moved_qparams(
+    graph: TargetGraph, activations: IntegerType, found: Mapping[Value, QParams]
+) -> dict[Value, QParams]:
+    """Returns the QParams of results that only move the elements of another one, which has lost them.
+
+    Where two moves became one, the tensor in between that had them in the source is gone.
+    """
+    makers, made = producers(graph), dict[Value, QParams]()
+    for operator in graph.operators:
+        result = operator.outputs[0]
+        own = result.qparams
+        if not spec(operator.type).moves_one or result in found or own is None or not own.inferred:
+            continue
+        value = operator.inputs[0]
+        while value is not None and id(value) in makers and value.qparams is None:
+            maker = makers[id(value)]
+            if not spec(maker.type).moves_one:
+                qparams = activation_qparams(own, activations)
+                made |= {} if qparams is None else {result: qparams}
+                break
+            value = maker.inputs[0]
+    return made
 
 
 def _keeps_qparams(operator: Operator, all_qparams: dict[Value, QParams]) -> bool:
