@@ -20,7 +20,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.patterns.matching import is_elementwise
 from tmconvert.passes.select_decomposition import IN_STEPS
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Op, SchemaError
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Distribution, Elimination, IntegerSteps, KeepsQparams
 
@@ -49,7 +49,7 @@ def expand(graph: InternalGraph, catalogue: Mapping[str, Op], kind_of: KindOf) -
         steps = Steps(graph, catalogue, kinds, forms, call, after[call])
         try:
             made = [steps.again(call, own)] if own else steps.of(call)
-        except (_NoSteps, Refusal):
+        except (_NoSteps, Refusal, SchemaError):
             continue
         for old, new in zip(list(call.outputs), made, strict=True):
             _insert_select(graph, kinds, old, new, after[call], own)

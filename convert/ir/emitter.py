@@ -44,7 +44,7 @@ SIZES = "tm::sizes"
 
 
 # the one op whose folded result keeps the quantization of its operand: adapters reshape parameters
-RESHAPE = "aten::reshape"
+RESHAPE, NONZERO = "aten::reshape", "aten::nonzero"
 
 
 class OpDefinition(Protocol):
@@ -214,7 +214,7 @@ class GraphEmitter:
             requested = self._earlier_results(op, tensors, bound)
             if requested is not None:
                 return requested
-            results = data_sizes.named(results, self.graph)
+            results = data_sizes.named(results, self.graph, self._equal_count(op, tensors))
         base = f"{self.name}_{op.rpartition('::')[2]}"
         nodes = [TensorNode(self.graph.free_name(base), type_.shape, type_.dtype) for type_ in results]
         result = nodes[0] if len(nodes) == 1 else nodes
@@ -236,13 +236,27 @@ class GraphEmitter:
                 return expr.result
         return None
 
+    def _equal_count(self, op: str, tensors: Any) -> Any:
+        """Returns the number of elements that an earlier call found in a tensor with the same elements."""
+        for expr in self._of_data if self.before is None and op == NONZERO else ():
+            if expr.function == op and self._is_equal([_reshaped(expr.args[0])], [_reshaped(tensors[0])]):
+                return expr.output.type.shape[0]
+        return None
+
     def _is_equal(self, first: Any, second: Any, depth: int = 4) -> bool:
         """Whether two trees of tensors are equal: the same nodes, or the same calls with equal tensors."""
         left, right = _flat(first), _flat(second)
         return len(left) == len(right) and all(
-            one is other or (depth > 0 and self._is_equal_call(one, other, depth))
+            one is other
+            or (depth > 0 and self._is_equal_call(one, other, depth))
+            or self._is_equal_number(one, other)
             for one, other in zip(left, right, strict=True)
         )
+
+    def _is_equal_number(self, first: Any, second: Any) -> bool:
+        left, right = self.known(first), self.known(second)
+        is_known = left is not None and right is not None and left.size == right.size == 1
+        return is_known and _is_same(left, right)  # type: ignore[arg-type]
 
     def _is_equal_call(self, first: Any, second: Any, depth: int) -> bool:
         one, other = getattr(first, "expr", None), getattr(second, "expr", None)
@@ -353,6 +367,13 @@ class GraphEmitter:
 
 
 _UNKNOWN = object()
+
+
+def _reshaped(node: Any) -> Any:
+    """Returns the tensor whose elements a node has in another shape."""
+    while isinstance(node, TensorNode) and getattr(node.expr, "function", "") == RESHAPE:
+        node = node.expr.args[0]  # type: ignore[union-attr]
+    return node
 
 
 def stream_of(name: str) -> int:

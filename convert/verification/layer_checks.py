@@ -11,7 +11,9 @@ import numpy as np
 from tmconvert.errors import VerificationError
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.fake_quant import round_half_away
-from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.symbolic.data_dependent import bound
+from tmconvert.ir.symbolic.dims import is_symbolic, substituted
+from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lowering.origins import Role
 from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.symbolics.layouts import NHWC_TO_NCHW
@@ -72,6 +74,7 @@ def layers(
     """
     local: dict[Any, Any] = {}
     whole: dict[Any, Any] = {}
+    sizes: tuple[dict[str, int], dict[str, int]] = {}, {}  # that the data decide, in both ways
     in_integers: set[Any] = {node for node in graph.inputs if _step(node, tensors)}
     for node, array in zip(graph.inputs, inputs, strict=True):
         whole[node] = array
@@ -90,7 +93,14 @@ def layers(
         if is_rounded:
             _round_bias(expr, operands, local, tensors, rules)
         given.append(operands)
-        made = [catalogue[expr.function].evaluate(arguments, expr.kwargs) for arguments in given]
+        made = list[Any]()
+        for arguments, found in zip(given, sizes, strict=True):
+            try:
+                made.append(_computed_at(expr, catalogue, arguments, found))
+            except (ValueError, IndexError):  # rounding changed how many elements a condition selects
+                if not made or not found:
+                    raise
+                made.append(made[0])
         far, near = (result if isinstance(result, list) else [result] for result in made)
         for node, one, other in zip(expr.outputs, near, far, strict=True):
             assert isinstance(node, TensorNode)
@@ -99,8 +109,22 @@ def layers(
                 in_integers.add(node)
             if node in tensors and one.dtype.kind == "f":
                 local[node] = _in_file(node, tensors, one)
+                if is_symbolic(node.shape):  # rounding may have changed how many elements there are
+                    if one.shape != local[node].shape:
+                        continue
+                    other = other if other.shape == one.shape else one
                 slack = _slack(expr, operands, one, node, tensors, rules) if is_whole else 0.0
                 yield _layer(node, expr, tensors, one, other, slack)
+
+
+def _computed_at(
+    expr: CallFunction, catalogue: Mapping[str, Op], arguments: list[Any], sizes: dict[str, int]
+) -> Any:
+    """Returns the results of a call at sizes that the data decide, and records those of its results."""
+    op = catalogue[expr.function]
+    result = op.evaluate(arguments, substituted(expr.kwargs, sizes) if sizes else expr.kwargs)
+    sizes.update(bound(expr, list(leaves(result))))
+    return result
 
 
 def _result(node: Any, tensors: Tensors) -> Observed | None:

@@ -40,11 +40,13 @@ def depends_on_data(graph: InternalGraph) -> bool:
     return bool(data_symbols(_shapes(graph)))
 
 
-def named(types: list[TensorType], graph: InternalGraph) -> list[TensorType]:
-    """Replaces the placeholder in types by a symbol that is new to ``graph``."""
+def named(types: list[TensorType], graph: InternalGraph, equal: Size | None = None) -> list[TensorType]:
+    """Replaces the placeholder in types by the size that it is ``equal`` to, or a symbol new to ``graph``."""
     stand_in = symbols_of([type_.shape for type_ in types]).get(STAND_IN)
     if stand_in is None:
         return types
+    if equal is not None:
+        return [_with_sizes(type_, {STAND_IN: equal}) for type_ in types]
     taken, number = symbols_of(_shapes(graph)), 1
     while f"found_{number}" in taken:
         number += 1

@@ -12,7 +12,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager
 from tmconvert.passes.unsupported import unsupported_error
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Op, SchemaError
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
 from tmconvert.targets.registry import lower, passes_for
 from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
@@ -118,7 +118,7 @@ def has_integer_form(graph: InternalGraph, catalogue: Mapping[str, Op], table_en
     try:
         PassManager(passes_for(options, catalogue), catalogue).run(graph)
         lowering = lower(graph, catalogue, options.target, options.version)
-    except Undecomposed:
+    except (Undecomposed, SchemaError):  # sizes from the data, which a call alone does not know
         return False
     if lowering.unsupported:
         return False
