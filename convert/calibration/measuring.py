@@ -124,8 +124,12 @@ def _add(
             try:
                 each.add(seen[name])
             except ValueError as error:
-                message = f"{name} cannot be measured on this data: {error}"
-                raise UsageError("TM6033", message) from error
+                message = f"{name} cannot be measured on sample {number}: {error}"
+                help = (
+                    f"clamp what {name} is computed of in the model, as with torch.clamp(x, max=80) before "
+                    f"exp, leave the sample out, or keep it in float: --rule '{name}=float'"
+                )
+                raise UsageError("TM6033", message, notes=[("help", help)]) from error
 
 
 def _merge(total: Statistics, chunk: Statistics) -> Statistics:
