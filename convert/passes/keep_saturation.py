@@ -31,6 +31,7 @@ _ALL = (-math.inf, math.inf)
 _WITHIN = (KeepsQparams, SelectsElements, Average, Concatenates)
 _OVERSHOOTS = ("aten::upsample_bicubic2d",)
 _REQUANTIZE = "tm::requantize"
+_IN_INTEGERS = "TFLite"  # source of QParams of inputs that are integers in the file
 # the values of ops, whatever their operands are
 _RANGES: dict[str, Range] = {
     **dict.fromkeys(("sigmoid", "softmax", "hardsigmoid"), (0.0, 1.0)),
@@ -58,6 +59,10 @@ def keep_saturation(graph: InternalGraph, catalogue: Mapping[str, OpDefinition])
 def _keep_in(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> int:
     found: dict[TensorNode, Range] = {}
     count = 0
+    for node in graph.inputs:
+        if isinstance(node, TensorNode) and node.qparams is not None and node.qparams.source == _IN_INTEGERS:
+            _clamp_input(graph, catalogue, node, _ends(node.qparams))
+            count += 1
     for expr in list(graph):
         for node in expr.outputs:
             if not isinstance(node, TensorNode) or node.type.dtype.kind != "f":
@@ -74,6 +79,23 @@ def _keep_in(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> int
             count += made is not node
             found[made] = max(own[0], float(np.min(low))), min(own[1], float(np.max(high)))
     return count
+
+
+def _clamp_input(
+    graph: InternalGraph,
+    catalogue: Mapping[str, OpDefinition],
+    node: TensorNode,
+    ends: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """Clamps an input, which the source takes in integers, for all its users."""
+    users, is_output = node.users, graph.is_output(node)
+    g = GraphEmitter(graph, catalogue, made_by="keep_saturation", name=node.name, before=graph.first)
+    made = g.call("aten::clamp", node, float(ends[0][0]), float(ends[1][0]))
+    made.qparams = node.qparams
+    for user in users:
+        graph.relink(user, replaced(user.args, node, made), replaced(user.kwargs, node, made))
+    if is_output:
+        graph.set_result(replaced(graph.result, node, made))
 
 
 def _ends(qparams: QParams) -> tuple[np.ndarray, np.ndarray]:
