@@ -274,9 +274,7 @@ class Reference:
         from tmconvert.verification.rounding import AbsoluteErrors
 
         runs = [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in (0, 1)]
-        if all(
-            np.array_equal(*pair, equal_nan=pair[0].dtype.kind == "f") for pair in zip(*runs, strict=True)
-        ):
+        if are_equal(*runs):
             return [0.0] * len(numbers)  # there are no such kernels
         runs += [self.run(inputs, AbsoluteErrors(self.catalogue, seed)) for seed in range(2, _RUNS)]
         with np.errstate(invalid="ignore"):  # infinities have no distance
@@ -421,6 +419,14 @@ class Reference:
     def source_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Converts outputs of the file to the layout of the source."""
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)
+
+
+def are_equal(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    """Whether two runs gave the same, bit for bit."""
+    return len(ones) == len(others) and all(
+        np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        for one, other in zip(ones, others, strict=True)
+    )
 
 
 def _with_rounding(expr: Expr, result: Any, rounding: Rounding) -> Any:

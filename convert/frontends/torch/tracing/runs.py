@@ -66,7 +66,7 @@ class Runs:
             self.answers.insert(0, Answers(True, True))
         self.first = _first_run(lambda: self.run({}), self.answers)
         self.original = untouched if self._returns_the_same() else None
-        self.first.expected = self.original and untouched.first
+        self.first.expected = None if self.original is None else untouched.first
         self._replay: Outcomes | None = None  # of all runs at the sizes of the example
         self._known: dict[tuple[str, int], ModuleRun] = {}
 

@@ -24,7 +24,7 @@ class OtherRounding(TorchDispatchMode):
     """
 
     def __init__(self, seed: int, units: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.units = units
         self._random = torch.Generator().manual_seed(seed)
 
