@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,13 @@ def test_a_module_that_was_trained_since_is_not_run(tmp_path: Path):
     with torch.no_grad():
         module.weight.add_(1)
     assert traced.original is None or traced.original.run([x.numpy()]) is None
+
+
+def test_a_pickled_model_has_its_graph_alone():
+    traced = tmconvert.trace(Calls(lambda x: x + 1), torch.randn(2, 3))
+    assert traced.original is not None
+    again = pickle.loads(pickle.dumps(traced))
+    assert again.original is None and again.example is not None
 
 
 SHAPED: dict[str, Callable[..., Any]] = {

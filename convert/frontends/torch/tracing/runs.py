@@ -329,6 +329,10 @@ class UntouchedModule:
         self.first = self.outputs({})
         self._is_same: bool | None = None  # as it was when it was traced
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leaves the module out of pickled models: None takes the place of this object."""
+        return type(None), ()
+
     def outputs(
         self, others: Mapping[str, torch.Tensor], rounding: tuple[int, int] | None = None
     ) -> Outputs | None:
