@@ -159,7 +159,9 @@ class ConversionRequest:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
         for name in ("require_verified", "verification", "verify_with"):
             if getattr(self, name) not in (False, None) and not self.verify:
-                raise UsageError("TM6002", f"{name} requires verification: omit verify=False (--no-verify)")
+                raise UsageError(
+                    "TM6002", f"{name} applies to a file that is verified: omit verify=False (--no-verify)"
+                )
         if self.min_sqnr is not None and (options.integers is None or not self.verify):
             raise UsageError("TM6002", "min_sqnr requires quantized and verification")
         if self.tries_rules and (data.data is None or options.integers is None or not self.verify):
