@@ -118,3 +118,57 @@ def test_frozen_scripts_take_the_way_of_the_example() -> None:
     model = tmconvert.trace(torch.jit.script(branches), ONES, freeze_control_flow=True)
     assert "cond" not in str(model.graph)
     assert any("decided by the example inputs" in note for note in model.notes)
+
+
+def written_rows(x: torch.Tensor) -> torch.Tensor:
+    found = torch.zeros(8, 4)
+    n, row = 0, x
+    while n < 8 and bool(row.sum() > 1):
+        found[n] = row
+        row = row * 0.75
+        n += 1
+    return found + x
+
+
+def written_in_branches(x: torch.Tensor) -> torch.Tensor:
+    found = torch.zeros(8)
+    n, total = 0, x.sum()
+    while bool(total > 0):
+        found[n] = total
+        if bool(total > 1):
+            found[n + 1] += total * 2
+            x[0] = total
+        else:
+            found.mul_(0.5)
+        total = total - 1
+        n += 1
+    return found + x.mean()
+
+
+def written_view(x: torch.Tensor) -> torch.Tensor:
+    found = torch.zeros(2, 4)
+    row, total = found[0], x.sum()
+    while bool(total > 0):
+        row.add_(total)
+        total = total - found.mean()
+    return found + x
+
+
+@pytest.mark.parametrize("function", [written_rows, written_in_branches], ids=["rows", "branches"])
+def test_loops_and_branches_write_to_tensors_around_them(function: Any, tmp_path: Path) -> None:
+    """Here the number of rounds depends on the data, and another input has another one."""
+    script = torch.jit.script(function)
+
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return script(x * 1)
+
+    traced = tmconvert.trace(Net(), torch.tensor([1.0, 0.5, 0.75, 0.5]))
+    assert tmconvert.to_onnx(traced, tmp_path / "net.onnx").verified
+    for x in (torch.tensor([0.0, 0.25, 0.5, 3.0]), torch.full((4,), 0.125)):
+        np.testing.assert_allclose(traced(x.numpy()), Net()(x).numpy(), rtol=1e-6)
+
+
+def test_a_view_of_a_tensor_that_a_loop_writes_to_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="uses a view of it"):
+        tmconvert.trace(torch.jit.script(written_view), torch.rand(4))

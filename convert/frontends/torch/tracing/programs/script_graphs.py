@@ -107,6 +107,13 @@ def run_script(
     return results[0] if len(results) == 1 else tuple(results)
 
 
+# of the first operand
+_VIEWS = {
+    f"aten::{name}"
+    for name in ("select", "slice", "view", "narrow", "squeeze", "unsqueeze", "transpose", "permute", "t")
+}
+
+
 class _GraphRun:
     """Runs blocks of a graph; values are by their names, which are unique.
 
@@ -174,12 +181,14 @@ class _GraphRun:
         if len(safe) == 1:  # an assertion
             return self.block(safe[0], values, ())
         constants: list[list[Any]] = []
+        written = self._written(blocks, values)
 
         def branch(block: object) -> Callable[[], Any]:
             def traced() -> Any:
-                results = self.block(block, values, ())
+                own = {name: values[name].clone() for name in written}
+                results = self.block(block, values | own, ())
                 constants.append([None if _holds_tensors(result) else result for result in results])
-                return tuple(self._as_tensors(result) for result in results)
+                return (*(self._as_tensors(result) for result in results), *own.values())
 
             return traced
 
@@ -187,7 +196,8 @@ class _GraphRun:
             results = self.block(blocks[0 if condition else 1], values, ())
             known = self._same[_key(node)]
             return [a if same else self._as_tensors(a) for a, same in zip(results, known, strict=True)]
-        results = list(conditional(self.recorder, condition, branch(blocks[0]), branch(blocks[1]), ()))
+        made = list(conditional(self.recorder, condition, branch(blocks[0]), branch(blocks[1]), ()))
+        results = _write_back(made, written, values)
         taken, other = constants[:2]
         is_same = [a is not None and type(a) is type(b) and a == b for a, b in zip(taken, other, strict=True)]
         self._same[_key(node)] = is_same
@@ -217,20 +227,35 @@ class _GraphRun:
                 number += 1
             return [self._as_tensors(each) for each in state]
 
+        written, size = self._written([block], values), len(state)
+
         def within(count: torch.Tensor, flag: torch.Tensor) -> torch.Tensor:
             return flag if limit is None else torch.logical_and(flag, count < limit)
 
         def condition(count: torch.Tensor, flag: torch.Tensor, *state: object) -> torch.Tensor:
             return within(count, flag)
 
-        def body(count: torch.Tensor, flag: torch.Tensor, *state: object) -> tuple[Any, ...]:
-            made, *after = self.block(block, values, (count, *state))
-            return (count + 1, *(self._as_tensors(each) for each in (made, *after)))
+        def body(count: torch.Tensor, flag: torch.Tensor, *state: Any) -> tuple[Any, ...]:
+            own = {name: each.clone() for name, each in zip(written, state[size:], strict=True)}
+            made, *after = self.block(block, values | own, (count, *state[:size]))
+            return (count + 1, *(self._as_tensors(each) for each in (made, *after)), *own.values())
 
         carried = [self._as_tensors(each) for each in (number, goes_on, *state)]
+        carried += [values[name] for name in written]
         if not all(isinstance(each, torch.Tensor) for each in carried):
             raise self._refused("a loop whose end depends on data carries lists or objects")
-        return list(while_loop(self.recorder, condition, body, carried, ()))[2:]
+        after = list(while_loop(self.recorder, condition, body, carried, ()))[2:]
+        return _write_back(after, written, values)
+
+    def _written(self, blocks: Sequence[Any], values: dict[str, Any]) -> list[str]:
+        """Returns the tensors to which blocks write, by name; their views must not be used there, too."""
+        written = _written_tensors(blocks, values)
+        used = _used_names(blocks) if written else set()
+        for name in written:
+            others = (values.get(each) for each in used - {name})
+            if any(_share_data(values[name], each) for each in others if isinstance(each, torch.Tensor)):
+                raise self._refused("a loop or branch that writes to a tensor and uses a view of it, too")
+        return written
 
     # ---- values
 
@@ -257,6 +282,40 @@ class _GraphRun:
 
     def _refused(self, what: str) -> UnsupportedError:
         return UnsupportedError("TM2011", f"the script has {what}", source=user_place())
+
+
+def _written_tensors(blocks: Sequence[Any], values: dict[str, Any]) -> list[str]:
+    """Returns the names of tensors around blocks to which they write, also through views."""
+    found: dict[str, None] = {}
+    for node in (node for block in blocks for node in block.nodes()):
+        found |= dict.fromkeys(_written_tensors(list(node.blocks()), values))
+        kind = node.kind()
+        if kind.startswith("aten::") and kind.endswith("_") and not kind.endswith("__"):
+            value = node.inputsAt(0)
+            while value.node().kind() in _VIEWS:
+                value = value.node().inputsAt(0)
+            if isinstance(values.get(value.debugName()), torch.Tensor):
+                found[value.debugName()] = None
+    return list(found)
+
+
+def _used_names(blocks: Sequence[Any]) -> set[str]:
+    """Returns the names of all operands in blocks."""
+    nodes = [node for block in blocks for node in block.nodes()]
+    inner = [_used_names(list(node.blocks())) for node in nodes]
+    return {each.debugName() for node in nodes for each in node.inputs()}.union(*inner)
+
+
+def _share_data(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _write_back(made: list[Any], written: list[str], values: dict[str, Any]) -> list[Any]:
+    """Writes the last of the results of blocks to the tensors around them, and returns the others."""
+    count = len(made) - len(written)
+    for name, result in zip(written, made[count:], strict=True):
+        values[name].copy_(result)
+    return made[:count]
 
 
 def _key(node: Any) -> str:
