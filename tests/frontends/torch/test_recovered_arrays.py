@@ -84,3 +84,32 @@ def test_series_of_lists():
     assert (equal.kind, equal.numbers) == ("equal", (2, 4))
     assert not list(series_of(IndexList([1, 2, 4])))
     assert {each.kind for each in series_of(IndexList([3]))} == {"rising", "spaced", "equal"}
+
+
+def test_an_array_is_computed_of_sizes_that_are_known_before_its_call() -> None:
+    """Lengths are made before the call of the module in which a tensor of this size is made, too."""
+
+    class Rows(torch.nn.Module):
+        def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+            rows = [x[i : i + 1] * lengths[i] for i in range(x.shape[0])]
+            return torch.cat(rows) * lengths.max()
+
+    class Inner(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows, self.linear = Rows(), torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+            return self.rows(self.linear(x), lengths)
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner(x, torch.LongTensor([x.size(1)] * x.size(0)))
+
+    x = torch.randn(2, 3, 4)
+    traced = tmconvert.trace(Net().eval(), x, dynamic_shapes={"x": {0: "batch"}})
+    np.testing.assert_allclose(traced(x.numpy()), traced.to_torch()(x).detach().numpy(), rtol=1e-5)

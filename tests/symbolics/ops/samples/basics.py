@@ -32,7 +32,6 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "aten::avg_pool2d": [
         Sample([X], {"kernel_size": [3, 2], "stride": [2, 1]}),
-        Sample([X], {"kernel_size": [5, 7], "stride": [1, 1]}),
         Sample(
             [X],
             {"kernel_size": [3, 3], "stride": [3, 2], "padding": [1, 1], "ceil_mode": True},
@@ -44,6 +43,7 @@ SAMPLES: dict[str, list[Sample]] = {
             {"kernel_size": [3, 4], "stride": [2, 3], "padding": [1, 2], "count_include_pad": False},
             ("onnx", "tflite"),
         ),
+        Sample([X], {"kernel_size": [5, 7], "stride": [1, 1]}),
     ],
     "aten::upsample_nearest2d": [
         Sample([X], {"output_size": [10, 21]}),

@@ -43,8 +43,8 @@ SAMPLES: dict[str, list[Sample]] = {
             [VOLUME, Const(normal(1, 6, 4, 3, 2, 3)), Const(normal(2, 6))],
             {"stride": [1, 2, 1], "padding": [1, 0, 2], "dilation": [1, 1, 2]},
         ),
-        Sample([VOLUME, Const(normal(1, 6, 2, 2, 3, 1)), None], {"groups": 2}),
         Sample([VOLUME, Const(normal(1, 6, 4, 2, 3, 2)), None], {"stride": [2, 1, 1], "padding": [1, 0, 0]}),
+        Sample([VOLUME, Const(normal(1, 6, 2, 2, 3, 1)), None], {"groups": 2}),
     ],
     "aten::conv_transpose1d": [
         Sample([LINE, Const(normal(1, 4, 3, 3)), Const(normal(2, 3))], {"stride": [2], "padding": [1]}),

@@ -304,14 +304,21 @@ class _Found:
         self.origins |= {f"int #{index}": size.origin for index, size in enumerate(tape.conversions)}
         self._sizes |= conversions_of(tape)
         self._numbers, self._made = numbers_of(tape), _made(tape)
+        self._records = list(_records(tape.top))
+        self._first: dict[Record | Scope, int] = {}  # the index of the first call in an item of a scope
+        for index, (scope, record) in enumerate(self._records):
+            for item in (record, *scope.ancestors()):
+                self._first.setdefault(item, index)
 
-    def has(self, rule: SizeRule, place: Place) -> bool:
-        """Returns whether the number at a place is that of the rule, and can be computed there."""
+    def has(self, rule: SizeRule, place: Place, before: int | None = None) -> bool:
+        """Returns whether the number at a place is that of the rule, and can be computed there, or ``before``
+        the call of this index.
+        """
         return (
             set(rule.symbols) <= self._sizes.keys()
             and self._numbers.get(place) == rule.at(self._sizes)
             and all(
-                self._made.get(value, -1) < place[0]
+                self._made.get(value, -1) < (place[0] if before is None else before)
                 for name in rule.symbols
                 for value in _used(self.origins[name])
             )
@@ -320,8 +327,12 @@ class _Found:
     def has_array(self, array: ArrayRule, place: Place) -> bool:
         """Returns whether the array at a place has the numbers of a rule; a short one does not show all."""
         places = _places(place, array.series)
+        scope, record = self._records[place[0]]
+        _, item = _home(leaves(arguments_of(record))[place[1]], scope, record)
+        first = self._first[item]
         return places[0] in self._numbers and all(
-            (rule is None and self._numbers[each] == number) or (rule is not None and self.has(rule, each))
+            (rule is None and self._numbers[each] == number)
+            or (rule is not None and self.has(rule, each, first))
             for each, rule, number in zip(places, array.rules, array.series.numbers, strict=True)
             if each in self._numbers
         )
