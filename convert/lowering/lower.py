@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import InternalError, Refusal, TmconvertError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, QParams, TensorNode, TensorType
 from tmconvert.ir.lazy_constants import viewed
-from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.symbolic.journal import SizeJournal, current_journal
 from tmconvert.ir.tree import map_leaves
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.origins import Origin, Role
@@ -184,7 +185,7 @@ class _Lowerer:
         tensors = map_leaves(lambda leaf: None if leaf is None else self.values[leaf], list(expr.args))
         arguments = op.by_name(tensors, self._attributes(op, expr))
         try:
-            with current_journal().because(f"requires a static size{_remedy(op, target, self.version)}"):
+            with current_journal().because(partial(self._static_size, op, arguments)):
                 result = symbolic(self.builder, **arguments)
         except (Refusal, TmconvertError):
             raise
@@ -198,6 +199,31 @@ class _Lowerer:
                 "TM9004", f"{symbolic.__name__} failed: {error}", source=expr.source, excerpt=repr(expr)
             ) from error
         return list(result) if isinstance(result, (list, tuple)) else [result]
+
+    def _static_size(self, op: Op, arguments: dict[str, Any]) -> str:
+        """Returns why a size is specialized, and the first later opset with a form that keeps the sizes."""
+        target, version = self.lowering.graph.target, self.version
+        later = sorted(since for since in op.symbolics.get(target, {}) if since > version)
+        kept = (since for since in later if target == "onnx" and self._keeps_sizes(op, arguments, since))
+        since = next(kept, None)
+        hint = "" if since is None else f" at opset {version}; --opset {since} keeps it dynamic"
+        return f"requires a static size{hint}"
+
+    def _keeps_sizes(self, op: Op, arguments: dict[str, Any], version: int) -> bool:
+        """Whether a trial of the symbolic of another version specializes no size."""
+        graph = TargetGraph(self.lowering.graph.target, version, "trial")
+        builder, symbolic = type(self.builder)(graph), op.lookup(graph.target, version)
+        builder.begin("trial", None, self.builder.result_types)
+        for value in self.values.values():
+            builder.define(value)
+        try:
+            with SizeJournal() as journal:
+                if symbolic is not None:
+                    symbolic(builder, **arguments)
+                builder.accept(graph.operators)
+        except Exception:
+            return False
+        return symbolic is not None and not journal.specialized
 
     def _attributes(self, op: Op, expr: CallFunction) -> dict[str, Any]:
         """Returns the attributes for tensors in the layouts that the plan chose."""
@@ -290,14 +316,6 @@ def _rename_all(graph: InternalGraph, builder: Builder) -> None:
         while (name := builder.names.free(node.name)) != node.name and graph.node_called(name) is not None:
             pass
         graph.rename(node, name)
-
-
-def _remedy(op: Op, target: str, version: int) -> str:
-    """Returns a hint to a later opset with another form of the op."""
-    later = sorted(since for since in op.symbolics.get(target, {}) if since > version)
-    if target != "onnx" or not later:
-        return ""
-    return f" at opset {version}; --opset {later[0]} may keep it dynamic"
 
 
 def stored_type(node: TensorNode) -> TensorType:

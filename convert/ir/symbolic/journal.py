@@ -107,7 +107,7 @@ class SizeJournal:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = list(names)
         self.place = ""
-        self.reason = ""
+        self.reason: str | Callable[[], str] = ""
         self.guided = False
         self.trusts_example = False
         self.coincidences = 0
@@ -185,7 +185,8 @@ class SizeJournal:
 
     def number(self, size: Dim) -> int:
         """Specializes the size to that of the example, where a number is required."""
-        self.specialize(size, self.reason or "requires a static size")
+        reason = self.reason if isinstance(self.reason, str) else self.reason()
+        self.specialize(size, reason or "requires a static size")
         return size.example
 
     # ---- notes
@@ -295,8 +296,8 @@ class SizeJournal:
             self.reasons[name] = f"{fact}: {self.place or 'the conversion'} {reason}"
 
     @contextlib.contextmanager
-    def because(self, reason: str) -> Iterator[None]:
-        """Sets ``reason`` as the reason for specializations in this context."""
+    def because(self, reason: str | Callable[[], str]) -> Iterator[None]:
+        """Sets ``reason``, or what it returns then, as the reason for specializations in this context."""
         outer, self.reason = self.reason, reason
         try:
             yield
