@@ -307,7 +307,8 @@ class _Found:
         self._records = list(_records(tape.top))
         self._first: dict[Record | Scope, int] = {}  # the index of the first call in an item of a scope
         for index, (scope, record) in enumerate(self._records):
-            for item in (record, *scope.ancestors()):
+            items: list[Record | Scope] = [record, *scope.ancestors()]
+            for item in items:
                 self._first.setdefault(item, index)
 
     def has(self, rule: SizeRule, place: Place, before: int | None = None) -> bool:
