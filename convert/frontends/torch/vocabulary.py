@@ -71,6 +71,11 @@ class TorchVocabulary(AdapterVocabulary):
                 "register a conversion with tmconvert.register_symbolic, or a --plugin file; "
                 "tmconvert.trace_through follows the Python body of a custom_op"
             )
+        if name.startswith("torch.nn.modules."):
+            return (
+                f"leave it out of leaf_modules, so that its calls are recorded, or register its meaning with "
+                f"tmconvert.register_symbolic({name!r})"
+            )
         if "." in name and not name.startswith(("torch.", "Tensor.")):
             return f"register its meaning with tmconvert.register_symbolic({name!r}), or trace through it"
         return "write this part of the model with functions that `tmconvert ops` lists"

@@ -74,3 +74,10 @@ def test_windows_larger_than_the_image():
 def test_what_was_padded_counts_in_the_maximum(own):
     """ONNX Runtime merges Pad and MaxPool as if the padding were less than everything."""
     check(lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, padding=own), torch.randn(1, 2, 8, 8) - 3)
+
+
+def test_einsum_of_two_types() -> None:
+    """Torch promotes the operands where nothing is summed."""
+    x = torch.randn(2, 3)
+    for other in (torch.tensor([[True, False], [True, True]]), torch.tensor([[3, -4], [5, 6]])):
+        check(lambda a, b: torch.einsum("qb,bt->qbt", a, b), other, x, tflite=other.dtype == torch.bool)

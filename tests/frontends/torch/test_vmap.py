@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -47,3 +49,17 @@ def test_nothing_of_torch_stays_changed() -> None:
     before = torch._functorch.apis.vmap_impl
     tmconvert.trace(FUNCTIONS["two"], X)
     assert torch._functorch.apis.vmap_impl is before
+
+
+@pytest.mark.parametrize("name", ["hann", "hamming", "blackman", "bartlett", "kaiser"])
+def test_windows_of_fixed_sizes(name: str) -> None:
+    window = getattr(torch, f"{name}_window")
+    check(lambda x: torch.vmap(lambda row: row * window(8))(x), torch.randn(3, 8))
+
+
+def test_random_numbers_are_no_constants(tmp_path: Path) -> None:
+    def drawn(x: torch.Tensor) -> torch.Tensor:
+        return torch.vmap(lambda row: row * torch.rand(8), randomness="same")(x)
+
+    with pytest.raises(UnsupportedError, match="random"):
+        tmconvert.to_onnx(drawn, tmp_path / "m.onnx", example_inputs=[torch.randn(3, 8)])

@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.einsum import LETTERS, einsum_of
-from tmconvert.frontends.torch.adapters.values import cast, is_tensor, rank, reshaped
+from tmconvert.frontends.torch.adapters.values import cast, is_tensor, promoted, rank, reshaped
 
 ATEN, FUNCTIONS = Table(), Table()
 
@@ -26,7 +26,7 @@ def einsum(g, equation, *operands):
 
 @ATEN.add("einsum")
 def aten_einsum(g, equation, tensors, *, path=None):
-    return einsum_of(g, equation, tensors)
+    return einsum_of(g, equation, promoted(g, *tensors))  # which torch allows where nothing is summed
 
 
 def _written(given: list[Any]) -> tuple[str, tuple[Any, ...]]:

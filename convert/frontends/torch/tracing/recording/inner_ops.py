@@ -12,6 +12,7 @@ from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
+from tmconvert.frontends.torch.tracing.sizes.integers import TRACED
 from tmconvert.frontends.torch.tracing.special.quantized import made_of_tensors
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import float8_steps, widened
 from tmconvert.ir.tree import leaves
@@ -57,7 +58,7 @@ class Inside(TorchDispatchMode):
                     result = decomposed(*args, **kwargs)
                 if result is not NotImplemented:
                     return result
-            if _is_constant(recorder, args, kwargs) and not func._schema.is_mutable:
+            if _is_constant(recorder, func, args, kwargs) and not func._schema.is_mutable:
                 self._results.append(recorder.origins.add(recorder.run(func, *args, **kwargs)))
                 return self._results[-1]  # captured when it is used
         with torch._C.DisableTorchFunction():
@@ -91,8 +92,13 @@ class Inside(TorchDispatchMode):
             raise
 
 
-def _is_constant(recorder: Recorder, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
-    """Whether all tensors of a call are the same in every run, and it uses no other value of the run."""
+def _is_constant(recorder: Recorder, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+    """Whether all tensors of a call are the same in every run, and it uses no other value of the run.
+
+    A call without tensors, such as of a window of a fixed size, is constant unless it draws random numbers.
+    """
+    if not any(isinstance(leaf, (torch.Tensor, *TRACED)) for leaf in leaves((args, kwargs))):
+        return torch.Tag.nondeterministic_seeded not in func.tags
     tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     if recorder.follow_sizes or not tensors:
         return False
