@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 CODE_KEY = "auto_map"
 _NAME = re.compile(r"\w[\w.-]{0,199}", re.ASCII)  # of a class, a type of models, a model of timm
 _MOST = 1 << 63  # of an integer
+_MOST_CLASSES, _MOST_LAYERS = (
+    1 << 20,
+    1 << 12,
+)  # each of which takes time and memory, whatever the weights are
+_LAYERS = re.compile(r".*(layers?|blocks?|depths?|stages?|experts?)")
 _SHOWN = 60  # characters of a key or a value in a message
 # keyword arguments of timm.create_model that describe the network, and nothing else
 OPTIONS = frozenset(
@@ -149,6 +154,9 @@ def _check(path: str, key: str, value: Any) -> None:
         raise Refusal(f"{path} ({value!r:.{_SHOWN}}) {rule.reason}", rule.help)
     if key.startswith("__") and key != "__float__":
         raise Refusal(f"{path} is not an option of a model")
+    most = _MOST_CLASSES if key == "num_labels" else _MOST_LAYERS if _LAYERS.fullmatch(key) else _MOST
+    if any(isinstance(each, int) and each > most for each in (value if isinstance(value, list) else [value])):
+        raise Refusal(f"{path} ({value!r:.{_SHOWN}}) is more than {most}")
     if isinstance(value, int) and abs(value) >= _MOST:
         raise Refusal(f"{path} has more than 63 bits")
 
