@@ -115,6 +115,7 @@ def register_as_builtin(cls: type) -> type:
     """
     if not isinstance(cls, type):
         raise UsageError(_WRONG, f"register_as_builtin requires a class, got {type_and_value(cls)}")
+    check_leaf(cls)
     if cls not in _builtin_classes:
         _builtin_classes.append(cls)
     return cls
@@ -182,6 +183,17 @@ def register_supported_type(
     if cls in SUPPORTED_TYPES:
         raise UsageError(_WRONG, f"the class {cls.__qualname__} is registered already")
     SUPPORTED_TYPES[cls] = SupportedType(flatten, unflatten)
+
+
+def check_leaf(cls: object) -> None:
+    """Raises UsageError TM6021 for a class of ``torch.autograd.Function``, whose objects are not modules."""
+    bases = [f"{base.__module__}.{base.__qualname__}" for base in getattr(cls, "__mro__", ())]
+    if "torch.autograd.function.Function" in bases:
+        raise UsageError(
+            _WRONG,
+            f"{cls.__qualname__} is a torch.autograd.Function, whose objects are not modules",  # type: ignore[attr-defined]
+            notes=[("help", "give it a static method symbolic(g, ...): docs/custom-ops.md")],
+        )
 
 
 def is_builtin(module: object, path: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
-from tmconvert.frontends.torch.customization import is_builtin
+from tmconvert.frontends.torch.customization import check_leaf, is_builtin
 from tmconvert.frontends.torch.entry import trace_object
 from tmconvert.frontends.torch.request import DynamicShapes, Tracing
 from tmconvert.ir import TracedModule
@@ -33,6 +33,8 @@ class Tracer:
         if isinstance(leaf_modules, str) or not isinstance(leaf_modules, Sequence):
             wanted = "a list of classes, modules or paths"
             raise UsageError("TM6009", f"leaf_modules must be {wanted}, got {type_and_value(leaf_modules)}")
+        for leaf in leaf_modules:
+            check_leaf(leaf)
         self.leaf_modules = tuple(leaf_modules)
 
     def is_leaf_module(self, m: object, qualname: str) -> bool:

@@ -9,7 +9,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.torch.names import aten_name, functional
-from tmconvert.ir import CallFunction, CallMethod, Expr, TensorNode
+from tmconvert.ir import CallFunction, CallMethod, Expr, TensorNode, TracedModule
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.registry import catalogue, custom_op
@@ -31,6 +31,10 @@ class TorchVocabulary(AdapterVocabulary):
         word = expr.method if isinstance(expr, CallMethod) else expr.function
         if any(isinstance(leaf, (Complex, complex)) for leaf in leaves(args)):
             return f"{self.name(expr)} of complex tensors", _complex_adapter(word, is_method)
+        if args and isinstance(args[0], TracedModule):
+            from tmconvert.frontends.torch.adapters.module_leaves import leaf_adapter
+
+            return self.name(expr), leaf_adapter(self.name(expr))
         return self.name(expr), _adapter(word, is_method)
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -82,6 +86,11 @@ class TorchVocabulary(AdapterVocabulary):
 
 
 VOCABULARY = TorchVocabulary()
+
+
+def function_adapter(name: str) -> Adapter | None:
+    """Returns the adapter of a function by its qualified name."""
+    return _adapter(name, False)
 
 
 @cache

@@ -255,3 +255,73 @@ def test_wrapping_does_not_import_torch() -> None:
     code = "import sys, tmconvert; tmconvert.wrap(len and (lambda: 1)); print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+# ---- leaves of torch.nn
+
+IMAGES = torch.randn(2, 3, 8, 8)
+NETS: dict[str, tuple[list[torch.nn.Module], torch.Tensor]] = {
+    "images": (
+        [
+            *(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.ConvTranspose2d(4, 2, 2, 2), nn.GELU(), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(2)),
+            *(nn.Dropout(), nn.Flatten(), nn.Linear(8, 5), nn.LayerNorm(5), nn.Softmax(-1)),
+        ],
+        IMAGES,
+    ),
+    "rows": (
+        [
+            *(nn.Embedding(10, 6), nn.Linear(6, 6, bias=False), nn.GELU("tanh"), nn.Identity()),
+            *(nn.LeakyReLU(0.2), nn.ELU(), nn.PReLU(), nn.Softplus(), nn.SiLU(), nn.Hardswish()),
+            *(nn.ReLU6(), nn.Mish(), nn.LogSoftmax(1)),
+        ],
+        torch.randint(0, 10, (2, 3)),
+    ),
+    "signals": (
+        [
+            *(nn.Conv1d(3, 4, 3, padding="same"), nn.GroupNorm(2, 4), nn.BatchNorm1d(4), nn.MaxPool1d(2)),
+            *(nn.Hardsigmoid(), nn.Softsign(), nn.Tanh(), nn.Sigmoid(), nn.AdaptiveAvgPool1d(1)),
+        ],
+        torch.randn(2, 3, 8),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_leaves_of_torch_run_and_convert(name: str, tmp_path: Path) -> None:
+    layers, x = NETS[name]
+    net = nn.Sequential(*layers).eval()
+    traced = tmconvert.trace(net, x, leaf_modules=[type(layer) for layer in layers])
+    assert all(traced.get(str(place)).graph is None for place in range(len(layers)))
+    with torch.no_grad():
+        wanted = net(x).numpy()
+    np.testing.assert_allclose(traced(x.numpy()), wanted, atol=1e-5)
+    np.testing.assert_allclose(traced.to_torch()(x).detach().numpy(), wanted, atol=1e-5)
+    assert tmconvert.to_onnx(traced, tmp_path / "m.onnx").verified
+    assert tmconvert.to_tflite(traced, tmp_path / "m.tflite").verified
+
+
+def test_leaves_without_an_adapter_name_the_symbolic(tmp_path: Path) -> None:
+    traced = tmconvert.trace(nn.Sequential(nn.LSTM(3, 4)), torch.randn(5, 3), leaf_modules=[nn.LSTM])
+    with pytest.raises(UnsupportedError) as error:
+        tmconvert.to_onnx(traced, tmp_path / "m.onnx")
+    assert "register_symbolic('torch.nn.modules.rnn.LSTM')" in error.value.render()
+    padded = tmconvert.trace(
+        nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")), IMAGES, leaf_modules=[nn.Conv2d]
+    )
+    with pytest.raises(UnsupportedError, match="padding_mode='reflect'"):
+        tmconvert.to_onnx(padded, tmp_path / "m.onnx")
+
+
+def test_functions_of_autograd_are_no_leaves() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    for register in (
+        lambda: tmconvert.register_as_builtin(Twice),
+        lambda: tmconvert.trace(lambda x: Twice.apply(x), IMAGES, leaf_modules=[Twice]),
+    ):
+        with pytest.raises(UsageError, match="are not modules"):
+            register()

@@ -179,6 +179,11 @@ def unused_symbolics(class_names: Mapping[str, bool]) -> list[str]:
                 f"register_symbolic({name!r}) has no effect: tracing goes through this function; "
                 "decorate it with tmconvert.wrap"
             )
+        elif isinstance(_found(name), type) and issubclass(_found(name), torch.autograd.Function):
+            notes.append(
+                f"register_symbolic({name!r}) has no effect: tracing goes through this function unless it "
+                "has a static method symbolic(g, ...)"
+            )
     return notes
 
 
