@@ -14,6 +14,7 @@ import torch
 
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import INTEGERS, IntTaken
+from tmconvert.frontends.torch.tracing.data.outside import Outside, generators_in, taken_from_outside
 from tmconvert.frontends.torch.tracing.module_run import ONE_AT_A_TIME, Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recording.arrays import array_of
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
@@ -401,6 +402,8 @@ class UntouchedModule:
                 guard.about_to_write(tensor)
             guard.about_to_differentiate()
             stack.callback(guard.restore)
+            held = [*guard.generators, *generators_in([self._module, *self._modules])]
+            stack.enter_context(taken_from_outside(Outside(), held))
             stack.enter_context(wide_state(self._module))
             stack.enter_context(observers_at_rest(self._modules))
             yield
