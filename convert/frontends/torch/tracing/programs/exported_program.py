@@ -49,9 +49,9 @@ DTYPES = {
     30: torch.float8_e5m2,
     31: torch.float8_e4m3fnuz,
     32: torch.float8_e5m2fnuz,
-    33: torch.float8_e8m0fnu,
     34: torch.uint32,
     35: torch.uint64,
+    **({33: torch.float8_e8m0fnu} if hasattr(torch, "float8_e8m0fnu") else {}),  # since 2.7
 }
 FORMATS = {
     1: torch.contiguous_format,

@@ -230,7 +230,7 @@ def marked_as_exported(said: bool = True, is_traced: bool = False) -> Iterator[N
     for torch: libraries then take a path that serves all sizes.
     """
     compiler: Any = torch.compiler
-    flags = compiler._is_compiling_flag, compiler._is_exporting_flag
+    flags = compiler._is_compiling_flag, getattr(compiler, "_is_exporting_flag", False)  # since 2.7
     is_tracing: Any = torch.jit.is_tracing
     compiler._is_compiling_flag = compiler._is_exporting_flag = said
     if is_traced:

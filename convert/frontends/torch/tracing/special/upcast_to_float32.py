@@ -23,7 +23,8 @@ NOTE = "bfloat16 becomes float32: weights keep their values, and results are not
 _NOTE_OF_WEIGHTS = "weights in {} become float32 with the same values"
 _TYPES = {
     *(torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2),
-    *(torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu),
+    *(torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+    *([torch.float8_e8m0fnu] if hasattr(torch, "float8_e8m0fnu") else []),  # since 2.7
 }
 _BFLOAT16 = {torch.bfloat16}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
