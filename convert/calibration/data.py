@@ -16,6 +16,7 @@ from tmconvert.calibration.settings import CalibrationRequest, Settings
 from tmconvert.calibration.streams import PICKLED, Member, members, parts, whole
 from tmconvert.calibration.unfit import unfit
 from tmconvert.errors.values import type_and_value
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.shared.array_files import UNREADABLE
 from tmconvert.ir import Input, InternalGraph, TensorNode
 from tmconvert.ir.extract import by_matching_name
@@ -280,6 +281,7 @@ class Samples:
         try:
             if path.suffix.lower() == ".npz":
                 return members(path)
+            open_regular(path).close()  # a device or a pipe may have no end
             return np.lib.format.open_memmap(path, mode="r")
         except UNREADABLE as error:
             reason = PICKLED if "Python objects" in str(error) else error

@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.calibration.settings import ImageLayout, Resize, Settings
 from tmconvert.calibration.unfit import unfit
 from tmconvert.errors import UsageError
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.ir.types import TensorType
 
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp"})
@@ -41,7 +42,7 @@ def image(
         help = f"use --layout {other} if the input has that layout" if has_others else "pass .npy files"
         raise unfit(f"{path} is an image, but {takes} has {channels} channels in {layout}", help)
     try:
-        with Image.open(path, formats=FORMATS) as opened:
+        with open_regular(path) as file, Image.open(file, formats=FORMATS) as opened:
             if opened.mode.startswith(("I", "F")):
                 raise unfit(f"the pixels of {path} have more than 8 bits", "pass .npy files")
             read = _resize(opened.convert(_MODES[channels]), (width, height), resize)

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import zipfile
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 import numpy as np
 
+from tmconvert.formats.mapped_file import open_regular
+
 SUFFIX = ".npy"
 PICKLED = "it holds Python objects, which would have to be unpickled"
+
+
+class _Archive:
+    """A .npz file that is opened once, however many of its members are read; pickles hold the path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[type[_Archive], tuple[Path]]:
+        return _Archive, (self.path,)
+
+    @cached_property
+    def _file(self) -> BinaryIO:
+        return open_regular(self.path)
+
+    @cached_property
+    def opened(self) -> zipfile.ZipFile:
+        return zipfile.ZipFile(self._file)
+
+    def __del__(self) -> None:
+        if "_file" in vars(self):
+            self._file.close()
 
 
 class Member:
@@ -22,15 +46,13 @@ class Member:
     arrays.
     """
 
-    def __init__(self, archive: Path, name: str) -> None:
-        self.archive, self.name = archive, name
+    def __init__(self, archive: _Archive, name: str) -> None:
+        self._archive, self.name = archive, name
         with self._opened() as stream:
             self.shape, self.is_fortran, self.dtype = _header(stream)
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
-        with zipfile.ZipFile(self.archive) as archive, archive.open(self.name) as stream:
-            yield stream
+    def _opened(self) -> IO[bytes]:
+        return self._archive.opened.open(self.name)
 
     def whole(self) -> np.ndarray:
         with self._opened() as stream:
@@ -52,10 +74,10 @@ class Member:
                 yield np.frombuffer(content, self.dtype).reshape(shape)
 
 
-def members(archive: Path) -> dict[str, Member]:
+def members(path: Path) -> dict[str, Member]:
     """Returns the arrays of a .npz file by name."""
-    with zipfile.ZipFile(archive) as opened:
-        names = [name for name in opened.namelist() if name.endswith(SUFFIX)]
+    archive = _Archive(path)
+    names = [name for name in archive.opened.namelist() if name.endswith(SUFFIX)]
     return {name.removesuffix(SUFFIX): Member(archive, name) for name in names}
 
 

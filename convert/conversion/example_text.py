@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.formats.mapped_file import open_regular
 
 Examples = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -102,11 +103,12 @@ def _archive(path: str) -> tuple[list[Any], dict[str, Any]]:
 def _loaded(path: str) -> Any:
     """Returns the array of an npy file, or a dict of those of an npz file."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
+        with open_regular(path) as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
+            with loaded:
+                return {name: loaded[name] for name in loaded.files}
     except Exception as error:  # NumPy and zipfile raise many kinds for a malformed file
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise _unusable(path, reason) from error

@@ -13,6 +13,7 @@ from tmconvert.conversion.load import load_model
 from tmconvert.conversion.lowering import lowered
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.torch.entry import is_factory
 from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import atomic_output
@@ -193,7 +194,7 @@ def is_source(model: str) -> bool:
     if is_factory(model):
         return True
     try:
-        with Path(model).open("rb") as file:
+        with open_regular(model) as file:
             head = file.read(4)
     except OSError:
         target_of_file(Path(model))  # says why it cannot be read

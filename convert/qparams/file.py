@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import Source
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import StagedOutput, staged_outputs
 from tmconvert.qparams.formats import FORMATS, format_called
@@ -174,7 +175,7 @@ def _check(record: Record) -> None:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error

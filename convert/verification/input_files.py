@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.shared.array_files import UNREADABLE
 from tmconvert.ir.extract import by_matching_name
 
@@ -27,7 +28,7 @@ def read_inputs(
     """
     import numpy as np
 
-    with _faults(path), Path(path).open("rb") as file:
+    with _faults(path), open_regular(path) as file:
         archive = np.load(file, allow_pickle=False)
         if isinstance(archive, np.ndarray):
             raise _unusable(path, "it is one array (.npy)")

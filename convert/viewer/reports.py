@@ -12,6 +12,7 @@ from typing import Any
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import checked_path
+from tmconvert.formats.mapped_file import read_regular
 
 MOST = 2  # runs that the page compares
 EQUAL = 999.0  # dB, of tensors without a difference
@@ -28,7 +29,7 @@ def read_reports(paths: Sequence[str | PathLike[str]]) -> list[Mapping[str, Any]
 
 def _report(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = json.loads(read_regular(path))
     except (OSError, ValueError) as error:
         raise UsageError("TM6002", f"cannot read the report {path}: {error}") from error
     if _is_comparison(found):

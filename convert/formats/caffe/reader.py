@@ -16,6 +16,7 @@ from tmconvert.formats.caffe.dialects import DIALECTS, MERGED
 from tmconvert.formats.caffe.net import Net, NetLayer
 from tmconvert.formats.caffe.old_layers import upgrade
 from tmconvert.formats.caffe.schema import schema
+from tmconvert.formats.mapped_file import read_regular
 
 TEST = 1  # the number of the phase in which nets are run
 
@@ -23,7 +24,7 @@ TEST = 1  # the number of the phase in which nets are run
 def caffe_input_sizes(prototxt: Path) -> dict[str, tuple[int, ...]]:
     """The sizes of the inputs of a net, by name."""
     net = schema().NetParameter()
-    text_format.Parse(prototxt.read_text("utf-8"), net, allow_unknown_field=True)
+    text_format.Parse(read_regular(prototxt).decode(), net, allow_unknown_field=True)
     inputs = [each for each in net.layer if each.type == "Input"]
     sizes = {each.top[0]: tuple(each.input_param.shape[0].dim) for each in inputs if each.input_param.shape}
     return sizes | {name: tuple(each.dim) for name, each in zip(net.input, net.input_shape, strict=False)}
@@ -31,7 +32,7 @@ def caffe_input_sizes(prototxt: Path) -> dict[str, tuple[int, ...]]:
 
 def dialects_of(prototxt: Path) -> list[str]:
     """The dialects that know every layer and every field of the text."""
-    text, found = prototxt.read_text("utf-8", "replace"), []
+    text, found = read_regular(prototxt).decode("utf-8", "replace"), []
     for name, dialect in DIALECTS.items():
         net = schema(name).NetParameter()
         try:
@@ -51,7 +52,7 @@ def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvl
     """
     text = schema(dialect).NetParameter()
     try:
-        text_format.Parse(prototxt.read_text("utf-8"), text)
+        text_format.Parse(read_regular(prototxt).decode(), text)
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise _unreadable(prototxt, str(error)) from error
     if dialect == MERGED.name:
@@ -129,7 +130,7 @@ def _blob_of_text(blob: Any) -> np.ndarray:
 
 
 def _weights(caffemodel: Path) -> dict[str, list[np.ndarray]]:
-    data = memoryview(caffemodel.read_bytes())
+    data = memoryview(read_regular(caffemodel))
     return blobs_of(data, lambda cause: _unreadable(caffemodel, cause))
 
 

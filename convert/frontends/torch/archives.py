@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import zlib
 from enum import Enum
-from pathlib import Path
+
+from tmconvert.formats.mapped_file import open_regular
 
 
 class Kind(Enum):
@@ -38,7 +39,7 @@ _OF_DATA = (
 def kind_of(path: str, head: bytes) -> Kind | None:
     """Returns the kind of a file that begins with ``head``; None for other files."""
     if head[:1] == b"\x80" and head[2:].startswith(OLD_CHECKPOINT):
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             return _checkpoint(file.read(PICKLE_BYTES))
     if not head.startswith(b"PK\x03\x04"):
         return None
@@ -46,7 +47,7 @@ def kind_of(path: str, head: bytes) -> Kind | None:
 
     pickled = b""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             for name in names:
                 if name.partition("/")[2] == "data.pkl":

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.mapped_file import read_regular
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX, ADAPTER = f"{WEIGHTS}.index.json", "adapter_config.json"
@@ -94,7 +95,7 @@ def _read_json(folder: str, name: str) -> dict[str, Any]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise unusable(folder, f"{name} is larger than {MOST_BYTES >> 20} MiB")
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError) as error:
         raise unusable(folder, f"{name} cannot be read: {error}") from error
     return found if isinstance(found, dict) else {}

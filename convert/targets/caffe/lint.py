@@ -15,6 +15,7 @@ from tmconvert.errors.source import Source
 from tmconvert.formats.caffe.dialects import DIALECTS
 from tmconvert.formats.caffe.reader import net_of
 from tmconvert.formats.caffe.schema import schema
+from tmconvert.formats.mapped_file import read_regular
 from tmconvert.formats.protobuf_text import Entry, ProtobufTextError, parse_protobuf_text
 from tmconvert.targets.caffe.structure import violations
 from tmconvert.targets.violation import Violation
@@ -37,7 +38,7 @@ def lint(path: Path, dialect: str) -> list[Violation]:
     Raises: LoadError TM1001 when the file cannot be read.
     """
     try:
-        text = path.read_text("utf-8", "replace")
+        text = read_regular(path).decode("utf-8", "replace")
     except OSError as error:
         source = Source(str(path))
         raise LoadError("TM1001", f"cannot read the file: {error.strerror}", source=source) from error

@@ -17,6 +17,7 @@ from tmconvert.errors.source import Source
 from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.layers.layer import Macs
 from tmconvert.formats.caffe.recognize import is_prototxt
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.output.metadata import OPTIONS
@@ -170,7 +171,7 @@ class CaffeTarget(Target):
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
         """Returns the options in the comment in the first line of a prototxt."""
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             name, _, text = file.readline().decode("utf-8", "replace").removeprefix("# ").partition(": ")
         try:
             found = json.loads(text) if name == OPTIONS else {}
