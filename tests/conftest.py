@@ -28,6 +28,8 @@ FOLDERS = {"tests/frontends/torch/": 4}
 # Before NumPy or PyTorch is imported, and for the workers of xdist, which inherit it: there are as many
 # workers as cores, and threads that wait for each other take more than half of the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# where the key of the records of ``tmconvert convert`` is kept
+os.environ["XDG_STATE_HOME"] = str(ROOT.parent / ".pytest_cache" / "state")
 os.environ["TMCONVERT_CHECK_PASSES"] = "1"  # each pass is to leave a valid graph, not only all of them
 # A first example pays for imports, and other processes for their share of the processor.
 settings.register_profile("tmconvert", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -3,12 +3,14 @@
 The file is TOML 1.0. Its options are those of the command line, checked by the same declarations: each table
 becomes the arguments of a command. A later table overrides an earlier one: ``[options]``, the table of a
 target, the entry of a model, and the table of a target in that entry. Relative paths start at the folder of
-the file.
+the file. The file may be a stranger's: what it names is written below its folder only, and code that it names
+runs only if the command line allows that.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from tmconvert.cli.batch.work import Conversion, ModelWork, parsed
 from tmconvert.conversion.options.commands import conversion_options
 from tmconvert.conversion.options.flags import PLUGIN
 from tmconvert.errors import UsageError
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.torch.entry import is_factory
 from tmconvert.frontends.torch.hub_cache import cached_folder
 from tmconvert.symbolics.target_names import known_targets
@@ -47,16 +50,38 @@ class Configuration(NamedTuple):
     options: Mapping[str, Any]
     tables: Mapping[str, Mapping[str, Any]]
     models: tuple[Mapping[str, Any], ...]
+    requested: tuple[str, ...] = ()  # targets of the command line
 
     def with_requested(self, targets: Sequence[str], folder: str | None) -> Configuration:
         """Returns the configuration with the targets and the folder of the command line, where given.
 
-        Entries that name targets of their own keep them. Raises UsageError TM6001 for an unknown target.
+        Entries that name targets of their own keep them. Raises UsageError TM6001 for an unknown target, and
+        TM6091 for a folder of the file that is not below the file's.
         """
         for name in targets:
             check_target(name)
-        changed = self._replace(targets=tuple(targets) or self.targets)
-        return changed if folder is None else changed._replace(folder=str(Path(folder).absolute()))
+        changed = self._replace(targets=tuple(targets) or self.targets, requested=tuple(targets))
+        if folder is not None:
+            return changed._replace(folder=str(Path(folder).absolute()))
+        _path_below(self.path, self.folder)
+        return changed
+
+    def code(self) -> list[str]:
+        """Returns the code that the file makes conversions run."""
+        tables = [self.options, *self.tables.values(), *self.models]
+        tables += [each[name] for each in self.models for name in known_targets() if name in each]
+        named = [each for table in tables if isinstance(table, Mapping) for each in _named_code(table)]
+        factories = [each["model"] for each in self.models if is_factory(str(each.get("model")))]
+        return list(dict.fromkeys([*named, *(f"the factory {name}" for name in factories)]))
+
+    def check_code(self) -> None:
+        """Raises UsageError TM6094 if the file names code, which the command line has to allow."""
+        if code := self.code():
+            raise UsageError(
+                "TM6094",
+                f"{self.path} names code to run: {', '.join(code)}",
+                notes=[("help", "if you trust its origin, use --allow-code")],
+            )
 
 
 def check_target(name: str) -> None:
@@ -72,12 +97,12 @@ def check_target(name: str) -> None:
 def read_configuration(path: Path) -> Configuration:
     """Reads a configuration file. Raises UsageError TM6091 for a file that is not valid."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise invalid(path, f"it is larger than {MOST_BYTES >> 20} MiB")
         document = tomllib.loads(data.decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # also for integers with too many digits
         raise invalid(path, getattr(error, "strerror", None) or str(error)) from error
     tables = {name: value for name, value in document.items() if name in known_targets()}
     for name in document:
@@ -97,20 +122,14 @@ def read_configuration(path: Path) -> Configuration:
 
 
 def work_of(configuration: Configuration, models: Sequence[str] = ()) -> list[ModelWork]:
-    """Returns the work of a configuration; ``models`` replace those in the file.
+    """Returns the work of a configuration; ``models`` replace those in the file, and keep their entries.
 
     Raises UsageError for unknown options, wrong values, and outputs that two conversions write.
     """
-    entries = [{"model": model} for model in models]
-    base = Path() if models else configuration.path.parent
-    found: list[ModelWork] = []
-    for number, entry in enumerate(entries or configuration.models, 1):
-        where = f"model {number}"
-        name = entry.get("model")
-        if not isinstance(name, str) or not name:
-            raise invalid(configuration.path, f"{where} lacks `model`: a path, a pattern or MODULE:FACTORY")
-        for model in _models(name, base):
-            found.append(_work(configuration, entry, model, f"{where} ({model})"))
+    try:
+        found = [_work(configuration, *each) for each in _entries(configuration, models)]
+    except (OSError, ValueError, NotImplementedError, RecursionError) as error:  # of paths and patterns
+        raise invalid(configuration.path, getattr(error, "strerror", None) or str(error)) from error
     if not found:
         raise UsageError(
             "TM6091", "there is no model to convert", notes=[("help", f"name models, or list them in {FILE}")]
@@ -119,11 +138,38 @@ def work_of(configuration: Configuration, models: Sequence[str] = ()) -> list[Mo
     return found
 
 
+def _entries(
+    configuration: Configuration, models: Sequence[str]
+) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """Yields the entry, the model and a description of each model that is to be converted."""
+    listed: dict[str, tuple[Mapping[str, Any], str, str]] = {}
+    for number, entry in enumerate(configuration.models, 1):
+        name = entry.get("model")
+        if not isinstance(name, str) or not name:
+            reason = f"model {number} lacks `model`: a path, a pattern or MODULE:FACTORY"
+            raise invalid(configuration.path, reason)
+        for model in _models(name, configuration.path.parent, is_needed=not models):
+            where = f"model {number} ({model})"
+            if models:
+                listed[_place(model)] = entry, model, where
+            else:
+                yield entry, model, where
+    for number, name in enumerate(models, 1):
+        for model in _models(name, Path()):
+            entry, _, where = listed.get(_place(model), ({}, "", f"model {number} ({model})"))
+            yield entry, model, where
+
+
+def _place(model: str) -> str:
+    return model if is_factory(model) else os.path.abspath(model)  # noqa: PTH100
+
+
 def _work(configuration: Configuration, entry: Mapping[str, Any], model: str, where: str) -> ModelWork:
     path = configuration.path
     own = {name: value for name, value in entry.items() if name not in (*_ENTRY, *known_targets())}
     tables = {name: entry[name] for name in entry if name in known_targets()}
-    targets = _targets(path, entry.get("targets", [*tables] or configuration.targets))
+    others = [] if configuration.requested else [name for name in tables if name not in configuration.targets]
+    targets = _targets(path, entry.get("targets", [*configuration.targets, *others]))
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise invalid(path, f"{name} of {where} must be a table of options")
@@ -172,10 +218,11 @@ def _flag(path: Path, option: Option, key: str, value: Any) -> Iterator[str]:
         values = [",".join(_text(path, key, each) for each in value)]
     for each in values:
         text = _text(path, key, each)
-        yield from (
-            option.spelling,
-            str(path.parent / text) if option.kind in ("path", "data") or option is PLUGIN else text,
-        )
+        if option.is_written:
+            text = str(_path_below(path, text))
+        elif option.kind in ("path", "data") or option is PLUGIN:
+            text = str(path.parent / text)
+        yield from (option.spelling, text)
 
 
 def _text(path: Path, key: str, value: Any) -> str:
@@ -215,7 +262,7 @@ def _targets(path: Path, value: Any) -> tuple[str, ...]:
     return tuple(targets)
 
 
-def _models(name: str, base: Path) -> list[str]:
+def _models(name: str, base: Path, is_needed: bool = True) -> list[str]:
     """Returns the models that a name stands for: one path, those that fit a pattern, or those in a folder."""
     path = base / name
     if is_factory(name) or (not path.exists() and cached_folder(name) is not None):
@@ -223,7 +270,7 @@ def _models(name: str, base: Path) -> list[str]:
     if any(character in name for character in "*?[") and not path.exists():
         anchor = Path(path.anchor)
         found = sorted(map(str, anchor.glob(str(path.relative_to(anchor)))))
-        if not found:
+        if not found and is_needed:
             raise UsageError("TM6091", f"no file fits the pattern {name!r}")
     elif path.is_dir() and any(each.suffix in SUFFIXES for each in path.iterdir()):
         found = sorted(str(each) for each in path.iterdir() if each.suffix in SUFFIXES)
@@ -236,7 +283,24 @@ def _outputs(path: Path, value: Any) -> list[str]:
     values = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(each, str) and each for each in values):
         raise invalid(path, "output must be a path, or a list of paths")
-    return [str(path.parent / each) for each in values]
+    return [str(_path_below(path, each)) for each in values]
+
+
+def _path_below(path: Path, text: str) -> Path:
+    """Returns a path that the file at ``path`` names for writing, which is below the folder of the file."""
+    found = path.parent / text
+    if not Path(os.path.realpath(found)).is_relative_to(os.path.realpath(path.parent)):
+        raise invalid(path, f"{text!r} is not below its folder, and a file may write nowhere else")
+    return found
+
+
+def _named_code(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the plugins that a table of options names, and its permission for TorchScript."""
+    for key, value in table.items():
+        if _name(key) == PLUGIN.name:
+            yield from (f"the plugin {each}" for each in (value if isinstance(value, list) else [value]))
+        elif _name(key) == "allow_code" and value:
+            yield "the code of a TorchScript file"
 
 
 def _default_output(configuration: Configuration, model: str, target: str) -> str:

@@ -2,7 +2,9 @@
 
 The record is the JSON file ``RECORD`` in the folder of the outputs. An entry holds for one conversion the
 SHA-256 of everything that decides its files (version, arguments, contents of the model, of files next to it
-with the same stem, and of the files in its options), and the digests of the written files.
+with the same stem, and of the files in its options), the digests of the files that the conversion opened, and
+those of the files that it wrote. It is sealed with a key that this user's computer keeps: an entry that came
+with a stranger's folder is not believed, and no file that it names is read.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from tmconvert._version import __version__
+from tmconvert.cli.batch import sealed
 from tmconvert.cli.batch.work import Conversion, ModelWork, Outcome
 from tmconvert.errors import WriteError
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.torch.entry import is_factory
 from tmconvert.frontends.torch.hub_cache import cached_folder
 from tmconvert.output.atomic import staged_outputs
@@ -64,6 +68,7 @@ class Finished:
         self.digests: dict[Path, str] = {}
         self._records: dict[Path, _Record] = {}
         self._unwritten: dict[Path, _Record] = {}
+        self._start = time.time()
         self._due = 0.0  # when records are written next
 
     def __enter__(self) -> Finished:
@@ -91,9 +96,15 @@ class Finished:
         if outcome.status or outcome.report is None or key is None:
             return
         folder = _record_of(conversion).parent
-        files = {_relative(Path(path), folder): _digest(Path(path)) for path in outcome.report["paths"]}
+        files, sources = (
+            {_relative(Path(path), folder): _digest(Path(path)) for path in paths}
+            for paths in (outcome.report["paths"], outcome.sources)
+        )
+        if any(_is_newer(path, self._start) for path in outcome.sources):
+            return  # it may have changed after it was read
         record = self._record(conversion)
-        record.add(_name(conversion), {"key": key, "files": files, "report": outcome.report})
+        entry = {"key": key, "files": files, "sources": sources, "report": outcome.report}
+        record.add(_name(conversion), sealed.with_seal(entry))
         self._unwritten[record.path] = record
         if time.monotonic() >= self._due:
             self.write()
@@ -114,18 +125,21 @@ class Finished:
         return self._records[path]
 
     def _is_current(self, work: ModelWork, conversion: Conversion, entry: Any) -> bool:
-        files = entry.get("files") if isinstance(entry, dict) else None
-        if not isinstance(files, dict) or not files or entry.get("key") != self._key(work, conversion):
+        if not isinstance(entry, dict) or not sealed.is_ours(entry):
+            return False
+        files = entry.get("files")
+        if not files or entry.get("key") != self._key(work, conversion):
             return False
         folder = _record_of(conversion).parent
-        return all(_digest(folder / path) == digest for path, digest in files.items())
+        sources = entry.get("sources", {})
+        return all(_digest(folder / path) == digest for path, digest in (files | sources).items())
 
     def _key(self, work: ModelWork, conversion: Conversion) -> str | None:
         """Returns the digest of all that decides the files; None for a factory, whose code is not known."""
         if is_factory(work.model):
             return None
         model = Path(work.model)
-        if not model.exists():
+        if not os.path.exists(model):  # noqa: PTH110
             model = cached_folder(work.model) or model
         folder = _record_of(conversion).parent  # a path starts there, wherever the command is run
         names = [Path(path).name for path in conversion.paths]
@@ -165,9 +179,9 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112  (a method of Path raises for a text that is too long)
         yield from sorted(each for each in path.rglob("*") if each.is_file())
-    elif path.is_file():
+    elif os.path.isfile(path):  # noqa: PTH113
         yield path
 
 
@@ -182,20 +196,27 @@ def _record_of(conversion: Conversion) -> Path:
 def _read(path: Path) -> dict[str, Any]:
     """Returns the entries of a record; none if the file is missing or not a record."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            return {}
-        document = json.loads(path.read_bytes())
+        with open_regular(path) as file:
+            data = file.read(MOST_BYTES + 1)
+        document = json.loads(data) if len(data) <= MOST_BYTES else {}
     except (OSError, ValueError, RecursionError):
         return {}
     entries = document.get("conversions") if isinstance(document, dict) else None
     return entries if isinstance(entries, dict) and document.get("version") == 1 else {}
 
 
+def _is_newer(path: str, moment: float) -> bool:
+    try:
+        return Path(path).stat().st_mtime > moment
+    except (OSError, ValueError):
+        return False
+
+
 def _digest(path: Path) -> str | None:
     """Returns the SHA-256 of a file; None if it cannot be read."""
     made = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for chunk in iter(lambda: file.read(_CHUNK), b""):
                 made.update(chunk)
     except (OSError, ValueError):

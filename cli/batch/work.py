@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from tmconvert import signals
+from tmconvert.cli.batch.opened_files import OpenedFiles
 from tmconvert.cli.failures import as_tmconvert_error
 from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr
@@ -58,10 +59,15 @@ class Outcome(NamedTuple):
     error: dict[str, Any] | None = None
     message: str = ""
     is_unchanged: bool = False  # it was finished before
+    sources: tuple[str, ...] = ()  # the files that were opened
 
     def to_json(self) -> dict[str, Any]:
         """Returns the entry in the document of ``tmconvert convert --json``."""
-        entry = {name: value for name, value in self._asdict().items() if name not in ("message", "report")}
+        entry = {
+            name: value
+            for name, value in self._asdict().items()
+            if name not in ("message", "report", "sources")
+        }
         return {**entry, "paths": list(self.paths), **(self.report or {})}
 
 
@@ -89,12 +95,14 @@ def parsed(conversion: Conversion, model: str) -> click.Context:
 def outcomes_of(work: ModelWork) -> Iterator[Outcome]:
     """Converts the model to each of its targets; a PyTorch model is traced once for equal tracing options."""
     traces: Traces = {}
+    opened = OpenedFiles()  # of all targets, since they share what is traced
     for conversion in work.conversions:
         start = time.perf_counter()
         try:
-            with logging_to_stderr(False), parsed(conversion, work.model) as context:
+            with opened, logging_to_stderr(False), parsed(conversion, work.model) as context:
                 report = _converted(conversion, work.model, context.params, traces)
-            found = Outcome(work.model, conversion.target, conversion.paths, 0, 0.0, report)
+            sources = opened.paths(report["paths"])
+            found = Outcome(work.model, conversion.target, conversion.paths, 0, 0.0, report, sources=sources)
         except (KeyboardInterrupt, Ended):
             raise
         except (Exception, SystemExit) as error:

@@ -26,12 +26,14 @@ def command(
     jobs: int | None,
     cluster: str | None,
     again: bool,
+    allow_code: bool,
     json: bool,
 ) -> None:
     """Convert many models to several targets, as tmconvert.toml describes it.
 
     A MODEL may be a path, a pattern such as 'models/*.onnx', a folder, or MODULE:FACTORY; given here, they
-    replace those of the file. A conversion whose model, options and outputs are unchanged is not done again.
+    replace those of the file, whose options hold for them, too. A conversion whose model, options and outputs
+    are unchanged is not done again.
     """
     from tmconvert.cli.batch.configuration import FILE, Configuration, read_configuration, work_of
     from tmconvert.cli.batch.executors import executed, prepare
@@ -42,11 +44,14 @@ def command(
     if jobs is not None and jobs > 1 and cluster is None:
         prepare()
     path = Path(config or FILE)
-    if config is not None or (not models and path.exists()):
+    if config is not None or path.exists():
         configuration = read_configuration(path)
     else:
         configuration = Configuration(path, ".", ("onnx",), {}, {}, ())
     configuration = configuration.with_requested(separated(targets), folder)
+    if not allow_code:
+        configuration.check_code()
+    write_message(*(f"{path} runs {each}" for each in configuration.code()))
     work = work_of(configuration, models)
     for path in folders_of(work):
         path.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,8 @@ class Option(NamedTuple):
     those with the option, all when empty; ``needs`` is another option that this one requires. ``part_of`` is
     the keyword that takes the value of this flag together with others. ``only`` restricts an option to one of
     the two interfaces. ``is_version`` marks the option for the version of the target; ``is_required`` a flag
-    that must be given; ``is_common`` one that most users need.
+    that must be given; ``is_common`` one that most users need; ``is_written`` one whose value is a path that
+    is written.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Option(NamedTuple):
     is_version: bool = False
     is_required: bool = False
     is_common: bool = False
+    is_written: bool = False
     meaning: str = ""
     annotation: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -12,6 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
 import pytest
 
 from tmconvert.cli.batch import executors, finished
@@ -140,7 +145,9 @@ verify = false
 model = "nets_of_batch:make"
 input = ["x=float32[1,3,4,5]"]
 """
-    assert configured(folder, text).status == 0
+    refused = configured(folder, text)
+    assert refused.status == 2 and "names code to run: the factory nets_of_batch:make" in refused.stderr
+    assert configured(folder, text, "--allow-code").status == 0
     import nets_of_batch
 
     count = len(nets_of_batch.calls)
@@ -323,3 +330,146 @@ def test_an_interrupt_of_all_processes_prints_one_line(folder: Path, count: int)
     said = messages.read_text()
     assert process.returncode == 130 and said.count("interrupted") == 1 and "Traceback" not in said, said
     assert not [each for each in folder.iterdir() if each.name.startswith(".")]
+
+
+def unchanged(*args: str) -> list[bool]:
+    outcome = run("convert", *args, "--json")
+    assert outcome.status == 0, outcome.stdout + outcome.stderr
+    return [each["is_unchanged"] for each in outcome.json["conversions"]]
+
+
+def external_model(folder: Path, weights: str) -> Path:
+    """Writes add.onnx, whose constant is in the file ``weights``."""
+    values = np.arange(300, dtype=np.float32)
+    weight = onnx.numpy_helper.from_array(values, "w")
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value=weights)
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, [300]) for name in "xy")
+    node = onnx.helper.make_node("Add", ["x", "w"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", [x], [y], [weight])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    (folder / weights).write_bytes(values.tobytes())
+    (folder / "add.onnx").write_bytes(model.SerializeToString())
+    return folder / weights
+
+
+def test_every_file_that_a_conversion_opens_decides(folder: Path) -> None:
+    weights = external_model(folder, "other_name.bin")
+    shutil.copy(SAMPLES / "digits.tm", "net.tm")
+    np.savez("values.npz", np.ones(3))
+    (folder / "ops.py").write_text("open('values.npz', 'rb').close()\n")
+    args = ("add.onnx", "--to", "tflite", "-o", "out")
+    assert [unchanged(*args), unchanged(*args)] == [[False], [True]]
+    weights.write_bytes((np.arange(300, dtype=np.float32) + 1).tobytes())
+    assert [unchanged(*args), unchanged(*args)] == [[False], [True]]
+    (folder / "tmconvert.toml").write_text(
+        "[options]\nplugin=['ops.py']\nverify=false\n[[models]]\nmodel='net.tm'\n"
+    )
+    assert [unchanged("--allow-code"), unchanged("--allow-code")] == [[False], [True]]
+    np.savez("values.npz", np.zeros(3))
+    assert unchanged("--allow-code") == [False]
+
+
+def test_a_record_that_this_user_did_not_write_is_not_believed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ("digits.tm", "--to", "onnx", "-o", "out")
+    assert [unchanged(*args), unchanged(*args)] == [[False], [True]]
+    record = folder / "out" / finished.RECORD
+    document = json.loads(record.read_text())
+    entry = document["conversions"]["onnx digits.onnx"]
+    (folder / "out/digits.onnx").write_bytes(b"another")
+    entry["files"]["digits.onnx"] = hashlib.sha256(b"another").hexdigest()
+    entry["sources"]["/dev/zero"] = "0"
+    record.write_text(json.dumps(document))
+    opened: list[Path] = []
+    digest = finished._digest
+    monkeypatch.setattr(finished, "_digest", lambda path: (opened.append(path), digest(path))[1])
+    assert unchanged(*args) == [False]
+    assert Path("/dev/zero") not in opened and (folder / "out/digits.onnx").read_bytes() != b"another"
+    assert unchanged(*args) == [True]
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "of another user"))
+    assert unchanged(*args) == [False]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices of POSIX")
+def test_devices_and_pipes_are_never_read(folder: Path) -> None:
+    os.mkfifo("pipe")
+    assert finished._digest(Path("/dev/zero")) is finished._digest(Path("pipe")) is None
+    (folder / "out").mkdir()
+    (folder / "out" / finished.RECORD).symlink_to("/dev/zero")
+    assert finished._read(folder / "out" / finished.RECORD) == {}
+    outcome = run("convert", "-c", "pipe")
+    assert outcome.status == 2 and "not a regular file" in outcome.stderr
+
+
+HOSTILE = {
+    "[options]\nplugin = ['evil.py']\n": "names code to run: the plugin evil.py",
+    "[onnx]\nplugin = ['evil.py']\n": "names code to run: the plugin evil.py",
+    "[onnx]\nallow_code = true\n": "names code to run: the code of a TorchScript file",
+    "folder = '../x'\n": "'../x' is not below its folder",
+    "folder = '/tmp/x'\n": "'/tmp/x' is not below its folder",
+    "[onnx]\nreport = '../x.json'\n": "'../x.json' is not below its folder",
+    "[onnx]\nqparams = '/tmp/x.json'\n": "'/tmp/x.json' is not below its folder",
+    "[onnx]\ndump_after = 'all'\ndump_folder = '../x'\n": "'../x' is not below its folder",
+    "[onnx]\noutput = 'link/x.onnx'\n": "'link/x.onnx' is not below its folder",
+    f"[onnx]\nopset = {'1' * 5000}\n": "is not a valid configuration",
+    "[[models]]\nmodel = '****/x'\n": "is not a valid configuration",
+    f"[[models]]\nmodel = '{'x' * 4000}*'\n": "is not a valid configuration",
+    "[[models]]\nmodel = 'evil:make'\n": "names code to run: the factory evil:make",
+    f"[[models]]\nmodel = '{chr(92)}u0000'\n".replace("'", '"'): "is not a valid configuration",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), HOSTILE.items(), ids=range(len(HOSTILE)))
+def test_a_configuration_runs_no_code_and_writes_below_its_folder(
+    folder: Path, text: str, message: str
+) -> None:
+    work = folder / "work"
+    work.mkdir()
+    (work / "link").symlink_to(folder)
+    shutil.copy("digits.tm", work)
+    (work / "evil.py").write_text(f"open({str(folder / 'ran')!r}, 'w')")
+    before = {*folder.iterdir()}
+    models = "" if "models" in text else "[[models]]\nmodel = 'digits.tm'\n"
+    (work / "tmconvert.toml").write_text(text + models)
+    outcome = run("convert", "-c", "work/tmconvert.toml")
+    assert outcome.status == 2 and message in " ".join(outcome.stderr.split()), outcome.stderr
+    assert {*folder.iterdir()} == before
+
+
+def test_a_long_option_is_no_path(folder: Path) -> None:
+    text = f"[onnx]\nrename = ['a={'b' * 4000}']\n[[models]]\nmodel = 'digits.tm'\n"
+    assert configured(folder, text).status in (0, 1, 2)
+
+
+def test_written_options_of_files_are_declared(folder: Path) -> None:
+    from tmconvert.conversion.options.commands import all_conversion_options
+
+    for option in all_conversion_options():
+        is_path = option.kind == "path" or option.value_name in ("FILE", "DIR")
+        is_written = option.help.startswith(("Write ", "Also write ", "Folder for "))
+        assert option.is_written == (is_path and is_written), option.name
+
+
+def test_a_table_of_one_target_keeps_the_other_targets(folder: Path) -> None:
+    text = """
+folder = "out"
+targets = ["onnx", "caffe"]
+[options]
+verify = false
+[[models]]
+model = "digits.tm"
+[models.tflite]
+io_layout = "source"
+"""
+    assert [each[1] for each in results(configured(folder, text, "--json"))] == ["onnx", "caffe", "tflite"]
+    assert [each[1] for each in results(run("convert", "--to", "onnx", "--json"))] == ["onnx"]
+
+
+def test_models_of_the_command_line_have_the_options_of_the_file(folder: Path) -> None:
+    configured(folder, CONFIGURATION)
+    outcome = run("convert", "digits_qat.tm", "--again", "--json")
+    assert [Path(each["paths"][0]).name for each in outcome.json["conversions"]] == ["qat.onnx"]
+    assert onnx.load(folder / "other/qat.onnx").opset_import[0].version == 15

@@ -159,6 +159,9 @@ _CONVERT = (
         metavar="ADDRESS",
     ),
     switch("again", "output", "Also convert what is finished and unchanged."),
+    switch(
+        "allow_code", "input", "Run the plugins, factories and TorchScript that the configuration file names."
+    ),
 )
 _INIT = (
     Option(

@@ -130,6 +130,7 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
         quantization_option(
             "Also write the quantization parameters to FILE.",
             is_common=True,
+            is_written=True,
             meaning="A file to write quantization parameters to, next to a float model.",
         ),
     ]
