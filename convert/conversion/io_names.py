@@ -9,6 +9,7 @@ where these are no identifiers, such as ``input.1``.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -46,8 +47,9 @@ def name_edges(graph: InternalGraph, source: InternalGraph, rename: Mapping[str,
             unknown(old, [*inputs, *outputs], f"the model has no input or output {old!r} to rename")
     inputs = [rename.get(name, name) for name in inputs]
     outputs = [rename.get(name, name) for name in outputs]
+    counts = Counter([*inputs, *outputs])
     for name in set(rename.values()):
-        if [*inputs, *outputs].count(name) > 1:
+        if counts[name] > 1:
             raise UsageError("TM6014", f"two inputs or outputs would have the name {name!r}")
     wanted: dict[Node, str] = dict(zip(graph.inputs, inputs, strict=True))
     for node, name in zip(graph.outputs, outputs, strict=True):
@@ -88,11 +90,12 @@ def _output_names(tree: Any) -> Iterator[tuple[str, Node]]:
 def _unique(outputs: list[str], inputs: list[str]) -> None:
     """Makes output names unique among outputs and inputs, in place."""
     taken = set(inputs)
+    counts = Counter[str]()  # of the names that were tried, by base
     for position, base in enumerate(outputs):
-        name, count = base, 0
+        name = base
         while name in taken or not name:
-            count += 1
-            name = f"{base}_output" if count == 1 else f"{base}_output_{count - 1}"
+            counts[base] += 1
+            name = f"{base}_output" if counts[base] == 1 else f"{base}_output_{counts[base] - 1}"
         taken.add(name)
         outputs[position] = name
 

@@ -13,11 +13,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tmconvert.errors import UsageError
+from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.errors.values import type_and_value
+from tmconvert.formats.content import shape_problem
 from tmconvert.frontends.frontend import Frontend, LoadedModel, LoadRequest
-from tmconvert.ir import TracedModule
+from tmconvert.ir import TensorNode, TracedModule
 from tmconvert.ir.ids import number
 from tmconvert.symbolics.plugins import load_installed
 
@@ -122,14 +123,33 @@ def vocabulary_named(identifier: str) -> AdapterVocabulary | None:
 def load_with(frontend: Frontend, path: str, request: LoadRequest) -> LoadedModel:
     """Loads a model, and numbers the expressions of one that a plugin has built.
 
-    Raises UsageError TM6020 for a frontend that returns something else than a model.
+    Raises UsageError TM6020 for a frontend that returns something else than a model, LoadError TM1006 for
+    tensors of impossible sizes.
     """
     made = frontend.load(path, request)
     loaded = made if isinstance(made, LoadedModel) else LoadedModel(made)
     if frontend in _registered:
         check_model(loaded.module, frontend.load)
         number(loaded.module)
+    _check_sizes(loaded.module, path)
     return loaded
+
+
+def _check_sizes(module: TracedModule, path: str) -> None:
+    """Raises LoadError TM1006 for a tensor that no program can hold, which what follows need not expect."""
+    for node in _tensors(module):
+        if problem := shape_problem(node.shape or ()):
+            help = "such a file is damaged, or made to exhaust its readers"
+            message = f"the tensor {node.name!r:.80} {problem:.200}"
+            raise LoadError("TM1006", message, source=Source(path), notes=[("help", help)])
+
+
+def _tensors(module: TracedModule) -> Iterator[TensorNode]:
+    for _, each in module.modules():
+        graph = each.graph
+        if graph is not None:
+            nodes = (*graph.inputs, *(node for expr in graph for node in expr.outputs))
+            yield from (node for node in nodes if isinstance(node, TensorNode))
 
 
 def check_model(made: object, load: Callable[..., object]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tmconvert.calibration.settings import Settings
 from tmconvert.errors import UsageError, VerificationError
+from tmconvert.formats.content import shape_problem, unusable_file
 from tmconvert.inspection.given_inputs import Inputs, given_inputs
 from tmconvert.inspection.written_file import tensors_of
 from tmconvert.ir.arrays import as_array
@@ -37,6 +38,9 @@ class FileRunner:
         self.target: Target = target_of_file(path)
         self.model: WrittenModel = self.target.written_model(path)
         self.inputs, self.outputs = tensors_of(self.target, self.model)
+        for each in (*self.inputs, *self.outputs):
+            if problem := shape_problem(each.shape or ()):
+                raise unusable_file(path, f"{each.name!r:.80} {problem}")
 
     def run(
         self, inputs: Inputs | None, watch: Sequence[str] = (), settings: Settings | None = None

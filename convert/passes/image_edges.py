@@ -35,38 +35,81 @@ def images_of(graph: InternalGraph) -> dict[str, str]:
     permuted to such a tensor, or permuted from one.
     """
     known: dict[str, str] = {}
+    parts = _Parts()
     for node in (*graph.inputs, *graph.outputs):
-        if _is_image(node):
-            known[node.name] = "NCHW"
-        elif isinstance(node, TensorNode) and any(map(_is_image, _channels_first(node))):
-            known[node.name] = "NHWC"
+        if isinstance(node, TensorNode):
+            if parts.is_image(node):
+                known[node.name] = "NCHW"
+            elif parts.has_channels_last(node):
+                known[node.name] = "NHWC"
     return known
 
 
-def _channels_first(node: TensorNode) -> Iterator[TensorNode]:
-    """Yields the tensors of which ``node``, also after ops that keep the shape, is the permutation with
-    channels last.
+class _Parts:
+    """The parts of a graph whose tensors have one shape, and are connected by ops that move no axes.
+
+    Each part is found once, so that the time grows with the graph, not with its edges squared.
     """
-    for value in _of_equal_shape(node):
-        for call, other in _neighbours(value):
-            order = _LAST_TO_FIRST if call.args[0] is value else _FIRST_TO_LAST
-            if _permutation(call) == order:
-                yield other
+
+    def __init__(self) -> None:
+        self._calls: dict[TensorNode, dict[CallFunction, None]] = {}
+        self._images: dict[int, bool] = {}  # by the identity of the calls
+        self._last: dict[int, bool] = {}
+
+    def calls(self, node: TensorNode) -> dict[CallFunction, None]:
+        """Returns the calls that use or compute a tensor of the part of ``node``; one dict for all of them."""
+        if node not in self._calls:
+            found: dict[CallFunction, None] = {}
+            waiting, self._calls[node] = [node], found
+            while waiting:
+                value = waiting.pop()
+                for call in (*value.users, value.expr):
+                    if not isinstance(call, CallFunction) or call in found:
+                        continue
+                    found[call] = None
+                    for other in () if has_trait(call, View) else _tensors_of(call):
+                        if other not in self._calls and _have_one_shape(other, node):
+                            self._calls[other] = found
+                            waiting.append(other)
+        return self._calls[node]
+
+    def is_image(self, node: TensorNode) -> bool:
+        """Whether a spatial op takes or makes a tensor of the part."""
+        if node.shape is None or len(node.shape) != 4:
+            return False
+        calls = self.calls(node)
+        if id(calls) not in self._images:
+            self._images[id(calls)] = any(has_trait(call, Spatial) and _has_operand(call) for call in calls)
+        return self._images[id(calls)]
+
+    def has_channels_last(self, node: TensorNode) -> bool:
+        """Whether a tensor of the part is the permutation of an image to channels last."""
+        calls = self.calls(node)
+        if id(calls) not in self._last:
+            self._last[id(calls)] = any(self._permutes_image(call, calls) for call in calls)
+        return self._last[id(calls)]
+
+    def _permutes_image(self, call: CallFunction, calls: dict[CallFunction, None]) -> bool:
+        order = _permutation(call)
+        return any(
+            order == (_LAST_TO_FIRST if call.args[0] is value else _FIRST_TO_LAST) and self.is_image(other)
+            for value in (_tensors_of(call) if order and call.args else ())
+            if self._calls.get(value) is calls
+            for other in _tensors_of(call)
+            if other is not value
+        )
 
 
-def _of_equal_shape(node: TensorNode) -> Iterator[TensorNode]:
-    """Yields ``node``, and the tensors of its shape that ops which move no axes lead to."""
-    waiting, seen = [node], {node}
-    while waiting:
-        value = waiting.pop()
-        yield value
-        for call, other in _neighbours(value):
-            is_same = (
-                other.shape is not None and node.shape is not None and tuple(other.shape) == tuple(node.shape)
-            )
-            if is_same and other not in seen and not _moves_axes(call):
-                seen.add(other)
-                waiting.append(other)
+def _has_operand(call: CallFunction) -> bool:
+    return bool(call.args) and isinstance(call.args[0], TensorNode)
+
+
+def _have_one_shape(one: TensorNode, other: TensorNode) -> bool:
+    return one.shape is not None and other.shape is not None and tuple(one.shape) == tuple(other.shape)
+
+
+def _tensors_of(call: CallFunction) -> Iterator[TensorNode]:
+    return (each for each in (*call.inputs, *call.outputs) if isinstance(each, TensorNode))
 
 
 def _permutation(call: CallFunction) -> tuple[int, ...] | None:
@@ -75,26 +118,3 @@ def _permutation(call: CallFunction) -> tuple[int, ...] | None:
     ends = [list(node.shape or ()) for node in (*call.inputs, *call.outputs) if isinstance(node, TensorNode)]
     steps = [each for each in steps if not (isinstance(each, Reshaped) and list(each.shape) in ends)]
     return tuple(steps[0].order) if len(steps) == 1 and isinstance(steps[0], Permuted) else None
-
-
-def _is_image(node: object) -> bool:
-    if not isinstance(node, TensorNode) or node.shape is None or len(node.shape) != 4:
-        return False
-    return any(
-        has_trait(call, Spatial) and bool(call.args) and call.args[0] in (value, other)
-        for value in _of_equal_shape(node)
-        for call, other in _neighbours(value)
-    )
-
-
-def _neighbours(value: TensorNode) -> Iterator[tuple[CallFunction, TensorNode]]:
-    """Yields the calls that use or compute a value, with each of their other operands and results."""
-    for call in (*value.users, value.expr):
-        if isinstance(call, CallFunction):
-            for other in (*call.inputs, *call.outputs):
-                if isinstance(other, TensorNode) and other is not value:
-                    yield call, other
-
-
-def _moves_axes(call: CallFunction) -> bool:
-    return has_trait(call, View)

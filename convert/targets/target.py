@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
+from tmconvert.formats.content import blames_content
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
@@ -82,6 +83,10 @@ class FakeQuantFloat(Encoding):
         return verify_baked(paths, self.graph, references)
 
 
+# methods whose first argument is the path of a file that may be a stranger's
+_READERS = {"model_files", "stored_options", "stored_layouts", "stored_input_shapes", "written_model"}
+
+
 class Target(ABC):
     """One kind of output file. Instances have no state; ``targets/registry.py`` finds them by name.
 
@@ -123,6 +128,12 @@ class Target(ABC):
     macs: ClassVar[Mapping[str, Callable[[Shapes, Shapes], int]]] = {}
     spatial_operators: ClassVar[frozenset[str]] = frozenset()
     has_ordered_versions: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        """Makes the methods that read back a file blame its content for what it breaks."""
+        super().__init_subclass__(**others)
+        for name in _READERS & vars(cls).keys():
+            setattr(cls, name, blames_content(vars(cls)[name]))
 
     # ---- versions
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from tmconvert.formats.content import blaming, unusable_file
 from tmconvert.frontends.registry import known_frontends
 from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode, ViewTensor, type_text
 from tmconvert.targets.recognize import target_of_file
@@ -17,8 +19,9 @@ def written_graph(path: Path) -> ViewGraph:
     """
     target = target_of_file(path)
     frontends = (each for each in known_frontends() if each.name == target.name)  # it reads the same format
-    graph = next((each.stored_graph(path) for each in frontends), None)
-    return marked(_other_graph(target, path) if graph is None else graph)
+    with blaming(partial(unusable_file, path)):
+        graph = next((each.stored_graph(path) for each in frontends), None)
+        return marked(_other_graph(target, path) if graph is None else graph)
 
 
 def _other_graph(target: Target, path: Path) -> ViewGraph:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tmconvert.errors import UnsupportedError
 from tmconvert.ir import Expr, InternalGraph, TensorType
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.node import TensorNode
@@ -12,6 +13,8 @@ from tmconvert.ir.symbolic.data_dependent import bound, data_symbols
 from tmconvert.ir.symbolic.dims import substituted
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.registry import catalogue
+
+MOST_STEPS = 50_000  # of a loop that is run by the reference kernels
 
 
 def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
@@ -29,6 +32,12 @@ def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
         return result
 
     return list(Interpreter(body, evaluate=evaluate).run(*inputs))
+
+
+def limited_steps() -> Iterator[int]:
+    """Counts the steps of a loop. Raises UnsupportedError TM2008 for one that a file can make endless."""
+    yield from range(MOST_STEPS)
+    raise UnsupportedError("TM2008", f"a loop takes more than {MOST_STEPS:,} steps")
 
 
 def one_or_all(results: list[Any]) -> Any:

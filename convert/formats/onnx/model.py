@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tmconvert.formats.onnx.recognize import IR_VERSIONS
 from tmconvert.formats.onnx.tensors import TensorReader
 
 LARGEST = 2**31 - 1  # bytes of a protobuf message
+_GRAPHS = (5, 10)  # AttributeProto.AttributeType
 
 
 def read_model(path: str) -> Any:
@@ -41,6 +42,9 @@ def read_model(path: str) -> Any:
         raise damaged(path, str(error)) from error
     if not model.HasField("graph"):
         raise damaged(path, "it has no graph")
+    bad = next((text for text in _texts(model) if isinstance(text, bytes)), None)  # as protobuf leaves it
+    if bad is not None:
+        raise damaged(path, f"the text {bad[:40]!r} is not UTF-8")
     if model.ir_version < IR_VERSIONS.start:
         raise unknown_part(
             path,
@@ -50,6 +54,35 @@ def read_model(path: str) -> Any:
     if not Path(path).exists():
         raise LoadError("TM1001", "the file was removed while it was read", source=Source(path))
     return model
+
+
+def _texts(model: Any) -> Iterator[str | bytes]:
+    """Yields the names and other texts of a model."""
+    yield from (model.producer_name, model.producer_version, model.domain)
+    yield from (text for each in model.metadata_props for text in (each.key, each.value))
+    yield from (each.domain for each in model.opset_import)
+    yield from _texts_of_graph(model.graph)
+    for function in model.functions:
+        yield from (function.name, function.domain, *function.input, *function.output, *function.attribute)
+        yield from _texts_of_nodes(function.node)
+
+
+def _texts_of_graph(graph: Any) -> Iterator[str | bytes]:
+    yield graph.name
+    for each in (*graph.input, *graph.output, *graph.value_info):
+        yield each.name
+        yield from (dim.dim_param for dim in each.type.tensor_type.shape.dim)
+    yield from (each.name for each in graph.initializer)
+    yield from _texts_of_nodes(graph.node)
+
+
+def _texts_of_nodes(nodes: Iterable[Any]) -> Iterator[str | bytes]:
+    for node in nodes:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield from (attribute.name, attribute.ref_attr_name)
+            for graph in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
+                yield from _texts_of_graph(graph)
 
 
 def read_whole_model(path: str, *, keeps_links: bool = False) -> Any:

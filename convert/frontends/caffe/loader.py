@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tmconvert.errors import GraphError, LoadError
+from functools import partial
+
 from tmconvert.formats.caffe.dialects import MERGED
 from tmconvert.formats.caffe.reader import net_of
+from tmconvert.formats.content import blaming
 from tmconvert.formats.mapped_file import map_file
 from tmconvert.frontends.caffe.faults import inconsistent
 from tmconvert.frontends.caffe.graphs import GraphBuilder, share_blobs
@@ -24,20 +26,13 @@ def load_caffe(path: str) -> LoadedModel:
     >>> load_caffe("deploy.prototxt").module.graph  # doctest: +SKIP
     """
     data = map_file(path)
-    try:
+    with blaming(partial(inconsistent, path)):
         text, lines = read_text(path, data)
         net = net_of(text, read_weights(path), MERGED.name, lines)
         share_blobs(path, net)
         check_weights(path, net)
         builder = GraphBuilder(path, net)
         module = builder.build()
-    except LoadError:
-        raise
-    except GraphError as error:
-        raise inconsistent(path, error.message) from error
-    # The content is untrusted: whatever it breaks is its fault.
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise inconsistent(path, f"{type(error).__name__}: {error}") from error
     module.producer = "Caffe"
     number(module)
     return LoadedModel(module, CaffeSource(path, net, builder.inputs, builder.outputs()))

@@ -15,6 +15,7 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.content import Expansion
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
 from tmconvert.formats.onnx.faults import damaged, unknown_part
 from tmconvert.formats.onnx.messages import messages
@@ -75,6 +76,8 @@ class GraphReader:
         self.functions = {
             (each.domain, each.name, getattr(each, "overload", "")): each for each in model.functions
         }
+        stored = len(model.graph.node) + sum(len(each.node) for each in model.functions)
+        self.expansion = Expansion(path, stored)
 
     def module(self) -> TracedModule:
         """Returns the model. Raises LoadError."""
@@ -253,6 +256,7 @@ class GraphBuilder:
                 raise LoadError(error.code, error.message, source=source, notes=error.notes) from error
 
     def _node(self, proto: Any, scope: Scope, place: str) -> None:
+        self.reader.expansion.add()
         domain = "" if proto.domain in STANDARD else proto.domain
         function = self.reader.function(proto, scope.opset)
         if function is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tmconvert.errors import GraphError, LoadError
 from tmconvert.errors.source import printable
+from tmconvert.formats.content import blaming
 from tmconvert.formats.onnx.faults import damaged
 from tmconvert.formats.onnx.model import read_model
 from tmconvert.frontends.frontend import LoadedModel
@@ -24,15 +25,8 @@ def load_onnx(path: str) -> LoadedModel:
     >>> load_onnx("model.onnx").module.graph  # doctest: +SKIP
     """
     model = read_model(path)
-    try:
+    with blaming(partial(damaged, path)):
         module = GraphReader(path, model).module()
-    except LoadError:
-        raise
-    except GraphError as error:
-        raise damaged(path, error.message) from error
-    # The content is untrusted: names and attributes may be anything, and whatever they break is their fault.
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise damaged(path, f"{type(error).__name__}: {error}") from error
     module.source_file = path
     version = f"{model.producer_name} {model.producer_version}".strip()
     module.producer = printable(version[:200]) or "ONNX"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors.source import Source
+from tmconvert.formats.content import Expansion
 from tmconvert.formats.tflite.faults import damaged, unknown_part
 from tmconvert.formats.tflite.records import ModelRecord, OperatorRecord, SubgraphRecord, TensorRecord
 from tmconvert.frontends.shared.example_sizes import BATCH, Window, example_sizes
@@ -22,7 +23,6 @@ from tmconvert.ir.expr import short_label
 from tmconvert.ir.symbolic.text import is_size_name
 
 MAX_DEPTH = 50
-MAX_CALLS = 200_000  # of operators, with those of subgraphs for each call
 MAX_NAME = 200
 # The options that name subgraphs
 SUBGRAPHS = (
@@ -44,7 +44,7 @@ class GraphReader:
         self.tensors = TensorReader(path)
         _check_quantization(path, model)
         self.examples = example_sizes(_windows(model))
-        self.calls = 0
+        self.expansion = Expansion(path, sum(len(each.operators) for each in model.subgraphs))
 
     def module(self) -> TracedModule:
         """Returns the model. Raises LoadError."""
@@ -82,9 +82,7 @@ class GraphBuilder:
         if self.is_main:
             self.module.dynamic_shapes = sizes
         for number, operator in enumerate(self.record.operators):
-            self.reader.calls += 1
-            if self.reader.calls > MAX_CALLS:
-                raise damaged(self.path, f"its subgraphs call more than {MAX_CALLS} operators")
+            self.reader.expansion.add()
             self._operator(operator, f"{operator.name} {number}")
         results = [self._value(index, "an output") for index in self.record.outputs]
         self.graph.set_result(results[0] if len(results) == 1 else tuple(results))

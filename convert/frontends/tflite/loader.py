@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from tmconvert.errors import GraphError, LoadError, UsageError
 from tmconvert.errors.source import printable
+from tmconvert.formats.content import blaming
 from tmconvert.formats.mapped_file import map_file
 from tmconvert.formats.tflite.faults import damaged
 from tmconvert.formats.tflite.records import read_model
@@ -23,16 +24,9 @@ def load_tflite(path: str, signature: str = "") -> LoadedModel:
     >>> load_tflite("model.tflite").module.graph  # doctest: +SKIP
     """
     data = map_file(path)
-    try:
+    with blaming(partial(damaged, path)):
         model = read_model(path, data, signature)
         module = GraphReader(path, model).module()
-    except (LoadError, UsageError):
-        raise
-    except GraphError as error:
-        raise damaged(path, error.message) from error
-    # The content is untrusted: whatever it breaks is its fault.
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise damaged(path, f"{type(error).__name__}: {error}") from error
     module.source_file = path
     module.producer = printable(model.description[:200]) or "TFLite"
     number(module)

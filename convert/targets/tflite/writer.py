@@ -7,13 +7,14 @@ LiteRT's schema.fbs.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Hashable, Iterable, Mapping
 from typing import BinaryIO, TypeGuard
 
 import numpy as np
 
 from tmconvert._version import __version__
-from tmconvert.errors import InternalError
+from tmconvert.errors import InternalError, UnsupportedError
 from tmconvert.formats.tflite.flatbuffer_writer import Field, FlatbufferWriter
 from tmconvert.formats.tflite.schema import (
     ENUMS,
@@ -53,16 +54,28 @@ def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
     becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value without a producer at a
     state input of an operator is a variable tensor. Weights above 2 GiB follow the flatbuffer, which stores
     their offsets. Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the
-    tables and small constants alone do not fit a flatbuffer. Either comes before the first byte is written.
+    tables and small constants alone do not fit a flatbuffer; UnsupportedError TM2003 for numbers above
+    int32. Each comes before the first byte is written.
     """
     skeleton = FlatbufferWriter()
+    try:
+        root = _root(skeleton, graph)
+    except struct.error as error:
+        largest = (
+            "the largest number of TFLite files is 2,147,483,647, and a size or index of the model is larger"
+        )
+        raise UnsupportedError("TM2003", largest) from error
+    skeleton.write(root, _FILE_IDENTIFIER, file)
+
+
+def _root(skeleton: FlatbufferWriter, graph: TargetGraph) -> int:
     buffers = _Buffers()
     versions = model_versions(_known(graph.all_operators()))
     codes = {type: code for code, type in enumerate(versions)}
     numbers = {inside: number for number, inside in enumerate(dict.fromkeys(graph.nested()))}
     made = [_subgraph(skeleton, buffers, inside, codes, numbers) for inside in numbers]
     metadata = _metadata(skeleton, buffers, graph.metadata, minimum_runtime(versions))
-    root = skeleton.table(
+    return skeleton.table(
         (0, "uint32", _SCHEMA_VERSION),
         (1, "offset", _operator_codes(skeleton, versions)),
         (2, "offset", skeleton.offsets([table for table, _ in made])),
@@ -71,7 +84,6 @@ def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
         (6, "offset", metadata),
         (7, "offset", skeleton.offsets([_signature(skeleton, graph, made[0][1])])),
     )
-    skeleton.write(root, _FILE_IDENTIFIER, file)
 
 
 class _Buffers:

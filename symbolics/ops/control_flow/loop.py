@@ -9,7 +9,7 @@ import numpy as np
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
-from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
+from tmconvert.symbolics.idioms.subgraphs import limited_steps, one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph, integer
 
 
@@ -36,7 +36,9 @@ loop = Op(
 @loop.reference
 def loop_ref(goes_on: Any, inputs: list[Any], carried: int, step: InternalGraph) -> Any:
     state, around = inputs[:carried], inputs[carried:]
-    while goes_on:
+    for _ in limited_steps():
+        if not goes_on:
+            break
         goes_on, *state = run(step, [*state, *around])
     return one_or_all(state)
 

@@ -1,0 +1,105 @@
+"""Tells that the content of a file is at fault, whatever exception it led a reader to.
+
+The content is untrusted: names, numbers and attributes may be anything, and whatever they break is their
+fault, not a defect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from tmconvert.errors import GraphError, LoadError, TmconvertError
+from tmconvert.errors.source import Source
+
+MOST_AXES = 32  # of arrays in NumPy 1, and of most of its functions in NumPy 2
+_MOST_ELEMENTS = 2**59  # 2**63 bytes of the largest type
+_FREE = 5_000  # operators that any file may expand to
+_PER_OPERATOR = 50  # further ones for each that it stores
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@contextlib.contextmanager
+def blaming(damaged: Callable[[str], LoadError]) -> Iterator[None]:
+    """Converts what the content of a file breaks within the block to the LoadError that ``damaged`` makes.
+
+    >>> with blaming(lambda cause: LoadError("TM1009", cause)):
+    ...     {}["shape"]
+    Traceback (most recent call last):
+    tmconvert.errors.LoadError: error[TM1009]: KeyError: 'shape'
+    """
+    try:
+        yield
+    except GraphError as error:
+        raise damaged(error.message) from error
+    except (TmconvertError, MemoryError):
+        raise
+    except Exception as error:  # libraries of formats have exceptions of their own
+        from tmconvert.errors.environment import environment_error
+
+        environmental = environment_error(error) if isinstance(error, OSError) else None
+        if environmental is not None:
+            raise environmental from error
+        raise damaged(f"{type(error).__name__}: {error}"[:300]) from error
+
+
+def shape_problem(shape: Iterable[object]) -> str:
+    """Returns why no array has this shape; empty for a possible one, and for sizes that are not known."""
+    sizes = [extent for extent in shape if isinstance(extent, int)]
+    if len(sizes) > MOST_AXES:
+        return f"has {len(sizes)} axes, more than {MOST_AXES}"
+    negative = next((extent for extent in sizes if extent < 0), 0)
+    if negative:
+        return f"has the size {negative}"
+    # NumPy multiplies the sizes of an array without elements, too
+    is_possible = math.prod(extent or 1 for extent in sizes) < _MOST_ELEMENTS
+    return "" if is_possible else f"has sizes that are too large together: {sizes}"
+
+
+def unusable_file(path: str | Path, cause: str) -> LoadError:
+    """Returns the error for a written file that cannot be read back."""
+    return LoadError(
+        "TM1009",
+        "the file cannot be read back: it is damaged",
+        source=Source(str(path)),
+        notes=[("cause", cause)],
+    )
+
+
+def blames_content(read: Callable[Concatenate[Any, Path, P], R]) -> Callable[Concatenate[Any, Path, P], R]:
+    """Decorates a method that reads the file at its first argument: see ``blaming``."""
+
+    @functools.wraps(read)
+    def reading(self: Any, path: Path, *args: P.args, **kwargs: P.kwargs) -> R:
+        with blaming(lambda cause: unusable_file(path, cause)):
+            return read(self, path, *args, **kwargs)
+
+    return reading
+
+
+class Expansion:
+    """Counts the operators that the file at ``path`` expands to, which stores ``stored``.
+
+    A function that calls another one twice, which calls a third one twice, is soon without end.
+    """
+
+    def __init__(self, path: str, stored: int) -> None:
+        self.path = path
+        self.most = _FREE + _PER_OPERATOR * stored
+        self.count = 0
+
+    def add(self) -> None:
+        """Counts an operator. Raises LoadError TM1006 for more than the file may have."""
+        self.count += 1
+        if self.count > self.most:
+            raise LoadError(
+                "TM1006",
+                f"the functions of the file call more than {self.most} operators",
+                source=Source(self.path),
+                notes=[("help", "export the model without functions, or with fewer calls of them")],
+            )
