@@ -98,11 +98,11 @@ def _arrays_of_stdin() -> list[np.ndarray] | dict[str, np.ndarray]:
     import numpy as np
 
     from tmconvert.errors import UsageError
-    from tmconvert.frontends.shared.array_files import UNREADABLE
+    from tmconvert.frontends.shared.array_files import UNREADABLE, array_of
 
     try:
         with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as archive:
-            found = {name: archive[name] for name in archive.files}
+            found = {name: array_of(archive, name) for name in archive.files}
     except (*UNREADABLE, AttributeError) as error:
         raise UsageError("TM6011", f"stdin is not an .npz archive: {error}") from error
     is_unnamed = all(name == f"arr_{number}" for number, name in enumerate(found))

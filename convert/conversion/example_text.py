@@ -12,6 +12,7 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.formats.mapped_file import open_regular
+from tmconvert.frontends.shared.array_files import array_of
 
 Examples = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -108,7 +109,7 @@ def _loaded(path: str) -> Any:
             if isinstance(loaded, np.ndarray):
                 return loaded
             with loaded:
-                return {name: loaded[name] for name in loaded.files}
+                return {name: array_of(loaded, name) for name in loaded.files}
     except Exception as error:  # NumPy and zipfile raise many kinds for a malformed file
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise _unusable(path, reason) from error

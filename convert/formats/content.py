@@ -18,6 +18,7 @@ from tmconvert.errors.source import Source
 
 MOST_AXES = 32  # of arrays in NumPy 1, and of most of its functions in NumPy 2
 _MOST_ELEMENTS = 2**59  # 2**63 bytes of the largest type
+_FREE_BYTES, _PER_BYTE = 64 << 20, 16  # that a file may take, and further ones for each that it stores
 _FREE = 5_000  # operators that any file may expand to
 _PER_OPERATOR = 50  # further ones for each that it stores
 P = ParamSpec("P")
@@ -80,6 +81,13 @@ def blames_content(read: Callable[Concatenate[Any, Path, P], R]) -> Callable[Con
             return read(self, path, *args, **kwargs)
 
     return reading
+
+
+def check_expanded(path: str, stored: int, expanded: int) -> None:
+    """Raises LoadError TM1006 for a file of ``stored`` bytes that would take far more in memory."""
+    if expanded > _FREE_BYTES + _PER_BYTE * stored:
+        message = f"the file has {stored:,} bytes, and would take {expanded:,} in memory"
+        raise LoadError("TM1006", message, source=Source(path), notes=[("help", "save the model again")])
 
 
 class Expansion:

@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_model, saturates
 from tmconvert.errors import VerificationError
 from tmconvert.ir import TensorNode, TracedModule
+from tmconvert.ir.symbolic.journal import SizesSpecialized
 from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.recognize import target_of_file
@@ -38,7 +39,10 @@ def verify_file(
     target = target_of_file(path)
     runtime = _runtime(target, path)
     bound = bind_model(module, overrides, catalogue)._replace(keeps_ranges=keeps_ranges)
-    normalized = bound.normalized(catalogue)
+    try:
+        normalized = bound.normalized(catalogue)
+    except SizesSpecialized:  # the file has those of the example
+        normalized = bound.normalized(catalogue, bound.example())
     if normalized.unsupported:
         raise unsupported_error(normalized.unsupported, target.name)
     layouts = target.stored_layouts(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
 from tmconvert.formats.mapped_file import open_regular
-from tmconvert.frontends.shared.array_files import UNREADABLE
+from tmconvert.frontends.shared.array_files import UNREADABLE, array_of
 from tmconvert.ir.extract import by_matching_name
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def read_inputs(
             if missing:
                 has = ", ".join(archive.files) or "nothing"
                 raise _unusable(path, f"no array for the input {', '.join(missing)}; it has {has}")
-            return [archive[stored[key]] for key in keys]
+            return [array_of(archive, stored[key]) for key in keys]
 
 
 def given_inputs(given: Any, names: Sequence[str], renamed: Sequence[str]) -> Sequence[np.ndarray]:

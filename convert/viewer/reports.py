@@ -30,7 +30,7 @@ def read_reports(paths: Sequence[str | PathLike[str]]) -> list[Mapping[str, Any]
 def _report(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(read_regular(path))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError("TM6002", f"cannot read the report {path}: {error}") from error
     if _is_comparison(found):
         return _of_comparison(found)

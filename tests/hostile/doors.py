@@ -44,9 +44,7 @@ OF_MODELS = {
 def _hear(event: str, args: tuple[Any, ...]) -> None:
     if _FOLDER and event in _FORBIDDEN:
         _HEARD.append((event, str(args)[:200]))
-    elif (
-        _FOLDER and event == "open" and isinstance(args[0], str) and "secret" in Path(args[0]).parts
-    ):
+    elif _FOLDER and event == "open" and isinstance(args[0], str) and "secret" in Path(args[0]).parts:
         _HEARD.append((event, args[0]))
 
 

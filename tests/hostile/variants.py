@@ -136,13 +136,17 @@ def _opset(version: int) -> onnx.ModelProto:
     return model
 
 
-PROTOTXT = 'input: "x" input_shape {{ dim: 1 dim: 1 dim: 4 dim: 4 }} layer {{ name: "a" type: "{}" bottom: "x" top: "y" {} }}'
+IMAGE = 'input: "x" input_shape { dim: 1 dim: 1 dim: 4 dim: 4 } '
+RELU = 'layer { name: "a" type: "ReLU" bottom: "x" top: "y" }'
+PROTOTXT = IMAGE.replace("{", "{{").replace("}", "}}") + (
+    'layer {{ name: "a" type: "{}" bottom: "x" top: "y" {} }}'
+)
 CAFFE = {
     "a huge pool": PROTOTXT.format("Pooling", "pooling_param { kernel_size: 4294967295 stride: 4294967295 }"),
     "a pool of zero": PROTOTXT.format("Pooling", "pooling_param { kernel_size: 0 }"),
     "huge sizes": 'input: "x" input_shape { dim: 4611686018427387904 dim: 0 }',
-    "rank 40": f'input: "x" input_shape {{ {"dim: 1 " * 40} }} layer {{ name: "a" type: "ReLU" bottom: "x" top: "y" }}',
-    "a negative size": 'input: "x" input_shape { dim: -3 } layer { name: "a" type: "ReLU" bottom: "x" top: "y" }',
+    "rank 40": f'input: "x" input_shape {{ {"dim: 1 " * 40} }} {RELU}',
+    "a negative size": f'input: "x" input_shape {{ dim: -3 }} {RELU}',
     "a reshape to too much": PROTOTXT.format(
         "Reshape", "reshape_param { shape { dim: 9999999999 dim: -1 } }"
     ),

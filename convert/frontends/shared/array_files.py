@@ -6,6 +6,8 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
+from typing import Any
 
 # SyntaxError, TokenError, TypeError, RecursionError: of the header, which is a Python literal; RuntimeError
 # (and NotImplementedError, which is one): of archives that are encrypted or compressed in another way.
@@ -23,3 +25,11 @@ UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+def array_of(archive: Mapping[str, Any], name: str) -> Any:
+    """Returns an array of a .npz file, of which NumPy returns other members as bytes. Raises ValueError."""
+    array = archive[name]
+    if isinstance(array, bytes):
+        raise ValueError(f"{name} is not an array")
+    return array

@@ -12,7 +12,7 @@ from tmconvert.ir.subgraphs import inlined
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
-from tmconvert.symbolics.idioms.subgraphs import one_or_all, run, types_of
+from tmconvert.symbolics.idioms.subgraphs import limited_steps, one_or_all, run, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensors, graph, integer
 
 # beyond this a file without an operator for it would be mostly copies of the step
@@ -44,7 +44,8 @@ scan = Op(
 def scan_ref(inputs: list[Any], carried: int, scanned: int, step: InternalGraph) -> Any:
     state, around = inputs[:carried], inputs[carried + scanned :]
     rows = []
-    for slices in zip(*inputs[carried : carried + scanned], strict=True):
+    steps = zip(*inputs[carried : carried + scanned], strict=True)
+    for slices, _ in zip(steps, limited_steps(), strict=False):
         results = run(step, [*state, *map(np.asarray, slices), *around])
         state = results[:carried]
         rows.append(results[carried:])

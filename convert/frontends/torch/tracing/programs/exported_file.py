@@ -21,6 +21,8 @@ import torch
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
+from tmconvert.formats.content import check_expanded
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.torch.tracing.programs.exported_program import DTYPES, Program
 from tmconvert.ir.symbolic.text import is_size_expression, size_of
 
@@ -43,7 +45,7 @@ class Exported:
 def read_exported(path: str) -> Exported:
     """Reads the program in the file. Raises LoadError TM1026."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return _Reader(path, archive).exported()
     except LoadError:
         raise
@@ -126,6 +128,8 @@ class _Reader:
     def __init__(self, path: str, archive: zipfile.ZipFile) -> None:
         self.path = path
         self.archive = archive
+        self.stored = sum(each.compress_size for each in archive.infolist())
+        check_expanded(path, self.stored, sum(each.file_size for each in archive.infolist()))
         self.names = {name.partition("/")[2]: name for name in archive.namelist()}
         models = [name for name in self.names if re.fullmatch(r"models/[^/]+\.json", name)]
         if len(models) != 1:
@@ -164,6 +168,8 @@ class _Reader:
             if file not in memories:
                 memories[file] = bytearray(self.archive.read(self.names[folder + file]))
             tensors[name] = self._tensor(name, meta, memories[file])
+        # a tensor may have the same element at many places
+        check_expanded(self.path, self.stored, sum(each.numel() * each.itemsize for each in tensors.values()))
         return tensors
 
     def _tensor(self, name: str, meta: Document, memory: bytearray) -> torch.Tensor:

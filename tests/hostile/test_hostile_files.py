@@ -1,0 +1,267 @@
+"""Files of strangers end in a message, whatever command reads them: no defect, no code, nothing elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import tmconvert
+from tests.frontends.onnx.models import network, of_nodes
+from tests.hostile import doors, variants
+from tests.hostile.doors import OF_MODELS, enter
+from tests.hostile.variants import CONFIGURATIONS, damaged, node
+from tmconvert.errors import LoadError, TmconvertError
+
+ALL = [*OF_MODELS]
+READING = ["inspect", "verify", "verify source", "run", "compare", "view", "check", "onnx", "tflite"]
+PARAMETER = '{"activation_encodings": {"x": [{"bitwidth": 8, "dtype": "int", "scale": 1}]}}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns the working folder, which has good files for commands that take two; secrets are next to it."""
+    work = tmp_path / "work"
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "weights").write_bytes(b"\0" * 8)
+    work.mkdir()
+    monkeypatch.chdir(work)
+    np.savez("data.npz", x=np.zeros(2, np.float32))
+    Path("near").write_bytes(b"\0" * 8)
+    Path("parameters.json").write_text(PARAMETER)
+    Path("evil.py").write_text("open('ran', 'w').close()\n")
+    if sys.platform != "win32":
+        os.mkfifo("pipe")
+        Path("link").symlink_to("../secret/weights")
+    onnx.save(of_nodes([node("Relu")], {"x": [2]}, ["y"]), "good.onnx")
+    return work
+
+
+def try_doors(path: str, good: str, commands: list[str]) -> None:
+    for name in commands:
+        shutil.rmtree("package", ignore_errors=True)
+        enter(OF_MODELS[name].format(path, good=good))
+
+
+@pytest.mark.one_in(12)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * ("loop" in each)) for each in variants.ONNX]
+)
+def test_onnx_files(folder: Path, name: str) -> None:
+    Path("net.onnx").write_bytes(variants.ONNX[name]().SerializeToString())
+    try_doors("net.onnx", "good.onnx", READING if name == "a long loop" else ALL)
+
+
+@pytest.mark.one_in(12)
+@pytest.mark.parametrize("name", variants.CAFFE)
+def test_caffe_nets(folder: Path, name: str) -> None:
+    onnx.save(of_nodes([node("Relu")], {"x": [1, 1, 4, 4]}, ["y"]), "image.onnx")
+    tmconvert.to_caffe("image.onnx", "good.prototxt", verify=False)
+    shutil.copy("good.caffemodel", "net.caffemodel")
+    Path("net.prototxt").write_text(variants.CAFFE[name], "latin1")
+    try_doors("net.prototxt", "good.prototxt", ALL)
+    enter("lint net.prototxt")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["onnx", "tflite", "caffemodel", "prototxt"])
+def test_damaged_files(folder: Path, kind: str, seed: int) -> None:
+    onnx.save(network(), "net.onnx")
+    fixed = {"x": [1, 3, 8, 8]}
+    tmconvert.to_tflite("net.onnx", "net.tflite", verify=False, input_shapes=fixed)
+    tmconvert.to_caffe("net.onnx", "net.prototxt", verify=False, input_shapes=fixed)
+    good = "net.prototxt" if kind == "caffemodel" else f"net.{kind}"
+    for data in damaged(Path(f"net.{kind}").read_bytes(), 8, seed):
+        for suffix in ("prototxt", "caffemodel"):
+            shutil.copy(f"net.{suffix}", f"bad.{suffix}")
+        Path(f"bad.{kind}").write_bytes(data)
+        try_doors(good.replace("net", "bad"), good, READING)
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("name", variants.ARRAYS)
+def test_arrays(folder: Path, name: str) -> None:
+    Path("bad.npz").write_bytes(variants.ARRAYS[name])
+    for command in (
+        "run good.onnx -i bad.npz",
+        "verify good.onnx good.onnx --inputs bad.npz",
+        "compare good.onnx good.onnx -i bad.npz",
+        "calibrate good.onnx -d bad.npz -o out.tm",
+    ):
+        assert enter(command).status
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
+@pytest.mark.parametrize("path", ["pipe", "/dev/zero", ".", "missing", "x" * 5000])
+def test_what_is_no_file(folder: Path, path: str) -> None:
+    for command in (*OF_MODELS.values(), "lint {}", "params show {}", "convert {} --to onnx", "bench {}"):
+        assert enter(command.format(path, good="good.onnx")).status, command
+    for command in (
+        "run good.onnx -i {}",
+        "verify good.onnx good.onnx --inputs {}",
+        "calibrate good.onnx -d {} -o out.tm",
+        "calibrate good.onnx -d {}.npz -o out.tm",
+        "view good.onnx -o page.html --report {}",
+        "convert -c {}",
+    ):
+        outcome = enter(command.format(path))
+        assert outcome.status or path == ".", command  # which is a folder of samples
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_configurations(folder: Path, name: str) -> None:
+    Path("net.onnx").write_bytes(Path("good.onnx").read_bytes())
+    Path("tmconvert.toml").write_text(CONFIGURATIONS[name])
+    enter("convert")
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", variants.RECORDS)
+def test_records(folder: Path, name: str) -> None:
+    Path("tmconvert-finished.json").write_text(variants.RECORDS[name])
+    assert "unchanged" not in enter("convert good.onnx --to onnx -o .").stdout.replace("unchanged.", "")
+    assert enter("convert good.onnx --to tflite -o out").status == 0
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", variants.REPORTS)
+def test_reports(folder: Path, name: str) -> None:
+    Path("bad.json").write_text(variants.REPORTS[name])
+    enter("view good.onnx -o page.html --report bad.json")
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", variants.PARAMETERS)
+def test_parameters(folder: Path, name: str) -> None:
+    Path("bad.json").write_text(variants.PARAMETERS[name], "latin1")
+    for command in (
+        "params show bad.json",
+        "params check bad.json good.onnx",
+        "params convert bad.json out.json --to onnx",
+        "params convert bad.json out.json --to aimet --model good.onnx",
+    ):
+        enter(command)
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.torch
+@pytest.mark.parametrize("name", variants.FOLDERS)
+def test_folders(folder: Path, name: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {key: value for key, value in variants.CONFIGURATION.items() if key != "model_type"}
+    transformers.BertModel(transformers.BertConfig(**sizes)).save_pretrained("net")
+    Path("net/config.json").write_text(json.dumps(variants.FOLDERS[name]))
+    for command in ("inspect net", "onnx net out.onnx", "check net --target tflite"):
+        enter(command, 120)
+
+
+def test_the_hook_hears_what_it_is_there_for(folder: Path) -> None:
+    import pickle
+
+    doors._FOLDER.append(folder)
+    try:
+        pickle.loads(pickle.dumps(Path))
+        Path("../secret/weights").read_bytes()
+    finally:
+        doors._FOLDER.pop()
+    assert {event for event, _ in doors._HEARD} == {"pickle.find_class", "open"}
+
+
+# ---- what files expand to: steps are counted, not seconds
+
+
+def steps_of(run: Callable[[], object]) -> int:
+    """Counts the calls of functions of Python."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def parts(count: int) -> onnx.ModelProto:
+    """A model with the parts of one Split as its outputs."""
+    names = [f"y{number}" for number in range(count)]
+    split = onnx.helper.make_node("Split", ["x"], names, axis=1, num_outputs=count)
+    return of_nodes([split], {"x": [1, count, 2, 2]}, names, opset=18)
+
+
+def equal_names(count: int) -> onnx.ModelProto:
+    """A model whose outputs are one tensor."""
+    nodes = [onnx.helper.make_node("Identity", ["r"], [f"y{number}"]) for number in range(count)]
+    return of_nodes([node("Relu", out="r"), *nodes], {"x": [2]}, [f"y{number}" for number in range(count)])
+
+
+def chain(count: int) -> onnx.ModelProto:
+    """A chain of operators on an image."""
+    nodes = [onnx.helper.make_node("Relu", [f"x{n}"], [f"x{n + 1}"]) for n in range(count)]
+    return of_nodes(nodes, {"x0": [1, 2, 3, 4]}, [f"x{count}"])
+
+
+@pytest.mark.parametrize("make", [parts, equal_names, chain])
+def test_cost_grows_with_the_file(folder: Path, make: Callable[[int], onnx.ModelProto]) -> None:
+    steps = []
+    for count in (40, 80, 160):
+        onnx.save(make(count), "net.onnx")
+        steps.append(steps_of(lambda: tmconvert.to_onnx("net.onnx", "out.onnx", verify=False)))
+    first, second = steps[1] - steps[0], steps[2] - steps[1]  # twice as many, if it is linear
+    assert second < 3 * first, steps
+
+
+def test_functions_that_expand_without_end_are_named(folder: Path) -> None:
+    Path("net.onnx").write_bytes(variants.calls(40).SerializeToString())
+    with pytest.raises(TmconvertError) as caught:
+        tmconvert.load("net.onnx")
+    assert caught.value.code == "TM1006"
+
+
+def test_a_loop_of_many_steps_is_named(folder: Path) -> None:
+    Path("net.onnx").write_bytes(variants.looping(10**6).SerializeToString())
+    with pytest.raises(TmconvertError) as caught:
+        tmconvert.load("net.onnx")(np.ones(2, np.float32))
+    assert caught.value.code == "TM2008"
+
+
+@pytest.mark.torch
+def test_a_program_that_expands_is_named(folder: Path) -> None:
+    import zipfile
+
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(2, 2)
+    torch.export.save(torch.export.export(layer, (torch.ones(1, 2),)), "net.pt2")
+    with zipfile.ZipFile("net.pt2") as old, zipfile.ZipFile("big.pt2", "w", zipfile.ZIP_DEFLATED) as new:
+        for each in old.infolist():
+            new.writestr(each.filename, old.read(each))
+        new.writestr("net/padding", b"\0" * (66 << 20))
+    with pytest.raises(LoadError) as caught:
+        tmconvert.load("big.pt2")
+    assert caught.value.code == "TM1006"
+    assert tmconvert.load("net.pt2") is not None
+
+
+def test_an_archive_is_opened_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tmconvert.calibration import streams
+
+    opened: list[object] = []
+    original = streams.open_regular
+    monkeypatch.setattr(streams, "open_regular", lambda path: (opened.append(path), original(path))[1])
+    np.savez("many.npz", **{f"a{number}": np.zeros((2, 3)) for number in range(50)})
+    for member in streams.members(Path("many.npz")).values():
+        member.whole()
+    assert len(opened) == 1
