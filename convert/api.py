@@ -359,7 +359,7 @@ def register_symbolic(
     docs/custom-ops.md has examples.
 
     Args:
-        name: The name of a ``torch.library`` op (``mylib::swish``), of another call as `tmconvert check`
+        name: The name of a ``torch.library`` op (``mylib::swish``, ``torch.ops.mylib.swish.default``), of another call as `tmconvert check`
             prints it, or of an op of the catalogue (``aten::gelu``).
         function: ``function(g, ...)``, whose parameters after ``g`` are those of the op: tensors are passed
             as values, other arguments unchanged. None returns a decorator.
@@ -384,8 +384,14 @@ def register_symbolic(
         ...     return g.call("aten::mul", x, g.call("aten::sigmoid", x))
     """
 
+    own = name
+    if isinstance(name, str) and name.startswith("torch.ops."):  # as messages and PyTorch print it
+        from tmconvert.frontends.torch.names import aten_name
+
+        own = aten_name(name, False)
+
     def registers(function: Callable[..., Any]) -> Callable[..., Any]:
-        register(name, function, target=target, since=since, reference=reference, result=result)
+        register(own, function, target=target, since=since, reference=reference, result=result)
         return function
 
     return registers if function is None else registers(function)

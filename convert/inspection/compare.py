@@ -242,8 +242,9 @@ def _layers(
             pair = next(waiting)
             _, expected = next(stream)
             limits = (kind, suspect.range_of(pair.suspect.name))
-            scaled = is_equalized and pair.suspect.key not in suspect.output_keys  # which keep their scale
-            found = judged(pair.suspect, expected, values, segments, limits, scaled)
+            is_scaled = is_equalized and pair.suspect.key not in suspect.output_keys  # which keep their scale
+            axis = trusted.channel_axis if is_scaled else None
+            found = judged(pair.suspect, expected, values, segments, limits, axis)
             yield LayerDifference(
                 pair.suspect.name,
                 operators.get(pair.suspect.name, (pair.suspect.operator,)),

@@ -93,6 +93,11 @@ class SourceSide:
         """Whether calibration scaled the channels between layers; a source has its own scales."""
         return False
 
+    @property
+    def channel_axis(self) -> int:
+        """Returns the axis of channels in tensors of the graph."""
+        return -1 if getattr(self.module.vocabulary, "is_channels_last", False) else 1
+
     def arrays(self, inputs: Inputs, settings: Settings | None = None) -> list[np.ndarray]:
         """Returns the arrays in the order of the inputs, from any form of inputs."""
         names = [info.name for info in self.inputs]
@@ -174,6 +179,11 @@ class FileSide:
         if is_quantized or operators & _INTEGER_OPERATORS:
             return "integers"
         return "float16" if {"float16", "bfloat16"} & set(model.types.values()) else "float32"
+
+    @property
+    def channel_axis(self) -> int:
+        """Returns the axis of channels in tensors of the file, and of the graph of its frontend."""
+        return -1 if self.runner.target.default_io_layout == "nhwc" else 1
 
     @cached_property
     def is_equalized(self) -> bool:

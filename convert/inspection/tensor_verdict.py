@@ -28,20 +28,20 @@ def judged(
     values: Mapping[str, np.ndarray],
     segments: Segments | None,
     limits: tuple[str, tuple[float, float] | None],
-    is_equalized: bool,
+    channel_axis: int | None,
 ) -> Judgement:
     """Compares a tensor of the suspect with what is expected, and with what its own operands lead to.
 
-    ``limits`` are the kind of the file, and the real values that the tensor can have. With ``is_equalized``
-    the tensor may differ by a positive factor for each channel.
+    ``limits`` are the kind of the file, and the real values that the tensor can have. With a
+    ``channel_axis``, after an equalization, the tensor may differ by a positive factor for each channel.
     """
     kind, span = limits
     actual, order = aligned(expected, values[tensor.name])
     predicted = None if segments is None else _predicted(segments, tensor.key, values)
     if segments is not None:
         segments.orders[tensor.name] = order
-        if is_equalized:
-            factors = _factors(expected if predicted is None else predicted, actual)
+        if channel_axis is not None:
+            factors = _factors(expected if predicted is None else predicted, actual, channel_axis)
             segments.factors[tensor.name] = factors
             actual, span = actual / factors, None
     accumulated = difference(expected, actual)
@@ -62,11 +62,11 @@ def _predicted(segments: Segments, key: str, values: Mapping[str, np.ndarray]) -
         return None
 
 
-def _factors(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """Returns the positive factor of each channel (axis 1) by which ``actual`` is larger: least squares."""
+def _factors(expected: np.ndarray, actual: np.ndarray, channel_axis: int) -> np.ndarray:
+    """Returns the positive factor of each channel by which ``actual`` is larger: least squares."""
     if expected.shape != actual.shape or expected.ndim < 2:
         return np.ones((), np.float32)
-    axes = tuple(axis for axis in range(expected.ndim) if axis != 1)
+    axes = tuple(axis for axis in range(expected.ndim) if axis != channel_axis % expected.ndim)
     # what integers cannot represent tells nothing of the factor
     is_inner = (actual > actual.min()) & (actual < actual.max())
     is_inner |= ~is_inner.any(axis=axes, keepdims=True)

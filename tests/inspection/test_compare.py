@@ -161,6 +161,8 @@ def test_equalized_channels_are_compared_up_to_a_factor(files: Files, tmp_path: 
     tmconvert.to_tflite(files.model, path, quantized=True, calibration=data, verify=False)
     found = tmconvert.compare(files.model, path)
     assert found.ok and "equalization" in found.notes[0], str(found)
+    of_files = tmconvert.compare(files.paths["tflite"], path)  # both with channels last
+    assert of_files.ok and len(of_files.layers) >= 3 and "equalization" in of_files.notes[0], str(of_files)
     weights, layer = constant_of(path, "DEPTHWISE_CONV_2D")
     change_tflite(path, tmp_path / "bad.tflite", weights, lambda array: np.roll(array, 1, axis=1))
     wrong = tmconvert.compare(files.model, tmp_path / "bad.tflite").first

@@ -71,8 +71,9 @@ class TorchVocabulary(AdapterVocabulary):
 
     def help(self, name: str) -> str:
         if name.startswith("torch.ops.") and not name.startswith("torch.ops.aten"):
+            own = aten_name(name, False)
             return (
-                "register a conversion with tmconvert.register_symbolic, or a --plugin file; "
+                f"register a conversion, also in a --plugin file: @tmconvert.register_symbolic({own!r}); "
                 "tmconvert.trace_through follows the Python body of a custom_op"
             )
         if name.startswith("torch.nn.modules."):

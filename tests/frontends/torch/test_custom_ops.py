@@ -345,3 +345,16 @@ def test_only_custom_ops_have_a_body(wrong: object) -> None:
     with pytest.raises(UsageError, match=r"requires an op of torch\.library\.custom_op") as refused:
         tmconvert.trace_through(wrong)
     assert refused.value.code == "TM6021"
+
+
+def test_the_line_that_an_error_prints_registers_the_op(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        convert("onnx", tmp_path)
+    assert "@tmconvert.register_symbolic('mylib::swish')" in str(caught.value)
+
+    def swish(g: Any, x: Any, beta: float = 1.0) -> Any:
+        scaled = g.call("aten::mul", x, g.constant(beta, g.type(x).dtype))
+        return g.call("aten::mul", x, g.call("aten::sigmoid", scaled))
+
+    tmconvert.register_symbolic("torch.ops.mylib.swish.default", swish, result="x")
+    assert convert("onnx", tmp_path).max_error < 1e-5
