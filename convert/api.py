@@ -359,8 +359,8 @@ def register_symbolic(
     docs/custom-ops.md has examples.
 
     Args:
-        name: The name of a ``torch.library`` op (``mylib::swish``), of a call as messages and `tmconvert check`
-            print it, or of an op of the catalogue (``aten::gelu``).
+        name: The name of a ``torch.library`` op (``mylib::swish``), of a call as messages and
+            `tmconvert check` print it, or of an op of the catalogue (``aten::gelu``).
         function: ``function(g, ...)``, whose parameters after ``g`` are those of the op: tensors are passed
             as values, other arguments unchanged. None returns a decorator.
         target: The target that it is for. Without one the function decomposes the op into ops of the
