@@ -57,7 +57,7 @@ class _Parts:
         self._last: dict[int, bool] = {}
 
     def calls(self, node: TensorNode) -> dict[CallFunction, None]:
-        """Returns the calls that use or compute a tensor of the part of ``node``; one dict for all of them."""
+        """Returns the calls around the part of ``node``; one dict for all its tensors."""
         if node not in self._calls:
             found: dict[CallFunction, None] = {}
             waiting, self._calls[node] = [node], found
