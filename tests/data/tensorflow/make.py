@@ -90,7 +90,16 @@ def signatures():
     return tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=["encode", "decode"])
 
 
+def dynamic_range():
+    x = tf.keras.Input((6, 40), batch_size=1)
+    made = layers.Dense(300)(layers.LSTM(32, return_sequences=True)(x))  # of tf_keras, too
+    converter = tf.lite.TFLiteConverter.from_keras_model(tf.keras.Model(x, made))
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    return converter
+
+
 CONVERTERS["signatures"] = signatures
+CONVERTERS["dynamic_range"] = dynamic_range
 
 if __name__ == "__main__":
     for name, make in CONVERTERS.items():

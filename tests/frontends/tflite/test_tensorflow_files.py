@@ -38,6 +38,12 @@ def test_a_file_converts(path: Path, target: str, tmp_path: Path) -> None:
     assert getattr(tmconvert, f"to_{target}")(path, tmp_path / f"made.{target}").verified
 
 
+def test_a_dynamic_range_file_says_how_far_its_kernels_are(tmp_path: Path) -> None:
+    path = next(each for each in FILES if each.stem == "dynamic_range")
+    notes = tmconvert.to_onnx(path, tmp_path / "made.onnx").notes
+    assert any("computes in integers, is 4" in note and "dB from the float file" in note for note in notes)
+
+
 SIGNATURES = Path(__file__).parents[2] / "data" / "tensorflow" / "signatures.tflite"
 
 
