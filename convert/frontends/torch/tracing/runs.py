@@ -427,7 +427,8 @@ def are_equal(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
 
 def _savable(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Returns the tensors that can be copied and put back; without the parameters where these are large."""
-    dense = [each for each in tensors if each.layout == torch.strided and not each.is_meta]
+    plain = [each for each in tensors if type(each) in (torch.Tensor, torch.nn.Parameter)]
+    dense = [each for each in plain if each.layout == torch.strided and not each.is_meta]
     parameters = {id(each) for each in dense if isinstance(each, torch.nn.Parameter)}
     is_large = sum(each.nbytes for each in dense if id(each) in parameters) > MOST_SAVED
     return [each for each in dense if not (is_large and id(each) in parameters)]
