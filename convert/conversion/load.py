@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
-from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.frontend import Frontend, LoadRequest
 from tmconvert.frontends.registry import frontend_of_file, frontend_of_name, known_frontends, load_with
 from tmconvert.frontends.torch.request import Tracing
@@ -99,6 +98,8 @@ def _suggestion_for(name: str) -> str:
 
 
 def _head(name: str) -> bytes:
+    from tmconvert.formats.mapped_file import open_regular
+
     try:
         with open_regular(name) as file:
             return file.read(HEAD_BYTES)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.errors.values import type_and_value
-from tmconvert.formats.content import shape_problem
 from tmconvert.frontends.frontend import Frontend, LoadedModel, LoadRequest
 from tmconvert.ir import TensorNode, TracedModule
 from tmconvert.ir.ids import number
@@ -137,6 +136,8 @@ def load_with(frontend: Frontend, path: str, request: LoadRequest) -> LoadedMode
 
 def _check_sizes(module: TracedModule, path: str) -> None:
     """Raises LoadError TM1006 for a tensor that no program can hold, which what follows need not expect."""
+    from tmconvert.formats.mapped_file import shape_problem
+
     for node in _tensors(module):
         if problem := shape_problem(node.shape or ()):
             help = "such a file is damaged, or made to exhaust its readers"

@@ -11,7 +11,7 @@ import numpy as np
 
 from tmconvert.calibration.settings import Settings
 from tmconvert.errors import UsageError, VerificationError
-from tmconvert.formats.content import shape_problem, unusable_file
+from tmconvert.formats.mapped_file import shape_problem, unusable_file
 from tmconvert.inspection.given_inputs import Inputs, given_inputs
 from tmconvert.inspection.written_file import tensors_of
 from tmconvert.ir.arrays import as_array

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.formats.mapped_file import open_regular
 from tmconvert.formats.tm.recognize import is_container
 from tmconvert.targets.registry import target_named, target_names
 from tmconvert.targets.target import Target
@@ -59,5 +58,7 @@ def _target_of(head: bytes) -> Target | None:
 
 
 def _head(path: Path) -> bytes:
+    from tmconvert.formats.mapped_file import open_regular
+
     with open_regular(path) as file:
         return file.read(HEAD_BYTES)

@@ -7,6 +7,7 @@ override. docs/development/add-a-target.md shows how another package adds a targ
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
-from tmconvert.formats.content import blames_content
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
@@ -87,6 +87,19 @@ class FakeQuantFloat(Encoding):
 _READERS = {"model_files", "stored_options", "stored_layouts", "stored_input_shapes", "written_model"}
 
 
+def _blaming(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a method that reads the file at its first argument, whose content is at fault."""
+
+    @functools.wraps(read)
+    def reading(self: Any, path: Path, *args: Any, **others: Any) -> Any:
+        from tmconvert.formats.mapped_file import blaming, unusable_file
+
+        with blaming(functools.partial(unusable_file, path)):
+            return read(self, path, *args, **others)
+
+    return reading
+
+
 class Target(ABC):
     """One kind of output file. Instances have no state; ``targets/registry.py`` finds them by name.
 
@@ -133,7 +146,7 @@ class Target(ABC):
         """Makes the methods that read back a file blame its content for what it breaks."""
         super().__init_subclass__(**others)
         for name in _READERS & vars(cls).keys():
-            setattr(cls, name, blames_content(vars(cls)[name]))
+            setattr(cls, name, _blaming(vars(cls)[name]))
 
     # ---- versions
 

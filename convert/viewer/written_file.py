@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from tmconvert.formats.content import blaming, unusable_file
+from tmconvert.formats.mapped_file import blaming, unusable_file
 from tmconvert.frontends.registry import known_frontends
 from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode, ViewTensor, type_text
 from tmconvert.targets.recognize import target_of_file

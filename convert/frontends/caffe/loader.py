@@ -6,8 +6,7 @@ from functools import partial
 
 from tmconvert.formats.caffe.dialects import MERGED
 from tmconvert.formats.caffe.reader import net_of
-from tmconvert.formats.content import blaming
-from tmconvert.formats.mapped_file import map_file
+from tmconvert.formats.mapped_file import blaming, map_file
 from tmconvert.frontends.caffe.faults import inconsistent
 from tmconvert.frontends.caffe.graphs import GraphBuilder, share_blobs
 from tmconvert.frontends.caffe.source_file import CaffeSource

@@ -15,7 +15,7 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.formats.content import Expansion
+from tmconvert.formats.mapped_file import Expansion
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
 from tmconvert.formats.onnx.faults import damaged, unknown_part
 from tmconvert.formats.onnx.messages import messages

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tmconvert.errors.source import printable
-from tmconvert.formats.content import blaming
+from tmconvert.formats.mapped_file import blaming
 from tmconvert.formats.onnx.faults import damaged
 from tmconvert.formats.onnx.model import read_model
 from tmconvert.frontends.frontend import LoadedModel

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors.source import Source
-from tmconvert.formats.content import Expansion
+from tmconvert.formats.mapped_file import Expansion
 from tmconvert.formats.tflite.faults import damaged, unknown_part
 from tmconvert.formats.tflite.records import ModelRecord, OperatorRecord, SubgraphRecord, TensorRecord
 from tmconvert.frontends.shared.example_sizes import BATCH, Window, example_sizes

@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from tmconvert.errors.source import printable
-from tmconvert.formats.content import blaming
-from tmconvert.formats.mapped_file import map_file
+from tmconvert.formats.mapped_file import blaming, map_file
 from tmconvert.formats.tflite.faults import damaged
 from tmconvert.formats.tflite.records import read_model
 from tmconvert.frontends.frontend import LoadedModel, SourceFile

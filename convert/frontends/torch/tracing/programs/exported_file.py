@@ -21,8 +21,7 @@ import torch
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
-from tmconvert.formats.content import check_expanded
-from tmconvert.formats.mapped_file import open_regular
+from tmconvert.formats.mapped_file import check_expanded, open_regular
 from tmconvert.frontends.torch.tracing.programs.exported_program import DTYPES, Program
 from tmconvert.ir.symbolic.text import is_size_expression, size_of
 
