@@ -119,7 +119,8 @@ class BoundModel(NamedTuple):
 
     ``shapes`` are those of the inputs, with Dims; ``remarks`` notes on requested dynamic sizes.
     ``bakes_weights`` rounds quantized weights to their QParams, ``keeps_ranges`` clamps what the source
-    saturates.
+    saturates. ``restrictions`` are guards of the sizes in ``unrestricted``, the shapes before an earlier
+    lowering restricted them.
     """
 
     flat: TracedModule
@@ -129,6 +130,8 @@ class BoundModel(NamedTuple):
     context: str = ""
     bakes_weights: bool = False
     keeps_ranges: bool = False
+    unrestricted: Mapping[str, tuple[Size, ...]] | None = None
+    restrictions: tuple[Guard, ...] = ()
 
     @property
     def symbols(self) -> dict[str, Symbol]:
@@ -164,7 +167,12 @@ class BoundModel(NamedTuple):
     def specialized(self, journal: SizeJournal) -> BoundModel:
         """Returns the model with the sizes that an earlier lowering has specialized."""
         shapes = {name: substituted(shape, journal.specialized) for name, shape in self.shapes.items()}
-        return self._replace(shapes=shapes, remarks={**self.remarks, **journal.reasons})
+        return self._replace(
+            shapes=shapes,
+            remarks={**self.remarks, **journal.reasons},
+            unrestricted=self.unrestricted or self.shapes,
+            restrictions=(*self.restrictions, *journal.restrictions),
+        )
 
     def example(self) -> dict[str, int]:
         """Returns the sizes of the example, by symbol."""

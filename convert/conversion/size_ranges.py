@@ -8,6 +8,7 @@ range.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -180,6 +181,23 @@ class SizeChecks:
         """
         return next(
             (sizes for sizes in self._beyond(guard) if self._runs(sizes) and not self._is_same(guard, sizes)),
+            None,
+        )
+
+    def excluded(self, guard: Guard) -> Sizes | None:
+        """Returns sizes that a restriction of the model excludes although the source runs there.
+
+        Of several sizes none is 1, which is broadcast to others.
+        """
+        free = copy.copy(self)
+        free.opened, free._corners = self.opened._replace(shapes=self.opened.unrestricted or {}), []
+        several = guard.difference.symbols if len(guard.difference.symbols) > 1 else {}
+        return next(
+            (
+                sizes
+                for sizes in free._beyond(guard)
+                if all(sizes[name] > 1 for name in several) and free._runs(sizes)
+            ),
             None,
         )
 
@@ -390,6 +408,11 @@ def checked_sizes(
         elif sizes is not None:
             broken.append((guard, sizes))
     journal.check()
+    for guard in dict.fromkeys(opened.restrictions):
+        sizes = checks.excluded(guard)
+        if sizes is not None:
+            broken.append((guard, sizes))
+            found.append(guard)
     if not accept_range:
         _check_ranges(broken, opened.symbols)
     others += [trial for trial in equal if trial.sizes not in [each.sizes for each in others]]

@@ -101,6 +101,7 @@ class SizeJournal:
     ``names`` are those of the symbols; of two that are bound to each other, the first one stays. ``place`` is
     the current expression, for messages. ``reasons`` has, by symbol, a sentence for the report. ``unequal``
     are differences of sizes that were taken for unequal though they can be equal, each with the source line.
+    ``restrictions`` are guards for the symbols that became multiples, or other sizes.
     With ``trusts_example`` data-dependent sizes are compared.
     """
 
@@ -113,6 +114,7 @@ class SizeJournal:
         self.coincidences = 0
         self.specialized: dict[str, Size] = {}
         self.reasons: dict[str, str] = {}
+        self.restrictions: list[Guard] = []
         self.source: Any = None
         self.in_passes = False
         self.unequal: dict[Dim, Any] = {}
@@ -162,6 +164,10 @@ class SizeJournal:
     def take(self, difference: Dim, signs: set[int]) -> None:
         """Adds the guard of a traced branch: the sign of ``difference`` is one of these."""
         self.assume(difference, frozenset(signs))
+
+    def take_equal(self, difference: Dim) -> None:
+        """Restricts the sizes to those with which the ``difference`` is zero, as in a branch of the trace."""
+        self._bind(difference, is_guarded=True)
 
     def equal(self, difference: Dim) -> bool:
         """Whether two sizes are equal whose ``difference`` may be zero."""
@@ -221,8 +227,11 @@ class SizeJournal:
         if self.specialized:
             raise SizesSpecialized
 
-    def _bind(self, difference: Dim) -> None:
-        """Binds a symbol so that ``difference`` is zero."""
+    def _bind(self, difference: Dim, *, is_guarded: bool = False) -> None:
+        """Binds a symbol so that ``difference`` is zero.
+
+        If that takes several numbers, they are specialized, or else ``is_guarded``.
+        """
         from tmconvert.ir.symbolic.dims import of
         from tmconvert.ir.symbolic.factors import without_common_factor
 
@@ -240,7 +249,11 @@ class SizeJournal:
                 size = -rest * factor * symbol.unit
                 self._specialize(symbol.name, size, f"{symbol.name} is {size}", "requires them to be equal")
                 return
-        if not self._made_even(difference):
+        if self._made_even(difference):
+            return
+        if is_guarded and (len(symbols) > 1 or len(difference.terms) > 2):
+            self.assume(difference, frozenset({0}))
+        else:
             self.specialize(difference, f"requires {_relation(difference, '==')}")
 
     def _bounded(self, difference: Dim) -> bool:
@@ -291,9 +304,19 @@ class SizeJournal:
         return True
 
     def _specialize(self, name: str, size: Size, fact: str, reason: str) -> None:
+        from tmconvert.ir.symbolic.dims import Dim, Symbol, in_elements, of
+
         if name not in self.specialized:
             self.specialized[name] = size
             self.reasons[name] = f"{fact}: {self.place or 'the conversion'} {reason}"
+            if isinstance(size, Dim):
+                whole = in_elements(size)
+                own = of(Symbol(name, size.example))
+                difference = own % size.symbols[name].unit if name in size.symbols else own - whole
+                if isinstance(difference, Dim):
+                    self.restrictions.append(
+                        Guard(difference, frozenset({0}), self.place, self.source, self.in_passes)
+                    )
 
     @contextlib.contextmanager
     def because(self, reason: str | Callable[[], str]) -> Iterator[None]:
@@ -370,7 +393,12 @@ def _is_a_sum(difference: Dim) -> bool:
 
 
 def _relation(difference: Dim, relation: str) -> str:
-    """Returns ``height >= 7`` for height - 7 >= 0."""
+    """Returns ``height >= 7`` for height - 7 >= 0, and ``height % 8 == 0`` for a remainder."""
+    from tmconvert.ir.symbolic.dims import as_remainder
+
+    remainder = as_remainder(difference) if relation in ("==", "!=") else None
+    if remainder is not None:
+        return f"{remainder} {relation} 0"
     if relation == "==":
         from tmconvert.ir.symbolic.dims import Dim
 

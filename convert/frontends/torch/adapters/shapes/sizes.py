@@ -164,6 +164,15 @@ def _note_unequal(name: str, left: Any, right: Any, outcome: bool) -> None:
         current_journal().take(difference, SIGNS["ne"])
 
 
+def _take_equal(left: Any, right: Any) -> bool:
+    """Restricts the sizes to those that are equal, as in the example; whether they are not equal anyway."""
+    difference = left - right if all(isinstance(x, (int, Dim)) for x in (left, right)) else 0
+    is_open = isinstance(difference, Dim) and signs(difference) != {0} and difference.example == 0
+    if is_open:
+        current_journal().take_equal(difference)
+    return is_open
+
+
 def _note_ones(name: str, left: Any, right: Any, outcome: bool) -> None:
     """Notes a guard of several sizes that does not hold where all of them are 1.
 
@@ -194,6 +203,8 @@ def assume(g, name, left, right, outcome):
             return ()
     if is_quotient:
         raise Refusal("a quotient of sizes decides which branch the module takes", "keep this size static")
+    if (name, outcome) in (("eq", True), ("ne", False)) and _take_equal(left, right):
+        return ()
     _note_unequal(name, left, right, outcome)
     if bool(getattr(operator, name)(left, right)) != outcome:
         raise Refusal(
