@@ -33,6 +33,8 @@ from tmconvert.verification.inputs import drawn_inputs
 MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
 MAX_EQUAL = 8  # equalities of sizes that are tried
 MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
+MAX_COUNTED = 256  # sizes that tell how strict a guard is
+MOST_SHOWN = 8  # further conditions in an error
 MAX_EVALUATED = 1 << 20  # bytes of all results of models that are evaluated at other sizes before
 MAX_GUARDED = 1 << 27  # the same, where otherwise a guard would stay
 MAX_BYTES = 1 << 28  # of the activations at the largest sizes that a file is compared at
@@ -98,7 +100,8 @@ class SizeChecks:
         sizes beyond these.
         """
         found, least = list[Trial](), list[tuple[Guard, Sizes]]()
-        for sizes in (self.opened.other(), self._large(guards)):
+        other = next((sizes for sizes in self._candidates() if _all_hold(guards, sizes)), None)
+        for sizes in (other, self._large(guards)):
             trial = self._trial(sizes) if sizes and _all_hold(guards, sizes) else None
             if trial is not None and trial.sizes not in [each.sizes for each in found]:
                 found.append(trial)
@@ -121,6 +124,14 @@ class SizeChecks:
         known = {name for guard, _ in least for name in guard.difference.symbols}
         parts = [symbol for symbol in self.opened.parts() if symbol.name not in known]
         return found, [*least, *filter(None, map(self._not_empty, parts))]
+
+    def _candidates(self) -> Iterator[Sizes]:
+        """Yields other sizes, then multiples of the example, which satisfy more guards."""
+        yield self.opened.other()
+        example = self.opened.example()
+        for factor in (2, 3, 5):
+            yield {name: factor * size for name, size in example.items()}
+            yield {name: factor * size + 1 for name, size in example.items()}
 
     def _above_smallest(self) -> Iterator[tuple[Guard, Sizes]]:
         """Yields the least sizes of sums, each with the guard that the sum is larger."""
@@ -423,12 +434,13 @@ def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, S
     """Raises UnsupportedError TM2030 where the source computes something else beyond a guard."""
     if not broken:
         return
-    guard, sizes = broken[0]
+    guard, sizes = max(broken, key=lambda each: _excluded(each[0], symbols))
     (first,) = summarized([guard])
     names = [name for name in guard.difference.symbols if name in symbols]
     at = ", ".join(f"{name} = {sizes[name]}" for name in names)
     fixed = ", ".join(f"{name} at {symbols[name].example * symbols[name].unit}" for name in names)
     also = [("also", text) for text in summarized([each for each, _ in broken]) if text != first]
+    also[MOST_SHOWN:] = [("also", f"{len(also) - MOST_SHOWN} more conditions")] * (len(also) > MOST_SHOWN)
     raise UnsupportedError(
         "TM2030",
         f"the file would be valid for {first} only: the model computes something else at {at}",
@@ -442,6 +454,13 @@ def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, S
             ),
         ],
     )
+
+
+def _excluded(guard: Guard, symbols: Mapping[str, Symbol]) -> int:
+    """Returns how many of the tried sizes do not satisfy a guard: the strictest one is shown first."""
+    sizes = {name: symbol.example * symbol.unit for name, symbol in symbols.items()}
+    names = [name for name in guard.difference.symbols if name in sizes]
+    return sum(not guard.holds({**sizes, name: size}) for name in names for size in range(1, MAX_COUNTED))
 
 
 def _result_types(expr: Expr) -> list[TensorType]:

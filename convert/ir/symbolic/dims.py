@@ -292,17 +292,18 @@ def sole_symbol(size: object) -> Symbol | None:
 
 def in_elements(size: Size) -> Size:
     """Returns the size in symbols without units and bounds, as before a conversion learned of them."""
-    return size.at(lambda each: of(Symbol(each.name, each.example * each.unit)) // each.unit) if isinstance(size, Dim) else size
+    if not isinstance(size, Dim):
+        return size
+    made: Size = size.at(lambda each: of(Symbol(each.name, each.example * each.unit)) // each.unit)
+    return made
 
 
-def as_remainder(size: Dim) -> str | None:
-    """Returns ``height % 8`` for height - 8 floor(height / 8), or its negative; None for other sizes."""
-    for sign in (1, -1):
-        for monomial, factor in (sign * size).terms:
-            atom = monomial[0] if len(monomial) == 1 else None
-            if isinstance(atom, Floor) and same_size(sign * size - factor * of(atom), atom.numerator):
-                if same_size(atom.denominator, -factor):
-                    return f"{_grouped(atom.numerator)} % {atom.denominator}"
+def as_remainder(size: Size) -> str | None:
+    """Returns ``height % 8`` for height - 8 floor(height / 8); None for other sizes."""
+    for monomial, _ in size.terms if isinstance(size, Dim) else ():
+        for atom in monomial:
+            if isinstance(atom, Floor) and same_size(size, atom.numerator - of(atom) * atom.denominator):
+                return f"{_grouped(atom.numerator)} % {_grouped(atom.denominator)}"
     return None
 
 

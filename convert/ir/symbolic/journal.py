@@ -394,19 +394,18 @@ def _is_a_sum(difference: Dim) -> bool:
 
 def _relation(difference: Dim, relation: str) -> str:
     """Returns ``height >= 7`` for height - 7 >= 0, and ``height % 8 == 0`` for a remainder."""
-    from tmconvert.ir.symbolic.dims import as_remainder
+    from tmconvert.ir.symbolic.dims import Dim, as_remainder
 
-    remainder = as_remainder(difference) if relation in ("==", "!=") else None
-    if remainder is not None:
-        return f"{remainder} {relation} 0"
-    if relation == "==":
-        from tmconvert.ir.symbolic.dims import Dim
-
-        positive = sum(Dim((term,)) for term in difference.terms if term[1] > 0)
-        return f"{positive} == {positive - difference}"
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant
+    mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+    for each, number, sign in ((rest, -constant, relation), (-rest, constant, mirrored.get(relation, relation))):
+        remainder = as_remainder(each)
+        if remainder is not None:
+            return f"{remainder} {sign} {number}"
+    if relation == "==":
+        positive = sum(Dim((term,)) for term in difference.terms if term[1] > 0)
+        return f"{positive} == {positive - difference}"
     if all(factor < 0 for _, factor in rest.terms):
-        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
-        rest, constant, relation = -rest, -constant, mirrored[relation]
+        rest, constant, relation = -rest, -constant, mirrored.get(relation, relation)
     return f"{rest} {relation} {-constant}"

@@ -6,6 +6,7 @@ difference between the two tapes, as does a branch that the module takes at one 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -137,17 +138,21 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
     if tape.unlike_plain:
         result.reason = tape.unlike_plain
         return result
+    explained = ""
     for number in symbol.others():
         other, failure = _attempt(lambda number=number: rerun(symbol, number))  # type: ignore[misc]
         if other is None:
             continue
-        result.reason = _compared(tape, other, result)
+        result.reason = _unexplained(tape, other, result)
+        if not result.reason and (found := _difference_of(tape, other)):
+            explained = found
+            continue
         agreeing[number] = other
         agreed += 1
         if result.reason or agreed == AGREEING:
             break
     if not agreed:
-        result.reason = f"the module fails at other sizes ({failure})"
+        result.reason = explained or f"the module fails at other sizes ({failure})"
     if not result.reason and any(guard not in result.without_effect for guard, _ in _guards(tape)):
         untried = [number for number in symbol.neighbours() if number not in agreeing]
         result.reason = _at_other_sizes(symbol, tape, rerun, untried, result)
@@ -192,7 +197,7 @@ def _at_other_sizes(
         found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
         if found is None:
             continue
-        reason, guards = _difference_of(tape, found), _unmatched_guards(tape, found) - result.without_effect
+        reason, guards = _difference_of(tape, found), _explaining(tape, found) - result.without_effect
         if reason and not guards:
             return f"{reason} ({symbol.name} = {size})"
         if reason:
@@ -225,7 +230,7 @@ def _unexplained(tape: Tape, other: Tape, result: Agreement) -> str:
     guard.
     """
     found = _compared(tape, other, result)
-    guards = _unmatched_guards(tape, other) - result.without_effect
+    guards = _explaining(tape, other) - result.without_effect
     if found and guards and not other.unlike_plain:
         result.needed |= guards
         return ""
@@ -261,7 +266,7 @@ def without_guards(tape: Tape) -> Iterator[None]:
 
 def first_other_line(first: Tape, second: Tape) -> Source | None:
     """Returns the line from which on two runs make other calls; None if they make the same."""
-    message, source = first_difference(first, second, "at another size")
+    message, source, _ = first_difference(first, second, "at another size")
     return source if message else None
 
 
@@ -285,8 +290,8 @@ def difference(first: Tape, second: Tape, when: str = "at another size") -> str:
     return first_difference(first, second, when)[0]
 
 
-def first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source]:
-    """Returns the first difference in words, and the user's line."""
+def first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source, Record | Scope | None]:
+    """Returns the first difference in words, the user's line, and the step of ``first`` that is another."""
     numbering = _Numbering(), _Numbering()
     of_data = when != "at another size"
     steps = [
@@ -298,20 +303,20 @@ def first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source]
         keys = [_key(step, numbers) for step, numbers in zip((one, two), numbering, strict=True)]
         if keys[0] != keys[1]:
             if of_data and _is_assumption(one) and _is_assumption(two):
-                return "", Source("")
+                return "", Source(""), None
             place = one if _shown(one) else two
-            return f"{_shown(place)} computes something else {when}", place.source or Source("")
+            return f"{_shown(place)} computes something else {when}", place.source or Source(""), one
         previous = one if _shown(one) else previous
     results = [
         _key(Record("", False, (tape.top.result,), {}, (), Source("")), numbers)
         for tape, numbers in zip((first, second), numbering, strict=True)
     ]
     if len(steps[0]) == len(steps[1]) and results[0] == results[1]:
-        return "", Source("")
+        return "", Source(""), None
     if previous is None:
-        return f"the module takes another branch {when}", Source("")
+        return f"the module takes another branch {when}", Source(""), None
     message = f"after {_shown(previous)} the module takes another branch {when}"
-    return message, previous.source or Source("")
+    return message, previous.source or Source(""), None
 
 
 def _with_effect(tape: Tape) -> list[Record | Scope]:
@@ -386,8 +391,15 @@ def _values(tree: object) -> set[Value]:
     return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
 
 
-def _unmatched_guards(first: Tape, second: Tape) -> set[Record]:
-    """Returns the guards of ``first`` that ``second`` decides differently, or does not have."""
+def _explaining(first: Tape, second: Tape) -> set[Record]:
+    """Returns the guards of ``first`` that ``second`` decides differently before it makes other calls."""
+    return _unmatched_guards(first, second, first_difference(first, second, "at another size")[2])
+
+
+def _unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = None) -> set[Record]:
+    """Returns the guards of ``first``, up to the step ``end``, that ``second`` decides differently, or does
+    not have.
+    """
     shown: list[dict[Any, Record]] = []
     for tape in (first, second):
         numbers = _Numbering()
@@ -396,7 +408,8 @@ def _unmatched_guards(first: Tape, second: Tape) -> set[Record]:
         shown.append(
             {repr(_calculated(step, numbers, calculations)): step for step, calculations in _guards(tape)}
         )
-    return {record for key, record in shown[0].items() if key not in shown[1]}
+    before = set(itertools.takewhile(lambda step: step is not end, _steps(first.top)))
+    return {record for key, record in shown[0].items() if key not in shown[1] and record in before}
 
 
 def _guards(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
