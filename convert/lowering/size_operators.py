@@ -55,6 +55,13 @@ class SizeOperators(ABC):
         """Writes the operators of ``size``, a quotient that is rounded down."""
         return self.op("Div", self.size(floor.numerator), self.size(floor.denominator))
 
+    def float_size(self, size: Dim, atom: Any) -> Value:
+        """Writes the operators of ``size``, which is ``Rounded``; a target without float64 has none."""
+        current_journal().specialize(
+            size, f"computes {size} in float64, which the target cannot"
+        )
+        return self.g.ints([size.example])
+
     def not_negative(self, size: Value) -> Value:
         """Writes max(size, 0)."""
         return self.op("Max", size, self.g.ints([0]))
@@ -153,7 +160,7 @@ class SizeOperators(ABC):
         if size in self.known:
             return self.known[size]
         if isinstance(atom, Floor):
-            self.known[size] = self.quotient(size, atom)
+            self.known[size] = self.float_size(size, atom) if atom.is_float else self.quotient(size, atom)
         elif isinstance(atom, Positive):
             self.known[size] = self.not_negative(self.size(atom.size))
         else:

@@ -58,8 +58,13 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Floor:
-    """floor(numerator / denominator), where neither divides the other."""
+    """floor(numerator / denominator), where neither divides the other.
 
+    One that ``is_float`` is computed in float64 (``rounded.py``), where rounding errors change it.
+    """
+
+    is_float = False
+    is_never_negative = False
     numerator: Size
     denominator: Size
 
@@ -302,7 +307,7 @@ def as_remainder(size: Size) -> str | None:
     """Returns ``height % 8`` for height - 8 floor(height / 8); None for other sizes."""
     for monomial, _ in size.terms if isinstance(size, Dim) else ():
         for atom in monomial:
-            if isinstance(atom, Floor) and same_size(size, atom.numerator - of(atom) * atom.denominator):
+            if isinstance(atom, Floor) and not atom.is_float and same_size(size, atom.numerator - of(atom) * atom.denominator):
                 return f"{_grouped(atom.numerator)} % {_grouped(atom.denominator)}"
     return None
 
@@ -424,7 +429,8 @@ def _floor(terms: Terms, constant: int, denominator: int) -> Floor:
     """Returns the atom; nested quotients are merged."""
     (monomial, factor), *others = terms.items()
     inner = monomial[0] if len(monomial) == 1 else None
-    if not others and factor == 1 and isinstance(inner, Floor) and isinstance(inner.denominator, int):
+    is_floor = isinstance(inner, Floor) and not inner.is_float
+    if not others and factor == 1 and is_floor and isinstance(inner.denominator, int):
         outer = inner.numerator + constant * inner.denominator
         return Floor(outer, denominator * inner.denominator)
     numerator = _made({**terms, (): constant})
@@ -491,7 +497,10 @@ def _atom_at(atom: Atom, value: Callable[[Symbol], Size]) -> Size:
     if isinstance(atom, Positive):
         from tmconvert.ir.symbolic.clamps import positive
 
-        return positive(atom.size.at(value))
+        size = atom.size.at(value)
+        return np.maximum(size, 0) if isinstance(size, np.ndarray) else positive(size)
+    if atom.is_float:
+        return atom.at(value)  # type: ignore[attr-defined]
     parts = (part.at(value) if isinstance(part, Dim) else part for part in (atom.numerator, atom.denominator))
     numerator, denominator = parts
     return numerator // denominator

@@ -62,6 +62,8 @@ def _signs_of_quotients(value: Dim) -> set[int] | None:
 
 def _is_quotient(atom: Floor) -> bool:
     """Whether an atom is a quotient of sizes that are never negative; one by zero has no value."""
+    if atom.is_float:
+        return atom.is_never_negative
     parts = (atom.numerator, atom.denominator)
     return all(part >= 0 if isinstance(part, int) else signs(part) <= {0, 1} for part in parts)
 
@@ -81,7 +83,8 @@ def _without_halves(value: Dim) -> Size:
         str(atom): atom
         for monomial, _ in value.terms
         for atom in monomial
-        if isinstance(atom, Floor) and isinstance(atom.denominator, int) and atom.denominator % 2 == 0
+        if isinstance(atom, Floor) and not atom.is_float
+        if isinstance(atom.denominator, int) and atom.denominator % 2 == 0
     }
     replaced: dict[str, Any] = {}
     for text, atom in floors.items():
@@ -283,7 +286,7 @@ def _period(value: Size) -> int | None:
                 return None
             if isinstance(atom, Floor):
                 inner = _period(atom.numerator)
-                if inner is None or not isinstance(atom.denominator, int):
+                if inner is None or not isinstance(atom.denominator, int) or atom.is_float:
                     return None
                 period = math.lcm(period, inner * atom.denominator)
     return period

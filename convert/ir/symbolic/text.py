@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, of, substituted
 
-_TOKEN = re.compile(r"\s*([0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])")
+_TOKEN = re.compile(r"\s*([0-9]+\.[0-9]+(?:e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+|[0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])")
 MAX_TOKENS = 1000
 NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-FUNCTIONS = frozenset({"floor", "min", "max"})
+ROUNDINGS = {"floor64": "floor", "ceil64": "ceil", "round64": "round"}
+STEPS = {f"{name}64": name for name in ("add", "sub", "mul", "truediv", "min", "max")}
+FUNCTIONS = frozenset({"floor", "min", "max", *ROUNDINGS, *STEPS})
 RESERVED = FUNCTIONS | frozenset({"none", "true", "false", "inf", "nan", "q", "loc", "by", "nhwc"})
 
 
@@ -94,6 +97,23 @@ class _Reader:
                 return total
             sign = 1 if self.tokens.pop() == "+" else -1
 
+    def steps(self, depth: int) -> Any:
+        """Reads a computation in float64: a float, a size, or a function of two of them."""
+        from tmconvert.ir.symbolic.rounded import Steps
+
+        token = self.next()
+        if "." in token or (token[:1].isdigit() and "e" in token):
+            return float(self.tokens.pop())
+        if token not in STEPS or depth > 50:
+            return self.sum(depth)
+        self.take(token)
+        self.take("(")
+        left = self.steps(depth + 1)
+        self.take(",")
+        right = self.steps(depth + 1)
+        self.take(")")
+        return Steps(STEPS[token], left, right)
+
     def product(self, depth: int) -> Size:
         result = self.factor(depth)
         while self.next() == "*":
@@ -125,6 +145,14 @@ class _Reader:
             from tmconvert.ir.symbolic.clamps import maximum, minimum
 
             return minimum(first, second) if token == "min" else maximum(first, second)
+        if token in ROUNDINGS:
+            from tmconvert.ir.symbolic.rounded import rounded
+
+            self.take(token)
+            self.take("(")
+            size = rounded(ROUNDINGS[token], self.steps(depth + 1))
+            self.take(")")
+            return size  # type: ignore[no-any-return]
         if token == "(":
             self.take("(")
             inner = self.sum(depth + 1)

@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim, Floor, Size
 from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.symbolic.rounded import Steps
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.size_operators import SizeOperators, is_same_size, plain_attributes, terms_of
 from tmconvert.lowering.target_graph import Value
@@ -53,6 +54,26 @@ class OnnxSizeOperators(SizeOperators):
                 size, ("requires a static size: ONNX's Div does not round down below zero")
             )
         return super().quotient(size, floor)
+
+    def float_size(self, size: Dim, atom: Any) -> Value:
+        """Writes a size that is computed in float64, before opset 11 without rounding half to even."""
+        if atom.name == "round" and int(self.g.graph.version) < 11:
+            return super().float_size(size, atom)
+        floats = self.g.op(atom.name.capitalize(), self._in_float64(atom.steps))
+        made: Value = self.g.op("Cast", floats, to=7, dtype=np.dtype(np.int64))
+        return made
+
+    def _in_float64(self, value: Any) -> Value:
+        """Writes the operators of ``Steps``, of a size, or of a float."""
+        made: Value
+        if isinstance(value, Steps):
+            pair = self._in_float64(value.left), self._in_float64(value.right)
+            made = self.g.op("Div" if value.name == "truediv" else value.name.capitalize(), *pair)
+        elif isinstance(value, Dim):
+            made = self.g.op("Cast", self.size(value), to=11, dtype=np.dtype(np.float64))
+        else:
+            made = self.g.const(np.array([value], np.float64))
+        return made
 
     def not_negative(self, size: Value) -> Value:
         """Writes max(size, 0); before opset 12 ONNX has no integer maximum."""

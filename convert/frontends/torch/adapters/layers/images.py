@@ -16,6 +16,7 @@ from tmconvert.frontends.torch.adapters.shapes.sizes import Quotient, as_quotien
 from tmconvert.frontends.torch.adapters.values import cast, rank, static_ints
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.ir.symbolic.rounded import Steps, rounded
 from tmconvert.symbolics.idioms.dynamic_resizing import averaged
 
 ATEN, FUNCTIONS = Table(), Table("torch.nn.functional.")
@@ -73,15 +74,9 @@ def _as_factor(factor: Any) -> Any:
 
 def scaled(extent: Any, factor: Any) -> Any:
     """Returns floor(extent * factor)."""
-    if isinstance(factor, (Dim, Quotient)):
-        quotient = as_quotient(factor)
-        return extent * quotient.numerator // quotient.denominator
-    if not isinstance(extent, Dim):
+    if not isinstance(extent, Dim) and not isinstance(factor, (Dim, Quotient)):
         return math.floor(float(extent) * factor)
-    from fractions import Fraction
-
-    exact = Fraction(factor).limit_denominator(1 << 16)
-    return extent * exact.numerator // exact.denominator
+    return rounded("floor", Steps("mul", extent, as_quotient(factor).steps))
 
 
 def _resized(

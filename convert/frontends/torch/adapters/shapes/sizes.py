@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,22 @@ from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.symbolic.rounded import Steps, fraction, rounded
 from tmconvert.ir.symbolic.signs import signs
 
 FUNCTIONS = Table()
 TENSORS = {"add": "aten::add", "sub": "aten::sub", "mul": "aten::mul", "truediv": "aten::div"}
-EXACT = 1 << 20  # denominators beyond are taken for rounding errors of floats
 
 
 class Quotient(SizeFloat):
-    """A symbolic size divided by a number or a size, or a number divided by a size.
+    """A float that Python computes of symbolic sizes in some ``steps``; where it is rounded it is a size.
 
-    Where it is rounded it is a size.
+    It has no rounding error as ``numerator`` divided by ``denominator``.
     """
 
-    def __init__(self, numerator: Dim | int, denominator: Dim | int) -> None:
-        if isinstance(denominator, int) and denominator < 0:
-            numerator, denominator = -numerator, -denominator
-        self.numerator, self.denominator = numerator, denominator
+    def __init__(self, steps: Any) -> None:
+        self.steps = steps
+        self.numerator, self.denominator = fraction(steps)
 
 
 class FunctionOfSizes(SizeFloat):
@@ -48,12 +48,11 @@ def as_quotient(number: Any) -> Quotient:
         raise Refusal(
             "a function of a size is used where an exact fraction is needed", "keep this size static"
         )
-    if isinstance(number, (Quotient, Dim)):
-        return number if isinstance(number, Quotient) else Quotient(number, 1)
-    from fractions import Fraction
+    return number if isinstance(number, Quotient) else Quotient(number)
 
-    exact = Fraction(number).limit_denominator(EXACT)
-    return Quotient(exact.numerator, exact.denominator)
+
+def _steps(name: str, left: Any, right: Any) -> Steps:
+    return Steps(name, as_quotient(left).steps, as_quotient(right).steps)
 
 
 def float_tensor(g: Emitter, value: SizeFloat) -> Any:
@@ -78,13 +77,9 @@ def _calculation(name: str) -> None:
     def adapter(g, left, right):
         if name in TENSORS and any(isinstance(x, FunctionOfSizes) for x in (left, right)):
             return FunctionOfSizes(g.call(TENSORS[name], _operand(g, left), _operand(g, right)))
-        if name in ("mul", "truediv") and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
-            return _product(left, right, is_quotient=name == "truediv")
-        is_float = any(isinstance(x, (float, Quotient)) for x in (left, right))
-        if name in ("add", "sub") and is_float and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
-            first, second = as_quotient(left), as_quotient(right)
-            numerators = first.numerator * second.denominator, second.numerator * first.denominator
-            return Quotient(compute(*numerators), first.denominator * second.denominator)
+        is_float = name == "truediv" or any(isinstance(x, (float, Quotient)) for x in (left, right))
+        if name in TENSORS and is_float and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
+            return Quotient(_steps(name, left, right))
         return compute(left, right)
 
     FUNCTIONS.add(f"operator.{name}")(adapter)
@@ -94,28 +89,17 @@ for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
     _calculation(_name)
 
 
-def _product(left: Any, right: Any, is_quotient: bool) -> Any:
-    if not is_quotient and all(isinstance(each, (int, Dim)) for each in (left, right)):
-        return left * right
-    first, second = as_quotient(left), as_quotient(right)
-    above, below = second.numerator, second.denominator
-    if is_quotient:
-        above, below = below, above
-    return Quotient(first.numerator * above, first.denominator * below)
+def _rounding(compute: Callable[[Any], Any]) -> None:
+    name = compute.__name__
 
-
-def _rounding(name: str) -> None:
     def adapter(g, value):
-        if not isinstance(value, Quotient):
-            return getattr(math, name)(value)
-        up = value.denominator - 1 if name == "ceil" else 0
-        return (value.numerator + up) // value.denominator
+        return rounded(name, value.steps) if isinstance(value, Quotient) else compute(value)
 
-    FUNCTIONS.add(f"math.{name}")(adapter)
+    FUNCTIONS.add(f"{compute.__module__}.{name}")(adapter)
 
 
-_rounding("floor")
-_rounding("ceil")
+for _function_of_python in (math.floor, math.ceil, round):
+    _rounding(_function_of_python)
 
 
 @FUNCTIONS.add("operator.pow")
@@ -140,14 +124,18 @@ for _name in ("sqrt", "exp", "log", "log2", "log10"):
     _function(_name)
 
 
-@FUNCTIONS.add("builtins.min")
-def least(g, left, right):
-    return minimum(left, right)
+def _choice(name: str, of_sizes: Callable[[Any, Any], Any]) -> None:
+    def adapter(g, left, right):
+        is_symbolic = any(isinstance(x, (Dim, SizeFloat)) for x in (left, right))
+        if is_symbolic and any(isinstance(x, (float, SizeFloat)) for x in (left, right)):
+            return Quotient(_steps(name, left, right))
+        return of_sizes(left, right)
+
+    FUNCTIONS.add(f"builtins.{name}")(adapter)
 
 
-@FUNCTIONS.add("builtins.max")
-def greatest(g, left, right):
-    return maximum(left, right)
+_choice("min", minimum)
+_choice("max", maximum)
 
 
 # by comparison, the signs of left - right for which it holds

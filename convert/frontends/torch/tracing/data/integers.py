@@ -103,6 +103,8 @@ class _CalledInt(type):
             (given,) = args
             if isinstance(given, TracedInt):
                 return given
+            if isinstance(given, TracedFloat):
+                return _truncated(given)
             if isinstance(given, torch.Tensor) and given.numel() == 1:
                 number = given.item()
                 return _truncated(number) if isinstance(number, float) else number

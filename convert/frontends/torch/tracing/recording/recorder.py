@@ -394,6 +394,9 @@ class Recorder(TorchFunctionMode):
             return outcome
         if name in TO_NUMBER:
             self.tape.conversions.append(left)
+            file = file_of_caller() if name == "int" else None
+            if file is not None:
+                self.tape.int_files[file] = None
             return outcome
         source = user_place()
         args = (name, self.value_of(left), self.value_of(right), bool(outcome))

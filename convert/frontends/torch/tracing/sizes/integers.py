@@ -72,6 +72,14 @@ class TracedInt(int):
         self.note("float", self, None, True)
         return int.__float__(self)
 
+    def __floor__(self) -> TracedInt:
+        return self
+
+    __ceil__ = __trunc__ = __floor__
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self if digits is None or digits >= 0 else int.__round__(self, digits)
+
     def __neg__(self) -> Any:
         return 0 - self
 
@@ -127,6 +135,10 @@ class TracedFloat(float):
     def __ceil__(self) -> TracedInt:
         return TracedInt(float.__ceil__(self), ("ceil", self), self.note)
 
+    def __round__(self, digits: Any = None) -> Any:
+        number = float.__round__(self, digits)
+        return TracedInt(number, ("round", self), self.note) if digits is None else number
+
     def __int__(self) -> int:
         rounded = math.floor(self) if float.__ge__(self, 0) else math.ceil(self)
         self.note("int", rounded, None, True)
@@ -164,6 +176,9 @@ class FunctionFloat(NumpyFloat):
     def __ceil__(self) -> Any:
         return math.ceil(float.__float__(self))
 
+    def __round__(self, digits: Any = None) -> Any:
+        return float.__round__(self, digits)
+
     def __int__(self) -> int:
         return int(float.__float__(self))
 
@@ -176,7 +191,7 @@ TO_NUMBER = frozenset(("int", "float"))
 _LARGEST_POWER = 4  # larger ones of sizes are not what a model computes
 # the modules of functions of sizes that are no operators
 FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")  # of ``math`` and NumPy, that a tensor can compute
-HOMES = {"min": "builtins", "max": "builtins"} | dict.fromkeys(("floor", "ceil", *FUNCTIONS), "math")
+HOMES = dict.fromkeys(("min", "max", "round"), "builtins") | dict.fromkeys(("floor", "ceil", *FUNCTIONS), "math")
 TRACED = (TracedInt, TracedFloat)
 
 
@@ -358,17 +373,21 @@ for _class in TRACED:
 def _choice(name: str) -> Callable[..., Any]:
     choose = getattr(builtins, name)
 
-    def of_two(one: TracedInt, two: int) -> TracedInt:
-        return TracedInt(choose(untraced(one), untraced(two)), (name, one, two), one.note)
+    def of_two(one: Any, two: Any) -> Any:
+        note = one.note if isinstance(one, TRACED) else two.note
+        number = choose(untraced(one), untraced(two))
+        is_size = isinstance(one, int) and isinstance(two, int)
+        return (TracedInt if is_size else TracedFloat)(number, (name, one, two), note)
 
     def chosen(*args: Any, **options: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Iterable) and not isinstance(args[0], torch.Tensor):
             args = (list(args[0]),)  # it may be an iterator, which is used up
         items = args[0] if len(args) == 1 and isinstance(args[0], list) else args
-        traced = [item for item in items if isinstance(item, TracedInt)]
-        if not traced or options or not all(isinstance(item, int) for item in items):
+        traced = [item for item in items if isinstance(item, TRACED)]
+        is_followed = all(isinstance(item, NUMBERS) and not isinstance(item, FunctionFloat) for item in items)
+        if not traced or options or not is_followed:
             return choose(*args, **options)
-        numbers = [item for item in items if not isinstance(item, TracedInt)]
+        numbers = [item for item in items if not isinstance(item, TRACED)]
         return functools.reduce(of_two, [*traced, choose(numbers)] if numbers else traced)
 
     return chosen

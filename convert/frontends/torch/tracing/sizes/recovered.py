@@ -16,6 +16,7 @@ from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.sizes.differing_conversions import differing_conversions
 from tmconvert.frontends.torch.tracing.sizes.integers import TRACED, computation, untraced
 from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import (
     IndexList,
@@ -94,7 +95,11 @@ class SizeRecovery:
 
     def learn(self, tape: Tape) -> None:
         """Finds the rules of the numbers on the example's tape, and applies them to it."""
-        found = [observation for symbol in self._symbols for observation in self._observed(symbol)]
+        found = [
+            observation
+            for symbol in self._symbols
+            for observation in self._observed(symbol, differing_conversions(tape, symbol.number))
+        ]
         rules = rules_of(numbers_of(tape), found, conversions_of(tape))
         self._rules = {place: rule for place, rule in rules.items() if len(place) == 2}
         self._arrays = _arrays_of(tape, rules, [each.numbers for each in found])
@@ -106,17 +111,18 @@ class SizeRecovery:
             tape.is_recovered = True
             recover(tape, self._rules, self._symbols, self._arrays)
 
-    def _observed(self, symbol: Symbol) -> Iterator[Observation]:
+    def _observed(self, symbol: Symbol, differing: Sequence[int]) -> Iterator[Observation]:
+        """Yields what some runs show; those at sizes where a conversion is ``differing`` come last."""
         count = 0
-        for size in symbol.others():
+        for size in (*symbol.others(), *differing):
+            if count >= RUNS and size not in differing:
+                continue
             try:
                 tape = self._run(symbol, size)
             except (Exception, SystemExit):  # the module's own, at a size that it does not take
                 continue
             yield Observation(symbol, size, numbers_of(tape), conversions_of(tape))
             count += 1
-            if count == RUNS:
-                return
 
 
 def numbers_of(tape: Tape) -> dict[Place, Any]:

@@ -7,6 +7,7 @@ integer, such as the stride of a layer, take part.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
@@ -19,7 +20,8 @@ from tmconvert.frontends.torch.names import Name, aten_name
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken, file_of_caller
 from tmconvert.frontends.torch.tracing.recording.op_traits import SIZED
 from tmconvert.frontends.torch.tracing.recording.tape import Value
-from tmconvert.frontends.torch.tracing.sizes.integers import NUMBERS, TRACED, TracedInt
+from tmconvert.frontends.torch.tracing.sizes.integers import NUMBERS, TRACED, TracedFloat, TracedInt
+from tmconvert.ir.symbolic.rounded import Steps, rounds_like_integers
 from tmconvert.ir.tree import leaves, map_leaves
 
 if TYPE_CHECKING:
@@ -44,11 +46,15 @@ ARITHMETIC = {name: getattr(operator, kind) for kind, names in _NAMES.items() fo
 
 
 class Held(NamedTuple):
-    """The number that a tensor holds, and how often it was rounded to floats, exact below ``limit``."""
+    """The number that a tensor holds, and how often it was rounded to floats, exact below ``limit``.
+
+    A float32 tensor may have been ``computed`` by tensors, with other rounding errors than Python's.
+    """
 
     number: Any
     roundings: int = 0
     limit: int = EXACT[torch.float64]
+    computed: bool = False
 
 
 class SizeTensors:
@@ -107,7 +113,7 @@ class SizeTensors:
         is_reflected = name in ("rsub", "rtruediv", "rfloordiv", "rmod")
         pair = (second.number, first.number) if is_reflected else (first.number, second.number)
         roundings = first.roundings + second.roundings
-        return Held(ARITHMETIC[name](*pair), roundings, min(first.limit, second.limit))
+        return Held(ARITHMETIC[name](*pair), roundings, min(first.limit, second.limit), True)
 
     def in_call(self, name: Name, args: Any) -> Any:
         """Returns the arguments of a call with sizes in place of tensors that are bounds or amounts, and with
@@ -160,18 +166,24 @@ def _as_type(held: Held, dtype: torch.dtype) -> Held | None:
         return None if size is None else Held(size)
     if dtype not in EXACT:
         return None
-    return Held(held.number, held.roundings + 1, min(held.limit, EXACT[dtype]))
+    return held._replace(roundings=held.roundings + 1, limit=min(held.limit, EXACT[dtype]))
 
 
 def _rounded(held: Held, up: bool) -> Any:
     """Returns a float as a size, rounded; a guard keeps it where rounding errors do not change the result."""
+    if isinstance(held.number, TracedFloat) and held.limit == EXACT[torch.float64]:
+        return (math.ceil if up else math.floor)(held.number)
     fraction = _fraction(held.number)
-    if fraction is None:
+    if fraction is None or (held.computed and not rounds_like_integers(_steps(held.number))):
         return None
     above, below = fraction
     if not above >= 0 or not above * max(held.roundings, 1) < held.limit:
         return None
     return above if below == 1 else (above + (below - 1 if up else 0)) // below
+
+
+def _steps(number: Any) -> Any:
+    return Steps(number.origin[0], *map(_steps, number.origin[1:])) if isinstance(number, TracedFloat) else number
 
 
 def _fraction(number: Any) -> tuple[Any, int] | None:

@@ -1,0 +1,218 @@
+"""Sizes that a program computes in float64 and rounds: ``int(n * 0.29)`` is 28 for 100, not 29.
+
+``rounded`` returns integer arithmetic where that gives the same sizes: because no step has a rounding error
+that matters, or because all sizes up to ``MOST`` were tried, which becomes a guard. Elsewhere the size is an
+atom that computes the steps in float64.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tmconvert.ir.symbolic.clamps import maximum, minimum
+from tmconvert.ir.symbolic.dims import Dim, Floor, Size, Symbol, of, symbols_of
+from tmconvert.ir.symbolic.journal import current_journal
+from tmconvert.ir.symbolic.signs import signs
+
+MOST = {1: 1 << 20, 2: 1 << 10}  # the largest size that is tried, by the number of symbols
+FEW = 4  # sizes that show a difference
+DENOMINATOR = 1 << 20  # of the fraction that a float stands for
+Value = Any  # a float, a size, or ``Steps``
+
+
+class Steps(NamedTuple):
+    """A computation in float64: the name of a function of two operands."""
+
+    name: str
+    left: Value
+    right: Value
+
+    def __str__(self) -> str:
+        return f"{self.name}64({self.left},{self.right})"
+
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv")},
+    "min": np.minimum,
+    "max": np.maximum,
+}
+ROUNDINGS: dict[str, Callable[[Any], Any]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint}
+
+
+@dataclass(frozen=True)
+class Rounded(Floor):
+    """A size that is computed in float64; ``numerator`` and ``denominator`` are its exact counterpart."""
+
+    is_float = True
+    name: str
+    steps: Steps
+
+    @cached_property
+    def text(self) -> str:
+        return f"{self.name}64({self.steps})"
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_never_negative(self) -> bool:
+        """Whether only sizes and numbers that are not negative are multiplied, divided, added or compared."""
+        is_rising = not any(step.name == "sub" for step in _nested(self.steps))
+        return is_rising and all(
+            each >= 0 if not isinstance(each, Dim) else signs(each) <= {0, 1} for each in _leaves(self.steps)
+        )
+
+    def differing_sizes(self) -> list[dict[str, int]]:
+        return differing_sizes(self.name, self.steps)
+
+    def at(self, value: Callable[[Symbol], Any]) -> Any:
+        """Returns the size where symbols have these values: sizes, or arrays of integers."""
+        return rounded(self.name, _at(self.steps, value))
+
+
+def rounded(name: str, steps: Value) -> Any:
+    """Returns floor, ceil or round of a computation of sizes, which may have numbers or arrays in places.
+
+    >>> rounded("floor", Steps("mul", 100, 0.29))
+    28
+    """
+    if not symbols_of(_leaves(steps)):
+        return _rounded(name, steps)
+    numerator, denominator = fraction(steps)
+    size = _exactly(name, numerator, denominator)
+    if rounds_like_integers(steps):
+        return size
+    symbols = list(symbols_of(_leaves(steps)).values())
+    most = MOST.get(len(symbols), 0)
+    if most and not differing_sizes(name, steps):
+        for symbol in symbols:
+            if symbol.most is None or symbol.most * symbol.unit > most:
+                current_journal().take(of(symbol) * symbol.unit - most, {-1, 0})
+        return size
+    return of(Rounded(numerator, denominator, name, steps))
+
+
+def fraction(value: Value) -> tuple[Size, Size]:
+    """Returns a computation as the numerator and denominator that it has without rounding errors."""
+    if isinstance(value, (int, Dim)):
+        return value, 1
+    if not isinstance(value, Steps):
+        exact = Fraction(value).limit_denominator(DENOMINATOR)
+        return exact.numerator, exact.denominator
+    (above, below), (over, under) = fraction(value.left), fraction(value.right)
+    if value.name == "mul":
+        return above * over, below * under
+    if value.name == "truediv":
+        above, below = above * under, below * over
+        return (-above, -below) if isinstance(below, int) and below < 0 else (above, below)
+    left, right = above * under, over * below
+    choices = {"min": minimum, "max": maximum}
+    compute = choices.get(value.name) or FUNCTIONS[value.name]
+    return compute(left, right), below * under
+
+
+def _exactly(name: str, numerator: Size, denominator: Size) -> Size:
+    if name == "round":
+        return _half_to_even(numerator, denominator)
+    up: Size = denominator - 1 if name == "ceil" else 0
+    made: Size = (numerator + up) // denominator
+    return made
+
+
+def _half_to_even(numerator: Size, denominator: Size) -> Size:
+    """Returns the nearest integer: up from 2k - 1/2 on to an even one, and beyond 2k + 1/2 to an odd one."""
+    twice: Size = 2 * denominator
+    if isinstance(denominator, int) and denominator % 2:
+        return (2 * numerator + denominator) // twice  # type: ignore[no-any-return]
+    to_even = (2 * numerator + denominator) // (2 * twice)
+    return to_even + (2 * numerator + 3 * denominator - 1) // (2 * twice)  # type: ignore[no-any-return]
+
+
+def rounds_like_integers(value: Value) -> bool:
+    """Whether rounding errors never change a size that is rounded down or up.
+
+    A quotient of exact integers is the nearest float: it is an integer only where the integers' quotient is
+    (below 2**53). So is its sum with an exact number.
+    """
+    if _is_exact(value):
+        return True
+    if not isinstance(value, Steps):
+        return False
+    if value.name == "truediv":
+        return _is_exact(value.left) and _is_exact(value.right)
+    if value.name not in ("add", "sub"):
+        return False
+    pair = value.left, value.right
+    return any(_is_exact(one) and rounds_like_integers(two) for one, two in (pair, pair[::-1]))
+
+
+def _is_exact(value: Value) -> bool:
+    """Whether a computation has no rounding error, as with fractions of powers of 2."""
+    if isinstance(value, (int, Dim)):
+        return True
+    if not isinstance(value, Steps):
+        return math.isfinite(value) and Fraction(value).denominator <= DENOMINATOR
+    divides = value.name == "truediv"
+    if divides and not (isinstance(value.right, (int, float)) and math.frexp(value.right)[0] in (0.5, -0.5)):
+        return False
+    return _is_exact(value.left) and (divides or _is_exact(value.right))
+
+
+@lru_cache(maxsize=64)
+def differing_sizes(name: str, steps: Steps) -> list[dict[str, int]]:
+    """Returns a few sizes, by symbol, at which integer arithmetic without rounding errors gives another size.
+
+    >>> differing_sizes("floor", Steps("mul", dim("n", 2), 0.29))[0]
+    {'n': 100}
+    """
+    symbols = symbols_of(_leaves(steps))
+    most = MOST.get(len(symbols), 0)
+    axes = [np.arange(1, most // symbol.unit + 1) for symbol in symbols.values()]
+    arrays = dict(zip(symbols, np.meshgrid(*axes, indexing="ij", sparse=True), strict=True))
+    size = _exactly(name, *fraction(steps))
+    with np.errstate(all="ignore"):
+        floats = ROUNDINGS[name](_computed(_at(steps, lambda symbol: arrays[symbol.name])))
+        integers = size.at(lambda symbol: arrays[symbol.name]) if isinstance(size, Dim) else size
+        places = np.argwhere((floats != integers) & np.isfinite(floats))[:FEW]
+    return [
+        {name: int(number + 1) * symbol.unit for (name, symbol), number in zip(symbols.items(), place, strict=True)}
+        for place in places
+    ]
+
+
+def _rounded(name: str, steps: Value) -> Any:
+    with np.errstate(all="ignore"):
+        made = ROUNDINGS[name](_computed(steps))
+    if isinstance(made, np.ndarray):
+        return made.astype(np.int64)
+    if not math.isfinite(made):
+        raise ZeroDivisionError("a size is divided by zero")
+    return int(made)
+
+
+def _computed(value: Value) -> Any:
+    if isinstance(value, Steps):
+        return FUNCTIONS[value.name](_computed(value.left), _computed(value.right))
+    return np.asarray(value, np.float64)[()]
+
+
+def _at(value: Value, sizes: Callable[[Symbol], Any]) -> Value:
+    if isinstance(value, Steps):
+        return Steps(value.name, _at(value.left, sizes), _at(value.right, sizes))
+    return value.at(sizes) if isinstance(value, Dim) else value
+
+
+def _nested(value: Value) -> list[Steps]:
+    return [value, *_nested(value.left), *_nested(value.right)] if isinstance(value, Steps) else []
+
+
+def _leaves(value: Value) -> list[Any]:
+    return [*_leaves(value.left), *_leaves(value.right)] if isinstance(value, Steps) else [value]
