@@ -9,6 +9,7 @@ import click
 
 from tmconvert.cli.option_values import (
     dynamic_shapes,
+    fixed_sizes,
     input_qparams,
     input_shapes,
     layouts,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # what options that may be repeated stand for together
 _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "dynamic_shapes": dynamic_shapes,
+    "fix": fixed_sizes,
     "input_shapes": input_shapes,
     "io_layout": layouts,
     "passes": list,

@@ -104,6 +104,18 @@ def layouts(texts: Sequence[str]) -> str | dict[str, str] | None:
     return found["*"] if list(found) == ["*"] else found or None
 
 
+def fixed_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """Parses ``--fix`` to numbers of sizes by name. Raises UsageError."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, number = _pair(text, "--fix", "NAME=N, as in batch=1")
+        if not (number.isascii() and number.isdigit()) or len(number) > 9 or not int(number):
+            raise click.UsageError(f"--fix {text}: {number:.40} must be a positive integer")
+        if found.setdefault(name, int(number)) != int(number):
+            raise click.UsageError(f"--fix {text}: {name} has two numbers")
+    return found
+
+
 def dynamic_shapes(texts: Sequence[str]) -> dict[str, dict[int, str]]:
     """Parses ``--dynamic`` to names of dimensions by input and axis. Raises UsageError."""
     found: dict[str, dict[int, str]] = {}

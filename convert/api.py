@@ -103,6 +103,7 @@ def trace(
     module: Any,
     *example_inputs: Any,
     dynamic_shapes: DynamicShapes | None = None,
+    fix: Mapping[str, int] | None = None,
     freeze_control_flow: bool = False,
     training: bool = False,
     leaf_modules: Sequence[Any] = (),
@@ -118,6 +119,7 @@ def trace(
             dynamic sizes of its own.
         *example_inputs: The inputs to run it with: tensors, or nested lists, tuples and dicts of tensors.
         dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+        fix: Numbers of dynamic sizes by name, such as ``{"batch": 1}``.
         freeze_control_flow: Record the branches that the example takes where the Python code of the module
             reads the data of its tensors, which is an error otherwise. The notes of the model list their
             locations.
@@ -144,6 +146,7 @@ def trace(
         module,
         *example_inputs,
         dynamic_shapes=dynamic_shapes,
+        fix=fix,
         freeze_control_flow=freeze_control_flow,
         training=training,
         **example_kwargs,

@@ -131,7 +131,7 @@ def _converted(
 
     keywords, source = keywords_of(conversion.target, given), model
     if not is_traced(model):
-        names = [*(option.name for option in TRACING), "dynamic_shapes"]
+        names = [*(option.name for option in TRACING), "dynamic_shapes", "fix"]
         key = tuple(given.get(name) for name in names)
         tracing = {name: keywords.pop(name) for name in names if name in keywords}
         if key not in traces:

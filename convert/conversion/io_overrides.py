@@ -19,6 +19,7 @@ from tmconvert.ir.symbolic.open_sizes import (
     NamedAxis,
     check_sizes,
     example_sizes,
+    fixed_axes,
     not_open,
     open_axes,
     sizes_by_name,
@@ -36,7 +37,7 @@ class IoOverrides(NamedTuple):
     axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from a
     written input's or output's name to another. ``input_qparams`` are type, scale and zero point of quantized
     inputs for which the model has none; ``*`` applies to all others. ``accept_range`` keeps sizes dynamic for
-    which the graph is right only in a range.
+    which the graph is right only in a range. ``fix`` has numbers of dynamic sizes by name.
     """
 
     input_shapes: Mapping[str, Sequence[int]] = _NONE
@@ -46,6 +47,7 @@ class IoOverrides(NamedTuple):
     rename: Mapping[str, str] = _NONE
     input_qparams: Mapping[str, tuple[str, float, int]] = _NONE
     accept_range: bool = False
+    fix: Mapping[str, int] = _NONE
 
     @property
     def is_cut(self) -> bool:
@@ -74,6 +76,7 @@ class IoOverrides(NamedTuple):
             "rename": dict(self.rename),
             "input_grids": {name: list(qparams) for name, qparams in self.input_qparams.items()},
             "accept_range": self.accept_range,
+            "fix": dict(self.fix),
         }
         return {name: value for name, value in chosen.items() if value}
 
@@ -95,6 +98,7 @@ class IoOverrides(NamedTuple):
                 {old: str(new) for old, new in chosen.get("rename", {}).items()},
                 {name: tuple(qparams) for name, qparams in chosen.get("input_grids", {}).items()},
                 bool(chosen.get("accept_range")),
+                {str(name): int(size) for name, size in chosen.get("fix", {}).items()},
             )
         except (AttributeError, TypeError, ValueError) as error:
             message = "the options that the file stores cannot be read: it is damaged"
@@ -281,6 +285,14 @@ def bind_model(
         ):
             _mark_opened(flat, opens, catalogue)
     shapes = _with_named_sizes(flat, overrides, shapes)
+    if overrides.fix:
+        list(_named_axes(shapes, dynamic, nodes))  # checks names
+        positive = {
+            name: {axis % len(shapes[name]): size for axis, size in axes.items()}
+            for name, axes in dynamic.items()
+        }
+        dynamic, numbers = fixed_axes(positive, {name: shapes[name] for name in positive}, overrides.fix)
+        shapes |= numbers
     _make_dynamic(shapes, dynamic, nodes)
     return BoundModel(flat, shapes, overrides.rename, context=_context(overrides, nodes))
 

@@ -17,6 +17,7 @@ from tmconvert.ir.random_calls import set_seed
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
 from tmconvert.ir.symbolic.dims import example, is_symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized, note_of, summarized
+from tmconvert.ir.symbolic.open_sizes import not_dynamic
 from tmconvert.ir.traced_module import Example
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.decompose import Undecomposed
@@ -196,6 +197,10 @@ def lowered(
                 if not bound.symbols:
                     raise
                 raise _without_rule(journal, error) from error
+        fixed = {name: size for name, size in journal.specialized.items() if isinstance(size, int)}
+        if fixed:
+            reasons = {name: journal.reasons[name].partition(": ")[2] for name in fixed}
+            raise not_dynamic(reasons, fixed)
         bound = bound.specialized(journal)
     raise _unspecialized(bound)
 

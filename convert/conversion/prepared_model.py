@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +68,8 @@ class PreparedModel(NamedTuple):
     @classmethod
     def before_calibration(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
         """Loads or traces the source, with its preprocessing. Raises LoadError, UsageError."""
-        module, inputs, dynamic = model_of(request.model, request.tracing)
-        overrides = request.overrides._replace(dynamic_shapes=dynamic or {})
+        module, inputs, dynamic, fix = model_of(request.model, request.tracing)
+        overrides = request.overrides._replace(dynamic_shapes=dynamic or {}, fix=fix)
         if request.names is not None:
             from tmconvert.conversion.optimum_names import with_names
 
@@ -129,8 +130,8 @@ def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapp
 
 def traced(request: ConversionRequest) -> ConversionRequest:
     """Returns a request for the loaded or traced model, which several conversions can share."""
-    module, inputs, dynamic = model_of(request.model, request.tracing)
-    tracing = Tracing(tuple(inputs or ()), dynamic_shapes=dynamic)
+    module, inputs, dynamic, fix = model_of(request.model, request.tracing)
+    tracing = Tracing(tuple(inputs or ()), dynamic_shapes=dynamic, fix=fix)
     return replace(request, model=module, tracing=tracing)
 
 
@@ -156,25 +157,33 @@ def graph_of(model: Model, tracing: Tracing, overrides: IoOverrides) -> tuple[Tr
 
     Raises UsageError TM6016 for example inputs of models that are not traced.
     """
-    module, inputs, dynamic = model_of(model, tracing)
+    module, inputs, dynamic, fix = model_of(model, tracing)
     if inputs is not None:
         raise UsageError("TM6016", "the model has a graph already: example inputs are for tracing")
-    return module, overrides._replace(dynamic_shapes=dynamic or {})
+    return module, overrides._replace(dynamic_shapes=dynamic or {}, fix=fix)
 
 
-def model_of(
-    model: Model, tracing: Tracing
-) -> tuple[TracedModule, Sequence[np.ndarray] | None, Mapping[str, Mapping[int, str]] | None]:
-    """Returns the model, inputs for verification, and dynamic dimensions; PyTorch models are traced."""
+class Loaded(NamedTuple):
+    """A model, inputs for verification, and the dynamic dimensions and numbers of some that are left."""
+
+    module: TracedModule
+    inputs: Sequence[np.ndarray] | None = None
+    dynamic: Mapping[str, Mapping[int, str]] | None = None
+    fix: Mapping[str, int] = MappingProxyType({})
+
+
+def model_of(model: Model, tracing: Tracing) -> Loaded:
+    """Returns the model with what is left to do; PyTorch models are traced."""
     if isinstance(model, (str, PathLike)):
         from tmconvert.conversion.load import is_traced, load_model
 
         if not is_traced(model):
-            return load_model(model, tracing), None, None
+            return Loaded(load_model(model, tracing))
     if callable(model) and not isinstance(model, TracedModule):
-        return trace_object(model, tracing), None, None
+        return Loaded(trace_object(model, tracing))
     if tracing.kwargs or tracing.freeze_control_flow or tracing.training:
         raise UsageError(
             "TM6016", "example_kwargs, freeze_control_flow and training apply to models that are traced"
         )
-    return loaded(model, tracing.signature), tracing.args or None, tracing.dynamic_shapes
+    module = loaded(model, tracing.signature)
+    return Loaded(module, tracing.args or None, tracing.dynamic_shapes, tracing.fix)

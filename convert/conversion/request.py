@@ -190,6 +190,7 @@ def tracing_of(options: Mapping[str, Any]) -> Tracing:
         options["allow_code"],
         options["training"],
         options["signature"],
+        options.get("fix"),
     )
 
 

@@ -80,8 +80,16 @@ class SourceOptions(TracingOptions, total=False):
             metavar="NAME:AXIS=SIZE",
             flag="--dynamic",
             is_common=True,
-            meaning='Dimensions of inputs to make dynamic, such as ``{"x": {0: "batch"}}``; notes state '
-            "which had to be fixed. Caffe has none.",
+            meaning='Dimensions of inputs to make dynamic, such as ``{"x": {0: "batch"}}``. Caffe has none.',
+        ),
+    ]
+    fix: Annotated[
+        Mapping[str, int] | None,
+        shapes_option(
+            "Give a dynamic dimension a number, as in batch=1, where it cannot or need not stay dynamic.",
+            "entries",
+            metavar="NAME=N",
+            meaning='Numbers of dynamic dimensions by name, such as ``{"batch": 1}``.',
         ),
     ]
 

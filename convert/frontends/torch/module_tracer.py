@@ -54,6 +54,7 @@ class Tracer:
         root: object,
         *example_inputs: object,
         dynamic_shapes: DynamicShapes | None = None,
+        fix: Mapping[str, int] | None = None,
         freeze_control_flow: bool = False,
         training: bool = False,
         **example_kwargs: object,
@@ -64,6 +65,7 @@ class Tracer:
             root: The module.
             *example_inputs: The inputs to run it with.
             dynamic_shapes: Sizes to leave open, such as ``{"x": {0: "batch"}}``.
+            fix: Numbers of dynamic sizes by name.
             freeze_control_flow: Record the branches that the example takes.
             training: Keep the mode of modules in training mode.
             **example_kwargs: Inputs by the names of the arguments of ``forward``.
@@ -75,7 +77,7 @@ class Tracer:
             TmconvertError: What ``tmconvert.trace`` raises.
         """
         tracing = Tracing.of(
-            example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False, training
+            example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False, training, fix=fix
         )
         model = trace_object(root, tracing._replace(is_leaf=self.is_leaf_module))
         model.name_modules()

@@ -22,7 +22,7 @@ class Tracing(NamedTuple):
     used. ``dynamic_shapes``, ``freeze_control_flow`` and ``training`` are those of ``tmconvert.trace``;
     ``allow_code`` permits running code from a file. ``is_leaf(module, path)`` selects the modules that are
     recorded as one call; None selects those of ``register_as_builtin``. ``signature`` names that of a file
-    with several, which is not traced.
+    with several, which is not traced. ``fix`` has numbers of dynamic sizes by name, which the file then has.
     """
 
     args: tuple[Any, ...] = ()
@@ -33,6 +33,7 @@ class Tracing(NamedTuple):
     is_leaf: Callable[[Any, str], bool] | None = None
     training: bool = False
     signature: str = ""
+    fix: Mapping[str, int] = MappingProxyType({})
 
     @classmethod
     def of(
@@ -44,6 +45,7 @@ class Tracing(NamedTuple):
         allow_code: bool,
         training: bool = False,
         signature: str | None = None,
+        fix: Mapping[str, int] | None = None,
     ) -> Tracing:
         """Validates the arguments of callers, None for a missing one; a single tensor or array is the only
         input.
@@ -58,11 +60,20 @@ class Tracing(NamedTuple):
             raise _no_inputs("example_kwargs", kwargs, "{'x': x}, a dict of arguments of forward by name")
         sizes = None if dynamic_shapes is None else open_sizes(dynamic_shapes)
         given = (tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
-        return cls(*given, signature or "")
+        return cls(*given, signature or "", checked_fix(fix))
 
     @property
     def has_inputs(self) -> bool:
         return bool(self.args or self.kwargs)
+
+
+def checked_fix(fix: Mapping[str, int] | None) -> Mapping[str, int]:
+    """Returns sizes by name. Raises UsageError TM6014 for anything but positive integers."""
+    for name, size in (fix or {}).items():
+        if not isinstance(name, str) or type(size) is not int or size < 1:
+            message = f"fix must have positive integers by the names of sizes, got {shown_value(fix)}"
+            raise UsageError("TM6014", message, notes=[("help", "write fix={'batch': 1} (--fix batch=1)")])
+    return fix or {}
 
 
 def open_sizes(dynamic_shapes: object) -> dict[str, dict[int, str]]:

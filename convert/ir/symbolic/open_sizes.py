@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tmconvert.errors import UsageError
+from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir.symbolic.dims import Dim, substituted
 
 
@@ -109,6 +109,54 @@ def example_sizes(axes: Iterable[NamedAxis], help: str = "") -> dict[str, int]:
             ],
         )
     return {name: found[name] for axis in axes for name in names_in(axis.size)}
+
+
+def fixed_axes(
+    wanted: Mapping[str, Mapping[int, str]],
+    shapes: Mapping[str, Sequence[int]],
+    fix: Mapping[str, int],
+) -> tuple[dict[str, dict[int, str]], dict[str, tuple[int, ...]]]:
+    """Returns the dynamic axes, and the shapes of inputs, where some sizes have these numbers.
+
+    Raises UsageError TM6014 for a name that no axis has.
+    """
+    from tmconvert.ir.symbolic.text import names_in, size_of
+
+    named = [
+        NamedAxis(name, axis, size, shapes[name][axis])
+        for name, axes in wanted.items()
+        for axis, size in axes.items()
+    ]
+    known = list(dict.fromkeys(name for axis in named for name in names_in(axis.size)))
+    for name in fix:
+        if name not in known:
+            help = f"the dynamic sizes are {', '.join(known)}" if known else "the inputs have static sizes"
+            raise UsageError("TM6014", f"no dynamic size is called {name!r}", notes=[("help", help)])
+    examples = {**solved_sizes(named)[0], **fix}
+    axes: dict[str, dict[int, str]] = {name: {} for name in wanted}
+    made = {name: list(shape) for name, shape in shapes.items()}
+    for each in named:
+        size = size_of(each.size, fix)
+        if isinstance(size, Dim):
+            axes[each.input][each.axis] = str(size)
+        if set(names_in(each.size)) & fix.keys():
+            made[each.input][each.axis] = int(size_of(each.size, examples))
+    return axes, {name: tuple(shape) for name, shape in made.items()}
+
+
+def not_dynamic(reasons: Mapping[str, str], examples: Mapping[str, int]) -> UnsupportedError:
+    """Returns the error for dynamic sizes that the file cannot have, by name, each with the reason."""
+    (first, reason), *others = reasons.items()
+    flags = " ".join(f"--fix {name}={examples[name]}" for name in reasons)
+    numbers = ", ".join(f"{name!r}: {examples[name]}" for name in reasons)
+    return UnsupportedError(
+        "TM2031",
+        f"the size {first} cannot stay dynamic: {reason}",
+        notes=[
+            *[("also", f"the size {name}: {other}") for name, other in others],
+            ("help", f"give it a number with {flags} (fix={{{numbers}}}), or another one"),
+        ],
+    )
 
 
 def _root(size: Dim, name: str) -> int | None:

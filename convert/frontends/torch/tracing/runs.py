@@ -57,11 +57,12 @@ class Runs:
         inputs: Mapping[str, torch.Tensor],
         symbols: Sequence[validate_dynamic_shapes.Symbol],
         untouched: UntouchedModule,
+        int_files: Sequence[str] = (),
     ) -> None:
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched
-        self.int_files: dict[str, None] = {}  # modules whose code converts tensors by ``int``
+        self.int_files = dict.fromkeys(int_files)  # modules whose code converts tensors or sizes by ``int``
         self.answers = [Answers(True, False), Answers(False, False)]
         if symbols:
             self.answers.insert(0, Answers(True, True))

@@ -179,6 +179,7 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
             freeze_control_flow=tracing.freeze_control_flow,
             is_leaf=tracing.is_leaf,
             training=tracing.training,
+            fix=tracing.fix,
         )
         traced.notes[:0] = modes
         traced.notes += [note for note in notes if note not in traced.notes]

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
 from tmconvert.ir.interpreter import run_module
-from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.symbolic.open_sizes import fixed_axes, not_dynamic
 from tmconvert.ir.tree import leaves, map_leaves
 
 Module = Callable[..., Any]
@@ -52,8 +52,18 @@ def trace_module(
     freeze_control_flow: bool = False,
     is_leaf: Callable[[Any, str], bool] | None = None,
     training: bool = False,
+    fix: Mapping[str, int] | None = None,
+    int_files: Sequence[str] = (),
 ) -> TracedModule:
-    """Traces ``module`` called with these arguments; see ``tmconvert.trace``."""
+    """Traces ``module`` called with these arguments; see ``tmconvert.trace``.
+
+    ``int_files`` are modules of Python in which ``int`` keeps sizes traced.
+    """
+    options = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
+    options["training"] = training
+    again = functools.partial(
+        trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options
+    )
     args, kwargs, narrow = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
     if len(set(map(id, inputs.values()))) < len(inputs):  # one tensor is two inputs, which other runs vary
@@ -61,6 +71,9 @@ def trace_module(
         inputs = named_tensors(module, args, kwargs)
     caches = [leaf for leaf in leaves([*args, *kwargs.values()]) if is_cache(leaf)]
     wanted = sizes_within_windows(_by_input(dynamic_shapes or {}, inputs), inputs, caches)
+    if fix:
+        wanted, args, kwargs = _fixed(wanted, fix, inputs, (args, kwargs))
+        inputs = named_tensors(module, args, kwargs)
     symbols = validate_dynamic_shapes.symbols_of(wanted, inputs)
     once = functools.partial(
         _once,
@@ -70,7 +83,7 @@ def trace_module(
         is_leaf=is_leaf or is_builtin,
     )
     clone = functools.partial(_cloned, (args, kwargs))
-    runs = Runs(once, clone, inputs, symbols, UntouchedModule(module, clone, inputs, training))
+    runs = Runs(once, clone, inputs, symbols, UntouchedModule(module, clone, inputs, training), int_files)
     runs.choose_path()
     first = runs.first
     if first.outside.is_taken:
@@ -80,8 +93,11 @@ def trace_module(
     has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)
     decided = runs.decided_by_data() if has_data else ""
     checks = _size_checks(runs, symbols)
+    reasons = {name: check.reason for name, check in checks.items() if check.reason}
+    if reasons:
+        return _with_traced_int(again, first.tape.int_files, int_files, reasons, symbols)
     for symbol in symbols:
-        if symbol.is_part and not checks[symbol.name].reason:
+        if symbol.is_part:
             empty = validate_dynamic_shapes.with_sizes(inputs, symbols, {symbol.name: 0})
             _check_empty(first, symbol, functools.partial(runs.run, empty))
     traced = first.traced()
@@ -94,7 +110,7 @@ def trace_module(
 
         _check_gradients(traced, runs.changed(moved))
     _check_decisions(traced, decided, freeze_control_flow)
-    _leave_open(traced, wanted, symbols, checks)
+    traced.dynamic_shapes = {name: dict(axes) for name, axes in wanted.items()}
     if any((traced.dynamic_shapes or {}).values()):
         traced.notes += [_text_note(place) for place in first.tape.texts]
     traced.notes += windows_alone(wanted, caches)
@@ -213,31 +229,44 @@ def _check_empty(
     validate_dynamic_shapes.at_least(first.tape, tensor, symbol.place.axis, 1, line)
 
 
-def _leave_open(
-    traced: TracedModule,
+def _fixed(
     wanted: validate_dynamic_shapes.Axes,
-    symbols: list[validate_dynamic_shapes.Symbol],
-    checks: Mapping[str, validate_dynamic_shapes.Agreement],
-) -> None:
-    """Names the dimensions that stay dynamic, and notes why others are specialized."""
-    if not wanted:
-        traced.dynamic_shapes = {}
-        return
-    fixed = {symbol.name: symbol.number for symbol in symbols if checks[symbol.name].reason}
-    from tmconvert.ir.symbolic.text import size_of
+    fix: Mapping[str, int],
+    inputs: Mapping[str, torch.Tensor],
+    arguments: tuple[tuple[Any, ...], dict[str, Any]],
+) -> tuple[validate_dynamic_shapes.Axes, tuple[Any, ...], dict[str, Any]]:
+    """Returns the dynamic axes that are left, and the arguments with the sizes that ``fix`` has."""
+    wanted = {
+        name: {axis % inputs[name].dim(): size for axis, size in axes.items()} for name, axes in wanted.items()
+    }
+    left, shapes = fixed_axes(wanted, {name: tuple(each.shape) for name, each in inputs.items()}, fix)
+    others = {}
+    for name, tensor in inputs.items():
+        others[id(tensor)] = tensor
+        for axis, size in enumerate(shapes[name]):
+            if tensor.shape[axis] != size:
+                others[id(tensor)] = validate_dynamic_shapes.resized(others[id(tensor)], axis, size)
+    return left, *_cloned(arguments, others)
 
-    sizes = {
-        name: {axis: size_of(size, fixed) for axis, size in axes.items()} for name, axes in wanted.items()
-    }
-    traced.dynamic_shapes = {
-        name: {axis: str(size) for axis, size in axes.items() if is_symbolic(size)}
-        for name, axes in sizes.items()
-    }
-    traced.notes += [
-        f"{symbol.name} is specialized to {symbol.number}: {checks[symbol.name].reason}"
-        for symbol in symbols
-        if checks[symbol.name].reason
-    ]
+
+def _with_traced_int(
+    again: Callable[..., TracedModule],
+    found: Mapping[str, None],
+    known: Sequence[str],
+    reasons: Mapping[str, str],
+    symbols: Sequence[validate_dynamic_shapes.Symbol],
+) -> TracedModule:
+    """Traces again with ``int`` replaced in the files ``found``, where it lost sizes.
+
+    Raises UnsupportedError TM2031 where that does not help.
+    """
+    lost = not_dynamic(reasons, {symbol.name: symbol.number for symbol in symbols})
+    if found.keys() <= set(known):
+        raise lost
+    try:
+        return again(int_files=(*known, *found))
+    except Exception:  # as without
+        raise lost from None
 
 
 def _by_input(

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing.data import access
-from tmconvert.frontends.torch.tracing.data.integers import NumberRead
+from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller
 from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.frontends.torch.tracing.recording.aliases import Aliases, Tracked, View, check_sizes, memory_of
 from tmconvert.frontends.torch.tracing.recording.arrays import plain_constant

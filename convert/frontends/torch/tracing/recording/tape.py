@@ -157,6 +157,7 @@ class Tape:
     data_texts: dict[str, None] = field(default_factory=dict)
     takes_gradients: bool = False  # by a transform of torch.func
     conversions: list[Any] = field(default_factory=list)
+    int_files: dict[str, None] = field(default_factory=dict)  # modules whose code made them by ``int``
     outcomes: Outcomes = field(default_factory=dict)
     is_recovered: bool = False  # sizes were recovered on it
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
