@@ -131,7 +131,7 @@ def outcome(seed: int, folder: Path) -> tuple[str, str]:
         report = getattr(tmconvert, f"to_{target}")(traced, path)
     except TmconvertError as error:
         kind = "defect" if isinstance(error, InternalError) or error.code == "TM4001" else "refused"
-        return "in a range" if error.code == "TM2030" else kind, f"{about}: {error!s:.300}"
+        return {"TM2030": "in a range", "TM2031": "fixed"}.get(error.code, kind), f"{about}: {error!s:.300}"
     except Exception as error:
         return "defect", f"{about}: {type(error).__name__}: {error}"
     open_ = {size for each in report.inputs for size in each["shape"] if isinstance(size, str)}

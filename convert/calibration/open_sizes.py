@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.conversion.io_overrides import BoundModel
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TracedModule
 from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.symbolic.open_sizes import not_dynamic
 from tmconvert.ir.tree import map_leaves
 from tmconvert.symbolics.op import Op
 
@@ -19,20 +20,15 @@ Work = Callable[[InternalGraph], None]
 
 @dataclass(frozen=True)
 class OpenSizes:
-    """Dynamic sizes: ``axes`` by input and axis; and the dynamic axis of each reshape, by result.
-
-    ``notes`` list the sizes that became static.
-    """
+    """Dynamic sizes: ``axes`` by input and axis; and the dynamic axis of each reshape, by result."""
 
     axes: dict[str, dict[int, str]]
     places: dict[str, int]
-    notes: list[str]
 
     def leave(self, made: TracedModule) -> None:
         """Makes the sizes dynamic in ``made``, a graph for the sizes of the example."""
         assert made.graph is not None
         made.dynamic_shapes = self.axes
-        made.notes += self.notes
         for expr in list(made.graph):
             place = self.places.get(expr.outputs[0].name) if expr.outputs else None
             if isinstance(expr, CallFunction) and expr.function == RESHAPE and place is not None:
@@ -45,7 +41,7 @@ def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> O
     same.
 
     A shape may contain such a size once, as it can be -1. ``work`` transforms graphs before they are
-    measured.
+    measured. Raises UnsupportedError TM2031 for other sizes.
     """
     sizes = opened.example()
     free, places = list[str](), dict[str, int]()
@@ -58,12 +54,10 @@ def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> O
         input: {axis: str(extent) for axis, extent in enumerate(shape) if str(extent) in free}
         for input, shape in opened.shapes.items()
     }
-    notes = [
-        f"{name} is specialized to {sizes[name]} in the calibrated model, whose constants depend on it"
-        for name in sizes
-        if name not in free
-    ]
-    return OpenSizes({input: found for input, found in axes.items() if found}, places, notes)
+    lost = [name for name in sizes if name not in free]
+    if lost:
+        raise not_dynamic(dict.fromkeys(lost, "constants of the calibrated model depend on it"), sizes)
+    return OpenSizes({input: found for input, found in axes.items() if found}, places)
 
 
 def _places(name: str, opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> dict[str, int] | None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.conversion.io_overrides import NO_OVERRIDES, BoundModel, IoOverrides, bind_model
-from tmconvert.errors import InternalError, UsageError
+from tmconvert.errors import InternalError, UnsupportedError, UsageError
 from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.expr import CallFunction
 from tmconvert.ir.random_calls import set_seed
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
-from tmconvert.ir.symbolic.dims import example, is_symbolic
+from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized, note_of, summarized
 from tmconvert.ir.symbolic.open_sizes import not_dynamic
 from tmconvert.ir.traced_module import Example
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 MAX_ATTEMPTS = 100
+IMAGE_SIZES = (224, 256, 299, 32, 28, 128, 320, 384, 416, 448, 512, 640)  # that models often need
 
 
 @dataclass
@@ -185,6 +186,22 @@ def lowered(
             notes=[("help", f"give the inputs static sizes: {' '.join(shapes)}")],
         )
     attempt = _Attempt(module, target, options, catalogue, pass_options or PassOptions(), overrides)
+    try:
+        return _resolved(attempt, bound)
+    except UnsupportedError as error:
+        fix = {} if module.rerun or overrides.input_shapes else _admitted(attempt, bound)
+        if not fix:
+            raise
+        runs, fails = (
+            ", ".join(f"{name} = {sizes[name]}" for name in fix) for sizes in (fix, bound.example())
+        )
+        why = error.message.partition(": ")[2] if error.code == "TM2031" else error.message
+        reason = f"the model runs at {runs}, but not at {fails} ({why})"
+        raise not_dynamic(dict.fromkeys(fix, reason), fix) from error
+
+
+def _resolved(attempt: _Attempt, bound: BoundModel) -> LoweredModel:
+    """Runs passes and lowering until all sizes are resolved."""
     for _ in range(MAX_ATTEMPTS):
         with SizeJournal(bound.symbols) as journal:
             try:
@@ -203,6 +220,31 @@ def lowered(
             raise not_dynamic(reasons, fixed)
         bound = bound.specialized(journal)
     raise _unspecialized(bound)
+
+
+def _admitted(attempt: _Attempt, bound: BoundModel) -> dict[str, int]:
+    """Returns sizes that the model admits, where it does not run at the examples that stand for open sizes.
+
+    Nobody chose these examples: 2 for a batch, 64 for an image.
+    """
+    example = bound.example()
+
+    def runs(fix: Mapping[str, int]) -> bool:
+        with SizeJournal():
+            return not bound.normalized(attempt.catalogue, {**example, **fix}).unsupported
+
+    if not example or runs({}):
+        return {}
+    of_images = [
+        name
+        for shape in bound.shapes.values()
+        for extent in shape[1:]
+        if len(shape) > 3 and isinstance(extent, Dim)
+        for name in extent.symbols
+    ]
+    ones = [{name: 1} for name in example] + [dict.fromkeys(example, 1)]
+    images = [dict.fromkeys(of_images, size) for size in IMAGE_SIZES if of_images]
+    return next((fix for fix in (*ones, *images) if runs(fix)), {})
 
 
 def _without_rule(journal: SizeJournal, error: Exception) -> InternalError:

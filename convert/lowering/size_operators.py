@@ -56,10 +56,17 @@ class SizeOperators(ABC):
         return self.op("Div", self.size(floor.numerator), self.size(floor.denominator))
 
     def float_size(self, size: Dim, atom: Any) -> Value:
-        """Writes the operators of ``size``, which is ``Rounded``; a target without float64 has none."""
-        current_journal().specialize(
-            size, f"computes {size} in float64, which the target cannot"
-        )
+        """Writes the operators of ``size``, which is ``Rounded``, with integers.
+
+        Where float64 gives another size, they are not valid.
+        """
+        symbols, differing = size.symbols.values(), atom.differing_sizes()
+        first = max(differing[0].values()) if differing else 0
+        if all(symbol.example * symbol.unit < first for symbol in symbols):
+            for symbol in symbols:
+                current_journal().take(Dim((((symbol,), symbol.unit),)) - (first - 1), {-1, 0})
+            return self.size(atom.integers)
+        current_journal().specialize(size, f"computes {size} in float64, which the target cannot")
         return self.g.ints([size.example])
 
     def not_negative(self, size: Value) -> Value:

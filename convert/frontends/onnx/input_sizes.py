@@ -14,6 +14,8 @@ from tmconvert.ir.symbolic.open_sizes import NamedAxis, solved_sizes
 from tmconvert.ir.symbolic.text import is_size_expression, is_size_name, names_in, size_of
 
 MAX_RANK = 64
+# a name that says something: "?", "None" and tf2onnx's "unk__7" do not even say that two sizes are equal
+_NAMED = re.compile(r"(?!None$|unk__\d+$|unknown$).*\w.*", re.DOTALL)
 
 
 def _windows(graph: Any) -> Iterator[Window]:
@@ -73,9 +75,12 @@ class InputSizes:
                     raise damaged(self.path, f"the input {name} has an axis of size {each.dim_value}")
                 extents.append(int(each.dim_value))
                 continue
-            size = self._name(each.dim_param if kind == "dim_param" else "", name, axis)
             is_image = len(dims) >= 4 and axis >= 2
             default = BATCH if axis == 0 else self.image if is_image else self.other
+            size = self._name(each.dim_param if kind == "dim_param" else "", name, axis)
+            if size in self.open_sizes.get(name, {}).values():  # such as "dim" for all that an exporter knows
+                self._examples[self._plain("", name, axis)] = self._example(size, default)
+                size = self._plain("", name, axis)
             extent = self._example(size, default)
             if extent < 1:
                 size, extent = self._plain(size, name, axis), default
@@ -98,10 +103,9 @@ class InputSizes:
             self.open_sizes[each.input][each.axis] = self._plain(each.size, each.input, each.axis)
 
     def _name(self, given: str, name: str, axis: int) -> str:
-        if is_size_name(given) or is_size_expression(given):
-            return given
-        is_named = re.search(r"\w", given)  # "?" says that nothing is known, not even that two are equal
-        return self._plain(given if is_named else "", name, axis)
+        if not _NAMED.fullmatch(given):
+            return self._plain("", name, axis)
+        return given if is_size_name(given) or is_size_expression(given) else self._plain(given, name, axis)
 
     def _plain(self, given: str, name: str, axis: int) -> str:
         plain = re.sub(r"\W", "_", given or f"{name}_{axis}", flags=re.ASCII)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value

@@ -307,7 +307,11 @@ def as_remainder(size: Size) -> str | None:
     """Returns ``height % 8`` for height - 8 floor(height / 8); None for other sizes."""
     for monomial, _ in size.terms if isinstance(size, Dim) else ():
         for atom in monomial:
-            if isinstance(atom, Floor) and not atom.is_float and same_size(size, atom.numerator - of(atom) * atom.denominator):
+            if (
+                isinstance(atom, Floor)
+                and not atom.is_float
+                and same_size(size, atom.numerator - of(atom) * atom.denominator)
+            ):
                 return f"{_grouped(atom.numerator)} % {_grouped(atom.denominator)}"
     return None
 

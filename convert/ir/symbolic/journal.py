@@ -162,8 +162,11 @@ class SizeJournal:
         )
 
     def take(self, difference: Dim, signs: set[int]) -> None:
-        """Adds the guard of a traced branch: the sign of ``difference`` is one of these."""
-        self.assume(difference, frozenset(signs))
+        """Adds a guard that a user may accept, as of a traced branch: the sign of ``difference`` is one of
+        these.
+        """
+        key = difference, frozenset(signs)
+        self._guards.setdefault(key, Guard(*key, self.place, self.source))
 
     def take_equal(self, difference: Dim) -> None:
         """Restricts the sizes to those with which the ``difference`` is zero, as in a branch of the trace."""
@@ -399,7 +402,8 @@ def _relation(difference: Dim, relation: str) -> str:
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant
     mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-    for each, number, sign in ((rest, -constant, relation), (-rest, constant, mirrored.get(relation, relation))):
+    opposite = mirrored.get(relation, relation)
+    for each, number, sign in ((rest, -constant, relation), (-rest, constant, opposite)):
         remainder = as_remainder(each)
         if remainder is not None:
             return f"{remainder} {sign} {number}"
@@ -407,5 +411,5 @@ def _relation(difference: Dim, relation: str) -> str:
         positive = sum(Dim((term,)) for term in difference.terms if term[1] > 0)
         return f"{positive} == {positive - difference}"
     if all(factor < 0 for _, factor in rest.terms):
-        rest, constant, relation = -rest, -constant, mirrored.get(relation, relation)
+        rest, constant, relation = -rest, -constant, opposite
     return f"{rest} {relation} {-constant}"

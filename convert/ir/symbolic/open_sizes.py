@@ -146,14 +146,20 @@ def fixed_axes(
 
 def not_dynamic(reasons: Mapping[str, str], examples: Mapping[str, int]) -> UnsupportedError:
     """Returns the error for dynamic sizes that the file cannot have, by name, each with the reason."""
-    (first, reason), *others = reasons.items()
+    names: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        names.setdefault(why, []).append(name)
+    (first, *others) = (
+        f"the size{'s' * (len(each) > 1)} {', '.join(each)} cannot stay dynamic: {why}"
+        for why, each in names.items()
+    )
     flags = " ".join(f"--fix {name}={examples[name]}" for name in reasons)
     numbers = ", ".join(f"{name!r}: {examples[name]}" for name in reasons)
     return UnsupportedError(
         "TM2031",
-        f"the size {first} cannot stay dynamic: {reason}",
+        first,
         notes=[
-            *[("also", f"the size {name}: {other}") for name, other in others],
+            *[("also", other) for other in others],
             ("help", f"give it a number with {flags} (fix={{{numbers}}}), or another one"),
         ],
     )

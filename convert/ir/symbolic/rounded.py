@@ -70,6 +70,11 @@ class Rounded(Floor):
             each >= 0 if not isinstance(each, Dim) else signs(each) <= {0, 1} for each in _leaves(self.steps)
         )
 
+    @property
+    def integers(self) -> Size:
+        """Returns the size in integer arithmetic, without rounding errors."""
+        return _exactly(self.name, self.numerator, self.denominator)
+
     def differing_sizes(self) -> list[dict[str, int]]:
         return differing_sizes(self.name, self.steps)
 
@@ -168,7 +173,7 @@ def _is_exact(value: Value) -> bool:
 
 @lru_cache(maxsize=64)
 def differing_sizes(name: str, steps: Steps) -> list[dict[str, int]]:
-    """Returns a few sizes, by symbol, at which integer arithmetic without rounding errors gives another size.
+    """Returns the least sizes, by symbol, at which integer arithmetic without rounding errors gives another.
 
     >>> differing_sizes("floor", Steps("mul", dim("n", 2), 0.29))[0]
     {'n': 100}
@@ -181,9 +186,13 @@ def differing_sizes(name: str, steps: Steps) -> list[dict[str, int]]:
     with np.errstate(all="ignore"):
         floats = ROUNDINGS[name](_computed(_at(steps, lambda symbol: arrays[symbol.name])))
         integers = size.at(lambda symbol: arrays[symbol.name]) if isinstance(size, Dim) else size
-        places = np.argwhere((floats != integers) & np.isfinite(floats))[:FEW]
+        places = np.argwhere((floats != integers) & np.isfinite(floats))
+    places = places[np.argsort(places.max(1, initial=0), kind="stable")[:FEW]]
     return [
-        {name: int(number + 1) * symbol.unit for (name, symbol), number in zip(symbols.items(), place, strict=True)}
+        {
+            name: int(number + 1) * symbol.unit
+            for (name, symbol), number in zip(symbols.items(), place, strict=True)
+        }
         for place in places
     ]
 

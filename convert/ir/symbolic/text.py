@@ -8,13 +8,15 @@ from typing import Any
 
 from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, of, substituted
 
-_TOKEN = re.compile(r"\s*([0-9]+\.[0-9]+(?:e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+|[0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])")
+_TOKEN = re.compile(
+    r"\s*([0-9]+\.[0-9]+(?:e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+|[0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])"
+)
 MAX_TOKENS = 1000
 NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 ROUNDINGS = {"floor64": "floor", "ceil64": "ceil", "round64": "round"}
 STEPS = {f"{name}64": name for name in ("add", "sub", "mul", "truediv", "min", "max")}
 FUNCTIONS = frozenset({"floor", "min", "max", *ROUNDINGS, *STEPS})
-RESERVED = FUNCTIONS | frozenset({"none", "true", "false", "inf", "nan", "q", "loc", "by", "nhwc"})
+RESERVED = FUNCTIONS | frozenset({"none", "true", "false", "inf", "nan", "loc", "by", "nhwc"})
 
 
 def is_size_name(name: str) -> bool:

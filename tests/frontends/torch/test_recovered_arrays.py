@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import tmconvert
+from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import IndexList, series_of
 
 
@@ -70,11 +71,11 @@ def test_arrays_of_sizes_are_open(name: str, tmp_path: Path):
 
 def test_an_array_that_does_not_rise_evenly_is_a_constant(tmp_path: Path):
     model = Of(lambda x, _: x + torch.tensor([i * i for i in range(x.shape[1])])[:, None])
-    report = tmconvert.to_onnx(
-        model, tmp_path / "m.onnx", example_inputs=(torch.randn(2, 6, 4),), dynamic_shapes={"x": {1: "n"}}
-    )
-    assert report.inputs[0]["shape"] == [2, 6, 4]
-    assert any("n is specialized to 6" in note for note in report.notes)
+    options = {"example_inputs": (torch.randn(2, 6, 4),), "dynamic_shapes": {"x": {1: "n"}}}
+    with pytest.raises(UnsupportedError, match="the size n cannot stay dynamic"):
+        tmconvert.to_onnx(model, tmp_path / "m.onnx", **options)
+    report = tmconvert.to_onnx(model, tmp_path / "m.onnx", fix={"n": 7}, **options)
+    assert report.inputs[0]["shape"] == [2, 7, 4]
 
 
 def test_series_of_lists():

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 import tmconvert
 from tests.frontends.torch.harness import arrays, run_onnx_on_each
+from tmconvert.errors import UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*torch.jit.*:DeprecationWarning", "ignore::torch.jit.TracerWarning"
@@ -282,12 +283,12 @@ def counts(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_loops_over_a_size_specialize_it(tmp_path: Path) -> None:
-    traced = tmconvert.trace(
-        torch.jit.script(counts), drawn(2, 6), dynamic_shapes={"x": {0: "batch", 1: "length"}}
-    )
+    options = {"dynamic_shapes": {"x": {0: "batch", 1: "length"}}}
+    with pytest.raises(UnsupportedError, match="the size length cannot stay dynamic"):
+        tmconvert.trace(torch.jit.script(counts), drawn(2, 6), **options)
+    traced = tmconvert.trace(torch.jit.script(counts), drawn(2, 6), fix={"length": 5}, **options)
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx")
-    assert report.inputs[0]["shape"] == ["batch", 6, WIDTH]
-    assert any("length is specialized to 6" in note for note in report.notes)
+    assert report.inputs[0]["shape"] == ["batch", 5, WIDTH]
 
 
 def test_inputs_have_the_names_of_the_script() -> None:

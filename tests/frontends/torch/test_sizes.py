@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -103,11 +104,19 @@ def test_what_is_done_at_the_examples_size_of_one_fixes_it(
     function: Any, target: str, tmp_path: Path
 ) -> None:
     """A size at which the model does something else is never left open, and never fixed at another number."""
-    traced = tmconvert.trace(function, torch.randn(1, 4), dynamic_shapes={"x": {0: "n"}})
-    report = getattr(tmconvert, f"to_{target}")(traced, tmp_path / f"model.{target}")
+    convert = functools.partial(
+        getattr(tmconvert, f"to_{target}"),
+        function,
+        tmp_path / f"model.{target}",
+        example_inputs=(torch.randn(1, 4),),
+        dynamic_shapes={"x": {0: "n"}},
+    )
+    with pytest.raises(UnsupportedError, match="the size n cannot stay dynamic") as caught:
+        convert()
+    assert "--fix n=1 " in caught.value.notes[-1][1]
+    report = convert(fix={"n": 1})
     assert report.verified
     assert report.inputs[0]["shape"] == [1, 4]
-    assert any(note.startswith("n is specialized to 1") for note in report.notes), report.notes
 
 
 @pytest.mark.parametrize(
@@ -245,10 +254,12 @@ def test_slices_that_are_clamped_are_exact_at_every_size(function: Any, rows: in
             agrees(function, tmp_path, torch.rand(size, 4) + 1)
 
 
-def fixed(function: Any, shape: tuple[int, ...], axes: Any) -> tuple[dict[int, str], str]:
-    traced = tmconvert.trace(function, torch.randn(shape), dynamic_shapes={"x": axes})
-    assert traced.dynamic_shapes is not None
-    return traced.dynamic_shapes["x"], " ".join(traced.notes)
+def lost(function: Any, shape: tuple[int, ...], axes: Any) -> str:
+    """The message of the error for a size that cannot stay dynamic."""
+    with pytest.raises(UnsupportedError) as caught:
+        tmconvert.trace(function, torch.randn(shape), dynamic_shapes={"x": axes})
+    assert caught.value.code == "TM2031"
+    return caught.value.message
 
 
 def loops(x: torch.Tensor) -> torch.Tensor:
@@ -263,18 +274,16 @@ def picks(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("function", [loops, picks])
 def test_what_python_makes_a_number_of_is_fixed_with_the_line(function: Any) -> None:
-    axes, notes = fixed(function, (2, 4), {0: "b", 1: "t"})
-    assert axes == {0: "b"}
+    message = lost(function, (2, 4), {0: "b", 1: "t"})
     line = function.__code__.co_firstlineno
-    assert "t is specialized to 4" in notes
-    assert any(f"{__file__}:{line + more}" in notes for more in (1, 2)), notes
+    assert "the size t cannot stay dynamic" in message
+    assert any(f"{__file__}:{line + more}" in message for more in (1, 2)), message
 
 
 def test_a_module_that_takes_one_size_only() -> None:
     linear = nn.Linear(4, 2)
-    axes, notes = fixed(lambda x: linear(x), (2, 4), {0: "b", 1: "t"})
-    assert axes == {0: "b"}
-    assert "t is specialized to 4: the module fails at other sizes" in notes
+    message = lost(lambda x: linear(x), (2, 4), {0: "b", 1: "t"})
+    assert "the size t cannot stay dynamic: the module fails at other sizes" in message
 
 
 def larger_ways(x: torch.Tensor) -> torch.Tensor:
@@ -463,7 +472,10 @@ def test_a_branch_on_odd_sizes_keeps_multiples_open(tmp_path: Path) -> None:
             return torch.nn.functional.interpolate(half, size=x.shape[-2:], mode="nearest") - x
         return torch.nn.functional.interpolate(half, scale_factor=2.0, mode="nearest") + x
 
-    report = exported(resized, (torch.randn(1, 2, 4, 8),), {"x": {3: "width"}}, tmp_path)
+    traced = tmconvert.trace(resized, torch.randn(1, 2, 4, 8), dynamic_shapes={"x": {3: "width"}})
+    with pytest.raises(UnsupportedError, match="valid for width % 2 == 0 only"):
+        tmconvert.to_onnx(traced, tmp_path / "model.onnx")
+    report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", accept_range=True)
     assert report.inputs[0]["shape"] == [1, 2, 4, "width"]
     (note,) = [note for note in report.notes if "multiple of 2" in note]
     place = r"\S*test_sizes\.py:\d+, in \S*resized \(tm\.assume\)"

@@ -237,7 +237,8 @@ def _fixed(
 ) -> tuple[validate_dynamic_shapes.Axes, tuple[Any, ...], dict[str, Any]]:
     """Returns the dynamic axes that are left, and the arguments with the sizes that ``fix`` has."""
     wanted = {
-        name: {axis % inputs[name].dim(): size for axis, size in axes.items()} for name, axes in wanted.items()
+        name: {axis % inputs[name].dim(): size for axis, size in axes.items()}
+        for name, axes in wanted.items()
     }
     left, shapes = fixed_axes(wanted, {name: tuple(each.shape) for name, each in inputs.items()}, fix)
     others = {}

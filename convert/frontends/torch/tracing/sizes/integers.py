@@ -191,7 +191,9 @@ TO_NUMBER = frozenset(("int", "float"))
 _LARGEST_POWER = 4  # larger ones of sizes are not what a model computes
 # the modules of functions of sizes that are no operators
 FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")  # of ``math`` and NumPy, that a tensor can compute
-HOMES = dict.fromkeys(("min", "max", "round"), "builtins") | dict.fromkeys(("floor", "ceil", *FUNCTIONS), "math")
+HOMES = dict.fromkeys(("min", "max", "round"), "builtins") | dict.fromkeys(
+    ("floor", "ceil", *FUNCTIONS), "math"
+)
 TRACED = (TracedInt, TracedFloat)
 
 

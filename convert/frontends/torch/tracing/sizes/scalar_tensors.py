@@ -183,7 +183,11 @@ def _rounded(held: Held, up: bool) -> Any:
 
 
 def _steps(number: Any) -> Any:
-    return Steps(number.origin[0], *map(_steps, number.origin[1:])) if isinstance(number, TracedFloat) else number
+    return (
+        Steps(number.origin[0], *map(_steps, number.origin[1:]))
+        if isinstance(number, TracedFloat)
+        else number
+    )
 
 
 def _fraction(number: Any) -> tuple[Any, int] | None:
