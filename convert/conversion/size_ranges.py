@@ -34,6 +34,7 @@ MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
 MAX_EQUAL = 8  # equalities of sizes that are tried
 MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
 MAX_COUNTED = 256  # sizes that tell how strict a guard is
+MAX_SAMPLE = 1 << 24  # the largest size at which a guard is tested whether it is always true
 MOST_SHOWN = 8  # further conditions in an error
 MAX_EVALUATED = 1 << 20  # bytes of all results of models that are evaluated at other sizes before
 MAX_GUARDED = 1 << 27  # the same, where otherwise a guard would stay
@@ -248,10 +249,10 @@ class SizeChecks:
                 around = base[name] // symbol.unit
                 below, above = range(around, 0, -1), range(around + 1, around + MAX_TRIED)
                 for candidates in (below, above):
-                    tried = ({**base, name: number * symbol.unit} for number in candidates)
-                    sizes = next((each for each in tried if not guard.holds(each)), None)
-                    if sizes is not None:
-                        yield sizes
+                    numbers = np.asarray(candidates, np.int64) * symbol.unit
+                    broken = guard.broken_at({**base, name: numbers})
+                    if broken.any():
+                        yield {**base, name: int(numbers[broken.argmax()])}
         if len(guard.difference.symbols) > 1:
             yield from (
                 each
@@ -427,7 +428,8 @@ def checked_sizes(
     if not accept_range:
         _check_ranges(broken, opened.symbols)
     others += [trial for trial in equal if trial.sizes not in [each.sizes for each in others]]
-    return [*trials, *others], [*(guard for guard in guards if guard not in needless), *found]
+    kept = [guard for guard in guards if guard not in needless and not _is_always_true(guard, opened)]
+    return [*trials, *others], [*kept, *found]
 
 
 def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, Symbol]) -> None:
@@ -459,8 +461,24 @@ def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, S
 def _excluded(guard: Guard, symbols: Mapping[str, Symbol]) -> int:
     """Returns how many of the tried sizes do not satisfy a guard: the strictest one is shown first."""
     sizes = {name: symbol.example * symbol.unit for name, symbol in symbols.items()}
-    names = [name for name in guard.difference.symbols if name in sizes]
-    return sum(not guard.holds({**sizes, name: size}) for name in names for size in range(1, MAX_COUNTED))
+    names, numbers = [name for name in guard.difference.symbols if name in sizes], np.arange(1, MAX_COUNTED)
+    return sum(int(guard.broken_at({**sizes, name: numbers}).sum()) for name in names)
+
+
+def _is_always_true(guard: Guard, opened: BoundModel) -> bool:
+    """Whether a guard holds at all of many sizes, small and large ones: a report does not show it."""
+    symbols = guard.difference.symbols
+    if _is_of_data(guard) or guard.is_of_equality or not symbols:
+        return False
+    parts = {symbol.name for symbol in opened.parts()}
+    large = MAX_SAMPLE if len(symbols) == 1 else MAX_SAMPLE >> 9  # products stay below 2**63
+    random = np.random.default_rng(0)
+    known = np.unique([*range(1, MAX_COUNTED), *np.geomspace(MAX_COUNTED, large, 64).astype(np.int64)])
+    sizes = {
+        name: random.permutation(np.resize([0, *known] if name in parts else known, MAX_TRIED)) * symbol.unit
+        for name, symbol in symbols.items()
+    }
+    return not guard.broken_at(sizes).any()
 
 
 def _result_types(expr: Expr) -> list[TensorType]:

@@ -19,7 +19,7 @@ minimum of a and b ``a - max(a - b, 0)``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Union
@@ -82,8 +82,12 @@ class Positive:
 
     size: Dim
 
-    def __str__(self) -> str:
+    @cached_property
+    def text(self) -> str:
         return f"max({self.size},0)"
+
+    def __str__(self) -> str:
+        return self.text
 
 
 Atom = Symbol | Floor | Positive
@@ -95,12 +99,13 @@ Size = Union[int, "Dim"]
 class Dim:
     """An integer expression of at least one symbol."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "_symbols", "terms")
     __array_ufunc__ = None  # NumPy's scalars leave arithmetic to the operators below
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
         self.terms = terms
         self._hash = hash(terms)
+        self._symbols: dict[str, Symbol] | None = None
 
     # ---- arithmetic
 
@@ -226,14 +231,27 @@ class Dim:
     @property
     def symbols(self) -> dict[str, Symbol]:
         """Returns the symbols by name, in order of appearance."""
-        return {atom.name: atom for atom in _symbols(self)}
+        if self._symbols is None:
+            self._symbols = {
+                name: symbol
+                for monomial, _ in self.terms
+                for atom in monomial
+                for name, symbol in _symbols_of_atom(atom).items()
+            }
+        return dict(self._symbols)
 
-    def at(self, value: Callable[[Symbol], Size]) -> Any:
-        """Evaluates the expression with ``value(symbol)`` for each symbol."""
+    def at(self, value: Callable[[Symbol], Size], known: dict[int, Any] | None = None) -> Any:
+        """Evaluates the expression with ``value(symbol)`` for each symbol.
+
+        ``known`` has the values of parts, by their ids: a part that occurs often is evaluated once.
+        """
+        known = {} if known is None else known
         total: Size = 0
         for monomial, factor in self.terms:
             for atom in monomial:
-                factor = factor * _atom_at(atom, value)
+                if id(atom) not in known:
+                    known[id(atom)] = _atom_at(atom, value, known)
+                factor = factor * known[id(atom)]
             total = total + factor
         return total
 
@@ -483,30 +501,27 @@ def _signs(value: Size) -> set[int]:
 # ---- walking and printing
 
 
-def _symbols(value: Size) -> Iterator[Symbol]:
-    for monomial, _ in value.terms if isinstance(value, Dim) else ():
-        for atom in monomial:
-            if isinstance(atom, Symbol):
-                yield atom
-            elif isinstance(atom, Positive):
-                yield from _symbols(atom.size)
-            else:
-                yield from _symbols(atom.numerator)
-                yield from _symbols(atom.denominator)
+def _symbols_of_atom(atom: Atom) -> dict[str, Symbol]:
+    if isinstance(atom, Symbol):
+        return {atom.name: atom}
+    sizes = (atom.size,) if isinstance(atom, Positive) else (atom.numerator, atom.denominator)
+    return {name: symbol for size in sizes if isinstance(size, Dim) for name, symbol in size.symbols.items()}
 
 
-def _atom_at(atom: Atom, value: Callable[[Symbol], Size]) -> Size:
+def _atom_at(atom: Atom, value: Callable[[Symbol], Size], known: dict[int, Any]) -> Any:
     if isinstance(atom, Symbol):
         return value(atom)
     if isinstance(atom, Positive):
         from tmconvert.ir.symbolic.clamps import positive
 
-        size = atom.size.at(value)
+        size = atom.size.at(value, known)
         return np.maximum(size, 0) if isinstance(size, np.ndarray) else positive(size)
     if atom.is_float:
         return atom.at(value)  # type: ignore[attr-defined]
-    parts = (part.at(value) if isinstance(part, Dim) else part for part in (atom.numerator, atom.denominator))
-    numerator, denominator = parts
+    numerator, denominator = (
+        part.at(value, known) if isinstance(part, Dim) else part
+        for part in (atom.numerator, atom.denominator)
+    )
     return numerator // denominator
 
 

@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from tmconvert.errors import Refusal
 
 if TYPE_CHECKING:
@@ -63,6 +65,14 @@ class Guard(NamedTuple):
 
         value = substituted([self.difference], sizes)[0]
         return not isinstance(value, int) or ((value > 0) - (value < 0)) in self.signs
+
+    def broken_at(self, sizes: Mapping[str, Any]) -> np.ndarray:
+        """Returns where the guard does not hold, for arrays of sizes or numbers by name."""
+        with np.errstate(all="ignore"):
+            values = self.difference.at(
+                lambda each: sizes[each.name] // each.unit if each.name in sizes else each.example
+            )
+        return ~np.isin(np.sign(values), list(self.signs))
 
 
 def summarized(guards: Iterable[Guard]) -> list[str]:

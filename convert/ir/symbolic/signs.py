@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from tmconvert.ir.symbolic.dims import (
@@ -28,8 +29,11 @@ MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
 
 def signs(value: Size) -> set[int]:
     """Returns the possible signs (-1, 0, 1) of ``value``; all three where nothing is known."""
-    if isinstance(value, int):
-        return {(value > 0) - (value < 0)}
+    return {(value > 0) - (value < 0)} if isinstance(value, int) else set(_signs(value))
+
+
+@lru_cache(maxsize=1 << 14)
+def _signs(value: Dim) -> set[int]:
     joined = _without_halves(value)
     if joined is not value:
         return signs(joined)
