@@ -9,6 +9,7 @@ range.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -191,10 +192,8 @@ class SizeChecks:
         """Returns sizes outside of the guard at which the source runs; None if it fails at all sizes that
         were tried.
         """
-        return next(
-            (sizes for sizes in self._beyond(guard) if self._runs(sizes) and not self._is_same(guard, sizes)),
-            None,
-        )
+        tried = itertools.chain(self._beyond(guard), self._beyond(guard, is_far=True))
+        return next((each for each in tried if self._runs(each) and not self._is_same(guard, each)), None)
 
     def excluded(self, guard: Guard) -> Sizes | None:
         """Returns sizes that a restriction of the model excludes although the source runs there.
@@ -237,9 +236,9 @@ class SizeChecks:
             self._evaluated[key] = self._evaluates_to(self._computed(sizes), sizes, MAX_GUARDED)
         return self._evaluated[key] is True
 
-    def _beyond(self, guard: Guard) -> Iterator[Sizes]:
+    def _beyond(self, guard: Guard, *, is_far: bool = False) -> Iterator[Sizes]:
         """Yields for each size in the guard the next smaller and larger one at which it does not hold, and
-        the least sizes.
+        the least sizes; those that are ``is_far`` are about twice as far away.
         """
         start = self.opened.other()
         for name, symbol in guard.difference.symbols.items():
@@ -251,8 +250,10 @@ class SizeChecks:
                 for candidates in (below, above):
                     numbers = np.asarray(candidates, np.int64) * symbol.unit
                     broken = guard.broken_at({**base, name: numbers})
-                    if broken.any():
-                        yield {**base, name: int(numbers[broken.argmax()])}
+                    first = int(broken.argmax())
+                    chosen = min(2 * first + 1, len(numbers) - 1) if is_far else first
+                    if broken.any() and broken[chosen]:
+                        yield {**base, name: int(numbers[chosen])}
         if len(guard.difference.symbols) > 1:
             yield from (
                 each

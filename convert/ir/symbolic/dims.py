@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Union
 
@@ -70,7 +70,9 @@ class Floor:
 
     @cached_property
     def text(self) -> str:
-        return f"floor({_grouped(self.numerator)}/{_grouped(self.denominator)})"
+        from tmconvert.ir.symbolic.printing import grouped
+
+        return f"floor({grouped(self.numerator)}/{grouped(self.denominator)})"
 
     def __str__(self) -> str:
         return self.text
@@ -256,15 +258,9 @@ class Dim:
         return total
 
     def __str__(self) -> str:
-        # a first term below zero would read as an operator
-        from tmconvert.ir.symbolic.clamps import as_minimum
+        from tmconvert.ir.symbolic.printing import printed
 
-        clamped = as_minimum(self)
-        if clamped is not None:
-            return f"min({clamped[0]},{clamped[1]})"
-        terms = sorted(self.terms, key=lambda term: (term[1] < 0, -len(term[0]), _key(term[0])))
-        text = "".join(_term(monomial, factor) for monomial, factor in terms)
-        return text.removeprefix("+")
+        return printed(self)
 
     __repr__ = __str__
 
@@ -310,27 +306,6 @@ def sole_symbol(size: object) -> Symbol | None:
         monomial, factor = size.terms[0]
         if len(monomial) == 1 and isinstance(monomial[0], Symbol) and factor == monomial[0].unit:
             return monomial[0]
-    return None
-
-
-def in_elements(size: Size) -> Size:
-    """Returns the size in symbols without units and bounds, as before a conversion learned of them."""
-    if not isinstance(size, Dim):
-        return size
-    made: Size = size.at(lambda each: of(Symbol(each.name, each.example * each.unit)) // each.unit)
-    return made
-
-
-def as_remainder(size: Size) -> str | None:
-    """Returns ``height % 8`` for height - 8 floor(height / 8); None for other sizes."""
-    for monomial, _ in size.terms if isinstance(size, Dim) else ():
-        for atom in monomial:
-            if (
-                isinstance(atom, Floor)
-                and not atom.is_float
-                and same_size(size, atom.numerator - of(atom) * atom.denominator)
-            ):
-                return f"{_grouped(atom.numerator)} % {_grouped(atom.denominator)}"
     return None
 
 
@@ -498,7 +473,7 @@ def _signs(value: Size) -> set[int]:
     return signs(value)
 
 
-# ---- walking and printing
+# ---- walking
 
 
 def _symbols_of_atom(atom: Atom) -> dict[str, Symbol]:
@@ -523,24 +498,3 @@ def _atom_at(atom: Atom, value: Callable[[Symbol], Size], known: dict[int, Any])
         for part in (atom.numerator, atom.denominator)
     )
     return numerator // denominator
-
-
-def _term(monomial: Monomial, factor: int) -> str:
-    """Prints a term with its sign. A symbol with units takes them from the factor: 16 (height/32) is
-    height/2.
-    """
-    sign, factor, words = "-" if factor < 0 else "+", abs(factor), []
-    for atom in monomial:
-        if isinstance(atom, Symbol):
-            shared = math.gcd(factor, atom.unit)
-            factor, atom = factor // shared, replace(atom, unit=atom.unit // shared)
-        words.append(str(atom))
-    number = [str(factor)] if factor != 1 or not words else []
-    return sign + "*".join(number + words)
-
-
-def _grouped(value: Size) -> str:
-    text = str(value)
-    # height/32 is a part of a size, not a quotient
-    has_unit = isinstance(value, Dim) and any(symbol.unit > 1 for symbol in value.symbols.values())
-    return text if (text.isidentifier() and not has_unit) or text.isdigit() else f"({text})"

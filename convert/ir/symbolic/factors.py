@@ -1,10 +1,10 @@
-"""Common factors of the terms of a size."""
+"""Common factors of the terms of a size, and units of its symbols."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from tmconvert.ir.symbolic.dims import Dim, Monomial
+from tmconvert.ir.symbolic.dims import Dim, Monomial, Size, Symbol, of
 
 
 def without_common_factor(size: Dim) -> Dim:
@@ -30,3 +30,11 @@ def without_common_factor(size: Dim) -> Dim:
         return size
     rest = Dim(tuple(sorted(terms.items(), key=lambda term: tuple(map(str, term[0])))))
     return rest if rest.example == 0 and size.example == 0 else size
+
+
+def in_elements(size: Size) -> Size:
+    """Returns the size in symbols without units and bounds, as before a conversion learned of them."""
+    if not isinstance(size, Dim):
+        return size
+    made: Size = size.at(lambda each: of(Symbol(each.name, each.example * each.unit)) // each.unit)
+    return made

@@ -317,7 +317,8 @@ class SizeJournal:
         return True
 
     def _specialize(self, name: str, size: Size, fact: str, reason: str) -> None:
-        from tmconvert.ir.symbolic.dims import Dim, Symbol, in_elements, of
+        from tmconvert.ir.symbolic.dims import Dim, Symbol, of
+        from tmconvert.ir.symbolic.factors import in_elements
 
         if name not in self.specialized:
             self.specialized[name] = size
@@ -407,7 +408,8 @@ def _is_a_sum(difference: Dim) -> bool:
 
 def _relation(difference: Dim, relation: str) -> str:
     """Returns ``height >= 7`` for height - 7 >= 0, and ``height % 8 == 0`` for a remainder."""
-    from tmconvert.ir.symbolic.dims import Dim, as_remainder
+    from tmconvert.ir.symbolic.dims import Dim
+    from tmconvert.ir.symbolic.printing import as_remainder
 
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant

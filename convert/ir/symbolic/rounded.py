@@ -84,7 +84,7 @@ class Rounded(Floor):
 
 
 def rounded(name: str, steps: Value) -> Any:
-    """Returns floor, ceil or round of a computation of sizes, which may have numbers or arrays in places.
+    """Returns floor, ceil or round of a computation of sizes, of numbers or of arrays.
 
     >>> rounded("floor", Steps("mul", 100, 0.29))
     28

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tmconvert.ir.symbolic.clamps import minimum
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.indices import numbers
 from tmconvert.symbolics.op import ANY_DTYPE, NUMBERS, Op, Tensor, integer
@@ -65,7 +66,7 @@ def trace_sum(g, x):
     """The diagonal is every (columns + 1)th element of the flattened rows."""
     rows, columns = g.type(x).shape
     line = g.call("aten::reshape", x, [rows * columns])
-    end = min(rows * columns, min(rows, columns) * (columns + 1))
+    end = minimum(rows * columns, minimum(rows, columns) * (columns + 1))
     return g.call("aten::sum", g.call("aten::slice", line, 0, 0, end, columns + 1))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.indexing.gather_scatter import like
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.creation import filled
+from tmconvert.ir.symbolic.clamps import minimum
 
 ATEN = Table()
 
@@ -34,12 +36,11 @@ def fill_diagonal(g, input, fill_value, wrap=False):
     row.
     """
     shape = g.type(input).shape
-    step = sum(_strides(shape))
-    rows = min(shape) if not wrap or len(shape) > 2 else shape[0] if shape[0] > shape[1] else min(shape)
-    end = rows * step if not wrap else g.type(input).size
-    row = views.view(g, input, [g.type(input).size])
-    end = end if end < g.type(input).size else g.type(input).size
-    count = -(-end // step)
+    step, size = sum(_strides(shape)), g.type(input).size
+    is_repeated = wrap and len(shape) == 2
+    count = -(-size // step) if is_repeated else functools.reduce(minimum, shape)
+    end = size if is_repeated else (count - 1) * step + 1
+    row = views.view(g, input, [size])
     values = filled(g, [count], fill_value, g.type(input).dtype)
     return views.view(g, g.call("aten::slice_scatter", row, values, 0, 0, end, step), list(shape))
 

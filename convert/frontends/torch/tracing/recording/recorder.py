@@ -394,8 +394,7 @@ class Recorder(TorchFunctionMode):
             return outcome
         if name in TO_NUMBER:
             self.tape.conversions.append(left)
-            file = file_of_caller() if name == "int" else None
-            if file is not None:
+            if name == "int" and (file := file_of_caller()) is not None:
                 self.tape.int_files[file] = None
             return outcome
         source = user_place()
