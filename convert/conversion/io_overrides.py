@@ -115,7 +115,9 @@ def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES)
     if given != NO_OVERRIDES:
         return given
     chosen = IoOverrides.from_json(options)
-    return NO_OVERRIDES if chosen.inputs or chosen.outputs else IoOverrides(rename=chosen.rename)
+    if chosen.inputs or chosen.outputs:
+        return NO_OVERRIDES
+    return IoOverrides(rename=chosen.rename, fix=chosen.fix)
 
 
 class BoundModel(NamedTuple):

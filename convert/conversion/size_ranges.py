@@ -229,7 +229,7 @@ class SizeChecks:
             return False
         if guard.is_of_equality:
             return True
-        if guard.is_ours:
+        if guard.is_ours or guard.is_of_target:
             return False
         key = tuple(sizes.items())
         if key not in self._evaluated:

@@ -64,7 +64,8 @@ class SizeOperators(ABC):
         first = max(differing[0].values()) if differing else 0
         if all(symbol.example * symbol.unit < first for symbol in symbols):
             for symbol in symbols:
-                current_journal().take(Dim((((symbol,), symbol.unit),)) - (first - 1), {-1, 0})
+                limit = Dim((((symbol,), symbol.unit),)) - (first - 1)
+                current_journal().take(limit, {-1, 0}, is_of_target=True)
             return self.size(atom.integers)
         current_journal().specialize(size, f"computes {size} in float64, which the target cannot")
         return self.g.ints([size.example])

@@ -69,11 +69,13 @@ class Tracing(NamedTuple):
 
 def checked_fix(fix: Mapping[str, int] | None) -> Mapping[str, int]:
     """Returns sizes by name. Raises UsageError TM6014 for anything but positive integers."""
-    for name, size in (fix or {}).items():
-        if not isinstance(name, str) or type(size) is not int or size < 1:
-            message = f"fix must have positive integers by the names of sizes, got {shown_value(fix)}"
-            raise UsageError("TM6014", message, notes=[("help", "write fix={'batch': 1} (--fix batch=1)")])
-    return fix or {}
+    given = {} if fix is None else fix
+    if not isinstance(given, Mapping) or not all(
+        isinstance(name, str) and type(size) is int and size > 0 for name, size in given.items()
+    ):
+        message = f"fix must have positive integers by the names of sizes, got {type_and_value(fix)}"
+        raise UsageError("TM6014", message, notes=[("help", "write fix={'batch': 1} (--fix batch=1)")])
+    return given
 
 
 def open_sizes(dynamic_shapes: object) -> dict[str, dict[int, str]]:

@@ -45,7 +45,8 @@ _RELATIONS = {
 class Guard(NamedTuple):
     """A guard: the sign of ``difference`` is one of ``signs``; the call at ``place`` depends on it.
 
-    ``is_ours`` is true for a guard of a pass or of the lowering, not of the model.
+    ``is_ours`` is true for a guard of a pass or of the lowering, not of the model. One that ``is_of_target``
+    is due to what the target cannot compute; a user may accept it.
     """
 
     difference: Dim
@@ -53,6 +54,7 @@ class Guard(NamedTuple):
     place: str = ""
     source: Any = None
     is_ours: bool = False
+    is_of_target: bool = False
 
     @property
     def is_of_equality(self) -> bool:
@@ -171,12 +173,12 @@ class SizeJournal:
             (difference, signs), Guard(difference, signs, self.place, self.source, self.in_passes)
         )
 
-    def take(self, difference: Dim, signs: set[int]) -> None:
+    def take(self, difference: Dim, signs: set[int], *, is_of_target: bool = False) -> None:
         """Adds a guard that a user may accept, as of a traced branch: the sign of ``difference`` is one of
         these.
         """
         key = difference, frozenset(signs)
-        self._guards.setdefault(key, Guard(*key, self.place, self.source))
+        self._guards.setdefault(key, Guard(*key, self.place, self.source, False, is_of_target))
 
     def take_equal(self, difference: Dim) -> None:
         """Restricts the sizes to those with which the ``difference`` is zero, as in a branch of the trace."""

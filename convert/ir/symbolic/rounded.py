@@ -93,7 +93,7 @@ def rounded(name: str, steps: Value) -> Any:
         return _rounded(name, steps)
     numerator, denominator = fraction(steps)
     size = _exactly(name, numerator, denominator)
-    if rounds_like_integers(steps):
+    if rounds_like_integers(steps) or _rounds_to_fraction(name, steps):
         return size
     symbols = list(symbols_of(_leaves(steps)).values())
     most = MOST.get(len(symbols), 0)
@@ -157,6 +157,27 @@ def rounds_like_integers(value: Value) -> bool:
         return False
     pair = value.left, value.right
     return any(_is_exact(one) and rounds_like_integers(two) for one, two in (pair, pair[::-1]))
+
+
+def _rounds_to_fraction(name: str, steps: Value) -> bool:
+    """Whether a size times or divided by a float is rounded as if the float was the fraction that it stands
+    for.
+
+    Only where that gives an integer can the error matter: it is lost in rounding if it is at most half of
+    that of rounding, and harmless if the integer is approached from its own side.
+    """
+    if not isinstance(steps, Steps) or steps.name not in ("mul", "truediv") or not _is_exact(steps.left):
+        return False
+    factor = steps.right
+    if not isinstance(factor, float) or not factor > 0 or not math.isfinite(factor):
+        return False
+    exact = Fraction(factor).limit_denominator(DENOMINATOR)
+    if float(exact) != factor:
+        return False
+    error = (Fraction(factor) / exact - 1) * (1 if steps.name == "mul" else -1)
+    return abs(error) <= Fraction(1, 1 << 54) or (
+        error > 0 if name == "floor" else name == "ceil" and error < 0
+    )
 
 
 def _is_exact(value: Value) -> bool:

@@ -94,7 +94,10 @@ def test_a_size_that_is_fixed_leaves_the_rest_of_a_sum(tmp_path: Path) -> None:
         def forward(self, x: Any, mask: Any, past: Any) -> Any:
             return super().forward(x * int(past[0]["key"].shape[1] ** 0.5), mask, past)
 
-    traced = tmconvert.trace(Fixed(), *decoder_inputs(2, 7, 5), dynamic_shapes=DECODER_SIZES)
+    options = {"dynamic_shapes": DECODER_SIZES}
+    with pytest.raises(UnsupportedError, match="the size past cannot stay dynamic"):
+        tmconvert.trace(Fixed(), *decoder_inputs(2, 7, 5), **options)
+    traced = tmconvert.trace(Fixed(), *decoder_inputs(2, 7, 5), fix={"past": 7}, **options)
     assert traced.dynamic_shapes["mask"] == {0: "batch", 1: "sequence+7"}
     tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     assert sizes_in(tmp_path / "model.onnx")["present_0_key"] == ["batch", "sequence+7", 4]
