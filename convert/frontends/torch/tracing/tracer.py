@@ -61,9 +61,7 @@ def trace_module(
     """
     options = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
     options["training"] = training
-    again = functools.partial(
-        trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options
-    )
+    again = functools.partial(trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
     args, kwargs, narrow = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
     if len(set(map(id, inputs.values()))) < len(inputs):  # one tensor is two inputs, which other runs vary
