@@ -307,3 +307,24 @@ def test_a_quotient_by_a_size_that_may_be_0_is_clamped() -> None:
     assert isinstance(clamped, Dim) and str(clamped) == "min(floor((10*n)/(floor(n/2))),19)"
     assert [substituted(clamped, {"n": number}) for number in (2, 3, 8)] == [19, 19, 19]
     assert substituted(maximum(10 * size // (size // 2) - 22, 0), {"n": 3}) == 8
+
+
+def test_formulas_with_shared_parts_are_walked_once() -> None:
+    """As a tree, twelve levels have more than a million parts."""
+    height, width = dim("height", 40), dim("width", 48)
+    for _ in range(12):
+        padding = maximum(height % 2, width % 2)
+        height, width = (height + padding) // 2, (width + padding) // 2
+    assert set(height.symbols) == {"height", "width"}
+    calls = []
+    height.at(lambda symbol: calls.append(symbol) or 4096)
+    assert len(calls) < 1000
+
+
+def test_remainders_are_shown_as_such() -> None:
+    size = dim("n", 6)
+    with SizeJournal() as journal:
+        journal.take(size % 4 - 2, {0, 1})
+        journal.take(size % 3, {0})
+        journal.take((size + 1) % 5 - 1, {-1, 1})
+    assert journal.summary() == ["the file is valid for these sizes: n % 4 >= 2, n % 3 == 0, (n+1) % 5 != 1"]

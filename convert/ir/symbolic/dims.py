@@ -64,9 +64,12 @@ class Floor:
     """
 
     is_float = False
-    is_never_negative = False
     numerator: Size
     denominator: Size
+
+    @property
+    def is_never_negative(self) -> bool:
+        return False
 
     @cached_property
     def text(self) -> str:
@@ -242,7 +245,7 @@ class Dim:
             }
         return dict(self._symbols)
 
-    def at(self, value: Callable[[Symbol], Size], known: dict[int, Any] | None = None) -> Any:
+    def at(self, value: Callable[[Symbol], Any], known: dict[int, Any] | None = None) -> Any:
         """Evaluates the expression with ``value(symbol)`` for each symbol.
 
         ``known`` has the values of parts, by their ids: a part that occurs often is evaluated once.
@@ -426,10 +429,9 @@ def _floor(terms: Terms, constant: int, denominator: int) -> Floor:
     """Returns the atom; nested quotients are merged."""
     (monomial, factor), *others = terms.items()
     inner = monomial[0] if len(monomial) == 1 else None
-    is_floor = isinstance(inner, Floor) and not inner.is_float
-    if not others and factor == 1 and is_floor and isinstance(inner.denominator, int):
-        outer = inner.numerator + constant * inner.denominator
-        return Floor(outer, denominator * inner.denominator)
+    divisor = inner.denominator if isinstance(inner, Floor) and not inner.is_float else None
+    if not others and factor == 1 and isinstance(inner, Floor) and isinstance(divisor, int):
+        return Floor(inner.numerator + constant * divisor, denominator * divisor)
     numerator = _made({**terms, (): constant})
     assert isinstance(numerator, Dim)
     return Floor(numerator, denominator)

@@ -136,9 +136,9 @@ def _half_to_even(numerator: Size, denominator: Size) -> Size:
     """Returns the nearest integer: up from 2k - 1/2 on to an even one, and beyond 2k + 1/2 to an odd one."""
     twice: Size = 2 * denominator
     if isinstance(denominator, int) and denominator % 2:
-        return (2 * numerator + denominator) // twice  # type: ignore[no-any-return]
+        return (2 * numerator + denominator) // twice
     to_even = (2 * numerator + denominator) // (2 * twice)
-    return to_even + (2 * numerator + 3 * denominator - 1) // (2 * twice)  # type: ignore[no-any-return]
+    return to_even + (2 * numerator + 3 * denominator - 1) // (2 * twice)
 
 
 def rounds_like_integers(value: Value) -> bool:

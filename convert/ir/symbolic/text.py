@@ -152,9 +152,9 @@ class _Reader:
 
             self.take(token)
             self.take("(")
-            size = rounded(ROUNDINGS[token], self.steps(depth + 1))
+            made: Size = rounded(ROUNDINGS[token], self.steps(depth + 1))
             self.take(")")
-            return size  # type: ignore[no-any-return]
+            return made
         if token == "(":
             self.take("(")
             inner = self.sum(depth + 1)

@@ -105,7 +105,7 @@ def check_repeatable(run: Callable[[], Any]) -> None:
         two = run()
     for each in (one, two):
         _drop_unused(each.tape.top)
-    found, place = first_difference(one.tape, two.tape, "when it is run again")
+    found, place, _ = first_difference(one.tape, two.tape, "when it is run again")
     if not found and all(map(_is_same, one.outputs, two.outputs)):
         return
     raise UnsupportedError(

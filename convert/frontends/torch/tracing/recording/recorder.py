@@ -388,8 +388,7 @@ class Recorder(TorchFunctionMode):
         if self.is_busy:
             return outcome
         if name in TO_TEXT:
-            place = calling_place(2)
-            if place.file:
+            if (place := calling_place(2)).file:
                 self.tape.texts.setdefault(str(place))
             return outcome
         if name in TO_NUMBER:
