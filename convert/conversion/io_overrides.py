@@ -287,16 +287,27 @@ def bind_model(
         ):
             _mark_opened(flat, opens, catalogue)
     shapes = _with_named_sizes(flat, overrides, shapes)
-    if overrides.fix:
-        list(_named_axes(shapes, dynamic, nodes))  # checks names
-        positive = {
-            name: {axis % len(shapes[name]): size for axis, size in axes.items()}
-            for name, axes in dynamic.items()
-        }
-        dynamic, numbers = fixed_axes(positive, {name: shapes[name] for name in positive}, overrides.fix)
-        shapes |= numbers
+    dynamic, shapes = _fixed(shapes, dynamic, nodes, overrides.fix)
     _make_dynamic(shapes, dynamic, nodes)
     return BoundModel(flat, shapes, overrides.rename, context=_context(overrides, nodes))
+
+
+def _fixed(
+    shapes: dict[str, tuple[Size, ...]],
+    dynamic: Mapping[str, Mapping[int, str]],
+    nodes: Mapping[str, TensorNode],
+    fix: Mapping[str, int],
+) -> tuple[Mapping[str, Mapping[int, str]], dict[str, tuple[Size, ...]]]:
+    """Returns the dynamic dimensions and the shapes where some sizes have numbers."""
+    if not fix:
+        return dynamic, shapes
+    list(_named_axes(shapes, dynamic, nodes))  # checks names
+    positive = {
+        name: {axis % len(shapes[name]): size for axis, size in axes.items()}
+        for name, axes in dynamic.items()
+    }
+    dynamic, numbers = fixed_axes(positive, {name: shapes[name] for name in positive}, fix)
+    return dynamic, {**shapes, **numbers}
 
 
 def _argument_names(graph: InternalGraph) -> list[str]:
