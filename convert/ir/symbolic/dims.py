@@ -73,7 +73,7 @@ class Floor:
 
     @cached_property
     def text(self) -> str:
-        from tmconvert.ir.symbolic.printing import grouped
+        from tmconvert.ir.symbolic.text import grouped
 
         return f"floor({grouped(self.numerator)}/{grouped(self.denominator)})"
 
@@ -261,7 +261,7 @@ class Dim:
         return total
 
     def __str__(self) -> str:
-        from tmconvert.ir.symbolic.printing import printed
+        from tmconvert.ir.symbolic.text import printed
 
         return printed(self)
 

@@ -411,7 +411,7 @@ def _is_a_sum(difference: Dim) -> bool:
 def _relation(difference: Dim, relation: str) -> str:
     """Returns ``height >= 7`` for height - 7 >= 0, and ``height % 8 == 0`` for a remainder."""
     from tmconvert.ir.symbolic.dims import Dim
-    from tmconvert.ir.symbolic.printing import as_remainder
+    from tmconvert.ir.symbolic.text import as_remainder
 
     constant = dict(difference.terms).get((), 0)
     rest: Any = difference - constant

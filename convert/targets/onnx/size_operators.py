@@ -10,7 +10,6 @@ import numpy as np
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim, Floor, Size
 from tmconvert.ir.symbolic.journal import current_journal
-from tmconvert.ir.symbolic.rounded import Steps
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.size_operators import SizeOperators, is_same_size, plain_attributes, terms_of
 from tmconvert.lowering.target_graph import Value
@@ -65,6 +64,8 @@ class OnnxSizeOperators(SizeOperators):
 
     def _in_float64(self, value: Any) -> Value:
         """Writes the operators of ``Steps``, of a size, or of a float."""
+        from tmconvert.ir.symbolic.rounded import Steps
+
         made: Value
         if isinstance(value, Steps):
             pair = self._in_float64(value.left), self._in_float64(value.right)

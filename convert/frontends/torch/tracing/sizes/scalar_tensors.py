@@ -21,7 +21,6 @@ from tmconvert.frontends.torch.tracing.data.integers import IntTaken, file_of_ca
 from tmconvert.frontends.torch.tracing.recording.op_traits import SIZED
 from tmconvert.frontends.torch.tracing.recording.tape import Value
 from tmconvert.frontends.torch.tracing.sizes.integers import NUMBERS, TRACED, TracedFloat, TracedInt
-from tmconvert.ir.symbolic.rounded import Steps, rounds_like_integers
 from tmconvert.ir.tree import leaves, map_leaves
 
 if TYPE_CHECKING:
@@ -173,6 +172,8 @@ def _rounded(held: Held, up: bool) -> Any:
     """Returns a float as a size, rounded; a guard keeps it where rounding errors do not change the result."""
     if isinstance(held.number, TracedFloat) and held.limit == EXACT[torch.float64]:
         return (math.ceil if up else math.floor)(held.number)
+    from tmconvert.ir.symbolic.rounded import rounds_like_integers
+
     fraction = _fraction(held.number)
     if fraction is None or (held.computed and not rounds_like_integers(_steps(held.number))):
         return None
@@ -183,6 +184,8 @@ def _rounded(held: Held, up: bool) -> Any:
 
 
 def _steps(number: Any) -> Any:
+    from tmconvert.ir.symbolic.rounded import Steps
+
     return (
         Steps(number.origin[0], *map(_steps, number.origin[1:]))
         if isinstance(number, TracedFloat)
