@@ -43,7 +43,9 @@ NAMED = {
         f"aten::{name}": "a step that the preprocessing inserts" for name in ("add", "mul")
     },
     "convert/conversion/scaled_images.py": {"aten::conv2d": "the pattern that the images are folded into"},
+    "convert/errors/suggestions.py": {"aten::": "users leave this space of names out"},
     "convert/ir/emitter.py": {
+        "aten::nonzero": "the search whose count of elements is a size",
         "tm::sizes": "the op that the emitter itself makes of symbolic sizes",
         "aten::reshape": "the intermediate representation does not import the ops",
         "aten::to": "the intermediate representation does not import the ops",
@@ -52,6 +54,12 @@ NAMED = {
     "convert/calibration/int16_tensors.py": {"aten::sqrt": "squares under it need fine integers"},
     "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
     "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
+    "convert/passes/keep_saturation.py": {
+        "aten::": "the table of ranges leaves it out",
+        "aten::add": "the range of a sum",
+        "aten::upsample_bicubic2d": "whose results exceed the range of its operand",
+        "tm::requantize": "whose QParams are the saturation",
+    },
     "convert/passes/fuse_attention.py": {
         f"aten::{name}": "a step of the pattern that the pass fuses"
         for name in ("matmul", "where", "softmax", "isnan")

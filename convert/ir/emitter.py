@@ -44,7 +44,8 @@ SIZES = "tm::sizes"
 
 
 # the one op whose folded result keeps the quantization of its operand: adapters reshape parameters
-RESHAPE, NONZERO = "aten::reshape", "aten::nonzero"
+RESHAPE = "aten::reshape"
+NONZERO = "aten::nonzero"
 
 
 class OpDefinition(Protocol):

@@ -228,8 +228,9 @@ class _Flattener:
             node.owner = clone.value
             self.paths[node] = clone.name or node.name
         if call.graph in self.inlined:  # the first call has its numbers
-            for each in (clone, *clone.outputs):
-                each._id = None
+            clone._id = None
+            for node in clone.outputs:
+                node._id = None
         self.flat.insert(clone)
 
     def _source(self, call: _Call, expr: Expr | None) -> Source:

@@ -103,7 +103,8 @@ def _seen_by(graph: InternalGraph, node: TensorNode) -> str:
                 return user.outputs[0].name
             if has_trait(user, *_SUMS):  # of which the sign of one zero is no part
                 continue
-            made = {each for each in user.outputs if each.type.dtype.kind not in "biu"} - reached
+            tensors = (each for each in user.outputs if isinstance(each, TensorNode))
+            made = {each for each in tensors if each.type.dtype.kind not in "biu"} - reached
             waiting += made
             reached |= made
     return ""

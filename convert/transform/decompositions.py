@@ -50,13 +50,13 @@ def _replace(
         with CatalogueCalls(emitter_before(call, catalogue, MADE_BY)) as g:
             made = leaves(function(g, *arguments))
     except Exception as error:
-        is_known = isinstance(error, TmconvertError)
-        reason = error.message if is_known else f"{type(error).__name__}: {error}"
+        known = error if isinstance(error, TmconvertError) else None
+        reason = known.message if known else f"{type(error).__name__}: {error}"
         raise UsageError(
             "TM6052",
             f"the decomposition of {call.function} failed: {reason}",
             source=raised_at(error),
-            notes=error.notes if is_known else [],
+            notes=known.notes if known else [],
         ) from error
     if len(made) != len(call.outputs) or not all(isinstance(node, TensorNode) for node in made):
         raise UsageError(

@@ -25,7 +25,6 @@ from tmconvert.verification.compare import example_inputs
 Catalogue = Mapping[str, Op]
 # arguments that are indices, and the attributes that tell how many values they may have
 _INDICES = frozenset(("index", "indices"))
-_COMPARISONS = frozenset(f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge"))
 _LARGE, _LARGEST = 8.0, 1e4  # times the usual magnitude; what is above is not made larger
 
 
@@ -95,11 +94,15 @@ def _compared(node: Any) -> Iterator[int]:
     """Yields the integers with which elements of an input are compared."""
     for each in _with_same_elements(node):
         for user in each.users:
-            if isinstance(user, CallFunction) and user.function in _COMPARISONS:
+            if isinstance(user, CallFunction) and _compares(user):
                 for other in user.args:
                     if isinstance(other, TensorNode) and isinstance(other.expr, Constant):
                         values = np.asarray(other.expr.value).reshape(-1)[:16]
                         yield from (int(value) for value in values if np.isfinite(value))
+
+
+def _compares(call: CallFunction) -> bool:
+    return len(call.args) == 2 and len(call.outputs) == 1 and call.output.type.dtype == bool
 
 
 def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterator[list[np.ndarray]]:

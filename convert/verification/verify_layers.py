@@ -11,6 +11,8 @@ from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.symbolics.registry import catalogue
+from tmconvert.symbolics.traits import Arithmetic
 from tmconvert.targets.registry import runtime_for, write
 from tmconvert.verification.compare import Comparison, example_inputs
 from tmconvert.verification.integer_rules import IntegerRules
@@ -25,7 +27,7 @@ from tmconvert.verification.verify import Verification, verify_written
 STEPS = 2.0
 # of samples that are none
 _UNLIKE = {"random inputs": ", unlike those that it was quantized for: --report-data DATA measures these"}
-_INEXACT, _SHARE = frozenset({"aten::mul", "aten::div"}), 4  # a quarter of the energy: 1 dB
+_SHARE = 4  # a quarter of the energy: 1 dB
 _FLOAT = 1e-4  # of the largest element, where a layer is in float
 # what the file has in its tensors, from its inputs by name
 Look = Callable[[Mapping[str, np.ndarray]], Tensors]
@@ -193,11 +195,17 @@ def is_within_noise(layer: Layer) -> bool:
     Integer kernels of both are a step or more off where an operand is large, or close to zero. That the
     result is off the float model by more, for its operands were rounded, makes it no worse.
     """
-    if not layer.step or layer.function not in _INEXACT or layer.actual.shape != layer.whole.shape:
+    if not layer.step or not _is_product(layer.function) or layer.actual.shape != layer.whole.shape:
         return False
     excess = np.maximum(layer.steps_off() - STEPS - layer.slack / layer.step, 0) * layer.step
     _, whole = energies(layer.whole, layer.actual)
     return float(np.sum(excess**2)) * _SHARE <= whole
+
+
+def _is_product(function: str) -> bool:
+    op = catalogue().found(function)
+    arithmetic = None if op is None else op.trait(Arithmetic)
+    return arithmetic is not None and arithmetic.is_product
 
 
 def _worst(layer: Layer) -> tuple[float, float]:

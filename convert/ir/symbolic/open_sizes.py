@@ -7,7 +7,7 @@ names such as ``past+sequence``, by input and axis.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir.symbolic.dims import Dim, substituted
@@ -113,9 +113,9 @@ def example_sizes(axes: Iterable[NamedAxis], help: str = "") -> dict[str, int]:
 
 def fixed_axes(
     wanted: Mapping[str, Mapping[int, str]],
-    shapes: Mapping[str, Sequence[int]],
+    shapes: Mapping[str, Sequence[Any]],  # numbers, or sizes that have names
     fix: Mapping[str, int],
-) -> tuple[dict[str, dict[int, str]], dict[str, tuple[int, ...]]]:
+) -> tuple[dict[str, dict[int, str]], dict[str, tuple[Any, ...]]]:
     """Returns the dynamic axes, and the shapes of inputs, where some sizes have these numbers.
 
     Raises UsageError TM6014 for a name that no axis has.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +165,7 @@ def atan2_ref(x: Array, other: Array) -> Array:
 
 @atan2.tflite(since=10)  # which does not broadcast
 def atan2_tflite10(g, x, other):
-    shape = broadcast_shapes(x.shape, other.shape)
+    shape: Any = broadcast_shapes(x.shape, other.shape)
     return g.op("ATAN2", *(idioms.tflite.expanded(g, value, shape) for value in (x, other)))
 
 

@@ -59,7 +59,7 @@ def trace_module(
 
     ``int_files`` are modules of Python in which ``int`` keeps sizes traced.
     """
-    options = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
+    options: dict[str, Any] = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
     options["training"] = training
     again = functools.partial(trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
     args, kwargs, narrow = _widened(module, args, kwargs)
@@ -68,7 +68,9 @@ def trace_module(
         args, kwargs = _cloned((args, kwargs), {})
         inputs = named_tensors(module, args, kwargs)
     caches = [leaf for leaf in leaves([*args, *kwargs.values()]) if is_cache(leaf)]
-    wanted = sizes_within_windows(_by_input(dynamic_shapes or {}, inputs), inputs, caches)
+    wanted: Mapping[str, Mapping[int, str]] = sizes_within_windows(
+        _by_input(dynamic_shapes or {}, inputs), inputs, caches
+    )
     if fix:
         wanted, args, kwargs = _fixed(wanted, fix, inputs, (args, kwargs))
         inputs = named_tensors(module, args, kwargs)

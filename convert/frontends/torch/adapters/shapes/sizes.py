@@ -155,10 +155,10 @@ def _note_unequal(name: str, left: Any, right: Any, outcome: bool) -> None:
 def _take_equal(left: Any, right: Any) -> bool:
     """Restricts the sizes to those that are equal, as in the example; whether they are not equal anyway."""
     difference = left - right if all(isinstance(x, (int, Dim)) for x in (left, right)) else 0
-    is_open = isinstance(difference, Dim) and signs(difference) != {0} and difference.example == 0
-    if is_open:
-        current_journal().take_equal(difference)
-    return is_open
+    if not isinstance(difference, Dim) or signs(difference) == {0} or difference.example != 0:
+        return False
+    current_journal().take_equal(difference)
+    return True
 
 
 def _note_ones(name: str, left: Any, right: Any, outcome: bool) -> None:
