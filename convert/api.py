@@ -101,7 +101,7 @@ def load(
 @entry_point
 @full_collections_wait()
 def trace(
-    module: Any,
+    module: object,
     *example_inputs: Any,
     dynamic_shapes: DynamicShapes | None = None,
     fix: Mapping[str, int] | None = None,
@@ -285,7 +285,7 @@ def verify(
 @expand_options(CalibrateOptions)
 def calibrate(
     model: Model,
-    data: Any,
+    data: object,
     **options: Unpack[CalibrateOptions],
 ) -> TracedModule:
     """Measures the ranges of a float model's tensors on data, for conversions with ``quantized``.

@@ -195,8 +195,8 @@ def parse_graph(text: str, weights: TracedModule | Mapping[str, np.ndarray] | No
 @entry_point
 def replace_pattern(
     model: TracedModule,
-    pattern: Any,
-    replacement: Any,
+    pattern: object,
+    replacement: object,
     *,
     match_filters: Sequence[Callable[..., bool]] = (),
 ) -> list[Match]:

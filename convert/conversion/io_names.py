@@ -79,7 +79,7 @@ def output_paths(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[
         yield path, tree
 
 
-def _output_names(tree: Any) -> Iterator[tuple[str, Node]]:
+def _output_names(tree: object) -> Iterator[tuple[str, Node]]:
     """Returns (name, or an empty one if only positions identify it; node) of each output, in order."""
     for path, node in output_paths(tree):
         parts = ["out", *path] if path and isinstance(path[0], int) else list(path)

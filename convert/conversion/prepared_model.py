@@ -104,7 +104,9 @@ def _with_images(
     return made, overrides, options
 
 
-def _calibrated_as(module: TracedModule, stored: Any, data: Any, catalogue: Mapping[str, Op]) -> TracedModule:
+def _calibrated_as(
+    module: TracedModule, stored: Any, data: object, catalogue: Mapping[str, Op]
+) -> TracedModule:
     """Calibrates a model on ``data`` with the settings stored in a file; a model with scales is unchanged.
 
     Raises UsageError TM6030 where there is no data to do so, TM6002 for data without an option that uses it.

@@ -119,7 +119,7 @@ class ConversionRequest:
         path: Path,
         inputs: Sequence[np.ndarray] | None,
         overrides: IoOverrides,
-        calibration: Any,
+        calibration: object,
     ) -> ConversionRequest:
         """Returns the request that wrote the file at ``path``, as far as the file records it.
 

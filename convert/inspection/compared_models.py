@@ -276,7 +276,7 @@ def _chunks(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str
         yield chunk
 
 
-def side_of(model: Any, catalogue: Catalogue, tracing: Tracing | None = None) -> SourceSide | FileSide:
+def side_of(model: object, catalogue: Catalogue, tracing: Tracing | None = None) -> SourceSide | FileSide:
     """Returns the side for a model or a written file; models of PyTorch are traced.
 
     Raises LoadError, UnsupportedError, UsageError.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -244,7 +244,7 @@ class GraphEmitter:
                 return expr.output.type.shape[0]
         return None
 
-    def _is_equal(self, first: Any, second: Any, depth: int = 4) -> bool:
+    def _is_equal(self, first: Iterable[object], second: Iterable[object], depth: int = 4) -> bool:
         """Whether two trees of tensors are equal: the same nodes, or the same calls with equal tensors."""
         left, right = _flat(first), _flat(second)
         return len(left) == len(right) and all(
@@ -254,12 +254,12 @@ class GraphEmitter:
             for one, other in zip(left, right, strict=True)
         )
 
-    def _is_equal_number(self, first: Any, second: Any) -> bool:
+    def _is_equal_number(self, first: object, second: object) -> bool:
         left, right = self.known(first), self.known(second)
         is_known = left is not None and right is not None and left.size == right.size == 1
         return is_known and _is_same(left, right)  # type: ignore[arg-type]
 
-    def _is_equal_call(self, first: Any, second: Any, depth: int) -> bool:
+    def _is_equal_call(self, first: object, second: object, depth: int) -> bool:
         one, other = getattr(first, "expr", None), getattr(second, "expr", None)
         if not (isinstance(one, CallFunction) and isinstance(other, CallFunction)):
             return False
@@ -325,7 +325,7 @@ class GraphEmitter:
     def body(self, module: TracedModule, given: Sequence[Any], around: Sequence[Any]) -> InternalGraph:
         return _body(self, module, given, around)
 
-    def type(self, value: Any) -> TensorType:
+    def type(self, value: object) -> TensorType:
         if not isinstance(value, TensorNode):
             raise GraphError("TM3004", f"{value!r} is not a tensor of the graph")
         return value.type
@@ -333,7 +333,7 @@ class GraphEmitter:
     def stream(self) -> int:
         return stream_of(self.name)
 
-    def known(self, value: Any) -> np.ndarray | None:
+    def known(self, value: object) -> np.ndarray | None:
         if isinstance(value, TensorNode) and isinstance(value.expr, Constant):
             return np.asarray(value.expr.value)
         return None
@@ -354,7 +354,7 @@ class GraphEmitter:
         value.qparams = qparams
         return value
 
-    def _folded(self, leaf: Any) -> Any:
+    def _folded(self, leaf: TensorNode) -> Any:
         value = self.known(leaf) if self.may_fold(leaf) else None
         return _UNKNOWN if value is None else value
 
@@ -370,7 +370,7 @@ class GraphEmitter:
 _UNKNOWN = object()
 
 
-def _reshaped(node: Any) -> Any:
+def _reshaped(node: object) -> object:
     """Returns the tensor whose elements a node has in another shape."""
     while isinstance(node, TensorNode) and getattr(node.expr, "function", "") == RESHAPE:
         node = node.expr.args[0]  # type: ignore[union-attr]
@@ -454,7 +454,7 @@ def _parameter_name(leaves: list[Any]) -> str | None:
     return expr.name if isinstance(expr, Constant) else None
 
 
-def _flat(tree: Any) -> list[Any]:
+def _flat(tree: Iterable[object]) -> list[Any]:
     return [leaf for item in tree for leaf in (item if isinstance(item, list) else [item])]
 
 

@@ -90,7 +90,7 @@ class _Call:
         self.mapped: dict[Node, Node] = {}
         self.names: dict[Node, str] = {}
 
-    def map(self, tree: Any) -> Any:
+    def map(self, tree: object) -> Any:
         return map_leaves(lambda leaf: self.mapped[leaf] if isinstance(leaf, Node) else leaf, tree)
 
     def is_active(self, graph: InternalGraph) -> bool:

@@ -9,7 +9,7 @@ from tmconvert.frontends.torch.customization import SUPPORTED_TYPES
 from tmconvert.ir.tree import map_leaves
 
 
-def opened(tree: Any) -> Any:
+def opened(tree: object) -> Any:
     """Returns arguments as tracing records them: dataclasses as dicts, and objects of the classes of
     ``register_supported_type`` as lists of their parts.
     """

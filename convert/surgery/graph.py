@@ -52,15 +52,15 @@ class InternalGraph(FxEditing, NotebookForm, extends=ir.InternalGraph):
         """
         return ExprFilter(lambda: walk_exprs(self, recursive))
 
-    def get_function_by_type(self, function: Any = None, recursive: bool = True) -> ExprFilter:
+    def get_function_by_type(self, function: object = None, recursive: bool = True) -> ExprFilter:
         """Returns the calls of a function; see ``ExprFilter.call_function``."""
         return self.exprs(recursive).call_function(function)
 
-    def get_method_by_type(self, method: Any = None, recursive: bool = True) -> ExprFilter:
+    def get_method_by_type(self, method: object = None, recursive: bool = True) -> ExprFilter:
         """Returns the calls of a method; see ``ExprFilter.call_method``."""
         return self.exprs(recursive).call_method(method)
 
-    def get_module_by_type(self, module_class: Any, recursive: bool = True) -> NodeFilter:
+    def get_module_by_type(self, module_class: object, recursive: bool = True) -> NodeFilter:
         """Returns the nodes of modules of a class, which is the class or its name (``"Conv2d"``); of several
         nodes of a module, such as ``self`` in its own graph, the first.
         """

@@ -40,7 +40,7 @@ class Parameter(np.ndarray):
     __iadd__, __isub__ = _out_of_place(np.add), _out_of_place(np.subtract)
     __imul__, __itruediv__ = _out_of_place(np.multiply), _out_of_place(np.true_divide)
 
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(self, array: Any, context: object = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)
 
 

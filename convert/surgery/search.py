@@ -94,7 +94,7 @@ class ExprFilter(_Filter["Expr"]):
         name = method if method is None or isinstance(method, str) else method.__name__
         return self._that(lambda expr: isinstance(expr, CallMethod) and name in (None, expr.method))
 
-    def call_module(self, module_class: Any = None) -> ExprFilter:
+    def call_module(self, module_class: object = None) -> ExprFilter:
         """Keeps the calls of modules of a class, which is the class or its name (``"Conv2d"``)."""
         is_of_class = _class_filter(module_class)
         return self._that(lambda expr: expr.op == "call_module" and is_of_class(expr.inputs[0]))

@@ -91,7 +91,7 @@ def _blaming(read: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a method that reads the file at its first argument, whose content is at fault."""
 
     @functools.wraps(read)
-    def reading(self: Any, path: Path, *args: Any, **others: Any) -> Any:
+    def reading(self: object, path: Path, *args: Any, **others: Any) -> Any:
         from tmconvert.formats.mapped_file import blaming, unusable_file
 
         with blaming(functools.partial(unusable_file, path)):

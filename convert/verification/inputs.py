@@ -79,7 +79,7 @@ def extreme_inputs(
     return arrays
 
 
-def _integers(node: Any, array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _integers(node: object, array: np.ndarray, random: np.random.Generator) -> np.ndarray:
     range_, met = np.iinfo(array.dtype), {int(each) for each in array.reshape(-1)[:64]}
     if array.dtype.itemsize <= 2:
         made = random.integers(range_.min, range_.max, array.shape, array.dtype, endpoint=True)
@@ -90,7 +90,7 @@ def _integers(node: Any, array: np.ndarray, random: np.random.Generator) -> np.n
     return np.where(made == 0, made.dtype.type(1), made) if _divides(node) else made
 
 
-def _compared(node: Any) -> Iterator[int]:
+def _compared(node: object) -> Iterator[int]:
     """Yields the integers with which elements of an input are compared."""
     for each in _with_same_elements(node):
         for user in each.users:
@@ -178,7 +178,7 @@ def _limits(node: Any, catalogue: Catalogue) -> Iterator[int]:
                     waiting.append(made)
 
 
-def _divides(node: Any) -> bool:
+def _divides(node: object) -> bool:
     """Whether elements of an input of integers are divisors of integers."""
     return any(
         isinstance(user, CallFunction) and has_trait(user, DividesBySecond) and user.args[1] is each

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import VerificationError
-from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
 from tmconvert.ir.fake_quant import round_half_away
 from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import is_symbolic, substituted
@@ -179,7 +179,7 @@ def _operands(
     return made
 
 
-def _step(node: Any, tensors: Tensors) -> float:
+def _step(node: Node, tensors: Tensors) -> float:
     found = tensors.form(node, Role.QUANTIZED, Role.TENSOR)
     return 0.0 if found is None else found.step
 
@@ -221,7 +221,7 @@ def _round_bias(
         operands[2] = (round_half_away(operands[2] / products) * products).astype(np.float32)
 
 
-def _operand_step(x: Any, result: Any, tensors: Tensors, rules: IntegerRules) -> float:
+def _operand_step(x: Node, result: Node, tensors: Tensors, rules: IntegerRules) -> float:
     """The step of the form of ``x`` that a kernel takes."""
     forms, wanted = tensors.forms(x, OPERANDS), _result(result, tensors)
     if rules.depends_on_kernel and wanted is not None:
@@ -233,7 +233,7 @@ def _slack(
     expr: CallFunction,
     operands: list[object],
     result: np.ndarray,
-    node: object,
+    node: Node,
     tensors: Tensors,
     rules: IntegerRules,
 ) -> Any:
@@ -281,14 +281,14 @@ def _is_clamp(user: object) -> bool:
     return is_bound or has_trait(user, Clamp)
 
 
-def _quantized(node: Any, tensors: Tensors) -> Observed:
+def _quantized(node: Node, tensors: Tensors) -> Observed:
     """Returns a quantized tensor, where the file also has it in another form, such as a float output."""
     found = tensors.form(node, Role.INTERNAL, Role.TENSOR)
     assert found is not None
     return found
 
 
-def _computed(node: Any, tensors: Tensors) -> Observed:
+def _computed(node: Node, tensors: Tensors) -> Observed:
     """Returns a tensor before requantization."""
     return tensors.form(node, Role.COMPUTED) or _quantized(node, tensors)
 

@@ -38,11 +38,11 @@ class Kind(NamedTuple):
     code: str = "TM6009"
 
 
-def _is_switch(value: Any) -> bool:
+def _is_switch(value: object) -> bool:
     return isinstance(value, (bool, np.bool_))
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
@@ -58,7 +58,7 @@ def _length(value: Any) -> int:
         return 0
 
 
-def _by_name(value: Any) -> bool:
+def _by_name(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
@@ -70,7 +70,7 @@ def _are_input_qparams(value: Any) -> bool:
     return _by_name(value) and all(_is_input_qparams(qparams) for qparams in value.values())
 
 
-def _is_input_qparams(value: Any) -> bool:
+def _is_input_qparams(value: object) -> bool:
     if not isinstance(value, (tuple, list)) or len(value) != 3:
         return False
     dtype, scale, zero_point = value
@@ -78,7 +78,7 @@ def _is_input_qparams(value: Any) -> bool:
     return isinstance(dtype, str) and is_scale and _is_integer(zero_point)
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -92,25 +92,25 @@ def _are_numbers(value: Any) -> bool:
     return is_list and all(isinstance(each, (int, float, np.integer, np.floating)) for each in value)
 
 
-def _is_sequence(value: Any) -> bool:
+def _is_sequence(value: object) -> bool:
     return isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-def _are_inputs(value: Any) -> bool:
+def _are_inputs(value: object) -> bool:
     return isinstance(value, (list, tuple)) or _by_name(value) or _is_array(value)
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray) or (
         callable(getattr(value, "detach", None)) and hasattr(value, "shape")
     )
 
 
-def _are_functions(value: Any) -> bool:
+def _are_functions(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(map(callable, value))
 
 
-def _are_pass_options(value: Any) -> bool:
+def _are_pass_options(value: object) -> bool:
     if not isinstance(value, PassOptions):
         return False
     after, folder, stop, requested = value

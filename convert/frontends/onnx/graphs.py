@@ -382,7 +382,7 @@ class GraphBuilder:
                 values[name] = self._plain(attribute, scope, place)
         return values, [tuple(around) for _, around in captured]
 
-    def _body(self, proto: Any, name: str, scope: Scope) -> GraphBuilder:
+    def _body(self, proto: object, name: str, scope: Scope) -> GraphBuilder:
         path = re.sub(r"\W", "_", name)
         while path in self.module.children or path in self.module.tensors:
             path += "_"

@@ -47,7 +47,7 @@ def _window(node: Any, weights: Mapping[str, Sequence[int]]) -> list[int]:
 class InputSizes:
     """Collects the open sizes of inputs, by input and axis, while their shapes are read."""
 
-    def __init__(self, path: str, graph: Any) -> None:
+    def __init__(self, path: str, graph: object) -> None:
         self.path = path
         self.image, self.other = example_sizes(_windows(graph))
         self.open_sizes: dict[str, dict[int, str]] = {}

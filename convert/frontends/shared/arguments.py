@@ -59,7 +59,7 @@ def counted(g: Emitter, value: Any, what: str) -> Any:
     return g.type(g.call("tm::count_to", value)).shape[0]
 
 
-def _elements(g: Emitter, value: Any, what: str) -> list[Any]:
+def _elements(g: Emitter, value: object, what: str) -> list[Any]:
     """Returns the elements of a vector whose length is static, as tensors of one element."""
     shape = g.type(value).shape
     if len(shape) > 1 or is_symbolic(shape) or (shape and shape[0] > MAX_ELEMENTS):

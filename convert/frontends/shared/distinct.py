@@ -10,7 +10,7 @@ from tmconvert.frontends.shared.arguments import cast
 from tmconvert.ir.emitter import Emitter
 
 
-def first_places(g: Emitter, inverse: Any, count: Any) -> Any:
+def first_places(g: Emitter, inverse: object, count: object) -> Any:
     """Returns the first place of each number in ``inverse``; TFLite has such minima of int32 alone."""
     total = g.type(inverse).size
     numbers = cast(g, g.call("aten::arange", 0, total, 1), np.int32)
@@ -18,6 +18,6 @@ def first_places(g: Emitter, inverse: Any, count: Any) -> Any:
     return cast(g, g.call("aten::scatter_reduce", start, 0, inverse, numbers, "amin"), np.int64)
 
 
-def order_of(g: Emitter, x: Any) -> Any:
+def order_of(g: Emitter, x: object) -> Any:
     """Returns the int64 indices that sort a vector."""
     return cast(g, g.call("aten::sort", x, 0, False, False)[1], np.int64)

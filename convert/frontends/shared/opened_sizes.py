@@ -15,7 +15,7 @@ from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 
 
-def opened_shape(g: Emitter, x: Any, shape: Sequence[Any], before: Sequence[int]) -> list[Any]:
+def opened_shape(g: Emitter, x: object, shape: Sequence[Any], before: Sequence[int]) -> list[Any]:
     """Returns the shape of a reshape of ``x``, which had the shape ``before``; ``shape`` holds the old size.
 
     >>> opened_shape(g, x, [1, -1], [1, 512, 1, 1])  # x is float32[n,512,1,1]  # doctest: +SKIP
@@ -43,7 +43,7 @@ def opened_shape(g: Emitter, x: Any, shape: Sequence[Any], before: Sequence[int]
     return list(shape)
 
 
-def _equals(size: Any, other: Any) -> bool:
+def _equals(size: object, other: object) -> bool:
     """Whether two sizes are certainly equal."""
     return size == other if isinstance(size, int) and isinstance(other, int) else hash(size) == hash(other)
 

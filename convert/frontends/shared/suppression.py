@@ -28,7 +28,7 @@ def kept_boxes(g: Emitter, boxes: Any, scores: Any, threshold: Any, overlap: flo
     return kept if places is None else g.call("aten::index_select", cast(g, places, np.int64), 0, kept)
 
 
-def ordered_corners(g: Emitter, boxes: Any) -> Any:
+def ordered_corners(g: Emitter, boxes: object) -> Any:
     """Returns boxes [..., 4] of any two opposite corners with the smaller coordinates first."""
     axis = g.type(boxes).rank - 1
     first, second = (g.call("aten::slice", boxes, axis, start, start + 2, 1) for start in (0, 2))
@@ -36,11 +36,11 @@ def ordered_corners(g: Emitter, boxes: Any) -> Any:
     return g.call("aten::cat", [low, high], axis)
 
 
-def reversed_sequences(g: Emitter, x: Any, lengths: Any, time: int, batch: int) -> Any:
+def reversed_sequences(g: Emitter, x: object, lengths: object, time: int, batch: int) -> Any:
     """Reverses the first ``lengths[i]`` elements along axis ``time`` of sequence ``i``."""
     shape = list(g.type(x).shape)
 
-    def along(values: Any, axis: int) -> Any:
+    def along(values: object, axis: int) -> Any:
         return reshaped(g, values, [-1 if each == axis else 1 for each in range(len(shape))])
 
     steps = along(g.call("aten::arange", 0, shape[time], 1), time)

@@ -36,7 +36,7 @@ class DataSlice:
         return getitem(g, self.x, (*[slice(None)] * self.axis, index))
 
 
-def data_slice(g: Emitter, x: Any, begin: Any, size: Any) -> DataSlice | None:
+def data_slice(g: Emitter, x: object, begin: object, size: object) -> DataSlice | None:
     """Returns the result of SLICE, if one bound of one axis depends on the data; None for others."""
     starts, sizes = elements_of(g, begin), elements_of(g, size)
     if starts is None or sizes is None or not len(starts) == len(sizes) == rank(g, x):

@@ -49,20 +49,20 @@ class Rule(NamedTuple):
     help: str
 
 
-def _is_unset(value: Any) -> bool:
+def _is_unset(value: object) -> bool:
     return value is None or value is False
 
 
-def _is_name(value: Any) -> bool:
+def _is_name(value: object) -> bool:
     return value is None or (isinstance(value, str) and bool(_NAME.fullmatch(value)))
 
 
-def _is_network(value: Any) -> bool:
+def _is_network(value: object) -> bool:
     """Whether the value names no model, a model by a plain name, or is a part that is checked itself."""
     return isinstance(value, dict | list) or _is_name(value)
 
 
-def _are_classes(value: Any) -> bool:
+def _are_classes(value: object) -> bool:
     return value is None or (isinstance(value, list) and all(map(_is_class, value)))
 
 

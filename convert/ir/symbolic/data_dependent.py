@@ -30,7 +30,7 @@ def found(most: Size) -> Dim:
     return of(Symbol(STAND_IN, example(most), from_data=True))
 
 
-def data_symbols(tree: Any) -> dict[str, Symbol]:
+def data_symbols(tree: object) -> dict[str, Symbol]:
     """Returns the data-dependent symbols among the leaves, by name."""
     return {name: symbol for name, symbol in symbols_of(tree).items() if symbol.from_data}
 

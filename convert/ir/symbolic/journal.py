@@ -141,7 +141,7 @@ class SizeJournal:
         assert self._token is not None
         _CURRENT.reset(self._token)
 
-    def at(self, place: str, source: Any = None) -> None:
+    def at(self, place: str, source: object = None) -> None:
         """Sets the current location of the conversion: a call, with its source line, or a pass."""
         self.place, self.source = place, source
 

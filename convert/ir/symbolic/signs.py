@@ -296,7 +296,7 @@ def _period(value: Size) -> int | None:
     return period
 
 
-def thresholds(tree: Any) -> dict[str, int]:
+def thresholds(tree: object) -> dict[str, int]:
     """Returns by symbol the size up to which numbers in the tree can matter; approximate if non-linear.
 
     That of max(floor(height / 2) - 64, 0) is 128.

@@ -325,7 +325,7 @@ def _opened(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _variable(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def variable(self: Any, key: Any) -> Any:
+    def variable(self: object, key: object) -> Any:
         if _is_read() and _caller() not in NOT_USERS:
             _note_read(f"the environment variable {key}")
         return function(self, key)

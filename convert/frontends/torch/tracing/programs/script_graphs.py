@@ -40,7 +40,7 @@ _ENDLESS = 2**63 - 1  # trips of a while loop
 _COUNTS = (bool, int, float)
 
 
-def decides_by_data(script: Any) -> bool:
+def decides_by_data(script: object) -> bool:
     """Whether a script function or method has a condition, or a number of trips, read from a tensor."""
     try:
         return _depends_on_data(inlined(script))
@@ -48,7 +48,7 @@ def decides_by_data(script: Any) -> bool:
         return False
 
 
-def hides_sizes(recorder: Recorder, script: Any) -> bool:
+def hides_sizes(recorder: Recorder, script: object) -> bool:
     """Whether the run in C++ would lose what is to be followed, and the graph can be run op by op."""
     known = (*_STRUCTURES, "prim::Constant", "prim::If", "prim::Loop")
     return (recorder.follow_sizes or has_layers(script)) and is_followed(script, known)
@@ -330,7 +330,7 @@ def _raises(block: Any) -> bool:
     return any(node.kind() == "prim::RaiseException" for node in block.nodes())
 
 
-def _holds_tensors(value: Any) -> bool:
+def _holds_tensors(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_holds_tensors, value))
     return isinstance(value, torch.Tensor)

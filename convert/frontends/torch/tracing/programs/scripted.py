@@ -47,7 +47,7 @@ def _op_within(call: FrameType) -> str:
     return ""
 
 
-def _be_at(node: Any, lines: list[tuple[str, Source]]) -> None:
+def _be_at(node: object, lines: list[tuple[str, Source]]) -> None:
     """Makes the line of a node that is run by itself the current one, if it has any."""
     own = _line_of(node)
     if own is not None:

@@ -26,7 +26,7 @@ from tmconvert.ir import TracedModule
 Module = Callable[..., Any]
 
 
-def _called_regularly(original: Module, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _called_regularly(original: Module, module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a traced module so that its results equal those of evaluation mode."""
     if type(module) is not torch.nn.TransformerEncoder:
         return original(module, *args, **kwargs)

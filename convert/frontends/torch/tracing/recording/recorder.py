@@ -149,7 +149,7 @@ class Recorder(TorchFunctionMode):
         with Inside(self, name):
             return function(*plain_args, **plain_kwargs)
 
-    def record(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, name: Name, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function, and puts the call on the tape."""
         joined = rejoined(self, name, function, args, kwargs) if is_join(name) else None
         if joined is not None:
@@ -203,11 +203,11 @@ class Recorder(TorchFunctionMode):
     def _bind(
         self,
         name: Name,
-        function: Any,
+        function: object,
         recorded: tuple[Any, Any],
         tensors: Sequence[torch.Tensor],
         written: list[torch.Tensor],
-        result: Any,
+        result: object,
         results: list[torch.Tensor],
     ) -> None:
         """Puts a call on the tape, and assigns Values to its results and to the tensors that it wrote."""
@@ -380,7 +380,7 @@ class Recorder(TorchFunctionMode):
             for axis, extent in enumerate(tensor.shape)
         )
 
-    def note_comparison(self, name: str, left: Any, right: object, outcome: bool) -> bool:
+    def note_comparison(self, name: str, left: object, right: object, outcome: bool) -> bool:
         """Puts the outcome of a comparison of sizes on the tape, as a guard, and returns that of ``replay``.
 
         Notes a size that becomes text or a plain number.

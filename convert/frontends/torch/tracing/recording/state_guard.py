@@ -143,7 +143,7 @@ def _base(value: object) -> Any:
     return next(each for each in type(value).__mro__ if each.__module__.partition(".")[0] in _NOT_FOLLOWED)
 
 
-def _items(value: Any, kind: Any) -> Any:
+def _items(value: object, kind: Any) -> Any:
     """Returns a copy of what a container holds."""
     base = _base(value)
     if not base.__len__(value):
@@ -154,7 +154,7 @@ def _items(value: Any, kind: Any) -> Any:
 _NOT_FOLLOWED = {"torch", "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 
-def _is_as_before(value: Any, before: Any) -> bool:
+def _is_as_before(value: object, before: Any) -> bool:
     """Whether a container has the same elements."""
     now = _items(value, type(before))
     if len(now) != len(before) or isinstance(now, set):
@@ -163,7 +163,7 @@ def _is_as_before(value: Any, before: Any) -> bool:
     return same and (not isinstance(now, dict) or all(map(operator.is_, now.values(), before.values())))
 
 
-def _restore_items(value: Any, before: Any) -> None:
+def _restore_items(value: object, before: Any) -> None:
     """Restores the contents of a list, dict, set or deque; unchanged elements stay visible to other
     threads.
     """

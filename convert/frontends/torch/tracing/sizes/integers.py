@@ -146,7 +146,7 @@ class TracedFloat(float):
 
     __trunc__ = __int__
 
-    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+    def __pow__(self, exponent: object, modulus: object = None) -> Any:
         return _power(self, exponent)
 
     def __reduce__(self) -> Any:
@@ -156,7 +156,7 @@ class TracedFloat(float):
 class NumpyFloat(TracedFloat):
     """A number that NumPy rounded, or one computed of it: it also has the methods of ``np.float64``."""
 
-    def astype(self, dtype: Any, **options: Any) -> Any:
+    def astype(self, dtype: object, **options: Any) -> Any:
         plain = np.float64(untraced(self)).astype(dtype, **options)
         return int(self) if plain.dtype.kind in "iu" else plain
 
@@ -230,7 +230,7 @@ def _plain_call(function: Callable[..., Any], *args: Any) -> Any:
     return function(*map(untraced, args))
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _power(base: Any, exponent: object) -> Any:
     """Returns a size or a float to the power of a plain number."""
     number = _plain_call(operator.pow, base, exponent)
     if not isinstance(number, float) or isinstance(exponent, TRACED):
@@ -305,7 +305,7 @@ def _of_python(number: Any) -> Any:
     return number.item() if isinstance(number, np.generic) else number
 
 
-def _plain_of_numpy(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def _plain_of_numpy(compute: Callable[[Any, Any], Any], left: object, right: object) -> Any:
     """Computes with an array of NumPy, or with a number of it that has no counterpart in Python."""
     return compute(untraced(left), untraced(right))
 
@@ -354,7 +354,7 @@ def _reflected(name: str) -> Callable[[Any, Any], Any]:
     """An operation that gives a plain number, which NumPy's numbers leave to the traced one."""
     compute = getattr(operator, name, None) or getattr(builtins, name)
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: object, other: object) -> Any:
         if isinstance(other, (*NUMBERS, np.generic, np.ndarray)):
             return _plain_of_numpy(compute, other, self)
         return NotImplemented

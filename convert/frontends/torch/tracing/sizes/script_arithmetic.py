@@ -123,7 +123,7 @@ def inlined(script: Any) -> Any:
     return graph
 
 
-def is_followed(script: Any, known: Sequence[str]) -> bool:
+def is_followed(script: object, known: Sequence[str]) -> bool:
     """Whether a script can be run op by op: the kinds of all its nodes are ops of PyTorch, or ``known``."""
     try:
         return all(_is_followed(node, known) for node in _nodes(inlined(script)))
@@ -131,17 +131,17 @@ def is_followed(script: Any, known: Sequence[str]) -> bool:
         return False
 
 
-def has_layers(script: Any) -> bool:
+def has_layers(script: object) -> bool:
     """Whether a script has layers that C++ computes by libraries, steps or fused ops."""
     return _has(script, lambda kind: kind in _LAYERS or kind.startswith(_LAYER_FAMILIES))
 
 
-def fills_tensors(script: Any) -> bool:
+def fills_tensors(script: object) -> bool:
     """Whether a script makes tensors of numbers of Python."""
     return _has(script, lambda kind: kind in _FILLED)
 
 
-def _has(script: Any, is_meant: Callable[[str], bool]) -> bool:
+def _has(script: object, is_meant: Callable[[str], bool]) -> bool:
     try:
         return any(is_meant(node.kind()) for node in _nodes(inlined(script)))
     except RuntimeError:  # a method of C++ has no graph

@@ -33,7 +33,7 @@ class OtherRounding(TorchDispatchMode):
         return False  # nothing is compiled here, and torch._dynamo takes seconds to import
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
         if any(each.alias_info for each in func._schema.returns):
@@ -71,5 +71,5 @@ def _wide(leaf: Any) -> Any:
     return leaf.double() if _is_float32(leaf) else leaf
 
 
-def _takes_tensors(arguments: Any) -> bool:
+def _takes_tensors(arguments: object) -> bool:
     return any(isinstance(leaf, torch.Tensor) for leaf in leaves(arguments))

@@ -115,7 +115,7 @@ def _is_narrow(value: object) -> bool:
     return any(map(is_narrow, value)) if isinstance(value, (list, tuple)) else is_narrow(value)
 
 
-def wide_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+def wide_call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Returns the float32 form of a call that makes a bfloat16 tensor: its function and arguments."""
     if function is torch.Tensor.bfloat16:
         return torch.Tensor.float, args, kwargs
@@ -130,7 +130,7 @@ def wide_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
     )
 
 
-def is_narrow_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def is_narrow_call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call requests a result of bfloat16, or tests for a narrow type."""
     narrow = _replaced(function)
     return function is torch.Tensor.bfloat16 or any(
@@ -144,7 +144,7 @@ def _replaced(function: object) -> set[torch.dtype]:
 
 
 @contextmanager
-def wide_state(module: Any) -> Iterator[list[str]]:
+def wide_state(module: object) -> Iterator[list[str]]:
     """Makes parameters, buffers and other tensors of a module float32 within the context.
 
     Yields notes for a report, a list that grows where the module enters autocast. Autocast to bfloat16 has no
