@@ -54,8 +54,8 @@ NAMED = {
     "convert/calibration/int16_tensors.py": {"aten::sqrt": "squares under it need fine integers"},
     "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
     "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
+    "convert/passes/image_edges.py": {"aten::permute": "its order of axes is read"},
     "convert/passes/keep_saturation.py": {
-        "aten::": "the table of ranges leaves it out",
         "aten::add": "the range of a sum",
         "aten::upsample_bicubic2d": "whose results exceed the range of its operand",
         "tm::requantize": "whose QParams are the saturation",

@@ -158,7 +158,8 @@ class ConversionRequest:
         if data.report_data is not None and options.integers is None:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
         for name in ("require_verified", "verification", "verify_with"):
-            if getattr(self, name) not in (False, None) and not self.verify:
+            value = getattr(self, name)
+            if value is not False and value is not None and not self.verify:
                 raise UsageError(
                     "TM6002", f"{name} applies to a file that is verified: omit verify=False (--no-verify)"
                 )

@@ -131,8 +131,11 @@ def _clamp(
         )
     else:
         shape = [-1 if each == axis else 1 for each in range(node.type.rank)]
-        for op, end, side in zip(("aten::maximum", "aten::minimum"), ends, sides, strict=True):
-            made = g.call(op, made, g.constant(end.reshape(shape))) if side else made
+        low, high = (
+            g.constant(end.reshape(shape)) if side else None for end, side in zip(ends, sides, strict=True)
+        )
+        made = made if low is None else g.call("aten::maximum", made, low)
+        made = made if high is None else g.call("aten::minimum", made, high)
     for user in users:
         graph.relink(user, replaced(user.args, node, made), replaced(user.kwargs, node, made))
     if is_output:
