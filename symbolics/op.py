@@ -165,6 +165,7 @@ class Op:
     kernel: Callable[..., Any] | None = None
     decomposition: Callable[..., Any] | None = None
     decomposed_from: dict[str, int] = field(default_factory=dict)
+    needs_itself: bool = False
     symbolics: dict[str, dict[int, Symbolic]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     retired: dict[str, int] = field(default_factory=dict)
@@ -181,14 +182,17 @@ class Op:
         self.kernel = function
         return function
 
-    def decompose(self, function: Callable[..., Any] | None = None, **since: int) -> Callable[..., Any]:
+    def decompose(
+        self, function: Callable[..., Any] | None = None, *, needs_itself: bool = False, **since: int
+    ) -> Callable[..., Any]:
         """Declares the decomposition into other ops: ``function(g, **arguments)``, ``g`` an Emitter.
 
-        ``@op.decompose(onnx=9)``: some of these ops begin at opset 9.
+        ``@op.decompose(onnx=9)``: some of these ops begin at opset 9. With ``needs_itself`` it has simpler
+        calls of the same op, and is for targets that have a symbolic of it.
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.decomposition, self.decomposed_from = function, since
+            self.decomposition, self.decomposed_from, self.needs_itself = function, since, needs_itself
             return function
 
         return register if function is None else register(function)
@@ -408,7 +412,7 @@ class Op:
         if since is None or since > version:
             return False
         if self.lookup(target, version) is None:
-            return True
+            return not self.needs_itself
         if condition is None or call is None:
             return False
         return not condition(**self.by_name(call.args, call.kwargs))

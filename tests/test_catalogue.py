@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -30,7 +31,7 @@ from tmconvert.conversion.support import op_support
 from tmconvert.errors import InternalError
 from tmconvert.ir import CallFunction
 from tmconvert.ir.emitter import SIZES
-from tmconvert.passes.decompose import Decompose
+from tmconvert.passes.decompose import Decompose, Undecomposed
 from tmconvert.symbolics.op import Op, Tensor
 from tmconvert.symbolics.registry import Catalogue, catalogue
 from tmconvert.symbolics.results import same_as
@@ -288,3 +289,20 @@ def test_a_second_op_of_one_name_is_refused() -> None:
 def test_the_catalogue_is_frozen() -> None:
     with pytest.raises(TypeError):
         catalogue()["aten::twice"] = an_op()  # type: ignore[index]
+
+
+def test_decompositions_end_where_a_target_has_no_symbolic() -> None:
+    """A decomposition into the same calls of the same op would be decomposed for ever."""
+    for name, op in catalogue().items():
+        if not op.is_decomposed("none", 1) or name not in SAMPLES:
+            continue
+        graph = op_graph(name, SAMPLES[name][0].args, SAMPLES[name][0].attributes)
+        for _ in range(4):
+            calls = [call for call in graph if isinstance(call, CallFunction) and call.function == name]
+            with contextlib.suppress(Undecomposed):
+                for call in calls:
+                    Decompose(catalogue(), "none", 1)._replace(graph, call)
+                continue
+            break
+        else:
+            assert not calls, f"declare needs_itself: {name}"

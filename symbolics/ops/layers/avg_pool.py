@@ -188,7 +188,7 @@ for _average in OPS:
     _average.native_where("onnx")(is_averaged_by_onnx)
 
 
-avg_pool2d.decompose(counted)
+avg_pool2d.decompose(counted, needs_itself=True)
 
 
 @avg_pool2d.tflite()
