@@ -31,11 +31,12 @@ class TorchVocabulary(AdapterVocabulary):
         word = expr.method if isinstance(expr, CallMethod) else expr.function
         if any(isinstance(leaf, (Complex, complex)) for leaf in leaves(args)):
             return f"{self.name(expr)} of complex tensors", _complex_adapter(word, is_method)
-        if args and isinstance(args[0], TracedModule):
+        adapter = _adapter(word, is_method)
+        if adapter is None and args and isinstance(args[0], TracedModule):
             from tmconvert.frontends.torch.adapters.module_leaves import leaf_adapter
 
-            return self.name(expr), leaf_adapter(self.name(expr))
-        return self.name(expr), _adapter(word, is_method)
+            adapter = leaf_adapter(self.name(expr))
+        return self.name(expr), adapter
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         if any(getattr(getattr(leaf, "dtype", None), "kind", "") == "c" for leaf in leaves((args, kwargs))):

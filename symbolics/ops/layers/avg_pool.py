@@ -97,7 +97,7 @@ def avg_pool_onnx7(g, x, kernel_size, stride, padding, ceil_mode, count_include_
     windows = (kernel_size, stride, padding, [1] * len(stride), ceil_mode)
     after = end_padding(x.shape, g.result_types[0].shape, *windows)
     # without padding, what ceil_mode adds at the end is not counted, either
-    counts = count_include_pad and (any(padding) or not is_symbolic(x.type.shape[2:]))
+    counts = count_include_pad and (any(padding) or not is_symbolic((x.shape or ())[2:]))
     excluded = not counts and divisor_override is None
     if tuple(kernel_size) == x.shape[2:] and not any(padding):
         mean = g.op("GlobalAveragePool", x, shape=g.result_types[0].shape)
@@ -181,7 +181,7 @@ def is_averaged_by_tflite(
 ) -> bool:
     """Whether one number divides all windows, or their sizes are known."""
     differs = attributes["ceil_mode"] or (any(padding) and not count_include_pad)
-    return attributes["divisor_override"] is not None or not differs or not is_symbolic(x.type.shape[2:])
+    return attributes["divisor_override"] is not None or not differs or not is_symbolic((x.shape or ())[2:])
 
 
 for _average in OPS:
