@@ -79,7 +79,7 @@ def test_functions_are_found_by_the_function(graph: InternalGraph) -> None:
     assert graph.get_function_by_type(torch.relu).as_count() == 1
     assert graph.get_function_by_type("aten::relu").as_unique().target == torch.relu
     assert graph.get_method_by_type(torch.Tensor.flatten).as_count() == 1
-    assert str(graph.get_module_by_type(torch.nn.Conv2d).as_list()) == "[conv, self]"
+    assert str(graph.get_module_by_type(torch.nn.Conv2d).as_list()) == "[conv]"
     assert graph.exprs().call_module(Block).as_unique().target == "block"
 
 

@@ -37,6 +37,7 @@ def state_note(
     for tensor in held:
         if id(tensor) in written or not isinstance(tensor, torch.nn.Parameter):
             guard.about_to_write(tensor)
+    guard.about_to_differentiate()
     try:
         before = _attributes(modules)
         outputs = [_result(call)]
