@@ -253,8 +253,18 @@ report(
 report(
     "pytorch/pytorch windows", lambda x: F.pad(x, (0, -x.shape[3] % 8, 0, -x.shape[2] % 8)), f(1, 2, "h", "w")
 )
-report("pytorch/pytorch int(n * 0.29)", lambda x: x[: int(x.shape[0] * 0.29)], f("t", 3))
-report("pytorch/pytorch ceil(n * 1.1)", lambda x: x.new_zeros(math.ceil(x.shape[0] * 1.1)), f("t", 3))
+report(
+    "pytorch/pytorch int(n * 0.29)",
+    lambda x: x[: int(x.shape[0] * 0.29)],
+    f("t", 3),
+    refused={"tflite": "TM2030"},
+)
+report(
+    "pytorch/pytorch ceil(n * 1.1)",
+    lambda x: x.new_zeros(math.ceil(x.shape[0] * 1.1)),
+    f("t", 3),
+    refused={"tflite": "TM2030"},
+)
 report(
     "pytorch/pytorch if n % 2",
     lambda x: F.max_pool1d(F.pad(x, (1, 1)) if x.shape[-1] % 2 else x, 2),
@@ -265,7 +275,7 @@ report(
     "pytorch/pytorch loop over n",
     lambda x: sum((x[k] for k in range(x.shape[0])), torch.zeros(3)),
     f("n", 3),
-    refused={"all": "TM2003"},
+    refused={"all": "TM2031"},
 )
 report(
     "pytorch/pytorch mask.any()",
@@ -587,7 +597,7 @@ report(
     "onnx/onnx resize by scales",
     '(float[1,2,h,w] x) => (float[1,2,?,?] y) { s = Constant<value_floats=[1.0,1.0,2.0,2.0]>() y = Resize<mode="linear",coordinate_transformation_mode="asymmetric">(x, , s) }',
     f(1, 2, "h", "w"),
-    refused={"tflite": "TM3005"},
+    refused={"all": "TM2031"},
 )
 report(
     "onnx/onnx cumsum",

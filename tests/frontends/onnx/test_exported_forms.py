@@ -14,6 +14,7 @@ import tmconvert
 from tests.frontends.onnx.models import of_nodes, saved
 from tests.frontends.onnx.one_node import check, floats, model_of
 from tmconvert.errors import LoadError, UnsupportedError
+from tmconvert.targets.registry import runtime_for
 
 pytest.importorskip("onnxruntime")
 
@@ -186,3 +187,30 @@ def test_transposed_convolutions_of_the_same_size(
 def test_transposed_convolutions_to_a_shape(shape: list[int], auto_pad: str, tmp_path: Path) -> None:
     inputs = [floats(1, 2, 5, 6), floats(2, 3, 3, 3)]
     check(tmp_path, "ConvTranspose", inputs, auto_pad=auto_pad, strides=[2, 2], output_shape=shape)
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("op", ["CumSum", "CumProd"])
+def test_exclusive_sums_keep_open_sizes(op: str, reverse: int, tmp_path: Path) -> None:
+    if op == "CumProd" and onnx.defs.onnx_opset_version() < 26:
+        pytest.skip("this release of onnx has no CumProd")
+    text = f"""<ir_version: 9, opset_import: ["" : {26 if op == "CumProd" else 17}]>
+        agraph (float[b,4,t] x) => (float[b,4,t] y) {{
+            a = Constant<value_int=2>()
+            y = {op}<exclusive=1,reverse={reverse}>(x, a)
+        }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    for target in ("onnx", "tflite"):
+        path = tmp_path / f"o.{target}"
+        options = {"opset": 17} if target == "onnx" else {"io_layout": "source"}
+        report = getattr(tmconvert, f"to_{target}")(tmp_path / "m.onnx", path, **options)
+        assert report.inputs[0]["shape"] == ["b", 4, "t"]
+        x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+        turned = x[..., ::-1] if reverse else x
+        function, neutral = (np.cumsum, 0.0) if op == "CumSum" else (np.cumprod, 1.0)
+        moved = np.concatenate([np.full((3, 4, 1), neutral, np.float32), turned[..., :-1]], 2)
+        wanted = function(moved, 2)
+        runtime = runtime_for(target, path)
+        assert runtime is not None
+        (found,) = runtime.run([path], {"x": x}, ["y"])
+        np.testing.assert_allclose(found, wanted[..., ::-1] if reverse else wanted, rtol=1e-5, atol=1e-5)

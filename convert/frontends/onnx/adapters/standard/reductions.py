@@ -12,6 +12,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, static_ints
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.dims import is_symbolic
 
 OPERATORS = OperatorTable()
 Reduction = Callable[[Emitter, Any, list[int], bool], Any]
@@ -179,7 +180,12 @@ def _cumulative(g: Emitter, x, axis, exclusive: int, reverse: int, op: str, neut
         shape = list(g.type(x).shape)
         if not shape[place]:
             raise Refusal("an exclusive sum over an empty axis is not supported")
-        first = g.constant(np.full([1 if i == place else n for i, n in enumerate(shape)], neutral, dtype))
-        x = g.call("aten::cat", [first, g.call("aten::slice", x, place, 0, shape[place] - 1, 1)], place)
+        x = g.call("aten::slice", x, place, 0, shape[place] - 1, 1)
+        if is_symbolic(shape):
+            pairs = [size for axis in range(len(shape)) for size in (int(axis == place), 0)]
+            x = g.call("aten::pad", x, pairs, "constant", neutral)
+        else:
+            first = g.constant(np.full([1 if i == place else n for i, n in enumerate(shape)], neutral, dtype))
+            x = g.call("aten::cat", [first, x], place)
     made = cast(g, g.call(op, x, place), dtype)
     return g.call("aten::flip", made, [place]) if reverse else made
