@@ -131,11 +131,11 @@ def _clamp(
         )
     else:
         shape = [-1 if each == axis else 1 for each in range(node.type.rank)]
-        low, high = (
+        least, most = (
             g.constant(end.reshape(shape)) if side else None for end, side in zip(ends, sides, strict=True)
         )
-        made = made if low is None else g.call("aten::maximum", made, low)
-        made = made if high is None else g.call("aten::minimum", made, high)
+        made = made if least is None else g.call("aten::maximum", made, least)
+        made = made if most is None else g.call("aten::minimum", made, most)
     for user in users:
         graph.relink(user, replaced(user.args, node, made), replaced(user.kwargs, node, made))
     if is_output:

@@ -126,7 +126,7 @@ def formula(
             }
             return function(**terms).value
 
-        op.decompose(decomposition, **since)
+        op.decompose(decomposition, needs_itself=False, **since)
         if is_kernel:
 
             @op.reference
