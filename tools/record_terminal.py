@@ -58,7 +58,7 @@ def recorded_lines() -> list[str]:
 
 def picture(lines: list[str]) -> str:
     """Returns the SVG of a terminal with these lines."""
-    width = round(COLUMNS * CHARACTER + 2 * MARGIN)
+    width = round(max(COLUMNS, *map(len, lines)) * CHARACTER + 2 * MARGIN)
     height = BAR + len(lines) * LINE + MARGIN
     rows = "\n".join(
         f'<text x="{MARGIN}" y="{BAR + (number + 1) * LINE - 5}"{_kind(line)} xml:space="preserve">'

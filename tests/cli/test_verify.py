@@ -15,7 +15,8 @@ from tmconvert import api
 CONV = model("op_s_conv_bn_relu")
 LINEAR = model("op_s_flatten_linear")
 LINE = (
-    r"ok: o\.\w+ verified (in [\w ]+|with the NumPy definitions of Caffe's layers in tmconvert) [\d.]+: "
+    r"ok: o\.\w+ verified (in [\w ]+|with the NumPy definitions of Caffe's layers in tmconvert) [\d.]+ "
+    r"against tmconvert's own reading of the source: "
     r"(max error \d\.\de-\d\d \(limit 1e-04\)|equal outputs)\n"
 )
 
