@@ -69,7 +69,8 @@ def extreme_inputs(
             continue
         dtype = array.dtype
         if dtype.kind == "f":
-            spread = float(np.std(array.astype(np.float64)))
+            with np.errstate(invalid="ignore", over="ignore"):  # of infinities, and of squares beyond float64
+                spread = float(np.std(array.astype(np.float64)))
             scale = _LARGE * (max(spread, 1.0) if spread < _LARGEST else 1.0)
             arrays[number] = (random.standard_normal(array.shape) * scale).astype(dtype)
         elif dtype.kind == "b":
