@@ -201,15 +201,22 @@ def test_equal_calls_are_computed_once() -> None:
     assert not apply(EliminateCommonSubexpressions(catalogue()), graph)
 
 
-def test_equal_searches_find_as_many() -> None:
+@pytest.mark.parametrize("steps", [0, 6])
+def test_equal_searches_find_as_many(steps: int) -> None:
+    """That few calls before a search are equal is known when it is made; of many, the pass finds it."""
     net = Net()
     x = net.input(2, 4)
-    masks = [net("aten::gt", x, net.emitter.constant(np.float32(0))) for _ in range(2)]
+    masks = []
+    for _ in range(2):
+        value = x
+        for _ in range(steps):
+            value = net("aten::mul", value, net.emitter.constant(np.float32(2)))
+        masks.append(net("aten::gt", value, net.emitter.constant(np.float32(0))))
     places = [net("aten::nonzero", mask) for mask in masks]
-    assert len({str(each.type) for each in places}) == 2
+    assert len({str(each.type) for each in places}) == (2 if steps else 1)
     graph = net.give(*(net("aten::neg", each) for each in places))
     assert apply(EliminateCommonSubexpressions(catalogue()), graph)  # which is verified
-    assert functions(graph) == ["aten::gt", "aten::nonzero", "aten::neg", "aten::neg"]
+    assert functions(graph) == ["aten::mul"] * steps + ["aten::gt", "aten::nonzero", "aten::neg", "aten::neg"]
     assert len({str(node.type) for node in graph.outputs}) == 1
 
 

@@ -112,5 +112,8 @@ def test_an_array_is_computed_of_sizes_that_are_known_before_its_call() -> None:
             return self.inner(x, torch.LongTensor([x.size(1)] * x.size(0)))
 
     x = torch.randn(2, 3, 4)
-    traced = tmconvert.trace(Net().eval(), x, dynamic_shapes={"x": {0: "batch"}})
+    options = {"dynamic_shapes": {"x": {0: "batch"}}}
+    with pytest.raises(UnsupportedError, match="the size batch cannot stay dynamic"):
+        tmconvert.trace(Net().eval(), x, **options)
+    traced = tmconvert.trace(Net().eval(), x, fix={"batch": 2}, **options)
     np.testing.assert_allclose(traced(x.numpy()), traced.to_torch()(x).detach().numpy(), rtol=1e-5)
