@@ -411,9 +411,9 @@ def checked_sizes(
     broken += unequal
     found = [guard for guard, _ in broken]
     needless = set[Guard]()
-    for guard in guards:
-        sizes = None if _is_of_data(guard) else checks.broken(guard)
-        if sizes is None and not _is_of_data(guard) and checks.is_needless(guard):
+    for guard in (each for each in guards if not _is_of_data(each)):
+        sizes = checks.broken(guard)
+        if sizes is None and (_is_always_true(guard, opened) or checks.is_needless(guard)):
             needless.add(guard)
         elif sizes is not None and guard.is_ours:
             journal.place = "the conversion"
@@ -429,8 +429,7 @@ def checked_sizes(
     if not accept_range:
         _check_ranges(broken, opened.symbols)
     others += [trial for trial in equal if trial.sizes not in [each.sizes for each in others]]
-    kept = [guard for guard in guards if guard not in needless and not _is_always_true(guard, opened)]
-    return [*trials, *others], [*kept, *found]
+    return [*trials, *others], [*(guard for guard in guards if guard not in needless), *found]
 
 
 def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, Symbol]) -> None:
