@@ -113,14 +113,13 @@ class AdapterVocabulary:
             raise Refusal(error.message) from error
 
     def evaluate(self, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        """Computes one call on arrays. Raises UnsupportedError TM2001."""
+        """Computes one call on arrays. Raises UnsupportedError: TM2008 for too many steps, else TM2001."""
         try:
             name = expr.outputs[0].name if expr.outputs else ""
             return self.apply(EagerEmitter(catalogue(), name), expr, args, kwargs)
         except Refusal as refusal:
-            raise UnsupportedError(
-                "TM2001", refusal.reason, source=expr.source, excerpt=repr(expr)
-            ) from refusal
+            code = "TM2008" if getattr(refusal.__cause__, "code", "") == "TM2008" else "TM2001"
+            raise UnsupportedError(code, refusal.reason, source=expr.source, excerpt=repr(expr)) from refusal
 
     def knows(self, name: str, is_method: bool) -> bool:
         """Whether there is an adapter for a function, or a method of tensors."""

@@ -28,6 +28,7 @@ from tmconvert.ir.emitter import EagerEmitter, Emitter, empty_body
 from tmconvert.ir.subgraphs import emitted, inlined
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import current_journal, validated
+from tmconvert.symbolics.idioms.subgraphs import limited_steps
 from tmconvert.symbolics.registry import catalogue
 
 OPERATORS = OperatorTable()
@@ -255,10 +256,12 @@ def _run(
     g: EagerEmitter, M, goes_on: bool | None, state: list[Any], around: list[Any], body: TracedModule
 ) -> list[Any]:
     """Computes a loop on arrays."""
-    limit = None if M is None else int(np.asarray(M).reshape(-1)[0])
+    limit = None if M is None else max(int(np.asarray(M).reshape(-1)[0]), 0)
     rows: list[list[Any]] = []
     count = len(state)
-    while goes_on and (limit is None or len(rows) < limit):
+    for _ in limited_steps():
+        if not goes_on or len(rows) == limit:
+            break
         number = g.constant(len(rows), np.int64)
         again, *results = emitted(g, body, [number, g.constant(True), *state, *around])
         state = results[:count]
