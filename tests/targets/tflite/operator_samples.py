@@ -48,6 +48,7 @@ SAMPLES = [
         np.digitize(floats(3, 5), LIMITS).astype(np.int32),
         {"boundaries": LIMITS},
     ),
+    OperatorSample("RANK", [floats(2, 3, 5)], np.array(3, np.int32)),
     OperatorSample("REDUCE_ALL", [TRUTHS, ints(1)], TRUTHS.all(1), {"keep_dims": False}),
     OperatorSample("REDUCE_ANY", [TRUTHS, ints(0)], TRUTHS.any(0, keepdims=True), {"keep_dims": True}),
     OperatorSample("SEGMENT_SUM", [floats(3, 2), ints(0, 0, 1)], np.add.reduceat(floats(3, 2), [0, 2])),

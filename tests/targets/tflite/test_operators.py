@@ -26,7 +26,7 @@ ALLOWED = {
     "integer/gates.py": (8, "rewrites hard gates as products"),
     "integer/encode.py": (7, "writes what looks up"),
     "integer/legalize.py": (12, "rewrites what a runtime lacks"),
-    "integer/products.py": (4, "rewrites a DIV by constants and a NEG as a MUL"),
+    "integer/products.py": (5, "rewrites a DIV by constants and a NEG as a MUL; fuses an ADD"),
     "integer/resizes.py": (4, "rewrites RESIZE_BILINEAR as matrix products"),
     "integer/resolve.py": (1, "a PADV2 by the lowest number is for maxima"),
     "integer/tensors.py": (9, "writes what quantizes, requantizes and clamps"),

@@ -32,8 +32,6 @@ from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.operators.activations import TABLES
 from tmconvert.targets.tflite.operators.record import IntegerKernel
 
-_OF_SIZES = ("SHAPE", "RANK")
-
 
 def encode(
     graph: TargetGraph, all_qparams: dict[Value, QParams], activations: IntegerType, io_type: IoType
@@ -67,7 +65,7 @@ class _Encoder:
 
     def add(self, operator: Operator) -> None:
         kernel, x = self.choice.kernel_of(operator), operator.inputs[0] if operator.inputs else None
-        if x is not None and operator.type in _OF_SIZES and not x.is_constant and x in self.all_qparams:
+        if x is not None and spec(operator.type).reads_sizes and not x.is_constant and x in self.all_qparams:
             self._read_sizes(operator, x)
         elif kernel is None:
             self._keep_in_float(operator)

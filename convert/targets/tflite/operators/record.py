@@ -133,6 +133,7 @@ class OperatorSpec:
     index: int | None = None  # the input that is an index, of any integer type
     index_is_checked: bool = False  # a run with an index outside of the tensor fails
     gives_indices: tuple[int, ...] = ()  # the outputs that are indices into the first input
+    reads_sizes: bool = False  # of the data it reads the shape alone, whatever the elements are
     draws_random: bool = False  # the result is random; the seed is in the options "seed" and "seed2"
     moves: bool = False  # results consist of elements of the data
     keeps_all: bool = False  # each element of the data is in the result

@@ -240,11 +240,13 @@ SPECS = (
         code=77,
         options="ShapeOptions",
         releases="1.10",
+        reads_sizes=True,
     ),
     OperatorSpec(
         "RANK",
         code=110,
         options="RankOptions",
         releases="1.14",
+        reads_sizes=True,
     ),
 )
