@@ -13,6 +13,8 @@ from tmconvert.errors.explanations import EXPLANATIONS
 
 TEXT_WIDTH = 78
 
+_DIGITS = str.maketrans("OQILSB", "001158")
+
 
 @click.command("explain")
 @click.argument("code", metavar="[CODE]", required=False)
@@ -25,7 +27,8 @@ def command(code: str | None) -> None:
     wanted = f"TM{wanted}" if wanted.isdigit() else wanted
     explanation = EXPLANATIONS.get(wanted)
     if explanation is None:
-        close = difflib.get_close_matches(wanted, EXPLANATIONS, n=3)
+        digits = wanted[2:].translate(_DIGITS)  # letters that look like digits
+        close = difflib.get_close_matches(wanted[:2] + digits, EXPLANATIONS, n=3)
         notes = [
             ("help", "`tmconvert explain` lists all codes" + (f"; near: {', '.join(close)}" if close else ""))
         ]

@@ -81,7 +81,7 @@ def test_hostile_files(name: str) -> None:
 def test_a_folder_is_no_model(folder: Path) -> None:
     outcome = run("inspect", ".")
     assert (outcome.status, outcome.stdout) == (1, "")
-    assert outcome.stderr.startswith("error[TM1001]: cannot read the model file: Is a directory\n")
+    assert outcome.stderr.startswith("error[TM1001]: cannot read the model file: it is a directory\n")
 
 
 @pytest.mark.parametrize("debug", [False, True])
