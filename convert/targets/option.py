@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, NamedTuple
 
-Group = Literal["input", "output", "shapes", "quantization", "calibration", "tracing", "debugging"]
+Group = Literal[
+    "input", "output", "verification", "shapes", "quantization", "calibration", "tracing", "debugging"
+]
 # group -> heading, in the order of help texts and documents
 HEADINGS: dict[Group, str] = {
     "input": "Input",
     "output": "Output",
+    "verification": "Verification",
     "shapes": "Shapes",
     "quantization": "Quantization",
     "calibration": "Calibration",

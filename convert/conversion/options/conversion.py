@@ -16,6 +16,7 @@ from tmconvert.conversion.options.declared import (
     output_option,
     quantization_option,
     shapes_option,
+    verification_option,
 )
 from tmconvert.conversion.options.tracing import EdgeOptions, SourceOptions
 from tmconvert.symbolics.dialects import DIALECTS
@@ -57,7 +58,7 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
     ]
     verify: Annotated[
         bool,
-        output_option(
+        verification_option(
             "Do not compare the written file with MODEL.",
             default=True,
             is_common=True,
@@ -66,7 +67,7 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
     ]
     verification: Annotated[
         Literal["full"] | None,
-        output_option(
+        verification_option(
             "Without a limit of time; by default three times the conversion and 20 s.",
             meaning="Verify without a limit of time; by default three times that of the conversion and 20 s.",
             flag="--verify",
@@ -74,7 +75,7 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
     ]
     verify_with: Annotated[
         Any,
-        output_option(
+        verification_option(
             "Verify with these inputs: arrays named as the inputs of MODEL, or in0, in1, ...",
             "path",
             metavar="FILE.npz",
@@ -83,7 +84,7 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
     ]
     require_verified: Annotated[
         bool,
-        output_option(
+        verification_option(
             "Write no file, and end with status 1, unless it was verified.",
             meaning="Raise VerificationError TM4006 for a file that could not be verified, and write none.",
         ),
