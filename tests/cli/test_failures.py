@@ -17,6 +17,7 @@ from tmconvert import api_convert
 from tmconvert.errors import GraphError, InternalError
 
 CONV = model("op_s_conv_bn_relu")
+ROOT = Path(__file__).parents[2]
 CANARY = Path("/tmp/PWNED")
 MODEL_COMMANDS: list[list[str]] = [
     ["onnx", "MODEL", "o.onnx"],
@@ -240,7 +241,7 @@ def shell(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[st
         capture_output=True,
         encoding="utf-8",
         errors="replace",
-        env=environment(**env),
+        env=environment(PYTHONPATH=str(ROOT), **env),  # also where the working folder was removed
         timeout=100,
         check=False,
     )
