@@ -30,6 +30,7 @@ from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.tree import leaves_of, map_leaves
 
 LEAST = 2
+MOST_PARTS = 1000  # of an atom that is sorted by its text
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,51 @@ class Symbol:
         return self.name if self.unit == 1 else f"{self.name}/{self.unit}"
 
 
+class _Compound:
+    """An atom that is made of ``sizes``. Atoms are sorted by ``order``: the text, or a digest of very many
+    parts, whose text grows without bound where formulas share parts.
+    """
+
+    is_float = False
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        raise NotImplementedError
+
+    @cached_property
+    def text(self) -> str:
+        raise NotImplementedError
+
+    @cached_property
+    def parts(self) -> int:
+        atoms = [
+            a for size in self.sizes if not isinstance(size, int) for term, _ in size.terms for a in term
+        ]
+        return 1 + sum(1 if isinstance(atom, Symbol) else atom.parts for atom in atoms)
+
+    @cached_property
+    def order(self) -> str:
+        if self.parts <= MOST_PARTS or self.is_float:
+            return self.text
+        from hashlib import sha256
+
+        keys = [
+            size if isinstance(size, int) else [(*key_of(term), factor) for term, factor in size.terms]
+            for size in self.sizes
+        ]
+        return sha256(f"{type(self).__name__}{keys}".encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @dataclass(frozen=True)
-class Floor:
+class Floor(_Compound):
     """floor(numerator / denominator), where neither divides the other.
 
     One that ``is_float`` is computed in float64 (``rounded.py``), where rounding errors change it.
     """
 
-    is_float = False
     numerator: Size
     denominator: Size
 
@@ -71,28 +109,30 @@ class Floor:
     def is_never_negative(self) -> bool:
         return False
 
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        return self.numerator, self.denominator
+
     @cached_property
     def text(self) -> str:
         from tmconvert.ir.symbolic.text import grouped
 
         return f"floor({grouped(self.numerator)}/{grouped(self.denominator)})"
 
-    def __str__(self) -> str:
-        return self.text
-
 
 @dataclass(frozen=True)
-class Positive:
+class Positive(_Compound):
     """max(size, 0), for a size that may be negative or positive."""
 
     size: Dim
 
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        return (self.size,)
+
     @cached_property
     def text(self) -> str:
         return f"max({self.size},0)"
-
-    def __str__(self) -> str:
-        return self.text
 
 
 Atom = Symbol | Floor | Positive
@@ -115,16 +155,16 @@ class Dim:
     # ---- arithmetic
 
     def __add__(self, other: object) -> Any:
-        return self._with(other, lambda a, b: _made(_sum(a, b)), lambda a, b: a + b)
+        return self._with(other, lambda a, b: made_of(sum_of(a, b)), lambda a, b: a + b)
 
     def __sub__(self, other: object) -> Any:
-        return self._with(other, lambda a, b: _made(_sum(a, b, -1)), lambda a, b: a - b)
+        return self._with(other, lambda a, b: made_of(sum_of(a, b, -1)), lambda a, b: a - b)
 
     def __rsub__(self, other: object) -> Any:
-        return self._with(other, lambda a, b: _made(_sum(b, a, -1)), lambda a, b: b - a)
+        return self._with(other, lambda a, b: made_of(sum_of(b, a, -1)), lambda a, b: b - a)
 
     def __mul__(self, other: object) -> Any:
-        return self._with(other, lambda a, b: _made(_product(a, b)), lambda a, b: a * b)
+        return self._with(other, lambda a, b: made_of(product_of(a, b)), lambda a, b: a * b)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -141,10 +181,10 @@ class Dim:
         return math.prod([self] * exponent)
 
     def __floordiv__(self, other: object) -> Any:
-        return self._with(other, lambda a, b: _quotient(_made(a), _made(b)), lambda a, b: a // b)
+        return self._with(other, lambda a, b: _quotient(made_of(a), made_of(b)), lambda a, b: a // b)
 
     def __rfloordiv__(self, other: object) -> Any:
-        return self._with(other, lambda a, b: _quotient(_made(b), _made(a)), lambda a, b: b // a)
+        return self._with(other, lambda a, b: _quotient(made_of(b), made_of(a)), lambda a, b: b // a)
 
     def __mod__(self, other: object) -> Any:
         return self - (self // other) * other
@@ -168,7 +208,7 @@ class Dim:
 
     def _with(self, other: object, exact: Callable[[Terms, Terms], Size], rounded: Callable[..., Any]) -> Any:
         if isinstance(other, (int, np.integer, Dim)):
-            return exact(dict(self.terms), _terms(other))
+            return exact(dict(self.terms), terms_of(other))
         if isinstance(other, (float, np.floating)):
             return rounded(float(self), float(other))
         return NotImplemented
@@ -314,7 +354,7 @@ def sole_symbol(size: object) -> Symbol | None:
 
 def same_size(first: Size, second: Size) -> bool:
     """Whether both are the same expression."""
-    return _terms(first) == _terms(second)
+    return terms_of(first) == terms_of(second)
 
 
 def of(atom: Atom) -> Dim:
@@ -331,35 +371,41 @@ def dim(name: str, example: int, unit: int = 1, lowest: int = LEAST, most: int |
 # ---- canonical form
 
 
-def _terms(value: Any) -> Terms:
+def terms_of(value: Any) -> Terms:
     return dict(value.terms) if isinstance(value, Dim) else {(): int(value)}
 
 
-def _made(terms: Terms) -> Size:
+def made_of(terms: Terms) -> Size:
     kept = {monomial: factor for monomial, factor in terms.items() if factor}
     if not kept:
         return 0
     if len(kept) == 1 and () in kept:
         return kept[()]
-    return Dim(tuple(sorted(kept.items(), key=lambda term: _key(term[0]))))
+    return Dim(tuple(sorted(kept.items(), key=lambda term: key_of(term[0]))))
 
 
-def _key(monomial: Monomial) -> tuple[str, ...]:
-    return tuple(map(str, monomial))
+def order_of(atom: Atom) -> str:
+    """Returns what atoms are sorted by."""
+    return str(atom) if isinstance(atom, Symbol) else atom.order
 
 
-def _sum(first: Terms, second: Terms, sign: int = 1) -> Terms:
+def key_of(monomial: Monomial) -> tuple[str, ...]:
+    """Returns what terms are sorted by."""
+    return tuple(map(order_of, monomial))
+
+
+def sum_of(first: Terms, second: Terms, sign: int = 1) -> Terms:
     result = dict(first)
     for monomial, factor in second.items():
         result[monomial] = result.get(monomial, 0) + sign * factor
     return result
 
 
-def _product(first: Terms, second: Terms) -> Terms:
+def product_of(first: Terms, second: Terms) -> Terms:
     result: Terms = {}
     for left, a in first.items():
         for right, b in second.items():
-            monomial = tuple(sorted((*left, *right), key=str))
+            monomial = tuple(sorted((*left, *right), key=order_of))
             result[monomial] = result.get(monomial, 0) + a * b
     return result
 
@@ -368,35 +414,25 @@ def _quotient(numerator: Size, denominator: Size) -> Size:
     """Returns floor(numerator / denominator) in canonical form."""
     if isinstance(denominator, int):
         return _quotient_by_number(numerator, denominator)
-    whole, rest = _long_division(_terms(numerator), _terms(denominator))
-    remainder = _made(rest)
+    from tmconvert.ir.symbolic.factors import long_division, without_shared_symbols
+
+    whole, rest = long_division(terms_of(numerator), terms_of(denominator))
+    remainder = made_of(rest)
     if isinstance(remainder, int) and remainder == 0:
-        return _made(whole)
+        return made_of(whole)
     if _is_between(remainder, denominator):
-        return _made(whole)
+        return made_of(whole)
     if _is_between(remainder + denominator, denominator):
-        return _made(whole) - 1
-    top, bottom = _without_shared_symbols(remainder, denominator)
+        return made_of(whole) - 1
+    top, bottom = without_shared_symbols(remainder, denominator)
     if bottom is not denominator:
-        return _made(whole) + _quotient(top, bottom)
-    return _made(_sum(whole, {(Floor(top, bottom),): 1}))
+        return made_of(whole) + _quotient(top, bottom)
+    return made_of(sum_of(whole, {(Floor(top, bottom),): 1}))
 
 
 def _is_between(remainder: Size, denominator: Size) -> bool:
     """Whether 0 <= remainder < denominator for all sizes."""
     return _signs(remainder) <= {0, 1} and _signs(denominator - remainder) == {1}
-
-
-def _without_shared_symbols(top: Size, bottom: Size) -> tuple[Size, Size]:
-    """Cancels the symbols that are factors of all terms of both."""
-    monomials = [*_terms(top), *_terms(bottom)]
-    for atom in monomials[0]:
-        if isinstance(atom, Symbol) and all(atom in monomial for monomial in monomials):
-            shared = of(atom)
-            return _without_shared_symbols(
-                *(_made(_long_division(_terms(x), _terms(shared))[0]) for x in (top, bottom))
-            )
-    return top, bottom
 
 
 def _quotient_by_number(numerator: Size, denominator: int) -> Size:
@@ -412,17 +448,17 @@ def _quotient_by_number(numerator: Size, denominator: int) -> Size:
     rest = {monomial: factor for monomial, factor in numerator.terms if factor % denominator}
     open_ = [monomial for monomial in rest if monomial]
     if open_ and rest[open_[0]] < 0:  # floor(-a / d) = -floor((a + d - 1) / d): one form for rounding up
-        flipped = _sum({(): denominator - 1}, rest, -1)
-        return _made(_sum(whole, _terms(_quotient_by_number(_made(flipped), denominator)), -1))
+        flipped = sum_of({(): denominator - 1}, rest, -1)
+        return made_of(sum_of(whole, terms_of(_quotient_by_number(made_of(flipped), denominator)), -1))
     for monomial, factor in rest.items():
         whole[monomial] = whole.get(monomial, 0) + factor // denominator
     rest = {monomial: factor % denominator for monomial, factor in rest.items()}
     if not open_:
-        return _made(whole)
+        return made_of(whole)
     shared = math.gcd(denominator, *(rest[monomial] for monomial in open_))
     constant = rest.pop((), 0)
     rest = {monomial: factor // shared for monomial, factor in rest.items()}
-    return _made(_sum(whole, {(_floor(rest, constant // shared, denominator // shared),): 1}))
+    return made_of(sum_of(whole, {(_floor(rest, constant // shared, denominator // shared),): 1}))
 
 
 def _floor(terms: Terms, constant: int, denominator: int) -> Floor:
@@ -432,41 +468,9 @@ def _floor(terms: Terms, constant: int, denominator: int) -> Floor:
     divisor = inner.denominator if isinstance(inner, Floor) and not inner.is_float else None
     if not others and factor == 1 and isinstance(inner, Floor) and isinstance(divisor, int):
         return Floor(inner.numerator + constant * divisor, denominator * divisor)
-    numerator = _made({**terms, (): constant})
+    numerator = made_of({**terms, (): constant})
     assert isinstance(numerator, Dim)
     return Floor(numerator, denominator)
-
-
-def exact_quotient(value: Dim, symbol: Symbol) -> Size:
-    """Divides each term of ``value`` by one factor ``symbol``."""
-    return _made(_long_division(_terms(value), {(symbol,): 1})[0])
-
-
-def _long_division(numerator: Terms, denominator: Terms) -> tuple[Terms, Terms]:
-    """(quotient, remainder) as polynomials with integer factors, by the denominator's leading term."""
-    leading = max(denominator, key=lambda monomial: (len(monomial), _key(monomial)))
-    quotient: Terms = {}
-    rest, kept = dict(numerator), Terms()
-    while rest:
-        monomial = max(rest, key=lambda each: (len(each), _key(each)))
-        factor, part = rest[monomial], _without(monomial, leading)
-        if part is None or factor % denominator[leading]:
-            kept[monomial] = rest.pop(monomial)
-            continue
-        step = {part: factor // denominator[leading]}
-        quotient = _sum(quotient, step)
-        rest = {key: value for key, value in _sum(rest, _product(step, denominator), -1).items() if value}
-    return quotient, kept
-
-
-def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
-    """Divides a product by the factors ``divisor``; None if it does not have all of them."""
-    left = list(monomial)
-    for atom in divisor:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)
 
 
 def _signs(value: Size) -> set[int]:
@@ -481,8 +485,7 @@ def _signs(value: Size) -> set[int]:
 def _symbols_of_atom(atom: Atom) -> dict[str, Symbol]:
     if isinstance(atom, Symbol):
         return {atom.name: atom}
-    sizes = (atom.size,) if isinstance(atom, Positive) else (atom.numerator, atom.denominator)
-    return {name: symbol for size in sizes if isinstance(size, Dim) for name, symbol in size.symbols.items()}
+    return symbols_of(atom.sizes)
 
 
 def _atom_at(atom: Atom, value: Callable[[Symbol], Size], known: dict[int, Any]) -> Any:

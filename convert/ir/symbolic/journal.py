@@ -413,17 +413,17 @@ def _relation(difference: Dim, relation: str) -> str:
     from tmconvert.ir.symbolic.dims import Dim
     from tmconvert.ir.symbolic.text import as_remainder
 
-    constant = dict(difference.terms).get((), 0)
-    rest: Any = difference - constant
     mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
     opposite = mirrored.get(relation, relation)
-    for each, number, sign in ((rest, -constant, relation), (-rest, constant, opposite)):
+    for each, sign in ((difference, relation), (-difference, opposite)):
         remainder = as_remainder(each)
         if remainder is not None:
-            return f"{remainder} {sign} {number}"
+            return f"{remainder[0]} {sign} {-remainder[1]}"
     if relation == "==":
         positive = sum(Dim((term,)) for term in difference.terms if term[1] > 0)
         return f"{positive} == {positive - difference}"
+    constant = dict(difference.terms).get((), 0)
+    rest: Any = difference - constant
     if all(factor < 0 for _, factor in rest.terms):
         rest, constant, relation = -rest, -constant, opposite
     return f"{rest} {relation} {-constant}"

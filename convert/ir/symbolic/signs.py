@@ -17,11 +17,11 @@ from tmconvert.ir.symbolic.dims import (
     Positive,
     Size,
     Symbol,
-    exact_quotient,
     of,
+    order_of,
     same_size,
 )
-from tmconvert.ir.symbolic.factors import without_common_factor
+from tmconvert.ir.symbolic.factors import exact_quotient, without_common_factor
 from tmconvert.ir.tree import leaves
 
 MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
@@ -84,7 +84,7 @@ def _without_halves(value: Dim) -> Size:
     With x = floor(y / d): floor((y + d) / 2d) = floor(y / d) - floor(y / 2d). Source: Hermite's identity.
     """
     floors = {
-        str(atom): atom
+        atom.order: atom
         for monomial, _ in value.terms
         for atom in monomial
         if isinstance(atom, Floor) and not atom.is_float
@@ -93,14 +93,14 @@ def _without_halves(value: Dim) -> Size:
     replaced: dict[str, Any] = {}
     for text, atom in floors.items():
         step = int(atom.denominator) // 2
-        lower = floors.get(str(Floor(atom.numerator - step, atom.denominator)))
+        lower = floors.get(Floor(atom.numerator - step, atom.denominator).order)
         if lower is not None:
             replaced[text] = lower.numerator // step - of(lower)
     if not replaced:
         return value
     joined: Size = sum(
         (
-            factor * math.prod([replaced.get(str(atom), of(atom)) for atom in monomial])
+            factor * math.prod([replaced.get(order_of(atom), of(atom)) for atom in monomial])
             for monomial, factor in value.terms
         ),
         start=0,
@@ -364,7 +364,7 @@ def box_of_zero(value: Dim) -> list[tuple[Symbol, int, int | None]] | None:
     replaced = {text: atom.size if signs_of[text] > 0 else 0 for text, atom in clamps.items()}
     rest = sum(
         (
-            factor * math.prod([replaced.get(str(atom), of(atom)) for atom in monomial])
+            factor * math.prod([replaced.get(order_of(atom), of(atom)) for atom in monomial])
             for monomial, factor in value.terms
         ),
         start=0,

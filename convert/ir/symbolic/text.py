@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tmconvert.ir.symbolic.dims import LEAST, Dim, Floor, Monomial, Size, Symbol, of, same_size, substituted
+from tmconvert.ir.symbolic.dims import LEAST, Dim, Floor, Monomial, Size, Symbol, of, substituted
 
 _TOKEN = re.compile(
     r"\s*([0-9]+\.[0-9]+(?:e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+|[0-9]{1,18}|[A-Za-z_]\w*|[-+*/(),])"
@@ -193,16 +193,14 @@ def printed(size: Dim) -> str:
     return "".join(_term(monomial, factor) for monomial, factor in terms).removeprefix("+")
 
 
-def as_remainder(size: Size) -> str | None:
-    """Returns ``height % 8`` for height - 8 floor(height / 8); None for other sizes."""
+def as_remainder(size: Size) -> tuple[str, int] | None:
+    """Returns ``height % 8`` and 2 for height - 8 floor(height / 8) + 2; None for other sizes."""
     for monomial, _ in size.terms if isinstance(size, Dim) else ():
         for atom in monomial:
-            if (
-                isinstance(atom, Floor)
-                and not atom.is_float
-                and same_size(size, atom.numerator - of(atom) * atom.denominator)
-            ):
-                return f"{grouped(atom.numerator)} % {grouped(atom.denominator)}"
+            if isinstance(atom, Floor) and not atom.is_float:
+                rest = size - (atom.numerator - of(atom) * atom.denominator)
+                if isinstance(rest, int):
+                    return f"{grouped(atom.numerator)} % {grouped(atom.denominator)}", rest
     return None
 
 
@@ -224,5 +222,5 @@ def grouped(value: Size) -> str:
     """Returns the text of an operand, in parentheses where it needs them."""
     text = str(value)
     # height/32 is a part of a size, not a quotient
-    has_unit = isinstance(value, Dim) and any(symbol.unit > 1 for symbol in value.symbols.values())
+    has_unit = not isinstance(value, int) and any(symbol.unit > 1 for symbol in value.symbols.values())
     return text if (text.isidentifier() and not has_unit) or text.isdigit() else f"({text})"
