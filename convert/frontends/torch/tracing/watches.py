@@ -58,7 +58,7 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
     with a ``symbolic`` (``torch.autograd.Function``), when this thread calls them.
     """
     thread = threading.get_ident()
-    original = getattr(higher_order, _COMPILE, None)
+    original, torch_compile = getattr(higher_order, _COMPILE, None), torch.compile
 
     def is_ours() -> bool:
         return threading.get_ident() == thread and not recorder.is_busy and not recorder.is_batched
@@ -71,6 +71,11 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
             return called_by_name(recorder, name, wrapper, args)
         assert original is not None
         return original(wrapper, args)
+
+    def compile_(function: Any = None, **options: Any) -> Any:
+        name = getattr(function, "__name__", "")
+        is_higher = name in HIGHER_ORDER and is_ours()
+        return (lambda *args: compiled(function, args)) if is_higher else torch_compile(function, **options)
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         def forward(*args: Any) -> Any:
@@ -85,14 +90,14 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
     # found where Function.apply looks for the original, so that references to it find ours as well
     functions: Any = _SingleLevelFunction
     functions.apply = classmethod(apply)
-    if original is not None:
-        setattr(higher_order, _COMPILE, compiled)
+    # earlier releases than 2.13 end in torch.compile instead
+    place, name, ours = (higher_order, _COMPILE, compiled) if original else (torch, "compile", compile_)
+    setattr(place, name, ours)
     try:
         yield
     finally:
         del functions.apply
-        if original is not None:
-            setattr(higher_order, _COMPILE, original)
+        setattr(place, name, original or torch_compile)
 
 
 @contextmanager
