@@ -156,9 +156,11 @@ class TracedModule(Extensible):
 
     @example.setter
     def example(self, example: Example | None) -> None:
-        """Sets the example of the model in its current state."""
+        """Sets the example of the model in its current state. The original of an edited model is forgotten."""
+        self._original = None if self.is_edited() else self._original
         self._example = example
-        self._recorded = State(self) if example is not None and example.outputs is not None else None
+        has_outputs = example is not None and example.outputs is not None
+        self._recorded = State(self) if has_outputs or self._original is not None else None
 
     @property
     def original(self) -> Original | None:
