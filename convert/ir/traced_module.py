@@ -156,7 +156,7 @@ class TracedModule(Extensible):
 
     @example.setter
     def example(self, example: Example | None) -> None:
-        """Sets the example of the model in its current state. The original of an edited model is forgotten."""
+        """Sets the example of the model in its current state, and forgets the original of an edited one."""
         self._original = None if self.is_edited() else self._original
         self._example = example
         has_outputs = example is not None and example.outputs is not None
