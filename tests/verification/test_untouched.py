@@ -181,6 +181,7 @@ def test_an_edited_model_is_no_longer_what_it_was_traced_from(tmp_path: Path) ->
     torch.manual_seed(0)
     linear, sizes = torch.nn.Linear(4, 3), {"x": {0: "batch"}}
     model = tmconvert.trace(lambda x: torch.relu(linear(x)), torch.rand(2, 4), dynamic_shapes=sizes)
-    assert tmconvert.replace_pattern(model, lambda x: torch.relu(x), lambda x: torch.clamp(x, 0, 1))
+    ops = (lambda g, x: g.call("aten::relu", x), lambda g, x: g.call("aten::clamp", x, 0.0, 1.0))
+    assert tmconvert.replace_pattern(model, *ops)  # which brings the model into ops, and keeps its example
     report = tmconvert.to_onnx(model, tmp_path / "o.onnx", dynamic_shapes=sizes)
     assert report.verified
