@@ -121,7 +121,7 @@ class Frontend:
 
     ``name`` is unique among frontends, ``title`` the one for people. ``has_graph`` states that its models
     hold their graph; others are traced, and loaded with the example inputs of a request; ``has_signatures``
-    that a file may have several graphs, of which a request names one. A call of a function
+    that a file may have several graphs, and a request names one of them. A call of a function
     whose name begins with one of ``prefixes`` (``torch.``, ``aten::``) is converted by the vocabulary of
     this frontend in every model; ``registry.py`` has those of built-in frontends. ``source_runtime`` is the
     target whose runtime runs the files.

@@ -101,7 +101,7 @@ def _seen_by(graph: InternalGraph, node: TensorNode) -> str:
             places = () if seeing is None else seeing.operands
             if any(user.args[place] is value for place in places) or any(subgraphs_of(user)):
                 return user.outputs[0].name
-            if has_trait(user, *_SUMS):  # of which the sign of one zero is no part
+            if has_trait(user, *_SUMS):  # which the sign of one zero does not change
                 continue
             tensors = (each for each in user.outputs if isinstance(each, TensorNode))
             made = {each for each in tensors if each.type.dtype.kind not in "biu"} - reached

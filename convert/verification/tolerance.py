@@ -18,28 +18,6 @@ FAR = 4.0  # times what rounding moves an output, it may differ without being wr
 LOOSEST = 1e-2  # of the largest element: by how much an output may differ in a first case, for drawn inputs
 
 
-def judged(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    names: Sequence[str],
-    *,
-    is_drawn: bool = False,
-    is_second: bool = False,
-) -> list[Comparison]:
-    """Returns the comparisons, each within its tolerance. Raises VerificationError TM4001.
-
-    For inputs of our own making, ``is_drawn``, a model may be less exact than for real ones. There, an output
-    may differ as much as rounding of float32 changes it by measurement, up to ``LOOSEST``. In a second case,
-    which is drawn, all that rounding can be shown to explain passes, and elements of integers that rounding
-    decides, such as the sign of a sum that is zero, are left out.
-    """
-    return refuse_wrong(
-        _compared(reference, inputs, actual, expected, names, is_drawn=is_drawn, is_second=is_second)
-    )
-
-
 def comparisons_of(
     reference: Reference,
     inputs: Sequence[np.ndarray],
@@ -50,10 +28,14 @@ def comparisons_of(
     is_drawn: bool = False,
     is_second: bool = False,
 ) -> list[Comparison]:
-    """Returns the comparisons like ``judged``; an output that rounding moves as far in the source itself is
-    undecided. Raises VerificationError TM4001 for one that is wrong.
+    """Returns the comparisons within their limits, see ``compare_within_limits``.
+
+    An output that rounding moves as far in the source itself is undecided. Raises VerificationError TM4001
+    for one that is wrong.
     """
-    found = _compared(reference, inputs, actual, expected, names, is_drawn=is_drawn, is_second=is_second)
+    found = compare_within_limits(
+        reference, inputs, actual, expected, names, is_drawn=is_drawn, is_second=is_second
+    )
     if all(each.ok for each in found) or reference.lacks([]):
         return refuse_wrong(found)
     try:
@@ -70,16 +52,23 @@ def comparisons_of(
     return refuse_wrong(found)
 
 
-def _compared(
+def compare_within_limits(
     reference: Reference,
     inputs: Sequence[np.ndarray],
     actual: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
     names: Sequence[str],
     *,
-    is_drawn: bool,
-    is_second: bool,
+    is_drawn: bool = False,
+    is_second: bool = False,
 ) -> list[Comparison]:
+    """Returns the comparisons, each with its limit.
+
+    For inputs of our own making, ``is_drawn``, a model may be less exact than for real ones. There, an output
+    may differ as much as rounding of float32 changes it by measurement, up to ``LOOSEST``. In a second case,
+    which is drawn, all that rounding can be shown to explain passes, and elements of integers that rounding
+    decides, such as the sign of a sum that is zero, are left out.
+    """
     comparisons = [
         with_coarser(each, array, reference.computes_in)
         for each, array in zip(compare(actual, expected, names), expected, strict=True)

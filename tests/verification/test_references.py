@@ -18,11 +18,16 @@ from tmconvert.errors import UnsupportedError, VerificationError
 from tmconvert.ir import pristine
 from tmconvert.passes.normalize import normalize
 from tmconvert.symbolics.registry import catalogue
+from tmconvert.verification.compare import Comparison, refuse_wrong
 from tmconvert.verification.inputs import drawn_inputs
 from tmconvert.verification.reference import Reference
-from tmconvert.verification.tolerance import judged
+from tmconvert.verification.tolerance import compare_within_limits
 
 TARGETS = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}
+
+
+def judge(*arguments: Any, **options: Any) -> list[Comparison]:
+    return refuse_wrong(compare_within_limits(*arguments, **options))
 
 
 @pytest.fixture(autouse=True)
@@ -141,9 +146,9 @@ def test_more_than_rounding_is_refused(what: str):
     given, expected = reference.case(None)
     (noise,) = reference.noise(given, [0])
     assert 0 < noise < 1e-3
-    judged(reference, given, [expected[0] + np.float32(noise)], expected, ["y"])
+    judge(reference, given, [expected[0] + np.float32(noise)], expected, ["y"])
     with pytest.raises(VerificationError, match="TM4001"):
-        judged(reference, given, [expected[0] + np.float32(1e-2)], expected, ["y"])
+        judge(reference, given, [expected[0] + np.float32(1e-2)], expected, ["y"])
 
 
 @pytest.mark.slow
@@ -162,7 +167,7 @@ def test_the_tolerance_of_other_outputs_stays():
     reference = reference_of(lambda x: torch.softmax(x, 1), torch.randn(4, 9))
     given, expected = reference.case(None)
     with pytest.raises(VerificationError, match="TM4001"):
-        judged(reference, given, [expected[0] * np.float32(1.0002)], expected, ["y"])
+        judge(reference, given, [expected[0] * np.float32(1.0002)], expected, ["y"])
 
 
 # ---- kernels that are as accurate as 1 is
@@ -184,12 +189,12 @@ def test_more_than_the_accuracy_of_a_sigmoid_is_refused():
     reference = reference_of(gated(-10), torch.randn(3, 4))
     given, expected = reference.case(None)
     unit = np.float32(1.2e-7)
-    once, twice = judged(reference, given, [each + unit for each in expected], expected, ["y", "z"])
+    once, twice = judge(reference, given, [each + unit for each in expected], expected, ["y", "z"])
     assert once.ok and twice.ok and not once.is_noise
     for factors in ((4, 1), (1, 8)):
         wrong = [each + factor * unit for each, factor in zip(expected, factors, strict=True)]
         with pytest.raises(VerificationError, match="TM4001"):
-            judged(reference, given, wrong, expected, ["y", "z"])
+            judge(reference, given, wrong, expected, ["y", "z"])
 
 
 def test_no_other_op_is_given_the_accuracy_of_a_sigmoid():
@@ -197,7 +202,7 @@ def test_no_other_op_is_given_the_accuracy_of_a_sigmoid():
     given, expected = reference.case(None)
     assert reference.kernel_errors(given, [0]) == [0.0]
     with pytest.raises(VerificationError, match="TM4001"):
-        judged(reference, given, [expected[0] + np.float32(1.2e-7)], expected, ["y"])
+        judge(reference, given, [expected[0] + np.float32(1.2e-7)], expected, ["y"])
 
 
 def test_an_output_that_is_all_noise_is_not_verified(tmp_path: Path):
@@ -219,7 +224,7 @@ def refused(reference: Reference, distance: float, **options: bool) -> bool:
     """Whether an output at this distance from the expected one is refused."""
     given, (expected,) = reference.case(None)
     try:
-        judged(reference, given, [expected + np.float32(distance)], [expected], ["y"], **options)
+        judge(reference, given, [expected + np.float32(distance)], [expected], ["y"], **options)
     except VerificationError as error:
         assert error.code == "TM4001"
         return True
@@ -271,9 +276,9 @@ def test_integers_that_rounding_decides_are_left_out_of_the_second_case():
     reference, given, (signs, doubled) = second_of(undecided, torch.randn(2, 500))
     assert list(reference.decided(given, 0)) == [False, False, True]
     other = signs ^ np.array([True, True, False])
-    judged(reference, given, [other, doubled], [signs, doubled], ["signs", "y"], is_second=True)
+    judge(reference, given, [other, doubled], [signs, doubled], ["signs", "y"], is_second=True)
     with pytest.raises(VerificationError, match="signs"):
-        judged(reference, given, [other, doubled], [signs, doubled], ["signs", "y"])
+        judge(reference, given, [other, doubled], [signs, doubled], ["signs", "y"])
 
 
 @pytest.mark.parametrize("wrong", ["signs", "y"])
@@ -282,7 +287,7 @@ def test_beside_integers_that_rounding_decides_all_else_is_compared(wrong: str):
     made = {"signs": signs ^ np.array([True, True, False]), "y": doubled}
     made[wrong] = signs ^ np.array([False, False, True]) if wrong == "signs" else doubled * np.float32(1.001)
     with pytest.raises(VerificationError, match=f"output {wrong} differs"):
-        judged(reference, given, list(made.values()), [signs, doubled], ["signs", "y"], is_second=True)
+        judge(reference, given, list(made.values()), [signs, doubled], ["signs", "y"], is_second=True)
 
 
 def test_a_file_whose_integers_rounding_decides_is_compared_in_its_second_case(tmp_path: Path):
@@ -310,22 +315,22 @@ def test_indices_of_equal_elements():
     given, expected = reference.case(None)
     assert expected[1].tolist() != [[4, 0, 2, 3]]
     names, right = ["values", "indices"], np.array([[4, 0, 2, 3]])
-    assert all(each.ok for each in judged(reference, given, [expected[0], right], expected, names))
+    assert all(each.ok for each in judge(reference, given, [expected[0], right], expected, names))
     for wrong in ([[4, 0, 2, 1]], [[4, 4, 2, 3]], [[4, 0, 2, 7]]):
         with pytest.raises(VerificationError, match="TM4001"):
-            judged(reference, given, [expected[0], np.array(wrong)], expected, names)
+            judge(reference, given, [expected[0], np.array(wrong)], expected, names)
 
 
 def test_the_index_of_one_of_equal_elements():
     x = torch.tensor([[3.0, 1, 3], [1, 0, 1]])
     reference = reference_of(lambda x: (x.argmax(1), x.argmax(1, keepdim=True), x.argmax()), x)
     given, expected = reference.case(None)
-    assert judged(
+    assert judge(
         reference, given, [np.array([2, 2]), np.array([[2], [0]]), np.array(2)], expected, list("abc")
     )
     for wrong in ([1, 0], [0, 1]):
         with pytest.raises(VerificationError, match="TM4001"):
-            judged(reference, given, [np.array(wrong), *expected[1:]], expected, list("abc"))
+            judge(reference, given, [np.array(wrong), *expected[1:]], expected, list("abc"))
 
 
 def test_boxes_of_equal_scores():
@@ -337,12 +342,12 @@ def test_boxes_of_equal_scores():
     reference = reference_of(function, boxes, scores)
     given, expected = reference.case(None)
     order, names = [0, 3, 1, 2, 4], ["boxes", "scores", "labels"]
-    assert judged(reference, given, [array[order] for array in expected], expected, names)
+    assert judge(reference, given, [array[order] for array in expected], expected, names)
     for other in ([1, 0, 2, 3, 4], [0, 1, 1, 3, 4]):
         with pytest.raises(VerificationError, match="TM4001"):
-            judged(reference, given, [array[other] for array in expected], expected, names)
+            judge(reference, given, [array[other] for array in expected], expected, names)
     with pytest.raises(VerificationError, match="TM4001"):  # boxes change places, labels do not
-        judged(reference, given, [expected[0][order], *expected[1:]], expected, names)
+        judge(reference, given, [expected[0][order], *expected[1:]], expected, names)
 
 
 # ---- what shows nothing

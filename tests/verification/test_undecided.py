@@ -22,7 +22,7 @@ from tmconvert.symbolics.registry import catalogue
 from tmconvert.verification import references
 from tmconvert.verification.reference import OutOfBudget
 from tmconvert.verification.rounding import Shaken
-from tmconvert.verification.tolerance import LOOSEST, OWN, comparisons_of, judged
+from tmconvert.verification.tolerance import LOOSEST, OWN, compare_within_limits, comparisons_of
 
 TARGETS: dict[str, Callable[..., Any]] = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}
 
@@ -109,11 +109,11 @@ def test_the_limit_follows_the_rounding_of_the_source():
     scale = float(np.abs(expected[0]).max())
     assert own > 0
     limit = min(OWN * own / scale, LOOSEST)
-    (found,) = judged(reference, given, expected, expected, ["y"])
+    (found,) = compare_within_limits(reference, given, expected, expected, ["y"])
     assert found.tolerance == 1e-4  # no laxer where that suffices
     off = max(limit, 1e-4) * scale * 1.5
-    with pytest.raises(VerificationError, match="TM4001"):
-        judged(reference, given, [expected[0] + np.float32(off)], expected, ["y"])
+    (found,) = compare_within_limits(reference, given, [expected[0] + np.float32(off)], expected, ["y"])
+    assert not found.ok
 
 
 def test_a_well_conditioned_model_keeps_its_limit():

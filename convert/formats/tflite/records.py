@@ -106,8 +106,8 @@ class ModelRecord:
 def read_model(path: str, data: memoryview, signature: str = "") -> ModelRecord:
     """Returns the records of a file.
 
-    Raises LoadError TM1041 or TM1042, which several signatures are of which none is chosen, and UsageError
-    TM6014 for the name of none.
+    Raises LoadError TM1041 for a damaged file, and TM1042 where it has several signatures and none is chosen;
+    UsageError TM6014 where no signature has that name.
     """
     return _ModelReader(path, data).model(signature)
 

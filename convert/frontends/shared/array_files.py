@@ -28,7 +28,7 @@ UNREADABLE = (
 
 
 def array_of(archive: Mapping[str, Any], name: str) -> Any:
-    """Returns an array of a .npz file, of which NumPy returns other members as bytes. Raises ValueError."""
+    """Returns an array of a .npz file. Raises ValueError for another member, which NumPy returns as bytes."""
     array = archive[name]
     if isinstance(array, bytes):
         raise ValueError(f"{name} is not an array")

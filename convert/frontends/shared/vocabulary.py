@@ -32,7 +32,7 @@ class AdapterVocabulary:
     framework = ""
     has_all_qparams = False
     is_channels_last = False
-    may_open: frozenset[str] = frozenset()  # functions of which a stored shape may follow another batch
+    may_open: frozenset[str] = frozenset()  # functions whose stored shape may follow another batch
 
     def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Adapter | None]:
         """Returns the source's name of a call with these arguments, and its adapter, if any."""

@@ -17,7 +17,7 @@ _MOST = 1 << 63  # of an integer
 _MOST_CLASSES, _MOST_LAYERS = (
     1 << 20,
     1 << 12,
-)  # each of which takes time and memory, whatever the weights are
+)  # each takes time and memory, whatever the weights are
 _LAYERS = re.compile(r".*(layers?|blocks?|depths?|stages?|experts?)")
 _SHOWN = 60  # characters of a key or a value in a message
 # keyword arguments of timm.create_model that describe the network, and nothing else

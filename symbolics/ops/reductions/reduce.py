@@ -136,7 +136,7 @@ OPS = list(REDUCE.values())
 
 
 def _is_of_none(shape: Any, dim: list[int] | None) -> bool:
-    """Whether no elements are reduced, of which there is no maximum."""
+    """Whether no elements are reduced: they have no maximum."""
     return any(isinstance(shape[axis], int) and shape[axis] == 0 for axis in reduced_axes(len(shape), dim))
 
 

@@ -130,7 +130,7 @@ def fft_matrix(g, real, imag, n, dim, norm, inverse, onesided):
         return transformed(g, real, imag, n, dim, norm, inverse, onesided)
     used = min(n, g.type(real).shape[dim])
     cosines, sines = _angles(used, n // 2 + 1 if onesided else n, n)
-    sines = sines if inverse else 0.0 - sines  # of which no 0 is negative
+    sines = sines if inverse else 0.0 - sines  # so that no zero is negative
     factor = _factor(n, norm, inverse)
     matrices = [[cosines * factor, sines * factor], [0.0 - sines * factor, cosines * factor]]
     parts = [real] if imag is None else [real, imag]

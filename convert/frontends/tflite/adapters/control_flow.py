@@ -20,7 +20,7 @@ OPERATORS = Table(PREFIX)
 
 
 def _body(g: Emitter, subgraph: Any, inputs: Sequence[Any]) -> InternalGraph:
-    """Returns a subgraph with one input for each of ``inputs``, of which some may be the same tensor."""
+    """Returns a subgraph with one input for each of ``inputs``; some of these may be the same tensor."""
     slots = [TensorNode("slot", type_.shape, type_.dtype) for type_ in map(g.type, inputs)]
     return g.body(subgraph, slots, slots)
 

@@ -341,7 +341,7 @@ def _dict(node: object, args: list[Any]) -> list[Any]:
 
 
 def _tensor(node: object, args: list[Any]) -> list[Any]:
-    """Returns a tensor of numbers, of which those that depend on data are tensors of no axes."""
+    """Returns a tensor of numbers; numbers that depend on data are tensors of rank 0."""
     dtype = as_python("dtype", args[1])
     if isinstance(args[0], torch.Tensor):
         return [args[0].clone() if dtype is None else args[0].to(dtype)]
