@@ -12,6 +12,7 @@ The classes are plain ones: each start would spend half a millisecond on making 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -124,6 +125,14 @@ class SeesSignOfZero(Trait):
 
 class DividesBySecond(Trait):
     """Operand 1 is a divisor of integers, which runtimes refuse to be 0."""
+
+
+class Bounded(Trait):
+    """Each element of the result is from ``low`` to ``high``, whatever the operands are."""
+
+    def __init__(self, low: float, high: float = math.inf) -> None:
+        self.low = low
+        self.high = high
 
 
 class BoundedByOther(Trait):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -13,6 +14,8 @@ import pytest
 
 from tests.passes.graphs import Net, apply
 from tests.source_tree import FILES, ROOT, parsed
+from tests.symbolics.ops.harness import reference
+from tests.symbolics.ops.samples import SAMPLES
 from tmconvert.ir import CallFunction
 from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.symbolics import registry, traits
@@ -240,3 +243,15 @@ def is_folded(*declared: traits.Trait) -> bool:
 def test_a_new_op_takes_part_in_passes_by_its_traits() -> None:
     assert is_folded(traits.Homogeneous())
     assert not is_folded()
+
+
+@pytest.mark.parametrize("name", [name for name, op in catalogue().items() if op.has(traits.Bounded)])
+def test_bounds_are_those_of_the_reference(name: str) -> None:
+    bounded, sample = catalogue()[name].trait(traits.Bounded), SAMPLES[name][0]
+    assert bounded is not None
+    x = np.linspace(-30, 30, 60001).reshape(1, -1)
+    with np.errstate(all="ignore"):
+        found = reference(name, [x], {**sample.attributes, **({"dim": 0} if "softmax" in name else {})})
+    assert np.nanmin(found) >= bounded.low and np.nanmax(found) <= bounded.high
+    if math.isfinite(bounded.low) and "softmax" not in name:
+        assert np.nanmin(found) == pytest.approx(bounded.low, abs=0.2 if name.endswith("rsqrt") else 0.04)

@@ -20,6 +20,7 @@ from tmconvert.ir.tree import leaves_of, replaced
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import (
     Average,
+    Bounded,
     Clamp,
     Concatenates,
     KeepsQparams,
@@ -32,17 +33,6 @@ _WITHIN = (KeepsQparams, SelectsElements, Average, Concatenates)
 _OVERSHOOTS = ("aten::upsample_bicubic2d",)
 _REQUANTIZE = "tm::requantize"
 _IN_INTEGERS = "TFLite"  # source of QParams of inputs that are integers in the file
-# the values of ops, whatever their operands are
-_RANGES: dict[str, Range] = {
-    **dict.fromkeys(("sigmoid", "softmax", "hardsigmoid"), (0.0, 1.0)),
-    **dict.fromkeys(("tanh", "sin", "cos", "erf", "softsign", "sign"), (-1.0, 1.0)),
-    **dict.fromkeys(("abs", "exp", "sqrt", "rsqrt", "square", "softplus"), (0.0, math.inf)),
-    "log_softmax": (-math.inf, 0.0),
-    "hardswish": (-0.375, math.inf),
-    "silu": (-0.2785, math.inf),
-    "gelu": (-0.17, math.inf),
-    "mish": (-0.309, math.inf),
-}
 
 
 def keep_saturation(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> int:
@@ -158,9 +148,9 @@ def _range_of(expr: Any, node: TensorNode, found: Mapping[TensorNode, Range]) ->
         return float(values.min()), float(values.max())
     if not isinstance(expr, CallFunction):
         return _ALL
-    known = _RANGES.get(expr.function.removeprefix("aten::"))
-    if known is not None:
-        return known
+    bounded = trait_of(expr, Bounded)
+    if bounded is not None:
+        return bounded.low, bounded.high
     operands = [found.get(each, _ALL) for each in leaves_of(TensorNode, expr.args)]
     clamp = trait_of(expr, Clamp)
     if clamp is not None and operands:

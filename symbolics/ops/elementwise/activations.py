@@ -15,7 +15,7 @@ from tmconvert.symbolics.op import FLOATS, Op, Tensor, choice
 from tmconvert.symbolics.ops.elementwise.unary import sigmoid
 from tmconvert.symbolics.ops.special.erf import _erf
 from tmconvert.symbolics.results import same_as
-from tmconvert.symbolics.traits import FixedRange, SelfGated, Trait
+from tmconvert.symbolics.traits import Bounded, FixedRange, SelfGated, Trait
 
 Array = np.ndarray
 
@@ -31,8 +31,11 @@ TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
 }
 
 TRAITS: dict[str, list[Trait]] = {
-    "hardsigmoid": [FixedRange(0, 1)],  # the kernels that it is made of saturate at both ends
-    "silu": [SelfGated()],
+    "hardsigmoid": [FixedRange(0, 1), Bounded(0, 1)],  # the kernels that it is made of saturate at both ends
+    "hardswish": [Bounded(-0.375)],
+    "mish": [Bounded(-0.309)],
+    "silu": [SelfGated(), Bounded(-0.2785)],
+    "softsign": [Bounded(-1, 1)],
 }
 
 
@@ -100,6 +103,7 @@ gelu = Op(
     args=[Tensor("x", FLOATS), choice("approximate", ("none", "tanh"), "none")],
     result=same_as("x"),
     layout=ANY,
+    traits=[Bounded(-0.1701)],
 )
 
 

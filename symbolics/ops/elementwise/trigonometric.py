@@ -14,7 +14,7 @@ from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.results import broadcast, same_as
-from tmconvert.symbolics.traits import SeesSignOfZero
+from tmconvert.symbolics.traits import Bounded, SeesSignOfZero
 
 Array = np.ndarray
 
@@ -38,7 +38,8 @@ TABLE: dict[str, tuple[Callable[[Array], Array], tuple[int, str], str]] = {
 
 def _op(name: str) -> Op:
     kernel, (since, onnx_type), tflite_type = TABLE[name]
-    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+    traits = [Bounded(-1, 1)] if name in ("sin", "cos") else []
+    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY, traits=traits)
     op.reference(lambda x: kernel(x).astype(x.dtype))
     if onnx_type:
         op.onnx(since)(lambda g, x: g.op(onnx_type, x))

@@ -14,6 +14,7 @@ from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
 from tmconvert.symbolics.results import same_as
 from tmconvert.symbolics.traits import (
     AbsoluteAccuracy,
+    Bounded,
     Clamp,
     FixedRange,
     Homogeneous,
@@ -52,14 +53,16 @@ TABLE: dict[str, tuple[Callable[[np.ndarray], np.ndarray], tuple[str, ...], Onnx
 
 # Results of LOGISTIC and TANH have these ranges in integers, and no others.
 TRAITS: dict[str, list[Trait]] = {
-    "abs": [Homogeneous()],
+    "abs": [Homogeneous(), Bounded(0)],
+    "exp": [Bounded(0)],
     "neg": [IntegerSteps(lambda g, x: idioms.integer_steps.neg(g, x))],
     "reciprocal": [SeesSignOfZero(0)],
     "relu": [Clamp(0), Homogeneous()],
-    "rsqrt": [SeesSignOfZero(0)],
-    "sigmoid": [FixedRange(0, 1, in_int16=True), AbsoluteAccuracy()],
-    "square": [IntegerSteps(lambda g, x: idioms.integer_steps.square(g, x))],
-    "tanh": [FixedRange(-1, 1, in_int16=True)],
+    "rsqrt": [SeesSignOfZero(0), Bounded(0)],
+    "sigmoid": [FixedRange(0, 1, in_int16=True), AbsoluteAccuracy(), Bounded(0, 1)],
+    "sqrt": [Bounded(0)],
+    "square": [IntegerSteps(lambda g, x: idioms.integer_steps.square(g, x)), Bounded(0)],
+    "tanh": [FixedRange(-1, 1, in_int16=True), Bounded(-1, 1)],
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tmconvert.ir.types import TensorType
@@ -9,7 +11,7 @@ from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
-from tmconvert.symbolics.traits import AlongAxis, Distribution, FixedRange, Trait
+from tmconvert.symbolics.traits import AlongAxis, Bounded, Distribution, FixedRange, Trait
 
 
 def _result(x: TensorType, dim: int) -> TensorType:
@@ -22,8 +24,8 @@ def _layout(x: TensorType, dim: int) -> LayoutRule:
 
 
 TRAITS: dict[str, list[Trait]] = {
-    "softmax": [AlongAxis(), Distribution(), FixedRange(0, 1, in_int16=True)],
-    "log_softmax": [FixedRange(-16, 0)],
+    "softmax": [AlongAxis(), Distribution(), FixedRange(0, 1, in_int16=True), Bounded(0, 1)],
+    "log_softmax": [FixedRange(-16, 0), Bounded(-math.inf, 0)],
     "softmin": [],
 }
 softmax, log_softmax, softmin = (

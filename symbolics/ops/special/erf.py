@@ -11,6 +11,7 @@ from tmconvert.symbolics.idioms.formulas import Term, formula
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.results import same_as
+from tmconvert.symbolics.traits import Bounded
 
 Array = np.ndarray
 
@@ -92,7 +93,8 @@ TABLE: dict[str, Callable[[Array], Array]] = {"erf": _erf, "erfc": _erfc, "erfin
 
 
 def _op(name: str) -> Op:
-    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY)
+    traits = [Bounded(-1, 1)] if name == "erf" else []
+    op = Op(f"aten::{name}", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY, traits=traits)
     op.reference(lambda x: TABLE[name](x).astype(x.dtype))
     return op
 

@@ -30,24 +30,16 @@ def segment_sum(g, x, segments):
     return _folded(g, x, segments, last + 1, "sum")
 
 
-@OPERATORS.add("UNSORTED_SEGMENT_SUM")
-def unsorted_segment_sum(g, x, segments, count):
-    return _unsorted(g, x, segments, count, "sum")
+def _declare(name: str, reduce: str) -> None:
+    @OPERATORS.add(name)
+    def unsorted_segments(g, x, segments, count):
+        return _unsorted(g, x, segments, count, reduce)
 
 
-@OPERATORS.add("UNSORTED_SEGMENT_PROD")
-def unsorted_segment_prod(g, x, segments, count):
-    return _unsorted(g, x, segments, count, "prod")
-
-
-@OPERATORS.add("UNSORTED_SEGMENT_MAX")
-def unsorted_segment_max(g, x, segments, count):
-    return _unsorted(g, x, segments, count, "amax")
-
-
-@OPERATORS.add("UNSORTED_SEGMENT_MIN")
-def unsorted_segment_min(g, x, segments, count):
-    return _unsorted(g, x, segments, count, "amin")
+_declare("UNSORTED_SEGMENT_SUM", "sum")
+_declare("UNSORTED_SEGMENT_PROD", "prod")
+_declare("UNSORTED_SEGMENT_MAX", "amax")
+_declare("UNSORTED_SEGMENT_MIN", "amin")
 
 
 def _unsorted(g: Emitter, x, segments, count, reduce: str) -> Any:
