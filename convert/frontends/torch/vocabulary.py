@@ -35,7 +35,7 @@ class TorchVocabulary(AdapterVocabulary):
         if adapter is None and args and isinstance(args[0], TracedModule):
             from tmconvert.frontends.torch.adapters.module_leaves import leaf_adapter
 
-            adapter = leaf_adapter(self.name(expr))
+            adapter = leaf_adapter(self.name(expr), function_adapter)
         return self.name(expr), adapter
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:

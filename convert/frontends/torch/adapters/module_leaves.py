@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -56,16 +57,17 @@ _PLAIN = {"padding_mode": "zeros", "return_indices": False, "divisor_override": 
 
 
 @cache
-def leaf_adapter(class_name: str) -> Adapter | None:
-    """Returns the adapter of a call of a module, from its qualified class; None for other classes."""
+def leaf_adapter(class_name: str, function_adapter: Callable[[str], Adapter | None]) -> Adapter | None:
+    """Returns the adapter of a call of a module, from its qualified class; None for other classes.
+
+    ``function_adapter`` finds the adapter of a function by its qualified name.
+    """
     prefix = "torch.nn.modules."
     if class_name == f"{prefix}linear.Identity":
         return lambda g, module, x: x
     found = _MODULES.get(class_name.removeprefix(prefix)) if class_name.startswith(prefix) else None
     if found is None:
         return None
-    from tmconvert.frontends.torch.vocabulary import function_adapter
-
     function = function_adapter(f"torch.nn.functional.{found[0]}") or function_adapter(f"torch.{found[0]}")
     if function is None:
         return None
