@@ -242,7 +242,7 @@ class Reference:
         """Returns what the source computes in integers, as real numbers: its file in its runtime, or the
         recorded outputs. None where neither is available.
         """
-        from tmconvert.verification.source import quantized_inputs, real_outputs
+        from tmconvert.verification.integer_edges import quantized_inputs, real_outputs
 
         example = self.example
         if self.original is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tmconvert.errors import TmconvertError, VerificationError
 from tmconvert.ir import InternalGraph, QParams, TensorNode, TracedModule
-from tmconvert.ir.fake_quant import quantize, rounding_of
+from tmconvert.ir.fake_quant import rounding_of
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong
@@ -132,28 +132,6 @@ def _has_quantized_weights_only(graph: InternalGraph) -> bool:
         if not computed.isdisjoint(expr.inputs):
             computed.update(expr.outputs)
     return all(not isinstance(node, TensorNode) or node.qparams is None for node in computed)
-
-
-def quantized_inputs(graph: InternalGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Returns the inputs as a file takes them: in integers where an input itself has QParams."""
-    found = []
-    for node, array in zip(graph.inputs, inputs, strict=True):
-        qparams = node.qparams if isinstance(node, TensorNode) else None
-        is_whole = qparams is not None and qparams.source == "TFLite"
-        found.append(quantize(array, qparams).astype(qparams.dtype) if is_whole and qparams else array)
-    return found
-
-
-def real_outputs(graph: InternalGraph, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Returns the real numbers that outputs in integers stand for."""
-    found = []
-    for node, array in zip(graph.outputs, outputs, strict=True):
-        is_real = isinstance(node, TensorNode) and node.type.dtype.kind == "f"
-        qparams = node.qparams if isinstance(node, TensorNode) and is_real else None
-        if qparams is not None and array.dtype.kind in "iu" and len(qparams.scale) == 1:
-            array = (array.astype(np.float32) - qparams.zero_point[0]) * np.float32(qparams.scale[0])
-        found.append(array)
-    return found
 
 
 def _saturated(array: np.ndarray, qparams: QParams) -> np.ndarray:
