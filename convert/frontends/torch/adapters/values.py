@@ -58,6 +58,10 @@ _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 class SizeFloat:
     """A float that is computed of symbolic sizes; it is a tensor where a tensor is computed with it."""
 
+    def as_tensor(self, g: Emitter) -> Any:
+        """Returns the value as a float32 tensor of rank 0."""
+        raise NotImplementedError
+
     def _refused(self, *_: Any) -> Any:
         raise Refusal(
             "a fraction of a size is used as a number",
@@ -154,9 +158,7 @@ def constant(g: Emitter, value: Any, dtype: Any) -> Any:
     if isinstance(value, Dim):
         return g.constant(value, dtype)
     if isinstance(value, SizeFloat):
-        from tmconvert.frontends.torch.adapters.shapes.sizes import float_tensor
-
-        return cast(g, float_tensor(g, value), dtype)
+        return cast(g, value.as_tensor(g), dtype)
     return g.constant(_wrapped(value, np.dtype(dtype)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from tmconvert.frontends.torch.adapters.shapes.sizes import Quotient, float_tensor
+from tmconvert.frontends.torch.adapters.shapes.sizes import Quotient
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.dynamic_resizing import ALONG, Scales
@@ -35,7 +35,7 @@ def resized_dynamically(g: Emitter, name: str, x, sizes: Sequence[Any], scales: 
     for axis, size in enumerate(sizes, 2):
         if is_symbolic((extents[axis - 2], size)) or size != extents[axis - 2]:
             scale = None if scales is None else scales[axis - 2]
-            x = along(g, x, axis, size, float_tensor(g, scale) if isinstance(scale, Quotient) else scale)
+            x = along(g, x, axis, size, scale.as_tensor(g) if isinstance(scale, Quotient) else scale)
     return x
 
 

@@ -14,7 +14,6 @@ from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.sizes import (
     FunctionOfSizes,
     as_quotient,
-    float_tensor,
 )
 from tmconvert.frontends.torch.adapters.values import (
     DEFAULT,
@@ -127,7 +126,7 @@ def tensor(g, data, *, dtype=None, **options):
     if is_tensor(data):
         return data if dtype is None else cast(g, data, dtype_called(dtype))
     flat, shape = _unnested(data)
-    flat = [float_tensor(g, each) if isinstance(each, SizeFloat) else each for each in flat]
+    flat = [each.as_tensor(g) if isinstance(each, SizeFloat) else each for each in flat]
     kinds = [_of_number(g, each) for each in flat] or [DEFAULT]
     wanted = _dtype(dtype, max(kinds, key=kind_of))
     if not any(is_tensor(each) for each in flat):
@@ -199,7 +198,7 @@ def _dynamic_floats(g: Emitter, numbers: list[Any], dtype: np.dtype) -> Any:
     if unit < 0:
         size, unit = -size, -unit
     places = Term(g, g.call("aten::arange", 0, maximum((size + unit - 1) // unit, 0))).to(dtype)
-    first = Term(g, float_tensor(g, start)).to(dtype)
+    first = Term(g, start.as_tensor(g)).to(dtype)
     return (places * (step.numerator / step.denominator) + first).value
 
 
@@ -232,7 +231,7 @@ def _spaced(g: Emitter, start, end, steps, dtype: np.dtype) -> np.ndarray | Term
             return early
         return (places < maximum(count // 2, 1)).where(early, last - (rest - places).to(kind) * step)
     _check_count(count)
-    given = [float_tensor(g, each) if isinstance(each, SizeFloat) else each for each in (start, end)]
+    given = [each.as_tensor(g) if isinstance(each, SizeFloat) else each for each in (start, end)]
     bounds = [each if not is_tensor(each) or g.known(each) is None else _value(g, each) for each in given]
     is_early = np.arange(count) < max(count // 2, count == 1)
     if not any(map(is_tensor, bounds)):
@@ -248,9 +247,7 @@ def _bounds(g: Emitter, start, end, dtype: np.dtype) -> list[Any]:
     """Returns both ends of a range as numbers, or as tensors where one is a fraction of a size."""
     if any(isinstance(each, SizeFloat) for each in (start, end)):
         return [
-            Term(g, float_tensor(g, each if isinstance(each, FunctionOfSizes) else as_quotient(each))).to(
-                dtype
-            )
+            Term(g, (each if isinstance(each, FunctionOfSizes) else as_quotient(each)).as_tensor(g)).to(dtype)
             for each in (start, end)
         ]
     return [_value(g, start), _value(g, end)]

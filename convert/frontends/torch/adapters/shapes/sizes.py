@@ -34,12 +34,19 @@ class Quotient(SizeFloat):
         self.steps = steps
         self.numerator, self.denominator = fraction(steps)
 
+    def as_tensor(self, g: Emitter) -> Any:
+        over, under = (g.constant(each, np.float32) for each in (self.numerator, self.denominator))
+        return g.call("aten::div", over, under)
+
 
 class FunctionOfSizes(SizeFloat):
     """A root or another function of sizes, or a number computed of one: a float32 tensor of rank 0."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
+
+    def as_tensor(self, g: Emitter) -> Any:
+        return self.tensor
 
 
 def as_quotient(number: Any) -> Quotient:
@@ -55,19 +62,10 @@ def _steps(name: str, left: Any, right: Any) -> Steps:
     return Steps(name, as_quotient(left).steps, as_quotient(right).steps)
 
 
-def float_tensor(g: Emitter, value: SizeFloat) -> Any:
-    """Returns the value as a float32 tensor of rank 0."""
-    if isinstance(value, FunctionOfSizes):
-        return value.tensor
-    assert isinstance(value, Quotient)
-    over, under = (g.constant(each, np.float32) for each in (value.numerator, value.denominator))
-    return g.call("aten::div", over, under)
-
-
 def _operand(g, number):
     """Returns a size or a number as a float32 tensor of rank 0."""
     if isinstance(number, SizeFloat):
-        return float_tensor(g, number)
+        return number.as_tensor(g)
     return g.constant(number, np.float32)
 
 
