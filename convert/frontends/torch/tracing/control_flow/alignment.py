@@ -1,0 +1,244 @@
+"""Compares recordings, item by item: which calls are equal, and which Values correspond.
+
+An item of a scope is a Record, or the Scope of a module call. Two items *match* where they call the same
+with the same constants; a module call matches with all that is inside. Their operands may be any Values: the
+pairs of operands are part of the Match, and whoever compares decides what they mean. ``common_prefix``
+requires that operands correspond. ``common_tail`` walks two lists from their ends, and returns the pairs of
+operands that the tails need from what is before. In one recording, two copies of a loop's body match with
+``same_numbers=False``: the pairs of operands are what is carried, and ``Match.numbers`` the counters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Value
+from tmconvert.ir.tree import Tree
+
+Item = Record | Scope
+Pair = tuple[Value, Value]
+NUMBERS = (int, float)
+
+
+@dataclass
+class Match:
+    """Two items that do the same: the pairs of operands from outside, and of all results, in order.
+
+    A constant tensor that both use is no pair. ``numbers`` are the plain numbers that differ.
+    """
+
+    used: list[Pair] = field(default_factory=list)
+    made: list[Pair] = field(default_factory=list)
+    numbers: list[tuple[Any, Any]] = field(default_factory=list)
+
+
+class Correspondence:
+    """Pairs of Values of two recordings that hold the same, one to one."""
+
+    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+        self.second_of: dict[Value, Value] = {}
+        self.first_of: dict[Value, Value] = {}
+        self.add(pairs)
+
+    def add(self, pairs: Iterable[Pair]) -> None:
+        for one, two in pairs:
+            self.second_of[one], self.first_of[two] = two, one
+
+    def has(self, one: Value, two: Value) -> bool:
+        """Whether the two Values hold the same: they are a pair, or equal constants."""
+        return (self.second_of.get(one) is two and self.first_of.get(two) is one) or same_constant(one, two)
+
+    def knows(self, one: Value, two: Value) -> bool:
+        """Whether one of the Values is in a pair."""
+        return one in self.second_of or two in self.first_of
+
+
+@dataclass
+class Tail:
+    """The last ``length`` items of two lists, which match; ``joins`` are the pairs that they use, and what
+    comes after them, of what is before and differs.
+    """
+
+    length: int
+    joins: list[Pair]
+
+
+class Demands:
+    """The pairs of Values that the tails of two recordings use, while both are walked backwards.
+
+    ``known`` corresponds before the tails: of such pairs nothing needs to be joined.
+    """
+
+    def __init__(self, known: Correspondence, pairs: Iterable[Pair] = ()) -> None:
+        self.known = known
+        self._pairs: dict[Pair, None] = {}
+        self._seconds: dict[Value, set[Value]] = {}
+        self._firsts: dict[Value, set[Value]] = {}
+        self.add(pairs)
+
+    def add(self, pairs: Iterable[Pair]) -> None:
+        for one, two in pairs:
+            self._pairs[one, two] = None
+            self._seconds.setdefault(one, set()).add(two)
+            self._firsts.setdefault(two, set()).add(one)
+
+    def take(self, match: Match) -> bool:
+        """Puts two matching items at the front of the tails; False where a later use contradicts that."""
+        for one, two in match.made:
+            if not self._seconds.get(one, {two}) <= {two} or not self._firsts.get(two, {one}) <= {one}:
+                return False
+        for one, two in match.made:
+            self._pairs.pop((one, two), None)
+            self._seconds.pop(one, None)
+            self._firsts.pop(two, None)
+        self.add(match.used)
+        return True
+
+    def joins(self) -> list[Pair]:
+        """Returns the pairs of different Values, in the order of the last use."""
+        return [pair for pair in self._pairs if not self.known.has(*pair)]
+
+
+def common_prefix(ones: Sequence[Item], twos: Sequence[Item], known: Correspondence) -> int:
+    """Returns how many items are equal from the start, under ``known``; their results are added to it."""
+    for count, (one, two) in enumerate(zip(ones, twos, strict=False)):
+        found = match(one, two)
+        if found is None or not all(known.has(*pair) for pair in found.used):
+            return count
+        known.add(found.made)
+    return min(len(ones), len(twos))
+
+
+def common_tail(
+    ones: Sequence[Item], twos: Sequence[Item], demands: Demands, fits: Callable[[Value, Value], bool]
+) -> Tail | None:
+    """Returns the longest common tail all of whose joins fit; None where not even those after it fit.
+
+    ``demands`` are what is used after the lists, such as the results of their scopes. They are changed.
+    """
+    best: Tail | None = None
+    length = 0
+    while True:
+        joins = demands.joins()
+        if all(fits(*pair) for pair in joins):
+            best = Tail(length, joins)
+        if length == min(len(ones), len(twos)):
+            return best
+        found = match(ones[-1 - length], twos[-1 - length])
+        if found is None or not demands.take(found):
+            return best
+        length += 1
+
+
+def fit(one: Value, two: Value) -> bool:
+    """Whether two Values are tensors of one type, of which a branch can give either."""
+    return (one.shape, one.dtype, one.qparams) == (two.shape, two.dtype, two.qparams) and None not in (
+        one.shape,
+        one.dtype,
+    )
+
+
+# ---- equality of items
+
+
+def match(one: Item, two: Item, *, same_numbers: bool = True) -> Match | None:
+    """Compares two items; None where they are different calls.
+
+    ``same_numbers`` requires that plain numbers are equal, not only of one type.
+    """
+    found = Match()
+    return found if _Matching(found, same_numbers).items(one, two) else None
+
+
+def match_trees(one: Tree, two: Tree) -> list[Pair] | None:
+    """Returns the pairs of Values of two trees; None where they differ in structure or constants."""
+    found = Match()
+    return found.used if _Matching(found, True).trees(one, two, found.used) else None
+
+
+def same_constant(one: Value, two: Value) -> bool:
+    """Whether two Values are constants with equal elements."""
+    a, b = one.captured, two.captured
+    if a is None or b is None:
+        return False
+    return a is b or (
+        (a.dtype, a.shape, a.layout) == (b.dtype, b.shape, b.layout)
+        and not a.is_meta
+        and torch.equal(a.detach(), b.detach())
+    )
+
+
+class _Matching:
+    """Adds to ``found`` what is paired while two items are compared."""
+
+    def __init__(self, found: Match, same_numbers: bool) -> None:
+        self.found, self.same_numbers = found, same_numbers
+        self.inside = Correspondence()
+
+    def items(self, one: Item, two: Item) -> bool:
+        if isinstance(one, Scope):
+            return isinstance(two, Scope) and one.path == two.path and self.scopes(one, two)
+        if isinstance(two, Scope) or (one.name, one.is_method) != (two.name, two.is_method):
+            return False
+        return self.operands((one.args, one.kwargs), (two.args, two.kwargs)) and self.results(one, two)
+
+    def scopes(self, one: Scope, two: Scope) -> bool:
+        """Compares two calls of a module, or two subgraphs."""
+        return (
+            one.class_name == two.class_name
+            and len(one.items) == len(two.items)
+            and self.operands((one.args, one.kwargs), (two.args, two.kwargs))
+            and all(map(self.items, one.items, two.items))
+            and self.operands(one.result, two.result)
+        )
+
+    def results(self, one: Record, two: Record) -> bool:
+        made: list[Pair] = []
+        if not self.trees(one.result, two.result, made):
+            return False
+        self.found.made += made
+        self.inside.add(made)
+        return True
+
+    def operands(self, one: Tree, two: Tree) -> bool:
+        used: list[Pair] = []
+        if not self.trees(one, two, used):
+            return False
+        for pair in used:
+            if self.inside.knows(*pair):
+                if not self.inside.has(*pair):
+                    return False
+            elif not same_constant(*pair):
+                self.found.used.append(pair)
+        return True
+
+    def trees(self, one: Tree, two: Tree, pairs: list[Pair]) -> bool:
+        if type(one) is not type(two):
+            return False
+        if isinstance(one, Value):
+            pairs.append((one, two))
+            return True
+        if isinstance(one, Scope):
+            return self.scopes(one, two)
+        if isinstance(one, dict):
+            return one.keys() == two.keys() and all(self.trees(one[key], two[key], pairs) for key in one)
+        if isinstance(one, (tuple, list)):
+            return len(one) == len(two) and all(self.trees(a, b, pairs) for a, b in zip(one, two, strict=True))
+        if isinstance(one, slice):
+            return self.trees((one.start, one.stop, one.step), (two.start, two.stop, two.step), pairs)
+        return self.constants(one, two)
+
+    def constants(self, one: Any, two: Any) -> bool:
+        if isinstance(one, float) and math.isnan(one) and math.isnan(two):
+            return True
+        if bool(one == two) and (type(one) is not float or math.copysign(1, one) == math.copysign(1, two)):
+            return True
+        if self.same_numbers or type(one) not in NUMBERS:
+            return False
+        self.found.numbers.append((one, two))
+        return True
