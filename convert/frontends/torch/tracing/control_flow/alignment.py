@@ -228,7 +228,9 @@ class _Matching:
         if isinstance(one, dict):
             return one.keys() == two.keys() and all(self.trees(one[key], two[key], pairs) for key in one)
         if isinstance(one, (tuple, list)):
-            return len(one) == len(two) and all(self.trees(a, b, pairs) for a, b in zip(one, two, strict=True))
+            if len(one) != len(two):
+                return False
+            return all(self.trees(a, b, pairs) for a, b in zip(one, two, strict=True))
         if isinstance(one, slice):
             return self.trees((one.start, one.stop, one.step), (two.start, two.stop, two.step), pairs)
         return self.constants(one, two)
