@@ -16,6 +16,7 @@ COMMANDS_OF_OTHER_TOOLS = {
     **dict.fromkeys(("info", "summary", "show", "print", "describe"), "inspect"),
     **dict.fromkeys(("benchmark", "time", "profile", "latency"), "bench"),
     **dict.fromkeys(("diff", "debug"), "compare"),
+    **dict.fromkeys(("eval", "accuracy"), "evaluate"),
     **dict.fromkeys(("visualize", "draw", "netron", "plot"), "view"),
     **dict.fromkeys(("infer", "predict"), "run"),
     **dict.fromkeys(("quantize", "quantise"), "tflite MODEL OUT.tflite --quantized --calibration DATA"),

@@ -17,6 +17,7 @@ from tmconvert.api_convert import to_tflite as to_tflite
 from tmconvert.api_inspect import bench as bench
 from tmconvert.api_inspect import check as check
 from tmconvert.api_inspect import compare as compare
+from tmconvert.api_inspect import evaluate as evaluate
 from tmconvert.api_inspect import findings as findings
 from tmconvert.api_inspect import inspect as inspect
 from tmconvert.api_inspect import lint as lint

@@ -11,7 +11,7 @@ from tmconvert.conversion.checks import Findings, check_conversion, unsupported_
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.options.arguments import entry_point
 from tmconvert.conversion.options.declared import expand_options
-from tmconvert.conversion.options.inspection import BenchOptions, CompareOptions
+from tmconvert.conversion.options.inspection import BenchOptions, CompareOptions, EvaluateOptions
 from tmconvert.conversion.options.tracing import EdgeOptions, SourceOptions
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model, io_overrides_of, tracing_of
@@ -22,9 +22,11 @@ from tmconvert.targets.registry import target_named, target_version
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from tmconvert.calibration.data import Data
     from tmconvert.conversion.qparams_files import ParameterFile
     from tmconvert.inspection.bench import BenchResult
     from tmconvert.inspection.comparison import ModelComparison
+    from tmconvert.inspection.evaluation import Evaluation
     from tmconvert.inspection.given_inputs import Inputs
     from tmconvert.inspection.inspection import Inspection
     from tmconvert.qparams.survey import Quantization
@@ -116,6 +118,51 @@ def compare(
     tracing = traced_with(inputs, tracing)
     one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
     return compare_sides(one, other, inputs, Settings.of({"mean": options["mean"], "std": options["std"]}))
+
+
+@entry_point
+@expand_options(EvaluateOptions)
+def evaluate(
+    first: Model,
+    second: Model,
+    data: Data,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation:
+    """Runs two models or written files of any kinds on the same samples, and measures how far they differ.
+
+    Written files run in their runtimes, source models by the reference kernels. The data are read as inputs
+    of the first model. Where a file has the preprocessing of images in it, it gets pixels, and the other
+    model gets them normalized as the file does it, unless ``mean`` and ``std`` are given.
+
+    Args:
+        first: A TracedModule, a PyTorch module, or the path of a model or of a written file.
+        second: The same, with as many inputs and outputs.
+        data: Samples as ``calibrate`` takes them: an .npz file, a folder of .npy or .npz files or of images,
+            arrays by input, or a sequence of samples.
+
+    Returns:
+        ``outputs``, each with the signal-to-noise ratio in dB, the largest difference, the cosine similarity,
+        and for scores of classes the share of samples with the same best class; the ``worst`` samples by
+        name; and ``ok``, whether ``min_sqnr`` and ``min_agreement`` are reached. ``str`` of it is the text of
+        the command.
+
+    Raises:
+        LoadError: A model cannot be read.
+        UsageError: TM6002 for limits that apply to no output, TM6003 for models with different inputs or
+            outputs, TM6033 for data that do not fit.
+        VerificationError: TM4002 where a runtime refuses a file, TM4003 where it is not installed.
+
+    Example:
+        >>> tmconvert.evaluate("net.onnx", "int8.tflite", data="images/", std=[1]).ok  # doctest: +SKIP
+    """
+    from tmconvert.inspection.compared_models import side_of
+    from tmconvert.inspection.evaluate import Gate, evaluate_sides
+
+    gate = Gate(options["min_sqnr"], options["min_agreement"])
+    settings = Settings.of({name: options[name] for name in ("mean", "std", "resize")})
+    tracing = tracing_of(options)
+    one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
+    return evaluate_sides(one, other, data, settings, gate)
 
 
 @entry_point

@@ -58,6 +58,7 @@ PUBLIC = [
     "check",
     "compare",
     "decompose",
+    "evaluate",
     "inspect",
     "lint",
     "load",

@@ -31,6 +31,14 @@ FORMS = "pass a .npz file, or a folder of .npy or .npz files or of images"
 FREE_SAMPLES = 10_000
 BYTES_PER_SAMPLE = 16
 _LAST_TO_FIRST = (0, 3, 1, 2)
+Data = (
+    str
+    | PathLike[str]
+    | Mapping[str, np.ndarray]
+    | np.ndarray
+    | Iterable[object]
+    | Callable[[], Iterable[object]]
+)
 
 
 def inputs_of(graph: InternalGraph) -> list[tuple[str, TensorType]]:
@@ -113,12 +121,7 @@ class Samples:
 
     def __init__(
         self,
-        data: str
-        | PathLike[str]
-        | Mapping[str, np.ndarray]
-        | np.ndarray
-        | Iterable[object]
-        | Callable[[], Iterable[object]],
+        data: Data,
         inputs: Sequence[tuple[str, TensorType]],
         settings: Settings | None = None,
         sizes: str = "",
@@ -151,13 +154,24 @@ class Samples:
         return sum(1 for _ in self._sources())
 
     def __iter__(self) -> Iterator[list[np.ndarray]]:
+        return (sample for _, sample in self.named())
+
+    def named(self) -> Iterator[tuple[str, list[np.ndarray]]]:
+        """Yields the samples with their names: the file below the folder, and the index among several."""
         is_empty = True
-        for source in self._sources():
-            for sample in self._samples(source):
+        for place, source in enumerate(self._sources()):
+            name = "" if isinstance(self.data, Mapping) else f"[{place}]"
+            if isinstance(source, Path):
+                name = source.name if source == self.data else str(source.relative_to(self.data))
+            for number, sample in enumerate(self._samples(source)):
                 is_empty = False
-                yield sample
+                yield name if self._is_single(source) else f"{name}[{number}]", sample
         if is_empty:
             raise unfit(EMPTY, "")
+
+    def _is_single(self, source: object) -> bool:
+        """Whether a source is one sample, as an image and an item of a sequence usually are."""
+        return not isinstance(source, Mapping) and self._count(source) == 1
 
     def first_shapes(self) -> list[tuple[int, ...]]:
         """Returns the shapes of the arrays of the first file or mapping, in order."""

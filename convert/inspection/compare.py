@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tmconvert.calibration.settings import Settings
+from tmconvert.conversion.format_numbers import counted
 from tmconvert.errors import UsageError
 from tmconvert.inspection.compared_models import FileSide, SourceSide, Tensor
 from tmconvert.inspection.comparison import LayerDifference, ModelComparison, OutputDifference
@@ -50,7 +51,7 @@ def compare_sides(
     kind = _kind(first, second)
     found = ModelComparison(first.title, second.title, kind, suspect.title)
     arrays = _example(first, second) if inputs is None else first.arrays(inputs, settings)
-    of_second = _in_order_of(second, first, arrays)
+    of_second = in_order_of(second, first, arrays)
     _compare_outputs(first, second, arrays, of_second, found)
     given = {first: arrays, second: of_second}
     pairs = _pairs(trusted, suspect)
@@ -144,7 +145,7 @@ def _matching(info: TensorInfo, number: int, others: Sequence[TensorInfo]) -> Te
     return by_name or (others[number] if number < len(others) else None)
 
 
-def _in_order_of(side: AnySide, other: AnySide, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def in_order_of(side: AnySide, other: AnySide, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Returns the arrays of ``other`` in the order and layout of ``side``. Raises UsageError TM6003."""
     if len(side.inputs) != len(other.inputs):
         raise UsageError(
@@ -194,15 +195,25 @@ def _compare_outputs(
             f"{first.title} has {len(one)} outputs, {second.title} has {len(other)}: outputs are not compared"
         )
         return
-    keys = second.output_keys
-    has_names = sorted(keys) == sorted(first.output_keys) and len(set(keys)) == len(keys)
     limit = LIMITS[found.kind].output
-    for number, key in enumerate(first.output_keys):
-        place = keys.index(key) if has_names else number
+    for number, place in output_places(first, second):
         moved, _ = aligned(one[number], other[place])
         found.outputs.append(
             OutputDifference(first.output_names[number], difference(one[number], moved), limit)
         )
+
+
+def output_places(first: AnySide, second: AnySide) -> list[tuple[int, int]]:
+    """Returns the indices of outputs that belong together: by name, or else in order.
+
+    Raises UsageError TM6003 for models with other numbers of outputs.
+    """
+    ours, theirs = first.output_keys, second.output_keys
+    if len(ours) != len(theirs):
+        has = f"{first.title} has {counted(len(ours), 'output')}, {second.title} has {len(theirs)}"
+        raise UsageError("TM6003", has)
+    has_names = sorted(theirs) == sorted(ours) and len(set(theirs)) == len(theirs)
+    return [(place, theirs.index(key) if has_names else place) for place, key in enumerate(ours)]
 
 
 def _pairs(trusted: AnySide, suspect: AnySide) -> list[Pair]:
@@ -232,7 +243,7 @@ def _layers(
         by_key = {pair.suspect.key: pair.suspect.name for pair in pairs}
         segments = Segments(trusted.graph, trusted.catalogue, by_key)
         rounded = suspect.rounded(of_suspect)
-        segments.set_inputs(_in_order_of(trusted, suspect, rounded))
+        segments.set_inputs(in_order_of(trusted, suspect, rounded))
     stream = trusted.stream(arrays, [pair.trusted.name for pair in pairs])
     waiting = iter(pairs)
     for chunk in suspect.chunks([pair.suspect.name for pair in pairs]):

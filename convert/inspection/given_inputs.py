@@ -88,7 +88,7 @@ def image_array(path: Path, takes: Sequence[TensorInfo], settings: Settings) -> 
     for each in takes:
         shape = tuple(size if isinstance(size, int) else 1 for size in each.shape or ())
         types.append((each.name, TensorType(np.dtype(each.dtype or "float32"), shape)))
-    layout: ImageLayout = "nhwc" if takes and _is_channels_last(takes[0]) else "nchw"
+    layout: ImageLayout = "nhwc" if takes and is_channels_last(takes[0]) else "nchw"
     pixels = image(path, types, layout)
     if takes_pixels(takes) and settings.scales:
         raise UsageError("TM6033", f"{takes[0].name} takes pixels as they are: omit mean and std")
@@ -101,7 +101,7 @@ def takes_pixels(takes: Sequence[TensorInfo]) -> bool:
     return bool(takes) and takes[0].dtype == "uint8" and not takes[0].scale
 
 
-def _is_channels_last(info: TensorInfo) -> bool:
+def is_channels_last(info: TensorInfo) -> bool:
     """Whether an image has its channels last: by its layout, or where only the last size can be channels."""
     shape = info.shape or ()
     if info.layout or len(shape) != 4:

@@ -87,6 +87,10 @@ def _is_positive(value: Any) -> bool:
     return is_number and 0 < value < float("inf")
 
 
+def _is_share(value: Any) -> bool:
+    return _is_positive(value) and value <= 1
+
+
 def _are_numbers(value: Any) -> bool:
     is_list = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1)
     return is_list and all(isinstance(each, (int, float, np.integer, np.floating)) for each in value)
@@ -246,8 +250,9 @@ KINDS: Mapping[str, Kind] = {
     "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
     "warm_up": Kind("an int from 0 on", lambda value: _is_integer(value) and value >= 0, "TM6002"),
     "seconds": Kind("a positive number", _is_positive, "TM6002"),
-    "compare.first": _MODEL,
-    "compare.second": _MODEL,
+    "min_agreement": Kind("a number above 0 and at most 1", _is_share, "TM6002"),
+    "first": _MODEL,
+    "second": _MODEL,
     "verify_with": Kind(
         "a path, or arrays by name or in order",
         lambda value: value is None or is_path(value) or isinstance(value, Mapping) or _is_sequence(value),

@@ -8,7 +8,13 @@ from tmconvert.conversion.options.calibration import CalibrateOptions
 from tmconvert.conversion.options.conversion import KEYWORDS, QPARAMS_FORMATS, VERSIONS, ConversionOptions
 from tmconvert.conversion.options.declared import declared, in_order
 from tmconvert.conversion.options.flags import FLAGS, JSON, PARTS, USAGE, VERBOSE
-from tmconvert.conversion.options.inspection import BenchOptions, CompareOptions, RunOptions, VerifyOptions
+from tmconvert.conversion.options.inspection import (
+    BenchOptions,
+    CompareOptions,
+    EvaluateOptions,
+    RunOptions,
+    VerifyOptions,
+)
 from tmconvert.conversion.options.tracing import PROGRESS, TRACING, EdgeOptions, SourceOptions, TracingOptions
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.option import Option, switch
@@ -252,6 +258,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "init": _INIT,
     "code": (*_CODE, JSON, *declared(SourceOptions)),
     "doctor": (JSON,),
+    "evaluate": (_CALIBRATE, JSON, *declared(EvaluateOptions)),
     "inspect": (*_INSPECT, USAGE, JSON, *declared(TracingOptions)),
     "lint": (VERSIONS[-1], JSON),
     "ops": _OPS,

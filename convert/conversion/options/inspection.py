@@ -1,7 +1,7 @@
 """Options of functions that look at models and files. Evaluated at run time, see ``declared.py``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from tmconvert.conversion.options.calibration import ImageOptions
 from tmconvert.conversion.options.declared import calibration_option, input_option, output_option
@@ -25,6 +25,26 @@ class RunOptions(ImageOptions, ProgressOptions, total=False):
 
 class CompareOptions(ImageOptions, TracingOptions, total=False):
     """Keywords of ``compare``."""
+
+
+class EvaluateOptions(CompareOptions, total=False):
+    """Keywords of ``evaluate``."""
+
+    resize: Annotated[
+        Literal["stretch", "crop", "pad"],
+        calibration_option("How images of another size are changed.", default="stretch", metavar="HOW"),
+    ]
+    min_sqnr: Annotated[
+        float | None,
+        output_option("End with status 1 if the signal-to-noise ratio of an output is lower.", metavar="DB"),
+    ]
+    min_agreement: Annotated[
+        float | None,
+        output_option(
+            "End with status 1 if a smaller share of samples, from 0 to 1, has the same best class.",
+            metavar="R",
+        ),
+    ]
 
 
 class BenchOptions(ProgressOptions, total=False):
