@@ -147,7 +147,7 @@ def test_files_of_inputs_that_are_none() -> None:
             "TM1023",
             "help: torchvision is another build than torch: install both",
         ),
-        (f"{NETS}:Branches", "TM2011", "Python branches on it\n  --> {nets}:"),
+        (f"{NETS}:Branches", "TM2011", "item() converts it to a number\n  --> {nets}:"),
     ],
 )
 def test_faults_of_the_user(name: str, code: str, said: str) -> None:

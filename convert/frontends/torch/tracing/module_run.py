@@ -49,7 +49,7 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import (
     shown_names,
 )
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
-from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Scope, Side, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.sizes.cat_of_parts import drop_unused_parts
 from tmconvert.frontends.torch.tracing.sizes.integers import sizes_of_builtins
@@ -111,6 +111,7 @@ class ModuleRun:
         answers: Answers,
         follows_gradients: bool = False,
         replay: Outcomes | None = None,
+        forced: Sequence[bool] = (),
         int_files: Sequence[str] = (),
     ) -> None:
         self.module = module
@@ -126,6 +127,7 @@ class ModuleRun:
             follows_gradients=follows_gradients,
             replay=replay,
         )
+        self.tape.forced = forced
         modules = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
         self.modules = [each for _, each in modules]
         self.paths = module_paths(modules)
@@ -137,6 +139,7 @@ class ModuleRun:
         self.outside = Outside()
         self.written_names: list[str] = []  # of the tensors that the module writes to
         self.expected: tuple[np.ndarray, ...] | None = None  # the outputs of the module by itself
+        self.sides: list[Side] = []  # of decisions on data
         self._run()
 
     def _run(self) -> None:
@@ -157,6 +160,9 @@ class ModuleRun:
                 for leaf in returned:
                     _check_real(leaf, "returns")
                 self.outputs = tuple(map(_copied, returned))
+            except Exception as error:
+                error.answers = [each.args[1] for each in recorder.tape.decided]  # type: ignore[attr-defined]
+                raise
             finally:
                 recorder.guard.restore()
 

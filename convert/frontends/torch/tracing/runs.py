@@ -121,8 +121,28 @@ class Runs:
     def _once(
         self, others: Mapping[str, torch.Tensor], replay: Outcomes | None, follow_sizes: bool
     ) -> ModuleRun:
+        """Returns a run whose recording has both sides of all decisions on data."""
+        found = self._one_way(others, replay, follow_sizes, ())
+        if not found.tape.decided:
+            return found
+        from tmconvert.frontends.torch.tracing.control_flow.both_sides import BothSides
+
+        def run(changed: Mapping[str, torch.Tensor], forced: Sequence[bool]) -> ModuleRun:
+            return self._one_way({**others, **changed}, replay, follow_sizes, forced)
+
+        return BothSides(run, {**self.inputs, **others}, is_example=not others).joined(found)
+
+    def _one_way(
+        self,
+        others: Mapping[str, torch.Tensor],
+        replay: Outcomes | None,
+        follow_sizes: bool,
+        forced: Sequence[bool],
+    ) -> ModuleRun:
+        """Runs the module with answers for its first decisions."""
         replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
         options: dict[str, Any] = {"follow_sizes": follow_sizes, "answers": self.answers[0], "replay": replay}
+        options["forced"] = forced
         while True:
             options["int_files"] = tuple(self.int_files)
             try:

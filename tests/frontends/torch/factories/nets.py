@@ -21,9 +21,7 @@ class Net(torch.nn.Module):
 
 class Branches(Net):
     def forward(self, x: torch.Tensor, scale: Any = None) -> torch.Tensor:
-        if x.sum() > 0:
-            return -x
-        return x
+        return x * x.sum().item()
 
 
 class Tokens(torch.nn.Module):

@@ -11,7 +11,7 @@ operands that the tails need from what is before. In one recording, two copies o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,14 +76,15 @@ class Demands:
 
     def __init__(self, known: Correspondence, pairs: Iterable[Pair] = ()) -> None:
         self.known = known
-        self._pairs: dict[Pair, None] = {}
+        self._joins: dict[Pair, None] = {}
         self._seconds: dict[Value, set[Value]] = {}
         self._firsts: dict[Value, set[Value]] = {}
         self.add(pairs)
 
     def add(self, pairs: Iterable[Pair]) -> None:
         for one, two in pairs:
-            self._pairs[one, two] = None
+            if not self.known.has(one, two):
+                self._joins[one, two] = None
             self._seconds.setdefault(one, set()).add(two)
             self._firsts.setdefault(two, set()).add(one)
 
@@ -93,7 +94,7 @@ class Demands:
             if not self._seconds.get(one, {two}) <= {two} or not self._firsts.get(two, {one}) <= {one}:
                 return False
         for one, two in match.made:
-            self._pairs.pop((one, two), None)
+            self._joins.pop((one, two), None)
             self._seconds.pop(one, None)
             self._firsts.pop(two, None)
         self.add(match.used)
@@ -101,7 +102,7 @@ class Demands:
 
     def joins(self) -> list[Pair]:
         """Returns the pairs of different Values, in the order of the last use."""
-        return [pair for pair in self._pairs if not self.known.has(*pair)]
+        return list(self._joins)
 
 
 def common_prefix(ones: Sequence[Item], twos: Sequence[Item], known: Correspondence) -> int:
@@ -122,24 +123,35 @@ def common_tail(
     ``demands`` are what is used after the lists, such as the results of their scopes. They are changed.
     """
     best: Tail | None = None
-    length = 0
-    while True:
-        joins = demands.joins()
-        if all(fits(*pair) for pair in joins):
-            best = Tail(length, joins)
-        if length == min(len(ones), len(twos)):
-            return best
-        found = match(ones[-1 - length], twos[-1 - length])
+    for tail in tails(ones, twos, demands):
+        if all(fits(*pair) for pair in tail.joins):
+            best = tail
+    return best
+
+
+def tails(ones: Sequence[Item], twos: Sequence[Item], demands: Demands) -> Iterator[Tail]:
+    """Yields the common tails from the shortest, which is empty, to the longest."""
+    yield Tail(0, demands.joins())
+    for length, (one, two) in enumerate(zip(reversed(ones), reversed(twos), strict=False), 1):
+        found = match(one, two)
         if found is None or not demands.take(found):
-            return best
-        length += 1
+            return
+        yield Tail(length, demands.joins())
 
 
 def fit(one: Value, two: Value) -> bool:
-    """Whether two Values are tensors of one type, of which a branch can give either."""
-    return (one.shape, one.dtype, one.qparams) == (two.shape, two.dtype, two.qparams) and None not in (
-        one.shape,
-        one.dtype,
+    """Whether two Values are tensors of one type, of which a branch can give either.
+
+    A size that depends on the data of one side does not leave it.
+    """
+    return (
+        not (one.is_open or two.is_open)
+        and (one.shape, one.dtype, one.qparams) == (two.shape, two.dtype, two.qparams)
+        and None
+        not in (
+            one.shape,
+            one.dtype,
+        )
     )
 
 

@@ -73,6 +73,11 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
         recorder.tape.checks.setdefault(str(_place(recorder)))
         return result
     place = _place(recorder)
+    if isinstance(result, bool) and not recorder.freeze_control_flow:
+        from tmconvert.frontends.torch.tracing.control_flow.decisions import answer
+
+        if (decided := answer(recorder, name, (args, kwargs), result, place)) is not None:
+            return decided
     what = WHAT.get(name, "it is converted to a number or array of Python")
     numbers = traced_numbers(recorder, name, operands[0])
     if numbers is not None:
@@ -85,14 +90,17 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     return result
 
 
-def reads_data(place: Source, what: str) -> UnsupportedError:
-    """Returns the error for code that makes a number of a tensor, which a file would have as a constant."""
+def reads_data(place: Source, what: str, reason: str = "") -> UnsupportedError:
+    """Returns the error for code that makes a number of a tensor, which a file would have as a constant.
+
+    ``reason`` states why a file cannot have both sides of a decision.
+    """
     return UnsupportedError(
         "TM2011",
         f"the module reads the data of a tensor that depends on its input: {what}",
         source=place,
         excerpt=linecache.getline(place.file, place.line or 0).strip(),
-        notes=[("help", INSTEAD)],
+        notes=[*([("note", reason)] if reason else []), ("help", INSTEAD)],
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 
@@ -29,6 +31,29 @@ def _reversed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 OTHER_DATA = (_negated, _halved, _raised, _lowered, _reversed)
+
+
+def _one(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a mask with one True; of other types the tensor with one infinity, or zeros but for one."""
+    changed = tensor.clone() if tensor.is_floating_point() else torch.zeros_like(tensor)
+    changed.reshape(-1)[:1] = float("inf") if tensor.is_floating_point() else 1
+    return changed
+
+
+def _scaled(factor: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda tensor: tensor * factor if tensor.is_floating_point() else tensor
+
+
+# data on which decisions may have other answers: masks that are all True or False, zeros, large numbers
+TURNING = (
+    _negated,
+    torch.zeros_like,
+    torch.ones_like,
+    _scaled(16.0),
+    _scaled(-64.0),
+    _scaled(2.0**-10),
+    _one,
+)
 
 
 def moved(tensor: torch.Tensor) -> torch.Tensor:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.sizes.code_constants import SizeReads
@@ -85,6 +85,14 @@ class Record:
         return (leaf for leaf in leaves(self.result) if isinstance(leaf, Value))
 
 
+class Side(NamedTuple):
+    """A side of a decision that was run; ``inputs`` lead there, None where none were found."""
+
+    place: str
+    answer: bool
+    inputs: tuple[Any, ...] | None
+
+
 @dataclass(eq=False, slots=True)
 class Scope:
     """One call of a module: its records and the calls of submodules, in order.
@@ -160,6 +168,9 @@ class Tape:
     int_files: dict[str, None] = field(default_factory=dict)  # modules whose code made them by ``int``
     outcomes: Outcomes = field(default_factory=dict)
     is_recovered: bool = False  # sizes were recovered on it
+    decided: list[Record] = field(default_factory=list)  # decisions on data, whose other sides are not on it
+    forced: Sequence[bool] = ()  # the answers of the first decisions
+    answering: Any = None  # what gives them
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
 
     def note(self, text: str) -> None:

@@ -1,0 +1,122 @@
+"""Decisions: where Python branches on a tensor that depends on an input.
+
+A decision is on the tape as a Record ``tm.decision`` with the tensor and the answer, until both sides are
+joined to one call of ``torch.cond`` (``both_sides.py``, ``joining.py``).
+"""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.recording.tape import Record, Value
+from tmconvert.ir.tree import map_leaves
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
+
+DECISION = "tm.decision"
+_RANDOM = (
+    "rand",
+    "drop",
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "poisson",
+    "exponential",
+    "uniform",
+    "cauchy",
+)
+_FEW = 16  # elements of constants that are compared by value
+
+
+class Decisions:
+    """The decisions of one run: first with the tape's ``forced`` answers, then with those of the data.
+
+    What was asked before, of an equal computation of equal operands, gets the answer that it got.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder, self._tape, self._forced = recorder, recorder.tape, recorder.tape.forced
+        self._answers: dict[int, bool] = {}
+        self._numbers: dict[Value, int] = {}  # of equal computations
+        self._known: dict[Any, int] = {}
+        self._seen = 0  # records
+
+    def answer(self, tensor: torch.Tensor, outcome: bool, place: Source) -> bool:
+        """Returns the answer of a decision, and puts the decision on the tape."""
+        value = self._recorder.value_of(tensor)
+        number = self._number(value)
+        if number not in self._answers:
+            decided = self._tape.decided
+            answer = self._forced[len(decided)] if len(decided) < len(self._forced) else outcome
+            decided.append(Record(DECISION, False, (value, answer), {}, (), place))
+            self._recorder.scope.items.append(decided[-1])
+            self._answers[number] = answer
+        return self._answers[number]
+
+    def _number(self, value: Value) -> int:
+        records = list(islice(self._tape.top.records(), self._seen, None))
+        self._seen += len(records)
+        for record in records:
+            operands = map_leaves(self._key, (record.args, record.kwargs))
+            is_random = any(part in record.name for part in _RANDOM)
+            key: Any = object() if is_random or record.subgraphs else repr((record.name, operands))
+            for index, result in enumerate(record.results()):
+                self._numbers.setdefault(result, self._known.setdefault((key, index), len(self._known)))
+        key = self._key(value)
+        return self._known.setdefault(key, len(self._known))
+
+    def _key(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Value):
+            return type(leaf).__name__, leaf
+        if leaf in self._numbers:
+            return "result", self._numbers[leaf]
+        tensor = leaf.captured
+        if tensor is not None and tensor.numel() <= _FEW and not tensor.is_meta:
+            with torch._C.DisableTorchFunction():
+                return "constant", str(tensor.dtype), tuple(tensor.shape), repr(tensor.tolist())
+        return "value", id(leaf if tensor is None else tensor)
+
+
+def answer(
+    recorder: Recorder, name: str, arguments: tuple[Any, Any], outcome: bool, place: Source
+) -> bool | None:
+    """Returns the answer to a call that converts data to a bool; None where it cannot be a decision.
+
+    Both sides cannot be recorded in a gradient, nor in a function argument of a call.
+    """
+    inner = all(
+        outer.items and outer.items[-1] is scope for scope, outer in pairwise(recorder.scope.ancestors())
+    )
+    if not inner or recorder.follows_gradients or recorder.is_batched:
+        return None
+    condition = condition_of(recorder, name, *arguments)
+    if condition is None:
+        return None
+    decisions: Decisions = recorder.tape.answering or Decisions(recorder)
+    recorder.tape.answering = decisions
+    return decisions.answer(condition, outcome, place)
+
+
+def condition_of(recorder: Recorder, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the condition, of one element, that a call converts to a bool; None for another call."""
+    first = args[0]
+    if name in ("__bool__", "is_nonzero") or (
+        name in ("item", "_local_scalar_dense") and first.dtype == torch.bool
+    ):
+        return first
+    if name == "equal" and args[0].shape == args[1].shape:
+        return _reduced(recorder, torch.all, torch.eq, args, kwargs)
+    if name == "allclose":
+        return _reduced(recorder, torch.all, torch.isclose, args, kwargs)
+    if name == "__contains__" and isinstance(args[1], (int, float, torch.Tensor)):
+        return _reduced(recorder, torch.any, torch.eq, args, kwargs)
+    return None
+
+
+def _reduced(recorder: Recorder, reduction: Any, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    return recorder.called(reduction, (recorder.called(function, args, kwargs),), {})

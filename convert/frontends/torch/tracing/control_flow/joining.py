@@ -1,0 +1,247 @@
+"""Joins two recordings that differ by the answer of one decision: to one, with a call of ``torch.cond``.
+
+What both have before the decision stays, as does the longest tail that both have after it. What lies between
+are the subgraphs, and their results are what the tail uses of them. Where the decision is inside of a module
+call and the tail begins after it, the call is split: a second call of the module has what followed in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tmconvert.frontends.torch.tracing.control_flow.alignment import (
+    Correspondence,
+    Demands,
+    Item,
+    Pair,
+    Tail,
+    common_prefix,
+    fit,
+    match_trees,
+    tails,
+)
+from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
+from tmconvert.ir.tree import Tree, leaves, map_leaves
+
+LABELS = ("if_true", "if_false")  # of subgraphs
+
+
+class CannotJoin(Exception):
+    """Two recordings cannot be one; the message is the reason."""
+
+
+class Step(NamedTuple):
+    """A scope, and the index of its item that has the decision."""
+
+    scope: Scope
+    at: int
+
+    def rest(self) -> list[Item]:
+        return self.scope.items[self.at + 1 :]
+
+
+@dataclass
+class _Join:
+    """The place where two recordings are equal again: the number of the scope in their chains, and the
+    tail.
+    """
+
+    level: int
+    tail: Tail
+
+
+def join(tape: Tape, decision: Record, other: Tape, opposite: Record) -> None:
+    """Puts what ``other`` does otherwise into ``tape``. Raises CannotJoin."""
+    chains = _chain(tape.top, decision), _chain(other.top, opposite)
+    known = _before(*chains, (decision.args[0], opposite.args[0]))
+    found = _meeting(*chains, known)
+    _Writer(chains, known, found).write(decision)
+
+
+def _chain(top: Scope, decision: Record) -> list[Step]:
+    """Returns the scopes from the top to the one that has the decision."""
+    for index, item in enumerate(top.items):
+        if item is decision:
+            return [Step(top, index)]
+        if isinstance(item, Scope) and (inner := _chain(item, decision)):
+            return [Step(top, index), *inner]
+    return []
+
+
+def _before(ones: Sequence[Step], twos: Sequence[Step], conditions: Pair) -> Correspondence:
+    """Returns which Values correspond before the decision. Raises CannotJoin where the calls differ."""
+    pairs = match_trees(
+        (ones[0].scope.args, ones[0].scope.kwargs), (twos[0].scope.args, twos[0].scope.kwargs)
+    )
+    known = Correspondence(pairs or ())
+    for number, (one, two) in enumerate(zip(ones, twos, strict=False)):
+        prefixes = one.scope.items[: one.at], two.scope.items[: two.at]
+        arguments = [(step.scope.path, step.scope.args, step.scope.kwargs) for step in (one, two)]
+        used = match_trees(*arguments)
+        is_same = used is not None and (not number or all(known.has(*pair) for pair in used))
+        if not is_same or common_prefix(*prefixes, known) < max(map(len, prefixes)):
+            break
+    else:
+        if len(ones) == len(twos) and known.has(*conditions):
+            return known
+    raise CannotJoin("what the module computes before it is not the same in each run")
+
+
+def _meeting(ones: Sequence[Step], twos: Sequence[Step], known: Correspondence) -> _Join:
+    """Returns the first place after which two recordings are equal. Raises CannotJoin if there is none."""
+    pairs = match_trees(ones[0].scope.result, twos[0].scope.result)
+    if pairs is None:
+        raise CannotJoin("the module returns another structure on each side")
+    demands = Demands(known, pairs)
+    best: _Join | None = None
+    refused = next((pair for pair in demands.joins() if not fit(*pair)), None)
+    for level, (one, two) in enumerate(zip(ones, twos, strict=True)):
+        if level:
+            pairs = match_trees(one.scope.result, two.scope.result)
+            if pairs is None:
+                break
+            demands.add(pairs)
+        rests, reached = (one.rest(), two.rest()), 0
+        for tail in tails(*rests, demands):
+            reached = tail.length
+            if all(fit(*pair) for pair in tail.joins):
+                best = _Join(level, tail)
+        if {reached} != set(map(len, rests)):
+            break
+    if best is None:
+        shown = " and ".join(map(_type, refused or ()))
+        raise CannotJoin(f"the sides return different types: {shown}" if shown else "the sides never meet")
+    return best
+
+
+def _type(value: Value) -> str:
+    size = "of a data-dependent size" if value.is_open else list(value.shape or ())
+    return "a number" if value.dtype is None else f"{value.dtype} {size}"
+
+
+class _Writer:
+    """Writes a join into the first of two recordings."""
+
+    def __init__(self, chains: tuple[list[Step], list[Step]], known: Correspondence, found: _Join) -> None:
+        self.chains, self.known, self.found = chains, known, found
+        self.scope = chains[0][found.level].scope
+        self.joined = {
+            pair: Value(
+                self.scope, "cond_out", pair[0].shape, pair[0].dtype, depends=True, qparams=pair[0].qparams
+            )
+            for pair in found.tail.joins
+        }
+
+    def write(self, decision: Record) -> None:
+        level, length = self.found.level, self.found.tail.length
+        step = self.chains[0][level]
+        rest, theirs = step.rest(), self.chains[1][level].rest()
+        count = len(rest) - length
+        sides = [
+            self._side(chain[level:], chain[level].rest()[: len(chain[level].rest()) - length])
+            for chain in self.chains
+        ]
+        for one, two in zip(rest[count:], theirs[len(theirs) - length :], strict=True):
+            self._replace(one, two)
+        for inner, outer in zip(self.chains[0][: level + 1], self.chains[1][: level + 1], strict=True):
+            inner.scope.result = self._tree(inner.scope.result, outer.scope.result)
+            if inner is not step:
+                for one, two in zip(inner.rest(), outer.rest(), strict=True):
+                    self._replace(one, two)
+        call = self._call(decision, sides)
+        kept = step.scope.items[: step.at + (level + 1 < len(self.chains[0]))]
+        step.scope.items[:] = [*kept, *call, *rest[count:]]
+
+    def _side(self, chain: Sequence[Step], items: list[Item]) -> list[Item]:
+        """Returns what one side does, and takes it out of the scopes within the one of the join."""
+        if len(chain) == 1:
+            return items
+        inner, index = chain[1]
+        after = Scope(inner.path, inner.class_name, None, source=inner.source)
+        after.items = self._side(chain[1:], inner.items[index + 1 :])
+        _move(after.items, after)
+        inner.items[index + (len(chain) > 2) :] = []
+        inner.result = ()
+        return [after, *items]
+
+    def _call(self, decision: Record, sides: list[list[Item]]) -> list[Item]:
+        """Returns the call of ``torch.cond``; nothing where both sides have the same results."""
+        if not self.joined:
+            return []
+        results = [tuple(pair[number] for pair in self.joined) for number in (0, 1)]
+        labels = LABELS if decision.args[1] else LABELS[::-1]
+        subgraphs = []
+        for label, items, result in zip(labels, sides, results, strict=True):
+            subgraph = Scope("", label, self.scope, (), {}, result, items, decision.source)
+            _move(items, subgraph)
+            subgraphs.append(subgraph)
+        _substitute(subgraphs[1], self.known)
+        subgraphs.sort(key=lambda subgraph: LABELS.index(subgraph.class_name))
+        args = (decision.args[0], *subgraphs, ())
+        made = tuple(self.joined.values())
+        return [Record("torch.cond", False, args, {}, made, decision.source, subgraphs=tuple(subgraphs))]
+
+    def _replace(self, one: Item, two: Item) -> None:
+        """Gives a call of the tail the joined Values, in the place of those that differ."""
+        one.args, one.kwargs = self._tree((one.args, one.kwargs), (two.args, two.kwargs))
+        if isinstance(one, Scope) and isinstance(two, Scope):
+            self._replace_inside(one, two)
+        elif isinstance(one, Record) and isinstance(two, Record):
+            for subgraph, theirs in zip(one.subgraphs, two.subgraphs, strict=True):
+                self._replace(subgraph, theirs)
+
+    def _replace_inside(self, one: Scope, two: Scope) -> None:
+        one.result = self._tree(one.result, two.result)
+        for mine, theirs in zip(one.items, two.items, strict=True):
+            self._replace(mine, theirs)
+
+    def _tree(self, one: Tree, two: Tree) -> Tree:
+        others = iter(leaves(two))
+        return map_leaves(lambda leaf: self._leaf(leaf, next(others)), one)
+
+    def _leaf(self, one: Any, two: Any) -> Any:
+        if not isinstance(one, Value) or not isinstance(two, Value):
+            return one
+        return self.joined.get((one, two), one)
+
+
+def _move(items: Sequence[Item], scope: Scope) -> None:
+    """Makes items those of another scope."""
+    for item in items:
+        if isinstance(item, Scope):
+            item.parent = scope
+            continue
+        for value in item.results():
+            value.scope = scope
+        for subgraph in item.subgraphs:
+            subgraph.parent = scope
+
+
+def name_subgraphs(scope: Scope) -> None:
+    """Gives the subgraphs of decisions their paths, in the order of the calls."""
+    count = 0
+    for item in scope.items:
+        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
+            if inner.class_name in LABELS:
+                name = f"{inner.class_name}@{count}"
+                inner.path = f"{scope.path}.{name}" if scope.path else name
+                count += 1
+            name_subgraphs(inner)
+
+
+def _substitute(scope: Scope, known: Correspondence) -> None:
+    """Puts the Values of the first recording in the place of those that correspond, in a scope and within."""
+
+    def leaf(value: Any) -> Any:
+        return known.first_of.get(value, value) if isinstance(value, Value) else value
+
+    scope.args, scope.kwargs, scope.result = map_leaves(leaf, (scope.args, scope.kwargs, scope.result))
+    for item in scope.items:
+        if isinstance(item, Scope):
+            _substitute(item, known)
+            continue
+        item.args, item.kwargs = map_leaves(leaf, (item.args, item.kwargs))
+        for subgraph in item.subgraphs:
+            _substitute(subgraph, known)
