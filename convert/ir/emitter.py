@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tmconvert.errors import GraphError, TmconvertError
+from tmconvert.errors import GraphError, Refusal, TmconvertError
 from tmconvert.errors.source import Source
 from tmconvert.ir.expr import CallFunction, Constant, Expr, Inferred
 from tmconvert.ir.fake_quant import Rounding, fake_quantize, with_qparams
@@ -417,7 +417,7 @@ def _computed(definition: OpDefinition, arrays: list[Any], attributes: dict[str,
     try:
         with trial:
             result = definition.evaluate(arrays, attributes)
-    except (ArithmeticError, TypeError, ValueError, IndexError):
+    except (ArithmeticError, TypeError, ValueError, IndexError, Refusal):  # of data-dependent sizes
         return []
     results = result if isinstance(result, list) else [result]
     return results if all(isinstance(each, np.ndarray) for each in results) and not trial.specialized else []

@@ -43,7 +43,7 @@ def _ratio(g: Emitter, extent: Any, size: Any, scale: Any, *, copies: bool = Fal
     return sizes[0].eq(sizes[1]).where(1.0, ratio) if copies else ratio
 
 
-def _outputs(g: Emitter, size: Any) -> Term:
+def size_outputs(g: Emitter, size: Any) -> Term:
     return Term(g, g.call("aten::arange", 0, size)).to(np.float32)
 
 
@@ -58,7 +58,7 @@ def _copied(offset: float) -> Callable[..., Any]:
 
     def along(g: Emitter, x: Any, axis: int, size: Any, scale: Any) -> Any:
         extent = g.type(x).shape[axis]
-        places = _outputs(g, size)
+        places = size_outputs(g, size)
         centre = (places + offset if offset else places) * _ratio(g, extent, size, scale)
         return g.call("aten::index_select", x, axis, _index(centre, extent).value)
 
@@ -66,7 +66,7 @@ def _copied(offset: float) -> Callable[..., Any]:
 
 
 def _centre(g: Emitter, size: Any, ratio: Term) -> Term:
-    return (_outputs(g, size) + 0.5) * ratio - 0.5
+    return (size_outputs(g, size) + 0.5) * ratio - 0.5
 
 
 def _linear(g: Emitter, x: Any, axis: int, size: Any, scale: Any) -> Any:
@@ -75,7 +75,7 @@ def _linear(g: Emitter, x: Any, axis: int, size: Any, scale: Any) -> Any:
     centre = _centre(g, size, ratio).call("maximum", Term(g, g.constant(np.float32(0))))
     centre = centre.call("minimum", Term(g, g.constant(extent - 1, np.float32)))
     first = centre.call("floor")
-    return _weighted(g, x, axis, [(first, 1 - (centre - first)), (first + 1, centre - first)])
+    return weighted(g, x, axis, [(first, 1 - (centre - first)), (first + 1, centre - first)])
 
 
 def cubic(g: Emitter, x: Any, axis: int, size: Any, scale: Any, align_corners: bool = False) -> Any:
@@ -83,15 +83,15 @@ def cubic(g: Emitter, x: Any, axis: int, size: Any, scale: Any, align_corners: b
     extent = g.type(x).shape[axis]
     if align_corners:
         steps = Term(g, g.constant(size - 1, np.float32)).call("maximum", 1)
-        centre = _outputs(g, size) * (Term(g, g.constant(extent - 1, np.float32)) / steps)
+        centre = size_outputs(g, size) * (Term(g, g.constant(extent - 1, np.float32)) / steps)
     else:
         centre = _centre(g, size, _ratio(g, extent, size, scale))
     first = centre.call("floor")
-    taps = [(first + tap, _cubic_weight(centre - first - tap)) for tap in (-1, 0, 1, 2)]
-    return _weighted(g, x, axis, taps)
+    taps = [(first + tap, cubic_weight(centre - first - tap)) for tap in (-1, 0, 1, 2)]
+    return weighted(g, x, axis, taps)
 
 
-def _weighted(g: Emitter, x: Any, axis: int, taps: list[tuple[Term, Term]]) -> Any:
+def weighted(g: Emitter, x: Any, axis: int, taps: list[tuple[Term, Term]]) -> Any:
     """Returns the sum of elements at positions times weights, along an axis."""
     extent, rank, dtype = g.type(x).shape[axis], g.type(x).rank, g.type(x).dtype
     zero = Term(g, g.constant(np.int64(0)))
@@ -123,8 +123,8 @@ def _antialiased(kernel: Callable[[Term], Term]) -> Callable[..., Any]:
         extent, dtype = g.type(x).shape[axis], g.type(x).dtype
         ratio = _ratio(g, extent, size, scale, copies=True)
         width = ratio.call("maximum", Term(g, g.constant(np.float32(1))))
-        places = Term(g, g.call("aten::reshape", _outputs(g, extent).value, [extent, 1]))
-        weights = kernel((places + 0.5 - (_outputs(g, size) + 0.5) * ratio) / width)
+        places = Term(g, g.call("aten::reshape", size_outputs(g, extent).value, [extent, 1]))
+        weights = kernel((places + 0.5 - (size_outputs(g, size) + 0.5) * ratio) / width)
         total = Term(g, g.call("aten::sum", weights.value, [0], True))
         return _mixed(g, x, axis, (weights / total).to(dtype))
 
@@ -135,7 +135,7 @@ def _linear_weight(distance: Term) -> Term:
     return (1 - distance.call("abs")).call("relu")
 
 
-def _cubic_weight(distance: Term, a: float = CUBIC) -> Term:
+def cubic_weight(distance: Term, a: float = CUBIC) -> Term:
     """The kernel of cubic convolution. Source: Keys 1981."""
     t = distance.call("abs")
     near = ((t * (a + 2) - (a + 3)) * t) * t + 1
@@ -150,5 +150,5 @@ ALONG: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"), _linear),
     "upsample_bicubic2d": cubic,
     "_upsample_bilinear2d_aa": _antialiased(_linear_weight),
-    "_upsample_bicubic2d_aa": _antialiased(lambda distance: _cubic_weight(distance, PILLOW)),
+    "_upsample_bicubic2d_aa": _antialiased(lambda distance: cubic_weight(distance, PILLOW)),
 }

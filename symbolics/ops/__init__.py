@@ -29,6 +29,7 @@ MODULES = {
         "_upsample_nearest_exact3d upsample_linear1d upsample_trilinear3d upsample_bicubic2d "
         "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
     ),
+    "sampling.resize": "tm::resize",
     "sampling.grid_sampler": "grid_sampler",
     "sampling.grid_sampler3d": "grid_sampler_3d",
     "sampling.affine_grid": "affine_grid_generator",

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 import tmconvert
@@ -117,3 +118,71 @@ def test_sizes_that_no_memory_holds(tmp_path):
     onnx.save(model_of("Resize", inputs, constant=(3,), opset=19, mode="linear"), str(tmp_path / "one.onnx"))
     with pytest.raises(tmconvert.errors.TmconvertError, match="too large"):
         tmconvert.normalize(tmconvert.load(tmp_path / "one.onnx"))
+
+
+IMAGE = "float[n, 2, h, w] x"
+SIZES = [(1, 5, 7), (3, 10, 9), (2, 64, 1)]
+
+
+def resized_openly(folder, attributes, factors="1, 1, 1.7, 0.6", opset=18, target="onnx"):
+    """Converts a Resize with open sizes, and compares it with the source at others."""
+    text = f"""net ({IMAGE}) => (float[a, b, c, d] y) <float[4] s = {{{factors}}}>
+        {{ y = Resize <{attributes}> (x, , s) }}"""
+    return compared_openly(folder, text, opset, target)
+
+
+def compared_openly(folder, text, opset=18, target="onnx", feeds=None):
+    source, made = folder / "net.onnx", folder / f"out.{target}"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}'), source)
+    to = tmconvert.to_onnx if target == "onnx" else tmconvert.to_tflite
+    to(source, made, **({"opset": opset} if target == "onnx" else {"io_layout": "source"}))
+    for sizes in SIZES:
+        x = floats(sizes[0], 2, *sizes[1:])
+        given = {"x": x, **(feeds or {})}
+        session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+        (wanted,) = session.run(None, given)
+        (found,) = tmconvert.run(made, given).values()
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4, err_msg=str(sizes))
+    return [node.op_type for node in onnx.load(made).graph.node] if target == "onnx" else []
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'mode = "linear", coordinate_transformation_mode = "asymmetric"',
+        'mode = "cubic", exclude_outside = 1, cubic_coeff_a = -0.5',
+        'nearest_mode = "ceil"',
+        'nearest_mode = "round_prefer_ceil", coordinate_transformation_mode = "pytorch_half_pixel"',
+    ],
+)
+def test_open_sizes_in_any_coordinates(tmp_path, attributes, target):
+    operators = resized_openly(tmp_path, attributes, target=target)
+    assert target == "tflite" or operators.count("Resize") == 1
+
+
+def test_antialiasing_of_open_sizes_is_the_operator_of_opset_18(tmp_path):
+    assert "Resize" in resized_openly(tmp_path, 'mode = "linear", antialias = 1', "1, 1, 0.5, 0.6")
+    with pytest.raises(tmconvert.errors.UnsupportedError, match="antialiasing of a dynamic axis: only ONNX"):
+        resized_openly(tmp_path, 'mode = "linear", antialias = 1', "1, 1, 0.5, 0.6", target="tflite")
+
+
+@pytest.mark.parametrize("factor", ["0.7", "0.1", "0.3333333"])
+def test_open_sizes_times_a_factor_are_rounded_in_float32(tmp_path, factor):
+    resized_openly(tmp_path, 'mode = "linear"', f"1, 1, {factor}, 1.1")
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_sizes_that_are_an_input(tmp_path, target):
+    text = f"""net ({IMAGE}, int64[2] k) => (float[a, b, c, d] y) <int64[1] o = {{0}}, int64[1] t = {{2}}>
+        {{ s = Shape (x)  l = Slice (s, o, t, o)  q = Concat <axis = 0> (l, k)
+           y = Resize <mode = "linear"> (x, , , q) }}"""
+    compared_openly(tmp_path, text, 13, target, {"k": np.array([7, 3])})
+
+
+def test_a_size_next_to_an_equal_example_is_resized(tmp_path):
+    text = f"""net ({IMAGE}) => (float[a, b, c, d] y)
+        <int64[2] k = {{64, 64}}, int64[1] o = {{0}}, int64[1] t = {{2}}>
+        {{ s = Shape (x)  l = Slice (s, o, t, o)  q = Concat <axis = 0> (l, k)
+           y = Resize <mode = "linear", coordinate_transformation_mode = "asymmetric"> (x, , , q) }}"""
+    compared_openly(tmp_path, text, 13)

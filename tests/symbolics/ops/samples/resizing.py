@@ -48,6 +48,27 @@ SAMPLES: dict[str, list[Sample]] = {
     "aten::upsample_bicubic2d": MIXED,
     "aten::_upsample_bilinear2d_aa": MIXED,
     "aten::_upsample_bicubic2d_aa": MIXED,
+    "tm::resize": [
+        Sample([ROW], {"output_size": [8], "dims": [2], "scales": [1.7], "mode": "linear"}, FILES),
+        Sample([ROW], {"output_size": [3], "dims": [2], "coordinates": "asymmetric"}, FILES),
+        *(
+            Sample([X], {"output_size": [9, 3], "dims": [2, 3], "mode": "linear", "coordinates": each}, FILES)
+            for each in ("asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
+        ),
+        *(
+            Sample([X], {"output_size": [9, 1], "dims": [2, 3], "rounding": each, "coordinates": to}, FILES)
+            for each, to in zip(
+                ("floor", "ceil", "round_prefer_ceil"),
+                ("tf_half_pixel_for_nn", "pytorch_half_pixel", "align_corners"),
+                strict=True,
+            )
+        ),
+        Sample(
+            [X],
+            {"output_size": [9, 3], "dims": [2, 3], "mode": "cubic", "excludes_outside": True},
+            FILES,
+        ),
+    ],
     "tm::remap": [
         *(Sample([X, PLACES, None], {"border": border, "value": 0.5}, FILES) for border in BORDERS),
         Sample([X, PLACES, None], {"border": "replicate", "mode": "cubic"}, FILES),

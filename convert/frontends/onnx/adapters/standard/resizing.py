@@ -7,17 +7,18 @@ index, or mixed by one matrix for each axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.standard import interpolation
-from tmconvert.frontends.onnx.adapters.standard.interpolation import Axis, Mode
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, known_numbers, like, rank, static_ints
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import example, is_symbolic
+from tmconvert.symbolics import onnx_resizing as interpolation
+from tmconvert.symbolics.onnx_resizing import Axis, Mode
 from tmconvert.symbolics.resizing import (
     antialiased_cubic,
     antialiased_linear,
@@ -29,6 +30,8 @@ from tmconvert.symbolics.resizing import (
 OPERATORS = OperatorTable()
 POLICIES = {"not_larger": min, "not_smaller": max}
 LARGEST, LARGEST_MATRIX = 1 << 20, 1 << 26  # elements of an axis, and of the matrix that mixes them
+LARGEST_FACTORED = 1 << 14  # elements of an open axis at which products with a factor are compared
+TRIED = ((7, 20), (9, 4), (5, 1), (1, 6), (64, 64), (30, 45))  # extents and outputs that stand for open sizes
 CLOSE = 1e-6  # of the weights of two matrices that count as equal
 OLD = Mode("nearest", "asymmetric", "simple")  # before opset 11
 
@@ -104,9 +107,23 @@ def _grown(extent: Any, factor: float) -> Any:
     if factor == int(factor):
         return extent * int(factor)
     if is_symbolic(extent):
-        top, bottom = float(np.float32(factor)).as_integer_ratio()
+        top, bottom = _fraction(float(np.float32(factor)))
         return extent * top // bottom
     return int(np.floor(np.float32(extent) * np.float32(factor)))
+
+
+def _fraction(factor: float) -> tuple[int, int]:
+    """Returns a fraction with which all sizes are rounded as by the product in float32.
+
+    0.7 is less than 7/10 in float32, but 10 times that is rounded to 7.
+    """
+    sizes = np.arange(1, LARGEST_FACTORED, dtype=np.int64)
+    wanted = np.floor(sizes.astype(np.float32) * np.float32(factor))
+    exact = Fraction(factor)
+    for fraction in (exact, *(exact.limit_denominator(most) for most in (1 << 4, 1 << 8, 1 << 12))):
+        if np.array_equal(sizes * fraction.numerator // fraction.denominator, wanted):
+            return fraction.numerator, fraction.denominator
+    raise Refusal(f"the sizes times {factor:g} are rounded in float32", "give Resize sizes instead of scales")
 
 
 def _by_sizes(g: Emitter, x, places: list[int], sizes: Sequence[Any], policy: str) -> list[Axis]:
@@ -174,7 +191,9 @@ def _resized(g: Emitter, x, axes: list[Axis], how: Mode, outside: float) -> Any:
             )
         return cast(g, _resized(g, cast(g, x, np.float32), axes, how, outside), g.type(x).dtype)
     made = _by_aten(g, x, axes, changed, how)
-    if made is None:
+    if made is None and is_symbolic([axes[axis][:2] for axis in changed]):
+        made = _open(g, x, axes, changed, how)
+    elif made is None:
         made = x
         for axis in changed:
             made = _along(g, made, axis, axes[axis], how)
@@ -187,12 +206,28 @@ def _is_identity(axis: Axis, how: Mode) -> bool:
     return bool(axis.outputs == axis.extent and (axis.factor is None or axis.factor == 1.0))
 
 
+def _open(g: Emitter, x, axes: list[Axis], changed: list[int], how: Mode) -> Any:
+    """Resizes axes of open sizes by the operator of ONNX itself."""
+    if how.coordinates == "tf_crop_and_resize":
+        raise Refusal(f"Resize with {how.coordinates} coordinates needs static sizes")
+    rounding = "floor" if how.rounding == "simple" else how.rounding
+    sizes = [axes[axis].outputs for axis in changed]
+    factors = [factor for axis in changed if (factor := axes[axis].factor) is not None]
+    if how.rounding == "simple" and any(factor < 1 for factor in factors):
+        raise Refusal("Resize that reduces before opset 11 needs static sizes")
+    scales = factors if len(factors) == len(changed) else None
+    if how.coordinates == "align_corners" and scales is not None and any(each % 1 for each in scales):
+        raise interpolation.differing_corners(f"{scales}")
+    options = how.coordinates, rounding, how.coefficient, how.excludes_outside, how.antialias
+    if g.type(x).dtype.kind == "f":
+        return g.call("tm::resize", x, sizes, changed, scales, how.kind, *options)
+    from tmconvert.symbolics.ops.sampling.resize import resized_by_indices
+
+    return resized_by_indices(g, x, sizes, changed, scales, how.kind, *options)
+
+
 def _along(g: Emitter, x, axis: int, each: Axis, how: Mode) -> Any:
     """Resizes one axis by index or by a matrix."""
-    if is_symbolic((each.extent, each.outputs)):
-        raise Refusal(
-            f"Resize with {how.coordinates} coordinates needs static sizes", "make the resized axes static"
-        )
     if how.kind == "nearest":
         return g.call("aten::index_select", x, axis, g.constant(interpolation.places(each, how)))
     matrix = interpolation.matrix(each, how).astype(g.type(x).dtype)
@@ -269,17 +304,29 @@ def _by_aten(g: Emitter, x, axes: list[Axis], changed: list[int], how: Mode) -> 
 
 
 def _agrees(axis: Axis, how: Mode, counterpart: _Counterpart, corners: bool, scale: float | None) -> bool:
-    """Whether an op of PyTorch takes the same elements; open sizes are compared by their examples."""
+    """Whether an op of PyTorch takes the same elements; open sizes are compared at several."""
     if scale is not None and axis.factor is None:
         return False
-    is_open = is_symbolic((axis.extent, axis.outputs))
-    if is_open and scale is None and axis.factor is not None and axis.factor != int(axis.factor):
-        return False
-    static = axis._replace(extent=example(axis.extent), outputs=example(axis.outputs))
-    theirs = counterpart.compute(static.extent, static.outputs, corners, scale)
+    if is_symbolic((axis.extent, axis.outputs)):
+        tried = [] if scale is not None or how.antialias else _tried(axis, how)
+        return bool(tried) and all(_agrees(each, how, counterpart, corners, None) for each in tried)
+    theirs = counterpart.compute(axis.extent, axis.outputs, corners, scale)
     if how.kind == "nearest":
-        return bool(np.array_equal(theirs, interpolation.places(static, how)))
-    return bool(np.allclose(theirs, interpolation.matrix(static, how), rtol=0, atol=CLOSE))
+        return bool(np.array_equal(theirs, interpolation.places(axis, how)))
+    return bool(np.allclose(theirs, interpolation.matrix(axis, how), rtol=0, atol=CLOSE))
+
+
+def _tried(axis: Axis, how: Mode) -> list[Axis]:
+    """Returns axes of static sizes that stand for an open one; none where each size is rounded otherwise."""
+    factor: Any = axis.factor
+    if factor is None and not axis.outputs % axis.extent:
+        factor = axis.outputs // axis.extent
+    if isinstance(factor, (int, float)) and factor == int(factor):
+        given = None if axis.factor is None else factor
+        return [Axis(extent, extent * int(factor), given) for extent, _ in TRIED]
+    if axis.factor is not None or how.kind == "nearest":
+        return []
+    return [Axis(extent, outputs) for extent, outputs in TRIED]
 
 
 def _channels_last(g: Emitter, x, axes: list[Axis], changed: list[int], how: Mode) -> Any:

@@ -56,15 +56,19 @@ def _pytorch(steps: Array, axis: Axis) -> Array:
     return _half_pixel(steps, axis) if axis.outputs > 1 else np.zeros_like(steps)
 
 
+def differing_corners(factor: str) -> Refusal:
+    return Refusal(
+        f"align_corners with the scale {factor}, which makes a fraction of an element: "
+        "the specification of ONNX and ONNX Runtime compute different results",
+        "give Resize sizes instead of scales",
+    )
+
+
 def _corners(steps: Array, axis: Axis) -> Array:
     if axis.outputs == 1:
         return np.zeros_like(steps)
     if axis.factor is not None and abs(axis.factor * axis.extent - axis.outputs) > WHOLE:
-        raise Refusal(
-            f"align_corners with a scale that makes {axis.factor * axis.extent:g} elements of {axis.extent}: "
-            "the specification of ONNX and ONNX Runtime compute different results",
-            "give Resize sizes instead of scales",
-        )
+        raise differing_corners(f"{axis.factor:g} for {axis.extent} elements")
     return steps * np.float32(axis.extent - 1) / np.float32(axis.outputs - 1)
 
 
