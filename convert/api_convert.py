@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tmconvert import api_conveniences as _conveniences  # noqa: F401  (registers itself)
 from tmconvert.conversion.options.arguments import check_options, entry_point
@@ -24,10 +24,11 @@ from tmconvert.targets.registry import target_named
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+# a path, an open file, or None for a file in a temporary folder; open files have become paths in functions
+Output = str | PathLike[str] | BinaryIO | None
 
-def _converted(
-    target: str, model: Model, paths: Sequence[str | PathLike[str] | None], arguments: Mapping[str, Any]
-) -> Report:
+
+def _converted(target: str, model: Model, paths: Sequence[Any], arguments: Mapping[str, Any]) -> Report:
     """Starts the process of the runtime, which takes as long as small conversions, and converts."""
     with no_collections():  # while modules load
         if arguments.get("passes"):  # users' passes get graphs as users have them
@@ -58,12 +59,14 @@ def _converted(
 @entry_point
 @full_collections_wait()
 @expand_options(OnnxOptions)
-def to_onnx(model: Model, path: str | PathLike[str], **options: Unpack[OnnxOptions]) -> Report:
+def to_onnx(model: Model, path: Output = None, **options: Unpack[OnnxOptions]) -> Report:
     """Converts a model to an ONNX file, runs the file, and compares its outputs with those of the model.
 
     Args:
-        model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
-        path: The file to write.
+        model: A path or the bytes of any kind of model, an open file, a TracedModule, a ModelProto, a
+            model of ``onnx_ir``, or a PyTorch module with ``example_inputs``.
+        path: The file to write: a path, or a file that is open for binary writing. Without it, the report
+            has the model: ``report.model``, ``report.bytes``.
 
     Returns:
         The report: the paths, inputs and outputs of the file, the errors found, and notes; ``str`` of it is
@@ -89,12 +92,14 @@ def to_onnx(model: Model, path: str | PathLike[str], **options: Unpack[OnnxOptio
 @entry_point
 @full_collections_wait()
 @expand_options(TfliteOptions)
-def to_tflite(model: Model, path: str | PathLike[str], **options: Unpack[TfliteOptions]) -> Report:
+def to_tflite(model: Model, path: Output = None, **options: Unpack[TfliteOptions]) -> Report:
     """Converts a model to a TFLite file, runs the file, and compares its outputs with those of the model.
 
     Args:
-        model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
-        path: The file to write.
+        model: A path or the bytes of any kind of model, an open file, a TracedModule, a ModelProto, a
+            model of ``onnx_ir``, or a PyTorch module with ``example_inputs``.
+        path: The file to write: a path, or a file that is open for binary writing. Without it, the report
+            has the model: ``report.model``, ``report.bytes``.
 
     Returns:
         The report: the paths, inputs and outputs of the file, the errors found, and notes; ``str`` of it is
@@ -125,8 +130,8 @@ def to_tflite(model: Model, path: str | PathLike[str], **options: Unpack[TfliteO
 @expand_options(CaffeOptions)
 def to_caffe(
     model: Model,
-    prototxt: str | PathLike[str],
-    caffemodel: str | PathLike[str] | None = None,
+    prototxt: Output = None,
+    caffemodel: Output = None,
     **options: Unpack[CaffeOptions],
 ) -> Report:
     """Converts a model to a Caffe prototxt and caffemodel, and compares their outputs with those of the
@@ -136,8 +141,9 @@ def to_caffe(
     definitions of the layers.
 
     Args:
-        model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
-        prototxt: The file of the structure to write.
+        model: A path or the bytes of any kind of model, an open file, a TracedModule, a ModelProto, a
+            model of ``onnx_ir``, or a PyTorch module with ``example_inputs``.
+        prototxt: The file of the structure to write. Without it, ``report.model`` has both files.
         caffemodel: The file of the weights to write; by default next to ``prototxt``.
 
     Returns:
@@ -164,7 +170,7 @@ def to_caffe(
 def to_target(
     model: Model,
     target: str,
-    path: str | PathLike[str],
+    path: Output = None,
     *more_paths: str | PathLike[str],
     progress: Progress | None = None,
     **options: Any,
@@ -172,9 +178,9 @@ def to_target(
     """Converts a model to a target by name, such as one that another package adds, and verifies the file.
 
     Args:
-        model: A path of any kind of model, a TracedModule, or a PyTorch module with ``example_inputs``.
+        model: What ``to_onnx`` takes.
         target: Name of the target: "onnx", "tflite", "caffe", or that of an installed package.
-        path: The file to write.
+        path: The file to write: a path, an open file, or None for ``report.model``.
         *more_paths: Further files to write, for targets with several.
         progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
             if it has such a parameter.

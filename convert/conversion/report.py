@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ import numpy as np
 
 from tmconvert.conveniences import NotebookForm
 from tmconvert.conversion.io_description import FedTensor
-from tmconvert.errors import UsageError
+from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import printable
 from tmconvert.errors.values import checked_path
 from tmconvert.lowering.target_graph import TargetGraph
@@ -66,6 +68,37 @@ class Report(NotebookForm):
     @property
     def max_error(self) -> float | None:
         return None if self.verification is None else self.verification.max_error
+
+    @property
+    def model(self) -> Any:
+        """The written model as an object: a ModelProto for ONNX, bytes for TFLite, the contents of prototxt
+        and caffemodel for Caffe.
+        """
+        return target_named(self.target).model_object(self.paths)
+
+    @property
+    def bytes(self) -> builtins.bytes:
+        """The content of the file of the graph."""
+        return self.paths[0].read_bytes()
+
+    def ir(self) -> Any:
+        """Returns an ONNX model as an ``onnx_ir.Model``, whose weights stay in the file.
+
+        Raises:
+            UsageError: TM6002 for another target.
+            LoadError: TM1021 without the package ``onnx-ir``.
+
+        Example:
+            >>> tmconvert.to_onnx("net.tm").ir().graph.num_nodes()  # doctest: +SKIP
+            12
+        """
+        if self.target != "onnx":
+            raise UsageError("TM6002", f"ir() is for ONNX models: this one is {self.target}")
+        try:
+            onnx_ir = importlib.import_module("onnx_ir")
+        except ImportError as error:
+            raise LoadError("TM1021", "ir() needs the package onnx-ir, which is not installed") from error
+        return onnx_ir.load(self.paths[0])
 
     def write_layers(self, path: str | PathLike[str]) -> None:
         """Writes the quantization error of each layer of an integer file.

@@ -263,6 +263,11 @@ class Target(ABC):
 
     # ---- reading back
 
+    def model_object(self, paths: Sequence[Path]) -> Any:
+        """Returns the written model as an object in memory: by default the content of its only file."""
+        contents = tuple(path.read_bytes() for path in paths)
+        return contents[0] if len(contents) == 1 else contents
+
     @abstractmethod
     def recognizes(self, head: bytes) -> bool:
         """Whether a file that begins with ``head`` (up to 4096 bytes) is of this target."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from tmconvert.passes.manager import PassOptions
 from tmconvert.progress import reporting
 from tmconvert.targets.option import Option
 from tmconvert.targets.options import AUTO
+
+if TYPE_CHECKING:
+    from tmconvert.conversion.model_objects import ObjectFiles
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -311,11 +315,15 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         bound = bound_arguments(function.__name__, inspect.signature(function), args, kwargs)
-        check_arguments(function.__name__, bound)
-        bound.apply_defaults()  # so that options have all fields of their TypedDict
         try:
-            with reporting(bound.arguments.get("progress")):
-                return function(*bound.args, **bound.kwargs)
+            with _files_for_objects(function.__name__, bound) as files:
+                check_arguments(function.__name__, bound)
+                bound.apply_defaults()  # so that options have all fields of their TypedDict
+                with reporting(bound.arguments.get("progress")):
+                    result = function(*bound.args, **bound.kwargs)
+                if files is not None:
+                    files.finish(result)
+                return result
         except OSError as error:
             from tmconvert.errors.environment import environment_error
 
@@ -325,3 +333,34 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
             raise environmental from error
 
     return one_frame(called)
+
+
+def _files_for_objects(
+    function: str, bound: inspect.BoundArguments
+) -> AbstractContextManager[ObjectFiles | None]:
+    """Replaces models and open files among the arguments by the paths of temporary files."""
+    given = bound.arguments
+    is_returned = function in _CONVERSIONS and given.get(_CONVERSIONS[function]) is None
+    if not is_returned and not any(map(_may_be_file, given.values())):
+        return nullcontext()
+    from tmconvert.conversion.model_objects import ObjectFiles
+
+    return ObjectFiles(function, bound)
+
+
+_CONVERSIONS = {"to_onnx": "path", "to_tflite": "path", "to_caffe": "prototxt", "to_target": "path"}
+_FILE_METHODS = ("read", "write", "read_bytes", "ListFields")
+
+
+def _may_be_file(value: object) -> bool:
+    """Whether a value may be a model as an object, or an open file; see ``model_objects.py``."""
+    if isinstance(value, (str, PathLike, TracedModule, Mapping, list)) or value is None:
+        return False
+    if isinstance(value, tuple):
+        return any(map(_may_be_file, value))
+    return (
+        isinstance(value, (bytes, bytearray, memoryview))
+        or type(value).__module__.startswith(("onnx_ir", "torch.onnx"))
+        or hasattr(value, "model")
+        or any(hasattr(value, name) for name in _FILE_METHODS)
+    )

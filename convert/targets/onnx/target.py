@@ -246,6 +246,12 @@ class OnnxTarget(Target):
             return stored
         return {**stored, "integers": {"weight_type": "int8", **integers}}  # which old files do not record
 
+    def model_object(self, paths: Sequence[Path]) -> Any:
+        """Returns the ModelProto, with its weights."""
+        import onnx
+
+        return onnx.load(paths[0])
+
     def written_model(self, path: Path) -> WrittenModel:
         from tmconvert.targets.onnx.written_model import written_onnx
 
