@@ -135,7 +135,8 @@ class _Graph:
             else:
                 self._call(item)
         self.graph.set_result(self._with_extra(self.scope.result, self.edges.outputs, self._use))
-        key = map_leaves(self._keyed, (self.scope.args, self.scope.kwargs, self.scope.result))
+        edges = (self.edges.inputs, self.edges.outputs)
+        key = map_leaves(self._keyed, (self.scope.args, self.scope.kwargs, self.scope.result, edges))
         return self.graph, repr((key, self.steps))
 
     def _formal_inputs(self) -> list[tuple[str, Value]]:
