@@ -36,6 +36,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "rename": renamed,
     "reports": list,
     "rules": rules,
+    "state": list,
     "watch": list,
 }
 

@@ -108,6 +108,7 @@ def trace(
     fix: Mapping[str, int] | None = None,
     freeze_control_flow: bool = False,
     training: bool = False,
+    state: Sequence[str] | None = None,
     leaf_modules: Sequence[Any] = (),
     progress: Progress | None = None,
     **example_kwargs: Any,
@@ -126,6 +127,8 @@ def trace(
             reads the data of its tensors, which is an error otherwise. The notes of the model list their
             locations.
         training: Trace modules in the mode in which they are; without it, as after ``eval()``.
+        state: Names of tensors that the module keeps from call to call, such as ``["encoder.cache"]``: each
+            becomes an input, and an output with its value after the call. ``["all"]`` takes each one.
         leaf_modules: Classes, modules or paths of modules that are recorded as one call each, as are the
             classes of ``register_as_builtin`` and the functions of ``wrap``.
         progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
@@ -151,6 +154,7 @@ def trace(
         fix=fix,
         freeze_control_flow=freeze_control_flow,
         training=training,
+        state=state,
         **example_kwargs,
     )
     return users_model(traced)

@@ -137,16 +137,17 @@ def traced(request: ConversionRequest) -> ConversionRequest:
     return replace(request, model=module, tracing=tracing)
 
 
-def loaded(model: Model, signature: str = "") -> TracedModule:
+def loaded(model: Model, signature: str = "", state: tuple[str, ...] = ()) -> TracedModule:
     """Returns the model, or loads it from the file. Raises LoadError, UsageError TM6008, TM6016."""
-    if signature and not isinstance(model, (str, PathLike)):
-        raise UsageError("TM6016", "signature applies to TFLite files")
+    if (signature or state) and not isinstance(model, (str, PathLike)):
+        name = "signature applies" if signature else "state applies to models that are traced, and"
+        raise UsageError("TM6016", f"{name} to TFLite files")
     if isinstance(model, TracedModule):
         return model
     if isinstance(model, (str, PathLike)):
         from tmconvert.conversion.load import load_model
 
-        return load_model(model, Tracing(signature=signature))
+        return load_model(model, Tracing(signature=signature, state=state))
     raise UsageError(
         "TM6008",
         f"model must be a TracedModule, a path or a PyTorch module, got {type_and_value(model)}",
@@ -187,5 +188,5 @@ def model_of(model: Model, tracing: Tracing) -> Loaded:
         raise UsageError(
             "TM6016", "example_kwargs, freeze_control_flow and training apply to models that are traced"
         )
-    module = loaded(model, tracing.signature)
+    module = loaded(model, tracing.signature, tracing.state)
     return Loaded(module, tracing.args or None, tracing.dynamic_shapes, tracing.fix)

@@ -192,6 +192,7 @@ def tracing_of(options: Mapping[str, Any]) -> Tracing:
         options["training"],
         options["signature"],
         options.get("fix"),
+        options["state"],
     )
 
 

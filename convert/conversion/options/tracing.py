@@ -64,6 +64,16 @@ class TracingOptions(ProgressOptions, total=False):
         tracing_option("Keep the mode of a module in training mode; without it, as after ``eval()``."),
     ]
     allow_code: Annotated[bool, tracing_option("Allow the code in a TorchScript file to run.")]
+    state: Annotated[
+        Sequence[str] | None,
+        tracing_option(
+            "Make a tensor that the model keeps from call to call an input and an output; all for each one.",
+            "entries",
+            metavar="NAME",
+            meaning="Names of tensors that the model keeps from call to call, to make them inputs and "
+            'outputs; ``["all"]`` for each one.',
+        ),
+    ]
     signature: Annotated[
         str | None, tracing_option("Signature to read of a TFLite file with several.", metavar="NAME")
     ]

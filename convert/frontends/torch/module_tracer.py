@@ -57,6 +57,7 @@ class Tracer:
         fix: Mapping[str, int] | None = None,
         freeze_control_flow: bool = False,
         training: bool = False,
+        state: Sequence[str] | None = None,
         **example_kwargs: object,
     ) -> TracedModule:
         """Traces a module; see ``tmconvert.trace``.
@@ -68,6 +69,7 @@ class Tracer:
             fix: Numbers of dynamic sizes by name.
             freeze_control_flow: Record the branches that the example takes.
             training: Keep the mode of modules in training mode.
+            state: Names of tensors that become inputs and outputs.
             **example_kwargs: Inputs by the names of the arguments of ``forward``.
 
         Returns:
@@ -76,9 +78,8 @@ class Tracer:
         Raises:
             TmconvertError: What ``tmconvert.trace`` raises.
         """
-        tracing = Tracing.of(
-            example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False, training, fix=fix
-        )
+        given = (example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False, training)
+        tracing = Tracing.of(*given, fix=fix, state=state)
         model = trace_object(root, tracing._replace(is_leaf=self.is_leaf_module))
         model.name_modules()
         return model

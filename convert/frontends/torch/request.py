@@ -23,6 +23,7 @@ class Tracing(NamedTuple):
     ``allow_code`` permits running code from a file. ``is_leaf(module, path)`` selects the modules that are
     recorded as one call; None selects those of ``register_as_builtin``. ``signature`` names that of a file
     with several, which is not traced. ``fix`` has numbers of dynamic sizes by name, which the file then has.
+    ``state`` names tensors that the model keeps from call to call, which become inputs and outputs.
     """
 
     args: tuple[Any, ...] = ()
@@ -34,6 +35,7 @@ class Tracing(NamedTuple):
     training: bool = False
     signature: str = ""
     fix: Mapping[str, int] = MappingProxyType({})
+    state: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -46,6 +48,7 @@ class Tracing(NamedTuple):
         training: bool = False,
         signature: str | None = None,
         fix: Mapping[str, int] | None = None,
+        state: Sequence[str] | None = None,
     ) -> Tracing:
         """Validates the arguments of callers, None for a missing one; a single tensor or array is the only
         input.
@@ -60,11 +63,21 @@ class Tracing(NamedTuple):
             raise _no_inputs("example_kwargs", kwargs, "{'x': x}, a dict of arguments of forward by name")
         sizes = None if dynamic_shapes is None else open_sizes(dynamic_shapes)
         given = (tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
-        return cls(*given, signature or "", checked_fix(fix))
+        return cls(*given, signature or "", checked_fix(fix), checked_state(state))
 
     @property
     def has_inputs(self) -> bool:
         return bool(self.args or self.kwargs)
+
+
+def checked_state(state: object) -> tuple[str, ...]:
+    """Returns the names of state. Raises UsageError TM6014 for anything but texts."""
+    names: Any = () if state is None else state
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not all(isinstance(name, str) for name in names):
+        message = f"state must be a list of names, got {type_and_value(state)}"
+        raise UsageError("TM6014", message, notes=[("help", "write state=['encoder.cache'], or ['all']")])
+    return tuple(names)
 
 
 def checked_fix(fix: Mapping[str, int] | None) -> Mapping[str, int]:

@@ -43,6 +43,7 @@ from tmconvert.frontends.torch.tracing.recording.objects import is_cache, opener
 from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
 from tmconvert.frontends.torch.tracing.recording.state_guard import (
     FROM_INITIAL,
+    INSTEAD,
     marked_as_exported,
     same_folder,
     same_randomness,
@@ -289,7 +290,7 @@ class ModuleRun:
         notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
         notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in self.modules})
         if written:
-            notes.append(f"the module writes to {shown_names(written)}; {FROM_INITIAL}")
+            notes.append(f"the module writes to {shown_names(written)}; {FROM_INITIAL}; {INSTEAD}")
         return notes
 
     @property

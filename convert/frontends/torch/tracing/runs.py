@@ -419,7 +419,7 @@ class UntouchedModule:
             stack.enter_context(in_evaluation(self._module, self._training))
             for context in (torch.set_grad_enabled(follows_gradients), same_folder(), same_randomness()):
                 stack.enter_context(context)
-            for tensor in _savable(guard.add_modules(self._owners + self._modules)):
+            for tensor in savable(guard.add_modules(self._owners + self._modules)):
                 guard.about_to_write(tensor)
             guard.about_to_differentiate()
             stack.callback(guard.restore)
@@ -446,7 +446,7 @@ def are_equal(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
     )
 
 
-def _savable(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def savable(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Returns the tensors that can be copied and put back; without the parameters where these are large."""
     plain = [each for each in tensors if type(each) in (torch.Tensor, torch.nn.Parameter)]
     dense = [each for each in plain if each.layout == torch.strided and not each.is_meta]

@@ -180,6 +180,7 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
             is_leaf=tracing.is_leaf,
             training=tracing.training,
             fix=tracing.fix,
+            state=tracing.state,
         )
         traced.notes[:0] = modes
         traced.notes += [note for note in notes if note not in traced.notes]

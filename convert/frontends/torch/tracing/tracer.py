@@ -54,11 +54,21 @@ def trace_module(
     training: bool = False,
     fix: Mapping[str, int] | None = None,
     int_files: Sequence[str] = (),
+    state: Sequence[str] = (),
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``.
 
-    ``int_files`` are modules of Python in which ``int`` keeps sizes traced.
+    ``int_files`` are modules of Python in which ``int`` keeps sizes traced, ``state`` the names of tensors
+    that the module keeps from call to call, which become inputs and outputs.
     """
+    notes: list[str] = []
+    if state:
+        from tmconvert.frontends.torch.tracing.streaming import streaming
+
+        names = {*parameter_names(module, args, kwargs), *kwargs}
+        copies = functools.partial(_cloned, (args, kwargs), {})
+        module, examples, notes = streaming(module, state, copies, names, [*(dynamic_shapes or {})])
+        kwargs = {**kwargs, **examples}
     options: dict[str, Any] = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
     options["training"] = training
     again = functools.partial(trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
@@ -101,8 +111,8 @@ def trace_module(
             empty = validate_dynamic_shapes.with_sizes(inputs, symbols, {symbol.name: 0})
             _check_empty(first, symbol, functools.partial(runs.run, empty))
     traced = first.traced()
-    state = first.state_note(functools.partial(runs.clone, {}))
-    traced.notes += [state] if state else []
+    kept = first.state_note(functools.partial(runs.clone, {}))
+    traced.notes += [*notes, *([kept] if kept else [])]
     if narrow:
         traced.notes.append(f"float32 inputs of the file that are bfloat16 in the model: {', '.join(narrow)}")
     if first.recorder.follows_gradients or first.tape.takes_gradients:

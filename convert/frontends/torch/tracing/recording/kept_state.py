@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ import torch
 from tmconvert.frontends.torch.tracing.recording.arrays import array_of
 from tmconvert.frontends.torch.tracing.recording.state_guard import (
     FROM_INITIAL,
+    INSTEAD,
     StateGuard,
     is_users_object,
     same_randomness,
     shown_names,
 )
 
-_OWN = frozenset(vars(torch.nn.Module())) - {"_buffers"}  # what torch keeps of each module
+OF_TORCH = frozenset(vars(torch.nn.Module()))  # what torch keeps of each module
 
 
 def state_note(
@@ -47,15 +48,20 @@ def state_note(
     finally:
         guard.restore()
     differs = outputs[0] != outputs[1]
-    names = [name for name, value in second.items() if first.get(name) != value]
+    names = _names_of(first, second)
     if differs:
-        names = names or [name for name, value in first.items() if before.get(name) != value]
+        names = names or _names_of(before, first)
     names = [name for name in names if name not in known]
     if not names:
         return ""
     what = f"the module keeps state in {shown_names(names)}"
     what = f"warning: {what}, and its next call computes something else" if differs else what
-    return f"{what}; {FROM_INITIAL}"
+    return f"{what}; {FROM_INITIAL}; {INSTEAD}"
+
+
+def _names_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the attributes that differ."""
+    return [name for name, value in after.items() if before.get(name) != value]
 
 
 def _result(call: Callable[[], Any]) -> Any:
@@ -76,7 +82,7 @@ def _attributes(modules: Sequence[tuple[str, torch.nn.Module]]) -> dict[str, Any
 
 
 def _named(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
-    yield from ((name, value) for name, value in vars(module).items() if name not in _OWN | {"_buffers"})
+    yield from ((name, value) for name, value in vars(module).items() if name not in OF_TORCH)
     yield from vars(module).get("_buffers", {}).items()
 
 

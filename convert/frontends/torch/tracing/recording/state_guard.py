@@ -20,6 +20,7 @@ import torch
 _EMPTY: dict[Any, Any] = {dict: {}, list: [], set: set(), deque: deque()}
 MOST_NAMES = 4  # in a note
 FROM_INITIAL = "each run of the file starts from the initial values"
+INSTEAD = "--state NAME (state=[...]) makes such a tensor an input and an output"
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
