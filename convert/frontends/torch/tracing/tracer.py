@@ -61,14 +61,7 @@ def trace_module(
     ``int_files`` are modules of Python in which ``int`` keeps sizes traced, ``state`` the names of tensors
     that the module keeps from call to call, which become inputs and outputs.
     """
-    notes: list[str] = []
-    if state:
-        from tmconvert.frontends.torch.tracing.streaming import streaming
-
-        names = {*parameter_names(module, args, kwargs), *kwargs}
-        copies = functools.partial(_cloned, (args, kwargs), {})
-        module, examples, notes = streaming(module, state, copies, names, [*(dynamic_shapes or {})])
-        kwargs = {**kwargs, **examples}
+    module, kwargs, notes = _streaming(module, args, kwargs, state, [*(dynamic_shapes or {})])
     options: dict[str, Any] = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
     options["training"] = training
     again = functools.partial(trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
@@ -111,8 +104,7 @@ def trace_module(
             empty = validate_dynamic_shapes.with_sizes(inputs, symbols, {symbol.name: 0})
             _check_empty(first, symbol, functools.partial(runs.run, empty))
     traced = first.traced()
-    kept = first.state_note(functools.partial(runs.clone, {}))
-    traced.notes += [*notes, *([kept] if kept else [])]
+    traced.notes += [*notes, *filter(None, [first.state_note(functools.partial(runs.clone, {}))])]
     if narrow:
         traced.notes.append(f"float32 inputs of the file that are bfloat16 in the model: {', '.join(narrow)}")
     if first.recorder.follows_gradients or first.tape.takes_gradients:
@@ -128,6 +120,20 @@ def trace_module(
     if not freeze_control_flow:  # on other data the module may take other branches
         traced.original = runs.original
     return traced
+
+
+def _streaming(
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], state: Sequence[str], opened: Sequence[str]
+) -> tuple[Module, dict[str, Any], list[str]]:
+    """Returns a module that takes and returns its state, its keyword arguments, and notes."""
+    if not state:
+        return module, kwargs, []
+    from tmconvert.frontends.torch.tracing.streaming import streaming
+
+    names = {*parameter_names(module, args, kwargs), *kwargs}
+    copies = functools.partial(_cloned, (args, kwargs), {})
+    module, examples, notes = streaming(module, state, copies, names, opened)
+    return module, {**kwargs, **examples}, notes
 
 
 def _once(module: Module, training: bool, *args: Any, **options: Any) -> ModuleRun:
