@@ -18,7 +18,7 @@ def as_array(value: Any, name: str) -> np.ndarray:
         array = np.asarray(value.detach() if hasattr(value, "detach") else value)
     except Exception as error:  # of whatever class the value is
         raise _no_array(name, value) from error
-    if array.dtype.kind in "OSUMm":
+    if array.dtype.kind in "OSUMm" or array.dtype.names is not None:
         raise _no_array(name, value)
     return array
 

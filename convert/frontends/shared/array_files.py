@@ -28,8 +28,16 @@ UNREADABLE = (
 
 
 def array_of(archive: Mapping[str, Any], name: str) -> Any:
-    """Returns an array of a .npz file. Raises ValueError for another member, which NumPy returns as bytes."""
+    """Returns an array of a .npz file. Raises ValueError for another member, which NumPy returns as bytes.
+
+    Texts, dates and records are refused likewise.
+    """
     array = archive[name]
-    if isinstance(array, bytes):
-        raise ValueError(f"{name} is not an array")
+    if isinstance(array, bytes) or not are_numbers(array.dtype):
+        raise ValueError(f"{name} is not an array of numbers")
     return array
+
+
+def are_numbers(dtype: Any) -> bool:
+    """Whether a type of NumPy is one of numbers; bfloat16 and the like are read as bytes without fields."""
+    return dtype.kind not in "OSUMm" and dtype.names is None
