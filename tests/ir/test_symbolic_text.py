@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,10 @@ from tmconvert.errors import LoadError
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.parser import parse_graph
-from tmconvert.ir.symbolic.dims import dim
+from tmconvert.ir.symbolic.clamps import maximum
+from tmconvert.ir.symbolic.dims import Dim, dim
 from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.symbolic.signs import thresholds
 from tmconvert.ir.verifier import verify_graph
 from tmconvert.symbolics.registry import catalogue
 
@@ -81,3 +86,18 @@ def test_constants_are_not_folded_to_symbolic_shapes() -> None:
         wide = g.call("aten::expand", g.constant(1.0, F32), [batch, 3])
     assert g.known(wide) is None and g.type(wide).shape == (batch, 3)
     assert not journal.specialized
+
+
+def test_formulas_that_share_parts_are_compared_and_printed_once() -> None:
+    """As trees they have too many parts to walk."""
+
+    def nested() -> Dim:
+        h, w = dim("h", 64), dim("w", 48)
+        for _ in range(10):
+            h, w = (h + maximum(h % 2, w % 2)) // 2 + 9, (w + maximum(h % 2, w % 2)) // 3 + 9
+        return h + w
+
+    size = nested()
+    assert nested() is size and copy.deepcopy(size) is size and pickle.loads(pickle.dumps(size)) is size
+    assert len(str(size)) < 100_000 and str(size) != str(size // 2)
+    assert thresholds([size])["h"] > 9

@@ -23,14 +23,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Union
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.tree import leaves_of, map_leaves
 
+_ATOMS: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+_DIMS: WeakValueDictionary[Any, Dim] = WeakValueDictionary()
 LEAST = 2
-MOST_PARTS = 1000  # of an atom that is sorted by its text
+MOST_PARTS = 1000  # of an atom that is sorted and printed by its text, which is readable up to here
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,15 @@ class _Compound:
 
     is_float = False
 
+    def __new__(cls, *parts: Any, **_: Any) -> Any:
+        """Returns the atom of these parts: there is one, so that equal formulas share their parts."""
+        known = _ATOMS.get((cls, parts)) if parts else None
+        if known is None:
+            known = object.__new__(cls)
+            if parts:
+                _ATOMS[cls, parts] = known
+        return known
+
     @property
     def sizes(self) -> tuple[Size, ...]:
         raise NotImplementedError
@@ -92,7 +104,7 @@ class _Compound:
         return sha256(f"{type(self).__name__}{keys}".encode()).hexdigest()
 
     def __str__(self) -> str:
-        return self.text
+        return self.text if self.parts <= MOST_PARTS or self.is_float else f"size_{self.order[:12]}"
 
 
 @dataclass(frozen=True)
@@ -144,13 +156,25 @@ Size = Union[int, "Dim"]
 class Dim:
     """An integer expression of at least one symbol."""
 
-    __slots__ = ("_hash", "_symbols", "terms")
+    __slots__ = ("__weakref__", "_hash", "_symbols", "terms")
     __array_ufunc__ = None  # NumPy's scalars leave arithmetic to the operators below
+    terms: tuple[tuple[Monomial, int], ...]
+    _hash: int
+    _symbols: dict[str, Symbol] | None
 
-    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
-        self.terms = terms
-        self._hash = hash(terms)
-        self._symbols: dict[str, Symbol] | None = None
+    def __new__(cls, terms: tuple[tuple[Monomial, int], ...]) -> Dim:
+        """Returns the expression of these terms: there is one, so that comparisons are of identities."""
+        known = _DIMS.get(terms)
+        if known is None:
+            known = _DIMS[terms] = object.__new__(cls)
+            known.terms, known._hash, known._symbols = terms, hash(terms), None
+        return known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dim, (self.terms,)
+
+    def __deepcopy__(self, memo: object) -> Dim:
+        return self
 
     # ---- arithmetic
 
@@ -218,6 +242,8 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (int, np.integer, Dim)):
             return NotImplemented
+        if self is other:
+            return True
         difference = self - other
         if not isinstance(difference, Dim):
             return bool(difference == 0)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -249,6 +249,7 @@ def _is_zero(value: Dim, units: Mapping[str, int]) -> bool:
     return isinstance(made, int) and made == 0
 
 
+@lru_cache(maxsize=1 << 14)
 def _denominators(value: Size, symbol: Symbol) -> int:
     """Returns a common multiple of the denominators of floors of terms with ``symbol``."""
     found = 1
@@ -304,24 +305,24 @@ def thresholds(tree: object) -> dict[str, int]:
     found: dict[str, int] = {}
     for size in leaves(tree):
         for symbol in size.symbols.values() if isinstance(size, Dim) else ():
-            found[symbol.name] = max(found.get(symbol.name, 0), *_compared_with(size, symbol), 0)
+            found[symbol.name] = max(found.get(symbol.name, 0), _compared_with(size, symbol))
     return found
 
 
-def _compared_with(size: Size, symbol: Symbol) -> Iterator[int]:
-    """Yields the sizes of a symbol at which quotients of it are as large as the numbers that they meet."""
+@lru_cache(maxsize=1 << 14)
+def _compared_with(size: Size, symbol: Symbol) -> int:
+    """Returns the size of a symbol at which quotients of it are as large as the numbers that they meet."""
     if isinstance(size, int):
-        yield abs(size)
-        return
-    scale = _denominators(size, symbol)
+        return abs(size)
+    scale, most = _denominators(size, symbol), 0
     for monomial, factor in size.terms:
         if not monomial:
-            yield abs(factor) * scale
+            most = max(most, abs(factor) * scale)
         for atom in monomial:
-            if isinstance(atom, Floor):
-                yield from _compared_with(atom.numerator, symbol)
-            if isinstance(atom, Positive):
-                yield from _compared_with(atom.size, symbol)
+            if not isinstance(atom, Symbol):
+                inner = atom.numerator if isinstance(atom, Floor) else atom.size
+                most = max(most, _compared_with(inner, symbol))
+    return most
 
 
 def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
