@@ -16,6 +16,7 @@ class SourceRuntime:
     def __init__(self, target: str, source: SourceFile) -> None:
         self.target, self.source = target, source
         self.name, self.refusal = "the runtime of the source", ""
+        self.sides: Sequence[Sequence[np.ndarray]] = ()
 
     @property
     def inputs(self) -> list[str]:

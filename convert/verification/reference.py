@@ -177,6 +177,14 @@ class Reference:
         )
         return self._finite_case(extreme_inputs(given, self.graph, self.catalogue))
 
+    def side_cases(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """Returns test cases in which Python takes other sides of the model's branches."""
+        for inputs in () if self.original is None or self.lacks([]) else self.original.sides:
+            if [(each.shape, each.dtype) for each in inputs] == [
+                (each.shape, each.dtype) for each in self.input_types
+            ] and (found := self._finite_case(list(inputs))) is not None:
+                yield found
+
     def cases_for(
         self, cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]
     ) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:

@@ -184,6 +184,8 @@ def verify_written(
             comparisons = against_source(case.reference, case.given, case.actual, case.comparisons, own)
     name = f"{runtime.name} {runtime.version}"
     notes += references.budget.notes()
+    if sides := sum(case.is_side for case in found):
+        notes.append(f"other sides of branches that were compared: {sides}")
     failure = found[0].reference.failure
     notes += [f"further inputs were left out, for which the model fails ({failure})"] if failure else []
     undecided = [each.output for each in comparisons if each.is_undecided]
@@ -270,13 +272,15 @@ def _fails_as_source(error: VerificationError, refusal: str) -> bool:
 class _Case:
     """A test case: inputs for a reference, expected outputs, and the comparison with the file's.
 
-    ``is_drawn`` states that the inputs are of our own making.
+    ``is_drawn`` states that the inputs are of our own making, ``is_side`` that Python takes another side of a
+    branch for them than for the example.
     """
 
     reference: Reference
     given: Sequence[np.ndarray]
     expected: Sequence[np.ndarray]
     is_drawn: bool = False
+    is_side: bool = False
     comparisons: list[Comparison] = field(default_factory=list)
     actual: Sequence[np.ndarray] = ()
 
@@ -351,6 +355,7 @@ def _second(
         return []
     drawn = (first.reference.second_case(), first.reference.extreme_case())
     cases = [_Case(first.reference, *each) for each in drawn if each is not None]
+    cases += [_Case(first.reference, *each, is_side=True) for each in first.reference.side_cases()]
     known = [*(case.shown() for case in found), *(case.expected for case in cases)]
     if budget.allows("further inputs"):
         cases += [_Case(first.reference, *each) for each in first.reference.cases_for(known, names)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +159,14 @@ def test_what_fails_on_a_side_is_a_check() -> None:
     assert any("a check of the data" in note for note in check(forward, X).notes)
 
 
+def test_each_side_that_data_reaches_is_verified(tmp_path: Path) -> None:
+    traced = tmconvert.trace(nested, X)
+    assert any("leads to the side where the condition is True" in note for note in traced.notes)
+    report = tmconvert.to_onnx(traced, tmp_path / "nested.onnx")
+    assert report.verified
+    assert "other sides of branches that were compared: 2" in report.notes
+
+
 def two_sizes(x: torch.Tensor) -> torch.Tensor:
     return x if x.sum() > 0 else x[:, 1:]
 
@@ -189,3 +198,16 @@ def test_what_cannot_be_joined(function: Any, reason: str) -> None:
     assert any(reason in text for _, text in caught.value.notes), caught.value.notes
     notes = tmconvert.trace(function, X, freeze_control_flow=True).notes
     assert any("decided by the example inputs" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_branch"),
+    [
+        (lambda x: x * 2 - 1 if x.sum() > 0 else x, False),
+        (lambda x: x.exp() if x.sum() > 0 else x, True),
+    ],
+)
+def test_cheap_sides_are_selected(function: Any, is_branch: bool) -> None:
+    graph = check(function, X, second=[-X], tflite=True).flatten().graph
+    assert graph is not None
+    assert any("torch.cond" in str(expr) for expr in graph) == is_branch

@@ -76,6 +76,10 @@ Module = Callable[..., Any]
 
 
 _DATA_CHECK = "a check of the data, which the example inputs pass, is not part of the file"
+_NOT_REACHED = (
+    "no input that was tried leads to the side where the condition is {}; it is in the file, and was not "
+    "compared"
+)
 _DATA_TEXT = (
     "an element becomes text there, and what that is compared with is unknown; the model computes the same "
     "with all data that was tried"
@@ -289,6 +293,11 @@ class ModuleRun:
         notes += [f"{place}: {_DATA_CHECK}" for place in self.tape.checks]
         notes += [f"{place}: {_DATA_TEXT}" for place in self.tape.data_texts]
         notes += unused_symbolics({class_name_of(each): id(each) in self.leaves for each in self.modules})
+        if self.sides:
+            notes.append(f"branches on data with both sides in the file: {len(self.sides)}")
+        notes += [
+            f"{each.place}: {_NOT_REACHED.format(each.answer)}" for each in self.sides if each.inputs is None
+        ]
         if written:
             notes.append(f"the module writes to {shown_names(written)}; {FROM_INITIAL}; {INSTEAD}")
         return notes

@@ -345,6 +345,7 @@ class UntouchedModule:
         training: bool = False,
     ) -> None:
         self.name, self.refusal = f"PyTorch {torch.__version__}", ""
+        self.sides: Sequence[Outputs] = ()
         self._module, self._clone, self._inputs = module, clone, inputs
         self._owners = list(_owners(module))
         self._modules, self._training = modules_of(module), training

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import torch
+
+from tmconvert.frontends.torch.names import aten_name
 from tmconvert.frontends.torch.tracing.control_flow.alignment import (
     Correspondence,
     Demands,
@@ -25,6 +28,11 @@ from tmconvert.frontends.torch.tracing.control_flow.alignment import (
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.ir.tree import Tree, leaves, map_leaves
 
+_CHEAP = (
+    "abs add clamp clamp_max clamp_min eq ge gt le lt masked_fill maximum minimum mul ne neg relu sub where"
+)
+CHEAP = frozenset(_CHEAP.split())
+MOST_CHEAP = 4  # calls of a side
 LABELS = ("if_true", "if_false")  # of subgraphs
 
 
@@ -181,7 +189,20 @@ class _Writer:
         subgraphs.sort(key=lambda subgraph: LABELS.index(subgraph.class_name))
         args = (decision.args[0], *subgraphs, ())
         made = tuple(self.joined.values())
+        if all(map(_is_cheap, subgraphs)) and (args[0].shape, args[0].dtype) == ((), "bool"):
+            return self._selected(args[0], subgraphs, made, decision)
         return [Record("torch.cond", False, args, {}, made, decision.source, subgraphs=tuple(subgraphs))]
+
+    def _selected(
+        self, condition: Value, sides: Sequence[Scope], made: Sequence[Value], decision: Record
+    ) -> list[Item]:
+        """Returns the calls of both sides, and of ``torch.where`` for each result."""
+        items = [item for side in sides for item in side.items]
+        _move(items, self.scope)
+        for value, *operands in zip(made, *(side.result for side in sides), strict=True):
+            arguments = (condition, *operands)
+            items.append(Record("torch.where", False, arguments, {}, value, decision.source, torch.where))
+        return items
 
     def _replace(self, one: Item, two: Item) -> None:
         """Gives a call of the tail the joined Values, in the place of those that differ."""
@@ -205,6 +226,14 @@ class _Writer:
         if not isinstance(one, Value) or not isinstance(two, Value):
             return one
         return self.joined.get((one, two), one)
+
+
+def _is_cheap(subgraph: Scope) -> bool:
+    """Whether a side is a few elementwise calls, which cost less than a branch."""
+    return len(subgraph.items) <= MOST_CHEAP and all(
+        isinstance(item, Record) and aten_name(item.name, item.is_method).strip("_") in CHEAP
+        for item in subgraph.items
+    )
 
 
 def _move(items: Sequence[Item], scope: Scope) -> None:
