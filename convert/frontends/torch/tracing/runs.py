@@ -69,6 +69,7 @@ class Runs:
         self.first = _first_run(lambda: self.run({}), self.answers)
         self.original = untouched if self._returns_the_same() else None
         self.first.expected = None if self.original is None else untouched.first
+        untouched.sides = [side.inputs for side in self.first.sides if side.inputs is not None]
         self._replay: Outcomes | None = None  # of all runs at the sizes of the example
         self._known: dict[tuple[str, int], ModuleRun] = {}
 
@@ -345,7 +346,7 @@ class UntouchedModule:
         training: bool = False,
     ) -> None:
         self.name, self.refusal = f"PyTorch {torch.__version__}", ""
-        self.sides: Sequence[Outputs] = ()
+        self.sides: Sequence[Sequence[np.ndarray]] = ()
         self._module, self._clone, self._inputs = module, clone, inputs
         self._owners = list(_owners(module))
         self._modules, self._training = modules_of(module), training

@@ -118,8 +118,6 @@ def trace_module(
     traced.notes += windows_alone(wanted, caches)
     traced.rerun = runs.rerun if symbols else None
     if not freeze_control_flow:  # on other data the module may take other branches
-        if runs.original is not None:
-            runs.original.sides = [side.inputs for side in first.sides if side.inputs is not None]
         traced.original = runs.original
     return traced
 
