@@ -178,12 +178,12 @@ class _Normalizer:
             result = retried(lambda: self.vocabulary.apply(self.emitter, expr, args, kwargs), Refusal)
             self._bind(expr.result, result)
         except Refusal as refusal:
-            if self._specialize((args, kwargs), refusal):
+            # of a call that was refused itself, which is what the user has to know
+            is_consequence = any(isinstance(leaf, _Unknown) for leaf in leaves((args, kwargs)))
+            if not is_consequence and self._specialize((args, kwargs), refusal):
                 self._stand_in(expr)
                 return
-            if not any(
-                isinstance(leaf, _Unknown) for leaf in leaves((args, kwargs))
-            ) or refusal.reason.endswith("is not supported"):
+            if not is_consequence or refusal.reason.endswith("is not supported"):
                 from tmconvert.passes.unsupported import Unsupported
 
                 self.result.unsupported.append(Unsupported(expr, refusal.reason, refusal.help))
@@ -196,7 +196,12 @@ class _Normalizer:
                 self.result.random.append((expr, drawing))
 
     def _specialize(self, arguments: Tree, refusal: Refusal) -> bool:
-        """Specializes a size in the arguments of an unsupported call, so that it may be supported."""
+        """Specializes a size in the arguments of an unsupported call, so that it may be supported.
+
+        What is computed from the data is no constant at any size.
+        """
+        if refusal.reason.endswith("computed from the data"):
+            return False
         shapes = [tensor.shape for tensor in leaves_of(TensorNode, arguments)]
         sizes = [size for size in leaves((shapes, arguments)) if isinstance(size, Dim)]
         return self.journal.give_up(sizes, f"requires a static size: {refusal.reason}")

@@ -69,6 +69,9 @@ class TensorReader:
 
         Raises LoadError TM1041 or TM1042.
         """
+        if record.type == COMPLEX64:
+            what = "the model has constants that are complex numbers, which are not read"
+            raise unknown_part(self.path, what, _HELP, record.name)
         type_, count = self.type(record), math.prod(record.example)
         content = memoryview(b"") if record.content is None else record.content
         if record.sparsity is not None:

@@ -17,7 +17,16 @@ from tmconvert.ir.symbolic.journal import current_journal, validated
 MAX_ELEMENTS = 64  # of a shape in a tensor
 MAX_INTS = 10_000  # of a shape, a list of axes, split points
 # what the structure of a graph, or the choice of its operators, depends on
-_STRUCTURAL = frozenset({"an axis", "a number of parts", "the size of an image"})
+# what has to be known, and what may be negative, as no size that the data gives
+_STRUCTURAL = (
+    "an axis",
+    "the axis",
+    "the axes",
+    "the steps of",
+    "the sizes of Pad",
+    "a number of parts",
+    "the size of an image",
+)
 
 
 def is_tensor(value: object) -> bool:
@@ -50,8 +59,14 @@ def counted(g: Emitter, value: Any, what: str) -> Any:
     It is the number of elements of a range that ends there.
     """
     type_ = g.type(value)
-    if what in _STRUCTURAL or type_.dtype.kind not in "iu" or is_symbolic(type_.shape) or type_.size != 1:
-        raise Refusal(f"{what} is computed from the data", "make it a constant of the model")
+    if (
+        what.startswith(_STRUCTURAL)
+        or type_.dtype.kind not in "iu"
+        or is_symbolic(type_.shape)
+        or type_.size != 1
+    ):
+        verb = "are" if what.startswith(("the axes", "the sizes", "the steps")) else "is"
+        raise Refusal(f"{what} {verb} computed from the data", "make it a constant of the model")
     if type_.dtype not in (np.int32, np.int64):
         value = g.call("aten::to", value, dtype="int64")
     if type_.rank:

@@ -178,6 +178,8 @@ def _upsampled(g: Emitter, x, factors: list[float], mode: str) -> Any:
 
 def _resized(g: Emitter, x, axes: list[Axis], how: Mode, outside: float) -> Any:
     changed = [axis for axis, each in enumerate(axes) if not _is_identity(each, how)]
+    if any(example(axes[axis].extent) < 1 for axis in changed):
+        raise Refusal(f"Resize of an axis without elements, of {g.type(x)}")
     for extent, outputs in ((example(axes[axis].extent), example(axes[axis].outputs)) for axis in changed):
         if outputs > LARGEST or extent * outputs > LARGEST_MATRIX:
             raise Refusal(f"Resize of an axis of {extent} elements to {outputs} is too large")

@@ -32,8 +32,6 @@ def _transformed(g: Emitter, x, length, axis: int, inverse: bool, onesided: bool
     real, imag = _parts(g, x)
     extent = g.type(real).shape[place]
     n = extent if length is None else int(scalar(g, length, "the length of DFT"))
-    if not isinstance(n, int):
-        raise Refusal("a Fourier transform along a dynamic axis is not supported", "make this axis static")
     if inverse and onesided:  # of the non-negative frequencies, to real numbers
         count = n if length is not None else 2 * (extent - 1)
         made = g.call("tm::irfft", real, _or_zeros(g, real, imag), count, place, "backward")

@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.unsigned import SIGNED
+from tmconvert.frontends.onnx.adapters.standard.windows import is_zero
 from tmconvert.frontends.onnx.adapters.values import (
     axis_of,
     cast,
@@ -19,6 +20,7 @@ from tmconvert.frontends.onnx.adapters.values import (
 )
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import maximum
 from tmconvert.ir.symbolic.dims import is_symbolic
 
 OPERATORS = OperatorTable()
@@ -62,13 +64,23 @@ def _sliced(g: Emitter, x, starts: list[Any], ends: list[Any], axes: list[int], 
     index: list[Any] = [slice(None)] * rank(g, x)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         place = axis_of(g, x, axis)
+        extent = g.type(x).shape[place]
         first, last = _within(start, end, step)
+        if step < 0 and is_symbolic((first, last, extent)):
+            x = g.call("aten::flip", x, [place])
+            index[place] = slice(_mirrored(first, extent), _mirrored(last, extent), -step)
+            continue
         # exporters write such ends for "to the last element", also of an axis whose size is open
-        is_whole = (
-            step > 0 and isinstance(last, int) and last >= BEYOND and is_symbolic(g.type(x).shape[place])
-        )
+        is_whole = step > 0 and isinstance(last, int) and last >= BEYOND and is_symbolic(extent)
         index[place] = slice(first, None if is_whole else last, step)
     return getitem(g, x, tuple(index))
+
+
+def _mirrored(bound: Any, extent: Any) -> Any:
+    """Returns a bound in the reversed axis; one before its first element is this element."""
+    if bound is None:
+        return None
+    return -1 - bound if type(bound) is int and bound < 0 else maximum(extent - 1 - bound, 0)
 
 
 def _within(start: Any, end: Any, step: int) -> tuple[Any, Any]:
@@ -156,17 +168,18 @@ def _padded(g: Emitter, x, sizes: list[Any], axes: list[int], mode: str, value) 
         return cast(g, _padded(g, cast(g, x, signed), sizes, axes, mode, fill), dtype)
     if len(sizes) != 2 * len(axes) or mode not in _MODES:
         raise Refusal(f"Pad has {len(sizes)} sizes for {len(axes)} axes, in mode {mode!r}")
-    begin, end = [0] * rank(g, x), [0] * rank(g, x)
+    begin: list[Any] = [0] * rank(g, x)
+    end: list[Any] = [0] * rank(g, x)
     for place, axis in enumerate(axes):
         begin[axis], end[axis] = sizes[place], sizes[place + len(axes)]
     index = tuple(
-        slice(max(-first, 0), g.type(x).shape[axis] - max(-last, 0))
+        slice(maximum(-first, 0), g.type(x).shape[axis] - maximum(-last, 0))
         for axis, (first, last) in enumerate(zip(begin, end, strict=True))
     )
     if any(size < 0 for size in sizes):
         x = getitem(g, x, index)
-    begin, end = [max(each, 0) for each in begin], [max(each, 0) for each in end]
-    if not any(begin) and not any(end):
+    begin, end = ([maximum(each, 0) for each in sizes] for sizes in (begin, end))
+    if is_zero(begin) and is_zero(end):
         return x
     pairs = [each for pair in zip(begin, end, strict=True) for each in pair]
     if mode == "constant":
@@ -180,7 +193,7 @@ def _padded(g: Emitter, x, sizes: list[Any], axes: list[int], mode: str, value) 
 def _repeated(g: Emitter, x, begin: list[Any], end: list[Any], mode: str) -> Any:
     """Pads with elements of the tensor, one axis after the other."""
     for axis, (first, last) in enumerate(zip(begin, end, strict=True)):
-        if not first and not last:
+        if is_zero([first, last]):
             continue
         extent = g.type(x).shape[axis]
         if not all(isinstance(size, int) for size in (first, last, extent)):

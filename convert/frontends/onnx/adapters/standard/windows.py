@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters.values import rank
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.symbolic.clamps import maximum, minimum
+from tmconvert.ir.symbolic.dims import same_size
 
 
 class Window(NamedTuple):
@@ -23,7 +25,7 @@ class Window(NamedTuple):
     @property
     def is_even(self) -> bool:
         """Whether both ends of each axis have the same padding."""
-        return self.begin == self.end
+        return all(map(same_size, self.begin, self.end))
 
 
 def window(
@@ -63,12 +65,17 @@ def _same(extent: Any, size: int, stride: int, dilation: int) -> Any:
     if stride == 1:
         return reach - 1
     count = -(-extent // stride)
-    return max((count - 1) * stride + reach - extent, 0)
+    return maximum((count - 1) * stride + reach - extent, 0)
+
+
+def is_zero(sizes: Sequence[Any]) -> bool:
+    """Whether all sizes are 0; open ones, which may be, are not."""
+    return all(isinstance(size, int) and size == 0 for size in sizes)
 
 
 def padded(g: Emitter, x, begin: Sequence[Any], end: Sequence[Any], value: float) -> Any:
     """Pads the spatial axes."""
-    if not any(begin) and not any(end):
+    if is_zero(begin) and is_zero(end):
         return x
     pairs = [each for pair in zip(begin, end, strict=True) for each in pair]
     value = value if g.type(x).dtype.kind == "f" else int(value)
@@ -78,10 +85,8 @@ def padded(g: Emitter, x, begin: Sequence[Any], end: Sequence[Any], value: float
 def ceil_end(extent: Any, size: int, stride: int, dilation: int, begin: Any, end: Any) -> Any:
     """Returns the padding at the end with which ceil_mode has whole windows; none begins in the padding."""
     reach = (size - 1) * dilation + 1
-    count = -(-(extent + begin + end - reach) // stride) + 1
-    if (count - 1) * stride >= extent + begin:
-        count -= 1
-    return max((count - 1) * stride + reach - extent - begin, end)
+    count = minimum(-(-(extent + begin + end - reach) // stride) + 1, -(-(extent + begin) // stride))
+    return maximum((count - 1) * stride + reach - extent - begin, end)
 
 
 def product(sizes: Sequence[int]) -> int:

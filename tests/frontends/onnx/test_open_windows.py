@@ -1,0 +1,85 @@
+"""Windows, padding and slices of axes of open sizes, which are right at all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
+
+runtime = pytest.importorskip("onnxruntime")
+SIZES = [(1, 5, 7), (2, 8, 8), (3, 13, 6), (1, 130, 4)]
+IMAGE = "float[n, 2, h, w] x"
+
+
+def compared(folder: Path, inputs: str, nodes: str, target: str, atol: float = 1e-5) -> None:
+    """Converts a graph of opset 17, and compares it with ONNX Runtime on the source at several sizes."""
+    source, made = folder / "net.onnx", folder / f"out.{target}"
+    head = '<ir_version: 8, opset_import: ["" : 17]>\n'
+    onnx.save(parser.parse_model(f"{head} net ({inputs}) => (float[a, b, c, d] y) {nodes}"), source)
+    if target == "onnx":
+        tmconvert.to_onnx(source, made)
+    else:
+        tmconvert.to_tflite(source, made, io_layout="source")
+    session = runtime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    for n, h, w in SIZES:
+        feeds = {"x": np.random.default_rng(0).standard_normal((n, 2, h, w)).astype(np.float32)}
+        (found,) = tmconvert.run(made, feeds).values()
+        np.testing.assert_allclose(
+            found, session.run(None, feeds)[0], rtol=1e-4, atol=atol, err_msg=f"{h, w}"
+        )
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        """<int64[1] b = {2}, int64[1] e = {3}, int64[1] o = {0}, int64[1] f = {4}, int64[2] z = {0, 0},
+        int64[1] i = {1}> { s = Shape (x)  h = Slice (s, b, e, o)  r = Mod (h, f)  m = Sub (f, r)
+        p = Mod (m, f)  q = Concat <axis = 0> (z, o, i, z, p, o)  y = Pad (x, q) }""",
+        '{ y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], auto_pad = "SAME_LOWER"> (x) }',
+        '{ y = AveragePool <kernel_shape = [2, 2], strides = [2, 2], auto_pad = "SAME_UPPER"> (x) }',
+        """{ y = AveragePool <kernel_shape = [3, 2], strides = [2, 2], pads = [0, 1, 1, 0], ceil_mode = 1>
+        (x) }""",
+        """<int64[1] b = {-1}, int64[1] e = {-99}, int64[1] a = {2}, int64[1] s = {-1}>
+        { y = Slice (x, b, e, a, s) }""",
+        """<int64[1] b = {-2}, int64[1] e = {0}, int64[1] a = {2}, int64[1] s = {-2}>
+        { y = Slice (x, b, e, a, s) }""",
+    ],
+    ids=["multiple", "lower", "upper", "ceil", "reversed", "backwards"],
+)
+def test_all_sizes_are_right(tmp_path: Path, nodes: str, target: str) -> None:
+    compared(tmp_path, IMAGE, nodes, target)
+
+
+@pytest.mark.parametrize(
+    ("operator", "what"),
+    [
+        ("Squeeze", "the axes of Squeeze are"),
+        ("Unsqueeze", "the axes of Unsqueeze are"),
+        ("ReduceSum", "the axes of a reduction are"),
+        ("Pad", "the sizes of Pad are"),
+        ("CumSum", "the axis of a cumulative operator is"),
+    ],
+)
+def test_what_an_input_cannot_decide_is_refused_by_name(tmp_path: Path, operator: str, what: str) -> None:
+    count = 8 if operator == "Pad" else 1
+    source = tmp_path / "net.onnx"
+    text = f"net ({IMAGE}, int64[{count}] k) => (float[a, b, c, d] y) {{ y = {operator} (x, k) }}"
+    onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}'), source)
+    with pytest.raises(UnsupportedError, match=f"{what} computed from the data") as caught:
+        tmconvert.to_onnx(source, tmp_path / "out.onnx")
+    assert caught.value.code != "TM2031"
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_fourier_transforms_of_an_open_axis_and_back(tmp_path: Path, target: str) -> None:
+    nodes = """<int64[1] a = {4}, float[2] m = {1, 0.5}>
+        { u = Unsqueeze (x, a)  t = DFT <axis = 2> (u)  s = Mul (t, m)
+          r = DFT <axis = 2, inverse = 1> (s)  y = ReduceSum <keepdims = 0> (r, a) }"""
+    compared(tmp_path, IMAGE, nodes, target, 1e-3)  # to which the DFT of ONNX Runtime is exact
