@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,23 @@ def constant_of(path: Path, operator: str) -> tuple[str, str]:
     return dequantize.inputs[0], f"{layer.type} {layer.name}"
 
 
+def without_a_channel(array: np.ndarray, axis: int) -> np.ndarray:
+    """Sets the first channel with the largest weights to 0."""
+    made = array.copy()
+    made[np.abs(array.reshape(len(array), -1).astype(np.float64)).sum(1).argmax()] = 0
+    return made
+
+
+CHANGES: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "rolled": lambda array, axis: np.roll(array, 1, axis=axis),
+    "rolled flat": lambda array, axis: np.roll(array.reshape(-1), 3).reshape(array.shape),
+    "negated": lambda array, axis: -array,
+    "scaled": lambda array, axis: (array * 0.6).astype(array.dtype),
+    "a channel of zeros": without_a_channel,
+    "flipped": lambda array, axis: array.reshape(-1)[::-1].reshape(array.shape),
+}
+
+
 @pytest.mark.parametrize(
     ("kind", "operator"),
     [
@@ -68,12 +86,14 @@ def constant_of(path: Path, operator: str) -> tuple[str, str]:
         ("qdq", "Gemm"),
     ],
 )
-def test_a_wrong_layer_is_found(kind: str, operator: str, files: Files, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_wrong_layer_is_found(kind: str, operator: str, how: str, files: Files, tmp_path: Path) -> None:
     path = files.paths[kind]
     out = tmp_path / path.name
     weights, result = constant_of(path, operator)
     change = {".onnx": change_onnx, ".tflite": change_tflite}.get(path.suffix, change_caffe)
-    change(path, out, weights, lambda array: np.roll(array, 1, axis=-1 if kind != "prototxt" else 0))
+    axis = 0 if kind == "prototxt" else -1
+    change(path, out, weights, lambda array: CHANGES[how](array, axis))
     found = tmconvert.compare(files.model, out)
     assert found.first is not None and not found.ok
     assert result in found.first.operators, str(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,268 +16,17 @@ from tmconvert.targets.caffe import lint as caffe_lint
 from tmconvert.targets.caffe import structure
 from tmconvert.targets.caffe.lint import lint_text
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 6 dim: 20 dim: 30 } } }\n'
 WEIGHTLESS = 'layer { name: "y" type: "%s" bottom: "x" top: "y" %s }\n'
 
 
-def one(kind: str, parameters: str = "") -> str:
-    return INPUT + WEIGHTLESS % (kind, parameters)
-
-
-RELU = WEIGHTLESS % ("ReLU", "")
 TWO = 'layer { name: "%s" type: "%s" bottom: "%s" top: "%s" }\n'
-
-# rule: (dialect, text, the line, words of the message)
-BAD = {
-    "syntax": ("bvlc", INPUT + "layer { name: }", 2, "name has no value"),
-    "unknown-field": ("bvlc", one("ReLU", "relu_param { slope: 1 }"), 2, "ReLUParameter has no field slope"),
-    "wrong-value": ("bvlc", one("Pooling", "pooling_param {\n kernel_size: -2 }"), 3, "kernel_size is -2"),
-    "foreign-parameter": ("bvlc", one("ReLU", "power_param { power: 2 }"), 2, "does not read power_param"),
-    "old-layers": ("bvlc", INPUT + 'layers { name: "y" type: RELU }', 2, "of the format V1"),
-    "duplicate-layer": (
-        "bvlc",
-        INPUT + RELU + TWO % ("y", "ReLU", "y", "z"),
-        3,
-        "another layer has this name",
-    ),
-    "unnamed-layer": ("bvlc", INPUT + 'layer { type: "ReLU" bottom: "x" top: "y" }', 2, "has no name"),
-    "unknown-layer": ("bvlc", one("Permute"), 2, "BVLC Caffe has no layer 'Permute'"),
-    "training-layer": ("nnie", one("EuclideanLoss"), 2, "EuclideanLoss is for training only"),
-    "missing-blob": ("bvlc", INPUT + TWO % ("y", "ReLU", "z", "y"), 2, "no layer computes its bottom z"),
-    "wrong-order": (
-        "bvlc",
-        TWO % ("y", "ReLU", "x", "y") + INPUT,
-        1,
-        "its bottom x is computed by a later layer",
-    ),
-    "duplicate-blob": ("bvlc", INPUT + RELU + TWO % ("z", "ReLU", "x", "y"), 3, "has made the blob y"),
-    "in-place": ("bvlc", INPUT + TWO % ("y", "LRN", "x", "x"), 2, "LRN cannot write over its bottom x"),
-    "in-place-shared": (
-        "bvlc",
-        INPUT + RELU + TWO % ("z", "ReLU", "x", "x"),
-        3,
-        "writes over x, which y reads",
-    ),
-    "bottoms-and-tops": ("bvlc", one("ReLU", 'bottom: "x"'), 2, "ReLU has 1 bottoms, not 2"),
-    "shape": ("bvlc", one("Reshape", "reshape_param { shape { dim: 7 dim: -1 } }"), 2, "does not fit into"),
-    "opencv-transposed-weights": (
-        "opencv",
-        one("InnerProduct", "inner_product_param { num_output: 3 transpose: true }"),
-        2,
-        "transpose is 1",
-    ),
-    "opencv-log-of-x": ("opencv", one("Log", "log_param { shift: 1 }"), 2, "affine is 1"),
-    "opencv-log-base": ("opencv", one("Log", "log_param { base: 10 }"), 2, "base is 10"),
-    "opencv-batch-statistics": (
-        "opencv",
-        one("BatchNorm", "batch_norm_param { use_global_stats: false }"),
-        2,
-        "batch statistics is 1",
-    ),
-    "opencv-lrn-k": ("opencv", one("LRN", "lrn_param { k: 2 }"), 2, "k across channels is 2"),
-    "opencv-mvn-eps": ("opencv", one("MVN", "mvn_param { eps: 0.1 }"), 2, "eps is 0.1"),
-    "opencv-old-axis": (
-        "opencv",
-        one("Slice", 'slice_param { slice_dim: 1 slice_point: 1 } top: "z"'),
-        2,
-        "old fields of the axis is 1",
-    ),
-    "opencv-swish-beta": ("opencv", one("Swish", "swish_param { beta: 2 }"), 2, "beta is 2"),
-    "opencv-bias-of-product": (
-        "opencv",
-        one("Scale", 'bottom: "x" scale_param { axis: 0 bias_term: true }'),
-        2,
-        "biases of a computed factor is 1",
-    ),
-    "opencv-slice-points": ("opencv", one("Slice", 'top: "z"'), 2, "slices without a point is 1"),
-    "opencv-images": (
-        "opencv",
-        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 1 }").replace("dim: 30", ""),
-        2,
-        "ranks is 3",
-    ),
-    "opencv-volumes": (
-        "opencv",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 1 }").replace("30", "30 dim: 5"),
-        2,
-        "numbers of a window with three axes is 1",
-    ),
-    "opencv-deconvolution-dilation": (
-        "opencv",
-        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 dilation: 2 }"),
-        2,
-        "dilation is 2",
-    ),
-    "opencv-ranks": ("opencv", one("Reshape").replace("dim: 6 dim: 20 dim: 30", ""), 2, "ranks is 0"),
-    "nnie-kernel": (
-        "nnie",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 256 pad: 120 }"),
-        2,
-        "kernel is 256, but HiSilicon NNIE supports 1 to 255",
-    ),
-    "nnie-stride": (
-        "nnie",
-        one("Pooling", "pooling_param { kernel_size: 2 stride: 256 }"),
-        2,
-        "stride is 256",
-    ),
-    "nnie-pad": (
-        "nnie",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 3 pad: 256 }"),
-        2,
-        "pad is 256",
-    ),
-    "nnie-group": (
-        "nnie",
-        INPUT.replace("dim: 6", "dim: 4096")
-        + WEIGHTLESS % ("Convolution", "convolution_param { num_output: 4096 kernel_size: 1 group: 4096 }"),
-        2,
-        "group is 4096",
-    ),
-    "nnie-deconvolution-dilation": (
-        "nnie",
-        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 dilation: 2 }"),
-        2,
-        "dilation is 2",
-    ),
-    "nnie-exponent": ("nnie", one("Power", "power_param { power: 4 }"), 2, "exponent is 4"),
-    "nnie-permute": (
-        "nnie",
-        one("Permute", "permute_param { order: 0 order: 3 order: 1 order: 2 }"),
-        2,
-        "order is 312, but HiSilicon NNIE supports 231",
-    ),
-    "nnie-extent": ("nnie", one("Tile", "tile_param { axis: 3 tiles: 200 }"), 2, "extents is 6000"),
-    "nnie-batch": (
-        "nnie",
-        one("Reshape", "reshape_param { shape { dim: 6 dim: -1 } }"),
-        2,
-        "batch axis is 5",
-    ),
-    "nnie-rank": (
-        "nnie",
-        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 dim: 2 } } }',
-        1,
-        "rank of inputs is 3",
-    ),
-    "mnn-images": ("mnn", one("Scale").replace("dim: 30", ""), 2, "ranks is 3"),
-    "mnn-ranks": ("mnn", one("Reshape").replace("dim: 6 dim: 20 dim: 30", ""), 2, "ranks is 0"),
-    "mnn-scale-axis": ("mnn", one("Scale", "scale_param { axis: 2 }"), 2, "axis is 2"),
-    "mnn-scale-bottoms": ("mnn", one("Scale", 'bottom: "x" scale_param { axis: 0 }'), 2, "bottoms is 2"),
-    "mnn-dilation": (
-        "mnn",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 3 dilation: 2 dilation: 1 }"),
-        2,
-        "difference of dilations is 1",
-    ),
-    "mnn-windows": (
-        "mnn",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 3 kernel_size: 2 }"),
-        2,
-        "difference of numbers of a window is 1",
-    ),
-    "mnn-batch-statistics": (
-        "mnn",
-        one("BatchNorm", "batch_norm_param { use_global_stats: false }"),
-        2,
-        "batch statistics is 1",
-    ),
-    "mnn-omitted-windows": (
-        "mnn",
-        one("Pooling", "pooling_param { kernel_size: 2 stride: 2 pad: 1 }").replace("30", "31"),
-        2,
-        "omitted windows is 1",
-    ),
-    "mnn-pooling-mask": (
-        "mnn",
-        one("Pooling", 'top: "z" pooling_param { kernel_size: 3 stride: 2 pad: 1 }'),
-        2,
-        "mask of padded windows is 1",
-    ),
-    "mnn-unread-fields": (
-        "mnn",
-        one("Flatten", "flatten_param { end_axis: 2 }"),
-        2,
-        "fields that MNN does not read is 1",
-    ),
-    "mnn-log-base": ("mnn", one("Log"), 2, "base is -1"),
-    "mnn-log-of-x": ("mnn", one("Log", "log_param { base: 2 shift: 1 }"), 2, "affine is 1"),
-    "mnn-lrn-k": ("mnn", one("LRN", "lrn_param { k: 2 }"), 2, "k across channels is 2"),
-    "mnn-embed-bias": ("mnn", one("Embed", "embed_param { num_output: 2 input_dim: 5 }"), 2, "bias is 1"),
-    "mnn-product-rank": (
-        "mnn",
-        one("InnerProduct", "inner_product_param { num_output: 2 axis: 4 }").replace("30", "30 dim: 5"),
-        2,
-        "ranks is 5",
-    ),
-    "mnn-round-mode": (
-        "mnn",
-        one("Pooling", "pooling_param { kernel_size: 2 round_mode: FLOOR }"),
-        2,
-        "rounding down is 1",
-    ),
-    "ascend-kernel": (
-        "ascend",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 256 pad: 120 }"),
-        2,
-        "kernel is 256",
-    ),
-    "ascend-stride": (
-        "ascend",
-        one("Pooling", "pooling_param { kernel_size: 40 pad: 20 stride: 64 }"),
-        2,
-        "stride is 64",
-    ),
-    "ascend-dilation": (
-        "ascend",
-        one("Convolution", "convolution_param { num_output: 3 kernel_size: 1 dilation: 256 }"),
-        2,
-        "dilation is 256",
-    ),
-    "ascend-deconvolution-dilation": (
-        "ascend",
-        one("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 dilation: 2 }"),
-        2,
-        "dilation is 2",
-    ),
-    "ascend-pooling-method": (
-        "ascend",
-        one("Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 }"),
-        2,
-        "pooling method is 2",
-    ),
-    "ascend-pooling-stride": (
-        "ascend",
-        one("Pooling", "pooling_param { kernel_size: 2 stride: 5 }"),
-        2,
-        "stride beyond two kernels is 1",
-    ),
-    "ascend-global-stats": (
-        "ascend",
-        one("BatchNorm", "batch_norm_param { use_global_stats: false }"),
-        2,
-        "batch statistics is 1",
-    ),
-    "ascend-extent": (
-        "ascend",
-        one("Tile", "tile_param { axis: 3 tiles: 200 }"),
-        2,
-        "height and width is 6000",
-    ),
-    "ascend-concat": (
-        "ascend",
-        INPUT + 'layer { name: "y" type: "Concat" top: "y" ' + 'bottom: "x"' * 1001 + "}",
-        2,
-        "bottoms is 1001",
-    ),
-    "ascend-axis": (
-        "ascend",
-        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 } } }\n'
-        + WEIGHTLESS % ("Softmax", "softmax_param { axis: -1 }"),
-        2,
-        "negative axis below rank 4 is 1",
-    ),
-}
+BAD = tomllib.loads(Path(__file__).with_name("bad_nets.toml").read_text(encoding="utf-8"))
 
 
 def every_rule() -> set[str]:
@@ -290,11 +40,12 @@ def test_there_is_a_bad_net_for_each_rule() -> None:
 
 @pytest.mark.parametrize("rule", BAD)
 def test_a_bad_net(rule: str) -> None:
-    dialect, text, line, words = BAD[rule]
-    found = [violation for violation in lint_text(text, dialect) if violation.rule == rule]
-    assert found, lint_text(text, dialect)
-    assert found[0].line == line
-    assert words in found[0].message
+    bad = BAD[rule]
+    violations = lint_text(bad["net"].replace("INPUT\n", INPUT), bad["dialect"])
+    found = [violation for violation in violations if violation.rule == rule]
+    assert found, violations
+    assert found[0].line == bad["line"]
+    assert bad["words"] in found[0].message
     assert found[0].help
 
 
