@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -57,6 +59,19 @@ class Flow:
         """Returns three sets of sizes, by name."""
         known = {**OTHER_SIZES, **self.sizes}
         return [{name: sizes[number] for name, sizes in known.items()} for number in range(3)]
+
+
+def sizes_of(file: str) -> dict[str, dict[str, Any]]:
+    """Returns the settings of the models in a file, by name: rows of ``torch_flow_sizes.json``, with tuples."""
+    table = Path(__file__).with_name("torch_flow_sizes.json")
+    rows = json.loads(table.read_text())[Path(file).stem]
+    return {name: _with_tuples(row) for name, row in rows.items()}
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_tuples(each) for key, each in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
 
 
 def size_of(text: str, sizes: Mapping[str, int]) -> int:

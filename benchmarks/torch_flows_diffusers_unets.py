@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch_flow import Flow
+from torch_flow import Flow, sizes_of
 from torch_flow_diffusers import IMAGE_SIZES, flow, model
 
 
@@ -44,17 +44,13 @@ def sdxl_conditions() -> dict[str, Any]:
     return {"added_cond_kwargs": {"text_embeds": torch.randn(2, 32), "time_ids": torch.rand(2, 6) * 512}}
 
 
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     "unet-2d": flow(
         "UNet2DModel",
         lambda: {"sample": torch.randn(2, 3, 32, 32), "timestep": torch.tensor(11)},
         {"sample": {0: "batch", 2: "height", 3: "width"}},
-        block_out_channels=(32, 64),
-        layers_per_block=1,
-        norm_num_groups=8,
-        attention_head_dim=8,
-        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
-        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+        **SIZES["unet-2d"],
     ),
     "unet-sd15": flow("UNet2DConditionModel", unet_inputs, UNET_AXES, **UNET, **UPS),
     "unet-sdxl": flow(
@@ -88,13 +84,7 @@ MODELS: dict[str, Flow] = {
             encoder_hidden_states=torch.randn(2, 7, 64), encoder_attention_mask=torch.ones(2, 7)
         ),
         {},
-        time_embedding_dim=32,
-        groups=8,
-        attention_head_dim=8,
-        layers_per_block=2,
-        block_out_channels=(32, 64),
-        cross_attention_dim=64,
-        encoder_hid_dim=64,
+        **SIZES["unet-kandinsky3"],
     ),
     "unet-stable-cascade": flow(
         "StableCascadeUNet",
@@ -103,12 +93,7 @@ MODELS: dict[str, Flow] = {
             "timestep_ratio": torch.rand(2),
             "clip_text_pooled": torch.randn(2, 1, 32),
         },
-        conditioning_dim=64,
-        block_out_channels=(64, 64),
-        num_attention_heads=(4, 4),
-        down_num_layers_per_block=(1, 1),
-        up_num_layers_per_block=(1, 1),
-        clip_text_pooled_in_channels=32,
+        **SIZES["unet-stable-cascade"],
     ),
     "unet-video": flow(
         "UNet3DConditionModel",
@@ -118,13 +103,7 @@ MODELS: dict[str, Flow] = {
             "encoder_hidden_states": torch.randn(1, 7, 32),
         },
         {},
-        block_out_channels=(32, 64),
-        layers_per_block=1,
-        cross_attention_dim=32,
-        attention_head_dim=8,
-        norm_num_groups=8,
-        down_block_types=("CrossAttnDownBlock3D", "DownBlock3D"),
-        up_block_types=("UpBlock3D", "CrossAttnUpBlock3D"),
+        **SIZES["unet-video"],
     ),
     "unet-svd": flow(
         "UNetSpatioTemporalConditionModel",
@@ -135,14 +114,7 @@ MODELS: dict[str, Flow] = {
             "added_time_ids": torch.rand(1, 3),
         },
         {},
-        block_out_channels=(32, 64),
-        addition_time_embed_dim=8,
-        projection_class_embeddings_input_dim=24,
-        layers_per_block=1,
-        cross_attention_dim=32,
-        num_attention_heads=(2, 4),
-        down_block_types=("CrossAttnDownBlockSpatioTemporal", "DownBlockSpatioTemporal"),
-        up_block_types=("UpBlockSpatioTemporal", "CrossAttnUpBlockSpatioTemporal"),
+        **SIZES["unet-svd"],
     ),
     "unet-motion": flow(
         "UNetMotionModel",
@@ -169,22 +141,7 @@ MODELS: dict[str, Flow] = {
             "pooled_text_emb": torch.randn(2, 32),
             "micro_conds": torch.rand(2, 5) * 512,
         },
-        dict_flag=False,
-        hidden_size=64,
-        cond_embed_dim=32,
-        micro_cond_encode_dim=8,
-        micro_cond_embed_dim=40,
-        encoder_hidden_size=32,
-        vocab_size=64,
-        codebook_size=60,
-        in_channels=32,
-        block_out_channels=32,
-        num_res_blocks=1,
-        block_num_heads=2,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        sample_size=8,
+        **SIZES["uvit-amused"],
     ),
     # control
     "controlnet": flow(
@@ -206,26 +163,13 @@ MODELS: dict[str, Flow] = {
         {},
         **UNET,
         **SDXL,
-        conditioning_embedding_out_channels=(16, 16, 16, 16),
-        num_trans_channel=32,
-        num_trans_head=2,
-        num_proj_channel=32,
+        **SIZES["controlnet-union"],
     ),
     "controlnet-xs": flow(
         "UNetControlNetXSModel",
         lambda: unet_inputs(controlnet_cond=torch.randn(2, 3, 128, 128)),
         {},
-        sample_size=16,
-        block_out_channels=(32, 64),
-        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
-        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
-        norm_num_groups=8,
-        cross_attention_dim=32,
-        num_attention_heads=2,
-        ctrl_block_out_channels=(8, 16),
-        ctrl_max_norm_num_groups=4,
-        ctrl_num_attention_heads=2,
-        ctrl_conditioning_embedding_out_channels=(8, 8, 8, 8),
+        **SIZES["controlnet-xs"],
     ),
     "t2i-adapter": Flow(
         lambda: (

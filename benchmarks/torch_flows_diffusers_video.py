@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch_flow import Flow
+from torch_flow import Flow, sizes_of
 from torch_flow_diffusers import HEADS, flow, times, video
 
 
@@ -17,6 +17,7 @@ def allegro_places() -> Any:
     return (times, rows, columns), tuple(places.T.reshape(3, 1, -1))
 
 
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     "wan": flow(
         "WanTransformer3DModel",
@@ -31,10 +32,7 @@ MODELS: dict[str, Flow] = {
             "encoder_hidden_states": {0: "batch", 1: "sequence"},
         },
         **HEADS,
-        text_dim=64,
-        freq_dim=32,
-        ffn_dim=128,
-        rope_max_seq_len=64,
+        **SIZES["wan"],
     ),
     "hunyuan-video": flow(
         "HunyuanVideoTransformer3DModel",
@@ -47,16 +45,7 @@ MODELS: dict[str, Flow] = {
             "guidance": torch.tensor([1.0]),
         },
         {},
-        in_channels=4,
-        out_channels=4,
-        num_attention_heads=4,
-        attention_head_dim=32,
-        num_layers=1,
-        num_single_layers=1,
-        num_refiner_layers=1,
-        text_embed_dim=64,
-        pooled_projection_dim=32,
-        rope_axes_dim=(8, 12, 12),
+        **SIZES["hunyuan-video"],
     ),
     "cogvideox": flow(
         "CogVideoXTransformer3DModel",
@@ -67,14 +56,7 @@ MODELS: dict[str, Flow] = {
         },
         {},
         **HEADS,
-        in_channels=4,
-        out_channels=4,
-        time_embed_dim=32,
-        text_embed_dim=64,
-        sample_width=8,
-        sample_height=8,
-        sample_frames=9,
-        max_text_seq_length=7,
+        **SIZES["cogvideox"],
     ),
     "ltx": flow(
         "LTXVideoTransformer3DModel",
@@ -89,10 +71,7 @@ MODELS: dict[str, Flow] = {
         },
         {},
         **HEADS,
-        in_channels=16,
-        out_channels=16,
-        cross_attention_dim=128,
-        caption_channels=32,
+        **SIZES["ltx"],
     ),
     "mochi": flow(
         "MochiTransformer3DModel",
@@ -103,14 +82,7 @@ MODELS: dict[str, Flow] = {
             "encoder_attention_mask": torch.ones(1, 7, dtype=torch.bool),
         },
         {},
-        num_attention_heads=4,
-        attention_head_dim=32,
-        num_layers=2,
-        pooled_projection_dim=32,
-        in_channels=4,
-        text_embed_dim=64,
-        time_embed_dim=32,
-        max_sequence_length=7,
+        **SIZES["mochi"],
     ),
     "allegro": flow(
         "AllegroTransformer3DModel",
@@ -123,14 +95,7 @@ MODELS: dict[str, Flow] = {
             "image_rotary_emb": allegro_places(),
         },
         {},
-        num_attention_heads=4,
-        attention_head_dim=24,
-        num_layers=1,
-        cross_attention_dim=96,
-        caption_channels=64,
-        sample_height=8,
-        sample_width=8,
-        sample_frames=3,
+        **SIZES["allegro"],
     ),
     "latte": flow(
         "LatteTransformer3DModel",
@@ -141,18 +106,7 @@ MODELS: dict[str, Flow] = {
         },
         {},
         **HEADS,
-        in_channels=4,
-        out_channels=8,
-        sample_size=8,
-        patch_size=2,
-        cross_attention_dim=128,
-        attention_bias=True,
-        activation_fn="gelu-approximate",
-        num_embeds_ada_norm=1000,
-        norm_type="ada_norm_single",
-        norm_elementwise_affine=False,
-        caption_channels=64,
-        video_length=3,
+        **SIZES["latte"],
     ),
     "cosmos": flow(
         "CosmosTransformer3DModel",
@@ -163,15 +117,7 @@ MODELS: dict[str, Flow] = {
             "padding_mask": torch.zeros(1, 1, 8, 8),
         },
         {},
-        in_channels=4,
-        out_channels=4,
-        num_attention_heads=2,
-        attention_head_dim=32,
-        num_layers=1,
-        text_embed_dim=64,
-        adaln_lora_dim=8,
-        max_size=(4, 16, 16),
-        extra_pos_embed_type=None,
+        **SIZES["cosmos"],
     ),
     "sana-video": flow(
         "SanaVideoTransformer3DModel",
@@ -181,16 +127,7 @@ MODELS: dict[str, Flow] = {
             "encoder_hidden_states": torch.randn(1, 7, 64),
         },
         {},
-        in_channels=4,
-        out_channels=4,
-        num_attention_heads=4,
-        attention_head_dim=32,
-        num_layers=1,
-        num_cross_attention_heads=4,
-        cross_attention_head_dim=32,
-        cross_attention_dim=128,
-        caption_channels=64,
-        sample_size=8,
+        **SIZES["sana-video"],
     ),
     "kandinsky5": flow(
         "Kandinsky5Transformer3DModel",
@@ -203,13 +140,6 @@ MODELS: dict[str, Flow] = {
             "text_rope_pos": torch.arange(7),
         },
         {},
-        in_text_dim=64,
-        in_text_dim2=32,
-        time_dim=32,
-        model_dim=64,
-        ff_dim=64,
-        num_text_blocks=1,
-        num_visual_blocks=1,
-        axes_dims=(8, 12, 12),
+        **SIZES["kandinsky5"],
     ),
 }

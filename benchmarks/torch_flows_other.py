@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
-from torch_flow import Flow
+from torch_flow import Flow, sizes_of
 from torch_flow_makers import BATCH, found, indices, made, normal, one, two
 from torch_flow_networks import (
     DeepFm,
@@ -140,6 +140,7 @@ def tabnet() -> nn.Module:
     return found("pytorch_tabnet.tab_network", "TabNet")(10, 3, group_attention_matrix=torch.eye(10))
 
 
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     # adapters
     "peft-lora": adapter("LoraConfig", r=4),
@@ -197,9 +198,7 @@ MODELS: dict[str, Flow] = {
         ),
         normal(2, 3, 64, 64),
     ),
-    "vitp-crossvit": vit(
-        "cross_vit", "CrossViT", sm_dim=32, lg_dim=64, sm_patch_size=16, lg_patch_size=32, depth=1
-    ),
+    "vitp-crossvit": vit("cross_vit", "CrossViT", **SIZES["vitp-crossvit"]),
     "vitp-vivit": one(
         made(
             "vit_pytorch.vivit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch_flow import Flow
+from torch_flow import Flow, sizes_of
 from torch_flow_makers import with_variance_1
 from torch_flow_transformers import (
     IMAGE,
@@ -16,6 +16,7 @@ from torch_flow_transformers import (
     text,
 )
 
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     # images
     "vit-open": image(
@@ -75,18 +76,12 @@ MODELS: dict[str, Flow] = {
     "deformable-detr": image(
         "DeformableDetrForObjectDetection",
         "DeformableDetrConfig",
-        two_stage=True,
-        with_box_refine=True,
-        two_stage_num_proposals=20,
-        num_queries=20,
-        use_timm_backbone=False,
-        use_pretrained_backbone=False,
-        backbone=None,
         backbone_config={
             "model_type": "resnet",
             "out_features": ["stage2", "stage3", "stage4"],
             "depths": [1, 1, 1, 1],
         },
+        **SIZES["deformable-detr"],
     ),
     "rf-detr-like-lw": image(
         "LwDetrForObjectDetection",
@@ -165,15 +160,7 @@ MODELS: dict[str, Flow] = {
         cross_attention_hidden_size=256,
     ),
     "donut-swin": image("DonutSwinModel", "DonutSwinConfig", depths=[1, 1, 2, 1]),
-    "pix2struct-text": causal(
-        "Pix2StructTextModel",
-        "Pix2StructTextConfig",
-        hidden_size=256,
-        num_heads=8,
-        d_kv=32,
-        d_ff=512,
-        initializer_range=0.02,
-    ),
+    "pix2struct-text": causal("Pix2StructTextModel", "Pix2StructTextConfig", **SIZES["pix2struct-text"]),
     "groupvit-vision": image("GroupViTVisionModel", "GroupViTVisionConfig", depths=[1, 1, 1]),
     "layoutlmv3": text("LayoutLMv3Model", "LayoutLMv3Config"),
     "blip2-qformer": Flow(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch_flow import Axes, Example, Flow
+from torch_flow import Axes, Example, Flow, sizes_of
 from torch_flow_transformers import SMALL, VOCABULARY, causal, config, model, tokens
 
 IMAGE_TOKEN = 7
@@ -208,6 +208,7 @@ def detector() -> Example:
 
 ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]}}
 
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     "llava": llava_like("LlavaForConditionalGeneration", "LlavaConfig"),
     "vipllava": llava_like(
@@ -376,41 +377,13 @@ MODELS: dict[str, Flow] = {
     "qwen2.5-vl-vision": tower(
         "Qwen2_5_VisionTransformerPretrainedModel",
         "Qwen2_5_VLVisionConfig",
-        depth=2,
-        hidden_size=32,
-        intermediate_size=64,
-        num_heads=2,
-        patch_size=4,
-        spatial_merge_size=2,
-        out_hidden_size=64,
-        window_size=16,
         fullatt_block_indexes=[1],
+        **SIZES["qwen2.5-vl-vision"],
     ),
     "qwen3-vl-vision": tower(
-        "Qwen3VLVisionModel",
-        "Qwen3VLVisionConfig",
-        depth=2,
-        hidden_size=32,
-        intermediate_size=64,
-        num_heads=2,
-        patch_size=4,
-        spatial_merge_size=2,
-        out_hidden_size=64,
-        num_position_embeddings=16,
-        deepstack_visual_indexes=[0],
+        "Qwen3VLVisionModel", "Qwen3VLVisionConfig", deepstack_visual_indexes=[0], **SIZES["qwen3-vl-vision"]
     ),
-    "glm4v-vision": tower(
-        "Glm4vVisionModel",
-        "Glm4vVisionConfig",
-        depth=1,
-        hidden_size=32,
-        intermediate_size=64,
-        num_heads=2,
-        patch_size=4,
-        spatial_merge_size=2,
-        out_hidden_size=64,
-        image_size=32,
-    ),
+    "glm4v-vision": tower("Glm4vVisionModel", "Glm4vVisionConfig", **SIZES["glm4v-vision"]),
     "qwen2-vl": qwen(
         "Qwen2VLForConditionalGeneration",
         "Qwen2VLConfig",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch_flow import Flow
+from torch_flow import Flow, sizes_of
 from torch_flow_transformers import config, features, model, series, sound, tokens
 
 NARROW = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 96}
@@ -112,6 +112,7 @@ def quiet(module: Any) -> Any:
     return module
 
 
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     # sound
     "wav2vec2-conformer": sound("Wav2Vec2ConformerModel", "Wav2Vec2ConformerConfig"),
@@ -331,13 +332,7 @@ MODELS: dict[str, Flow] = {
         "TimesFmModelForPrediction",
         "TimesFmConfig",
         lambda: {"past_values": torch.randn(2, 64), "freq": torch.zeros(2, 1, dtype=torch.int64)},
-        hidden_size=32,
-        intermediate_size=32,
-        head_dim=8,
-        num_attention_heads=4,
-        patch_length=16,
-        context_length=64,
-        horizon_length=16,
+        **SIZES["timesfm"],
     ),
     "patchtst": series("PatchTSTModel", "PatchTSTConfig", lambda: {"past_values": torch.randn(2, 32, 1)}),
     "patchtsmixer": series(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch_flow import Flow
+from torch_flow import Flow, sizes_of
 from torch_flow_transformers import EXPERTS, SMALL, VOCABULARY, causal, config, model, pair, text
 
 T5GEMMA = {**SMALL, "num_hidden_layers": 2, "vocab_size": VOCABULARY, "sliding_window": 4}
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     # encoders
     "bert": text("BertModel", "BertConfig"),
@@ -30,9 +31,7 @@ MODELS: dict[str, Flow] = {
     "nomic": text("NomicBertModel", "NomicBertConfig"),
     "megatron": text("MegatronBertModel", "MegatronBertConfig", hidden_size=256, num_attention_heads=8),
     "xlm": text("XLMModel", "XLMConfig", emb_dim=256, n_heads=8),
-    "esm": text(
-        "EsmModel", "EsmConfig", pad_token_id=0, mask_token_id=1, hidden_size=256, num_attention_heads=8
-    ),
+    "esm": text("EsmModel", "EsmConfig", **SIZES["esm"]),
     "canine": Flow(
         lambda: (
             model("CanineModel", config("CanineConfig")),
@@ -101,23 +100,8 @@ MODELS: dict[str, Flow] = {
         activation_sparsity_pattern=[0.0, 0.0],
         layer_types=["sliding_attention", "full_attention"],
     ),
-    "phi3": causal(
-        "Phi3ForCausalLM",
-        "Phi3Config",
-        hidden_size=256,
-        intermediate_size=512,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-    ),
-    "phimoe": causal(
-        "PhimoeForCausalLM",
-        "PhimoeConfig",
-        hidden_size=256,
-        intermediate_size=256,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-        num_local_experts=4,
-    ),
+    "phi3": causal("Phi3ForCausalLM", "Phi3Config", **SIZES["phi3"]),
+    "phimoe": causal("PhimoeForCausalLM", "PhimoeConfig", **SIZES["phimoe"]),
     "gpt-oss": causal(
         "GptOssForCausalLM", "GptOssConfig", **SMALL, num_local_experts=4, num_experts_per_tok=2
     ),
@@ -126,41 +110,18 @@ MODELS: dict[str, Flow] = {
         "DeepseekV2Config",
         **{**SMALL, "num_key_value_heads": 8},
         **EXPERTS,
-        n_routed_experts=4,
-        n_group=1,
-        topk_group=1,
-        kv_lora_rank=64,
-        q_lora_rank=64,
-        qk_rope_head_dim=16,
-        qk_nope_head_dim=32,
-        v_head_dim=32,
+        **SIZES["deepseek-v2"],
     ),
     "deepseek-v3": causal(
         "DeepseekV3ForCausalLM",
         "DeepseekV3Config",
         **{**SMALL, "num_key_value_heads": 8, "head_dim": 16},
         **EXPERTS,
-        n_routed_experts=4,
-        n_group=2,
-        topk_group=1,
-        first_k_dense_replace=1,
-        kv_lora_rank=64,
-        q_lora_rank=64,
-        qk_rope_head_dim=16,
-        qk_nope_head_dim=32,
-        v_head_dim=32,
+        **SIZES["deepseek-v3"],
     ),
     "glm4": causal("Glm4ForCausalLM", "Glm4Config", **SMALL),
     "cohere2": causal("Cohere2ForCausalLM", "Cohere2Config", **SMALL),
-    "granitemoe": causal(
-        "GraniteMoeForCausalLM",
-        "GraniteMoeConfig",
-        hidden_size=256,
-        intermediate_size=128,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-        num_local_experts=4,
-    ),
+    "granitemoe": causal("GraniteMoeForCausalLM", "GraniteMoeConfig", **SIZES["granitemoe"]),
     "exaone4": causal("Exaone4ForCausalLM", "Exaone4Config", **SMALL, sliding_window=4),
     "ministral": causal("MinistralForCausalLM", "MinistralConfig", **SMALL),
     "nemotron": causal("NemotronForCausalLM", "NemotronConfig", **SMALL),
@@ -193,39 +154,9 @@ MODELS: dict[str, Flow] = {
     "falcon-alibi": causal(
         "FalconForCausalLM", "FalconConfig", hidden_size=256, num_attention_heads=8, alibi=True
     ),
-    "recurrentgemma": causal(
-        "RecurrentGemmaForCausalLM",
-        "RecurrentGemmaConfig",
-        hidden_size=256,
-        intermediate_size=512,
-        num_attention_heads=8,
-        num_hidden_layers=3,
-        lru_width=256,
-    ),
-    "jamba": causal(
-        "JambaForCausalLM",
-        "JambaConfig",
-        hidden_size=256,
-        intermediate_size=512,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-        num_experts=4,
-        use_mamba_kernels=False,
-        attn_layer_period=2,
-        attn_layer_offset=1,
-    ),
-    "bamba": causal(
-        "BambaForCausalLM",
-        "BambaConfig",
-        hidden_size=256,
-        intermediate_size=512,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-        attn_layer_indices=[1],
-        mamba_n_heads=16,
-        mamba_d_head=32,
-        mamba_expand=2,
-    ),
+    "recurrentgemma": causal("RecurrentGemmaForCausalLM", "RecurrentGemmaConfig", **SIZES["recurrentgemma"]),
+    "jamba": causal("JambaForCausalLM", "JambaConfig", **SIZES["jamba"]),
+    "bamba": causal("BambaForCausalLM", "BambaConfig", attn_layer_indices=[1], **SIZES["bamba"]),
     "falcon-mamba": causal(
         "FalconMambaForCausalLM", "FalconMambaConfig", hidden_size=256, intermediate_size=512
     ),
@@ -239,15 +170,7 @@ MODELS: dict[str, Flow] = {
         attention_type="original_full",
         d_model=256,
     ),
-    "prophetnet": pair(
-        "ProphetNetForConditionalGeneration",
-        "ProphetNetConfig",
-        hidden_size=256,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        num_encoder_attention_heads=4,
-        num_decoder_attention_heads=4,
-    ),
+    "prophetnet": pair("ProphetNetForConditionalGeneration", "ProphetNetConfig", **SIZES["prophetnet"]),
     "plbart": pair("PLBartForConditionalGeneration", "PLBartConfig"),
     "led": pair("LEDForConditionalGeneration", "LEDConfig", attention_window=4, d_model=256),
     "switch-transformers": pair(

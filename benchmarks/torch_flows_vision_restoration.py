@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch_flow import Flow
+from torch_flow import Flow, sizes_of
 from torch_flow_images import OPEN, VOLUME, image, pair, same
 from torch_flow_makers import found, made
 
@@ -38,31 +38,11 @@ def medical(name: str, *size: int, after: Callable[[Any], Any] = same, **setting
     return image(made("monai.networks.nets", name, **settings), *size, axes=axes, channels=1, after=after)
 
 
+SIZES = sizes_of(__file__)
 MODELS: dict[str, Flow] = {
     # monai
-    "monai-unet3d": medical(
-        "UNet",
-        32,
-        32,
-        32,
-        spatial_dims=3,
-        in_channels=1,
-        out_channels=2,
-        channels=(8, 16, 32),
-        strides=(2, 2),
-    ),
-    "monai-unetr": medical(
-        "UNETR",
-        32,
-        32,
-        32,
-        in_channels=1,
-        out_channels=2,
-        img_size=32,
-        hidden_size=96,
-        mlp_dim=192,
-        num_heads=4,
-    ),
+    "monai-unet3d": medical("UNet", 32, 32, 32, **SIZES["monai-unet3d"]),
+    "monai-unetr": medical("UNETR", 32, 32, 32, **SIZES["monai-unetr"]),
     "monai-segresnet": medical("SegResNet", 32, 32, 32, in_channels=1, out_channels=2, init_filters=8),
     "monai-dynunet": medical(
         "DynUNet",
@@ -76,45 +56,13 @@ MODELS: dict[str, Flow] = {
         strides=[1, 2, 2],
         upsample_kernel_size=[2, 2],
     ),
-    "monai-swinunetr": medical(
-        "SwinUNETR", 64, 64, 64, in_channels=1, out_channels=2, feature_size=12, depths=(1, 1, 1, 1)
-    ),
+    "monai-swinunetr": medical("SwinUNETR", 64, 64, 64, **SIZES["monai-swinunetr"]),
     "monai-vnet": medical("VNet", 32, 32, 32, spatial_dims=3, in_channels=1, out_channels=2),
-    "monai-attentionunet": medical(
-        "AttentionUnet",
-        64,
-        96,
-        spatial_dims=2,
-        in_channels=1,
-        out_channels=2,
-        channels=(8, 16, 32),
-        strides=(2, 2),
-    ),
+    "monai-attentionunet": medical("AttentionUnet", 64, 96, **SIZES["monai-attentionunet"]),
     "monai-autoencoder-kl": medical(
-        "AutoencoderKL",
-        32,
-        32,
-        spatial_dims=2,
-        in_channels=1,
-        out_channels=1,
-        num_res_blocks=(1, 1),
-        channels=(32, 64),
-        attention_levels=(False, True),
-        latent_channels=4,
-        norm_num_groups=8,
-        after=lambda y: y[1],
+        "AutoencoderKL", 32, 32, after=lambda y: y[1], **SIZES["monai-autoencoder-kl"]
     ),
-    "monai-vitautoenc": medical(
-        "ViTAutoEnc",
-        32,
-        32,
-        32,
-        in_channels=1,
-        img_size=(32, 32, 32),
-        patch_size=(16, 16, 16),
-        num_layers=2,
-        after=first,
-    ),
+    "monai-vitautoenc": medical("ViTAutoEnc", 32, 32, 32, after=first, **SIZES["monai-vitautoenc"]),
     "monai-mednext": medical("MedNeXtS", 32, 32, 32, spatial_dims=3, in_channels=1, out_channels=2),
     # kornia
     "kornia-hardnet": image(made("kornia.feature", "HardNet", False), 32, 32, channels=1),
@@ -148,20 +96,8 @@ MODELS: dict[str, Flow] = {
     # super-resolution and restoration
     "spandrel-esrgan": spandrel("ESRGAN", "ESRGAN", num_blocks=2),
     "spandrel-compact": spandrel("Compact", "Compact", num_conv=4),
-    "spandrel-swinir": spandrel(
-        "SwinIR",
-        "SwinIR",
-        img_size=48,
-        window_size=8,
-        embed_dim=60,
-        depths=[2],
-        num_heads=[6],
-        upscale=2,
-        upsampler="pixelshuffle",
-    ),
-    "spandrel-hat": spandrel(
-        "HAT", "HAT", img_size=48, embed_dim=60, depths=(2,), num_heads=(6,), window_size=8
-    ),
+    "spandrel-swinir": spandrel("SwinIR", "SwinIR", depths=[2], num_heads=[6], **SIZES["spandrel-swinir"]),
+    "spandrel-hat": spandrel("HAT", "HAT", **SIZES["spandrel-hat"]),
     "spandrel-dat": spandrel(
         "DAT", "DAT", img_size=48, embed_dim=60, depth=[2], num_heads=[6], split_size=[8, 8], upscale=2
     ),
