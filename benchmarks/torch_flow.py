@@ -62,7 +62,7 @@ class Flow:
 
 
 def sizes_of(file: str) -> dict[str, dict[str, Any]]:
-    """Returns the settings of the models in a file, by name: rows of ``torch_flow_sizes.json``, with tuples."""
+    """Returns the settings of the models in a file, by name: rows of ``torch_flow_sizes.json``."""
     table = Path(__file__).with_name("torch_flow_sizes.json")
     rows = json.loads(table.read_text())[Path(file).stem]
     return {name: _with_tuples(row) for name, row in rows.items()}
