@@ -36,7 +36,7 @@ MODULES = {
     "sampling.remap": "tm::remap",
     "sampling.roi_align": "torchvision::roi_align torchvision::ps_roi_align",
     "sampling.roi_pool": "torchvision::roi_pool",
-    "sampling.nms": "torchvision::nms torchvision::batched_nms",
+    "sampling.nms": "torchvision::nms torchvision::batched_nms tm::nms_of_classes",
     "layers.batch_norm": "batch_norm",
     "layers.layer_norm": "layer_norm rms_norm",
     "layers.group_norm": "group_norm instance_norm",

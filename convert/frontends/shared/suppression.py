@@ -8,24 +8,11 @@ import numpy as np
 
 from tmconvert.frontends.shared.arguments import cast, reshaped
 from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.ops.sampling.nms import kept_boxes
+
+__all__ = ["MOST_BOXES", "kept_boxes", "ordered_corners", "reversed_sequences"]
 
 MOST_BOXES = 2**31 - 1
-
-
-def kept_boxes(g: Emitter, boxes: Any, scores: Any, threshold: Any, overlap: float, most: Any) -> Any:
-    """Returns the int64 indices of at most ``most`` boxes that are kept, the highest score first.
-
-    ``boxes`` [n, 4] have the smaller corner first. Only boxes of a higher score than ``threshold`` count, all
-    with None; one that shares more than ``overlap`` of the union with a better one is left out.
-    """
-    places = None
-    if threshold is not None:
-        limit = cast(g, reshaped(g, threshold, []), g.type(scores).dtype)
-        places = g.call("aten::select", g.call("aten::nonzero", g.call("aten::gt", scores, limit)), 1, 0)
-        boxes, scores = (g.call("aten::index_select", each, 0, places) for each in (boxes, scores))
-    kept = g.call("torchvision::nms", boxes, scores, overlap)
-    kept = g.call("aten::slice", kept, 0, 0, min(most, MOST_BOXES), 1)
-    return kept if places is None else g.call("aten::index_select", cast(g, places, np.int64), 0, kept)
 
 
 def ordered_corners(g: Emitter, boxes: object) -> Any:

@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.errors import Refusal
 from tmconvert.ir.symbolic.data_dependent import found
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
-from tmconvert.symbolics.op import INTEGERS, Op, Tensor, number
+from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.op import INTEGERS, Op, Tensor, boolean, integer, number
 from tmconvert.symbolics.ops.reductions.sort import order_of, topk_tflite
 
 Array = np.ndarray
 
 INT64 = np.dtype(np.int64)
+MOST_CLASSES = 256  # of all images, whose boxes are suppressed one class after the other
 MOST = (1 << 31) - 1  # boxes that a file may keep
 
 
@@ -37,6 +41,68 @@ batched_nms = Op(
     result=_result,
 )
 OPS = [nms, batched_nms]
+
+
+def _rows(boxes: TensorType, scores: TensorType, **options: Any) -> TensorType:
+    if boxes.shape[2] != 4 or (scores.shape[0], scores.shape[2]) != boxes.shape[:2]:
+        raise ValueError(f"boxes {boxes} and scores {scores} do not fit each other")
+    return TensorType(INT64, (found(scores.size), 3))
+
+
+nms_of_classes = Op(
+    "tm::nms_of_classes",
+    args=[
+        Tensor("boxes", ("float32",), ranks=(3,)),
+        Tensor("scores", ("float32",), ranks=(3,)),
+        integer("most"),
+        number("iou_threshold"),
+        number("score_threshold", None),
+        boolean("is_centre", False),
+    ],
+    result=_rows,
+)
+OPS.append(nms_of_classes)
+
+
+@nms_of_classes.reference
+def nms_of_classes_ref(
+    boxes: Array,
+    scores: Array,
+    most: int,
+    iou_threshold: float,
+    score_threshold: float | None,
+    is_centre: bool,
+) -> Array:
+    """Returns rows of (image, class, box) for at most ``most`` boxes of each class, the best first.
+
+    Only scores above ``score_threshold`` count. Shapes: boxes [N, K, 4] of two opposite corners each, or of
+    the centre and the size if ``is_centre``, scores [N, C, K]. Source: the page of NonMaxSuppression in
+    onnx/docs.
+    """
+    first, second = boxes[..., :2], boxes[..., 2:]
+    ends = (
+        (first - second / 2, first + second / 2)
+        if is_centre
+        else (np.minimum(first, second), np.maximum(first, second))
+    )
+    boxes, rows = np.concatenate(ends, -1), []
+    for image, class_ in np.ndindex(*scores.shape[:2]):
+        marks = scores[image, class_]
+        above = marks > (-np.inf if score_threshold is None else np.float32(score_threshold))
+        places = np.flatnonzero(above)
+        kept = places[nms_ref(boxes[image][places], marks[places], iou_threshold)][:most]
+        rows += [(image, class_, place) for place in kept]
+    return np.array(rows, INT64).reshape(-1, 3)
+
+
+@nms_of_classes.onnx(since=10)
+def nms_of_classes_onnx10(g, boxes, scores, most, iou_threshold, score_threshold, is_centre):
+    limits = [iou_threshold] if score_threshold is None else [iou_threshold, score_threshold]
+    constants = [g.const(np.array([limit], np.float32)) for limit in limits]
+    shape = g.result_types[0].shape
+    options = {"center_point_box": 1} if is_centre else {}
+    given = boxes, scores, g.ints([most]), *constants
+    return g.op("NonMaxSuppression", *given, shape=shape, dtype=INT64, **options)
 
 
 @nms.reference
@@ -138,6 +204,50 @@ def batched_nms_moved(g, boxes, scores, idxs, iou_threshold):
     moves = g.call("aten::mul", g.call("aten::to", idxs, dtype=type_.dtype.name), far)
     moved = g.call("aten::add", boxes, g.call("aten::reshape", moves, [type_.shape[0], 1]))
     return g.call("torchvision::nms", moved, scores, iou_threshold)
+
+
+def kept_boxes(g: Any, boxes: Any, scores: Any, threshold: Any, overlap: float, most: Any) -> Any:
+    """Returns the int64 indices of at most ``most`` boxes that are kept, the highest score first.
+
+    ``boxes`` [n, 4] have the smaller corner first. Only boxes of a higher score than ``threshold`` count, all
+    with None; one that shares more than ``overlap`` of the union with a better one is left out.
+    """
+    places = None
+    if threshold is not None:
+        limit = Term(g, g.call("aten::reshape", threshold, [])).to(g.type(scores).dtype)
+        above = g.call("aten::nonzero", g.call("aten::gt", scores, limit.value))
+        places = g.call("aten::select", above, 1, 0)
+        boxes, scores = (g.call("aten::index_select", each, 0, places) for each in (boxes, scores))
+    kept = g.call("torchvision::nms", boxes, scores, overlap)
+    kept = g.call("aten::slice", kept, 0, 0, min(most, MOST), 1)
+    if places is None:
+        return kept
+    return g.call("aten::index_select", Term(g, places).to(np.int64).value, 0, kept)
+
+
+@nms_of_classes.decompose(onnx=10)
+def suppressed_one_by_one(g, boxes, scores, most, iou_threshold, score_threshold, is_centre):
+    """Emits the suppression of each class of each image, whose numbers are static."""
+    images, classes, _ = g.type(scores).shape
+    if is_symbolic((images, classes)) or images * classes > MOST_CLASSES:
+        raise Refusal(
+            f"NonMaxSuppression of {images} images and {classes} classes: only ONNX has an operator"
+        )
+    limit = None if score_threshold is None else g.constant(score_threshold, np.float32)
+    first, second = (Term(g, g.call("aten::slice", boxes, 2, start, start + 2, 1)) for start in (0, 2))
+    half = second * 0.5
+    ends = (first - half, first + half) if is_centre else (first.minimum(second), first.maximum(second))
+    boxes, rows = g.call("aten::cat", [end.value for end in ends], 2), []
+    for image in range(images):
+        own, marks = (g.call("aten::select", each, 0, image) for each in (boxes, scores))
+        for number_ in range(classes):
+            mark = g.call("aten::select", marks, 0, number_)
+            chosen = kept_boxes(g, own, mark, limit, iou_threshold, most)
+            count = list(g.type(chosen).shape)
+            labels = [g.call("aten::expand", g.constant(each), count) for each in (image, number_)]
+            columns = [g.call("aten::reshape", each, [*count, 1]) for each in (*labels, chosen)]
+            rows.append(g.call("aten::cat", columns, 1))
+    return rows[0] if len(rows) == 1 else g.call("aten::cat", rows, 0)
 
 
 for _op in OPS:

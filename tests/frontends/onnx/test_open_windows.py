@@ -83,3 +83,20 @@ def test_fourier_transforms_of_an_open_axis_and_back(tmp_path: Path, target: str
         { u = Unsqueeze (x, a)  t = DFT <axis = 2> (u)  s = Mul (t, m)
           r = DFT <axis = 2, inverse = 1> (s)  y = ReduceSum <keepdims = 0> (r, a) }"""
     compared(tmp_path, IMAGE, nodes, target, 1e-3)  # to which the DFT of ONNX Runtime is exact
+
+
+@pytest.mark.parametrize("centre", [0, 1])
+def test_boxes_of_an_open_batch_are_suppressed_by_one_operator(tmp_path: Path, centre: int) -> None:
+    source, made = tmp_path / "net.onnx", tmp_path / "out.onnx"
+    text = f"""net (float[n, k, 4] b, float[n, 80, k] s) => (int64[m, 3] y)
+        <int64 t = {{3}}, float o = {{0.3}}, float q = {{0.2}}>
+        {{ y = NonMaxSuppression <center_point_box = {centre}> (b, s, t, o, q) }}"""
+    onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}'), source)
+    tmconvert.to_onnx(source, made)
+    assert [node.op_type for node in onnx.load(made).graph.node] == ["NonMaxSuppression"]
+    rng = np.random.default_rng(0)
+    for n, k in ((1, 4), (3, 20)):
+        feeds = {"b": rng.random((n, k, 4), np.float32), "s": rng.random((n, 80, k), np.float32)}
+        (found,) = tmconvert.run(made, feeds).values()
+        session = runtime.InferenceSession(source, providers=["CPUExecutionProvider"])
+        np.testing.assert_array_equal(found, session.run(None, feeds)[0])

@@ -79,6 +79,14 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample([BOXES[:1], SCORES[:1]], {"iou_threshold": 0.5}, FILES),
         Sample([BOXES[:0], SCORES[:0]], {"iou_threshold": 0.5}, FILES),
     ],
+    "tm::nms_of_classes": [
+        Sample(
+            [np.stack([BOXES, BOXES[::-1]]), np.stack([[SCORES, -SCORES]] * 2)],
+            {"most": most, "iou_threshold": 0.3, "score_threshold": limit, "is_centre": centre},
+            FILES,
+        )
+        for most, limit, centre in ((2, 0.1, False), (9, None, True))
+    ],
     "torchvision::batched_nms": [
         Sample([BOXES, SCORES, CLASSES], {"iou_threshold": 0.5}, FILES),
         Sample([BOXES, SCORES, CLASSES.astype(np.int32)], {"iou_threshold": 0.2}, FILES),

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import cast, like, rank, reshaped, scalar, static_ints
-from tmconvert.frontends.shared.suppression import kept_boxes, ordered_corners
-from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.frontends.onnx.adapters.values import cast, rank, reshaped, scalar, static_ints
+from tmconvert.frontends.shared.suppression import MOST_BOXES
 
 OPERATORS = OperatorTable()
-MOST_CLASSES = 256  # of which the boxes are written one after the other
 _MODES = {"bilinear": 0, "linear": 0, "nearest": 1, "bicubic": 2, "cubic": 2}
 _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
@@ -92,29 +87,8 @@ def non_max_suppression(
         else scalar(g, max_output_boxes_per_class, "a number of boxes")
     )
     overlap = 0.0 if iou_threshold is None else float(scalar(g, iou_threshold, "the IoU threshold"))
-    pictures, classes, _ = g.type(scores).shape
-    if isinstance(pictures, Dim) or isinstance(classes, Dim) or pictures * classes > MOST_CLASSES:
-        raise Refusal(f"NonMaxSuppression of {pictures} pictures and {classes} classes is not supported")
     if most <= 0:
         return g.constant(np.zeros((0, 3), np.int64))
-    corners = _corners(g, boxes, bool(center_point_box))
-    rows = []
-    for picture in range(pictures):
-        own = g.call("aten::select", corners, 0, picture)
-        marks = g.call("aten::select", scores, 0, picture)
-        for number in range(classes):
-            mark = g.call("aten::select", marks, 0, number)
-            chosen = kept_boxes(g, own, mark, score_threshold, overlap, most)
-            count = g.type(chosen).shape
-            labels = [g.call("aten::expand", g.constant(each), list(count)) for each in (picture, number)]
-            rows.append(g.call("aten::cat", [reshaped(g, each, [-1, 1]) for each in (*labels, chosen)], 1))
-    return rows[0] if len(rows) == 1 else g.call("aten::cat", rows, 0)
-
-
-def _corners(g: Emitter, boxes, is_centre: bool) -> Any:
-    """Returns boxes as two opposite corners, the smaller coordinates first."""
-    if not is_centre:
-        return ordered_corners(g, boxes)
-    first, second = (g.call("aten::slice", boxes, 2, start, start + 2, 1) for start in (0, 2))
-    half = g.call("aten::mul", second, like(g, second, 0.5))
-    return g.call("aten::cat", [g.call("aten::sub", first, half), g.call("aten::add", first, half)], 2)
+    is_centre = bool(center_point_box)
+    threshold = None if score_threshold is None else scalar(g, score_threshold, "the threshold of scores")
+    return g.call("tm::nms_of_classes", boxes, scores, min(most, MOST_BOXES), overlap, threshold, is_centre)
