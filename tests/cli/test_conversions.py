@@ -47,6 +47,17 @@ def test_converts(name: str, target: str, out: list[str], folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["onnx {} x.onnx/", "tflite {} x.tflite/", "caffe {} x.prototxt/", "save {} x.tm/", "{} x.onnx/"],
+    ["onnx {} x.onnx/", "tflite {} x.tflite/", "caffe {} x.prototxt/", "save {} x.tm/", "{} x.onnx/"],
+)
+def test_a_folder_as_output(command: str, folder: Path) -> None:
+    outcome = run(*command.format(model(SMALL[0])).split())
+    assert outcome.status == 2 and "which does not end as that of a folder" in outcome.stderr
+    assert names(folder) == []
+
+
 def test_lines_for_onnx(folder: Path) -> None:
     outcome = run("onnx", CONV, "o.onnx", "--opset", "13", "--no-verify")
     assert outcome.stdout == (

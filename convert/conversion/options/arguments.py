@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
@@ -133,6 +134,11 @@ def _are_pass_options(value: object) -> bool:
 
 _NONE: tuple[str, ...] = ()  # the default of names
 _PATH = Kind(PATH, is_path)
+# whoever writes to x.onnx/ means a folder, and pathlib would write the file x.onnx
+_OUTPUT = Kind(
+    "the path of a file, which does not end as that of a folder",
+    lambda value: is_path(value) and not os.fspath(value).endswith(("/", os.sep)),
+)
 _SWITCH = Kind("True or False", _is_switch)
 _OPTION = Kind("str", _is_text, "TM6002")
 _VERSION = Kind("str", _is_text, "TM6001")
@@ -206,6 +212,9 @@ KINDS: Mapping[str, Kind] = {
     "model": _MODEL,
     "path": _PATH,
     "prototxt": _PATH,
+    **dict.fromkeys(
+        ("to_onnx.path", "to_tflite.path", "to_target.path", "to_caffe.prototxt", "save.path"), _OUTPUT
+    ),
     "caffemodel": _PATH,
     "check": _SWITCH,
     "format": _OPTION,
