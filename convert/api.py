@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -109,6 +109,7 @@ def trace(
     freeze_control_flow: bool = False,
     training: bool = False,
     state: Sequence[str] | None = None,
+    noise: Literal["input", "operator"] | None = None,
     leaf_modules: Sequence[Any] = (),
     progress: Progress | None = None,
     **example_kwargs: Any,
@@ -129,6 +130,7 @@ def trace(
         training: Trace modules in the mode in which they are; without it, as after ``eval()``.
         state: Names of tensors that the module keeps from call to call, such as ``["encoder.cache"]``: each
             becomes an input, and an output with its value after the call. ``["all"]`` takes each one.
+        noise: ``"input"`` makes each tensor of random numbers an input; otherwise a conversion decides.
         leaf_modules: Classes, modules or paths of modules that are recorded as one call each, as are the
             classes of ``register_as_builtin`` and the functions of ``wrap``.
         progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
@@ -155,6 +157,7 @@ def trace(
         freeze_control_flow=freeze_control_flow,
         training=training,
         state=state,
+        noise=noise,
         **example_kwargs,
     )
     return users_model(traced)

@@ -184,9 +184,10 @@ def model_of(model: Model, tracing: Tracing) -> Loaded:
             return Loaded(load_model(model, tracing))
     if callable(model) and not isinstance(model, TracedModule):
         return Loaded(trace_object(model, tracing))
-    if tracing.kwargs or tracing.freeze_control_flow or tracing.training:
+    if tracing.kwargs or tracing.freeze_control_flow or tracing.training or tracing.noise:
         raise UsageError(
-            "TM6016", "example_kwargs, freeze_control_flow and training apply to models that are traced"
+            "TM6016",
+            "example_kwargs, freeze_control_flow, training and noise apply to models that are traced",
         )
     module = loaded(model, tracing.signature, tracing.state)
     return Loaded(module, tracing.args or None, tracing.dynamic_shapes, tracing.fix)

@@ -193,6 +193,7 @@ def tracing_of(options: Mapping[str, Any]) -> Tracing:
         options["signature"],
         options.get("fix"),
         options["state"],
+        options["noise"],
     )
 
 
@@ -216,6 +217,8 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
     Raises UsageError TM6001 for an unknown version, TM6002 for other invalid values and for options that
     exclude each other.
     """
+    if given.get("noise") == "operator":
+        given = {**given, "allow_random": True}
     for option in conversion_options(target.name):
         value = given.get(option.name)
         if value is None or value is False or option.is_version or not option.is_keyword:

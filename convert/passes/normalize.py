@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 _OUTSIDE_HELP = "make them outside of the branch or loop, or pass them as an input"
 _RANDOM_HELP = (
-    "allow operators that draw them (--allow-random, allow_random=True), leave out --training and write "
-    "training=self.training if the call is of training, or make them outside: def forward(self, x, noise)"
+    "make them inputs of the file (--noise input, of a PyTorch model), or write operators that draw them "
+    "(--noise operator, --allow-random, allow_random=True); leave out --training and write "
+    "training=self.training if the call is of training"
 )
 
 

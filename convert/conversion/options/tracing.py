@@ -1,7 +1,7 @@
 """Options of loading: how PyTorch models are traced. Evaluated at run time, see ``declared.py``."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from tmconvert.conversion.options.declared import (
     debugging_option,
@@ -72,6 +72,16 @@ class TracingOptions(ProgressOptions, total=False):
             metavar="NAME",
             meaning="Names of tensors that the model keeps from call to call, to make them inputs and "
             'outputs; ``["all"]`` for each one.',
+        ),
+    ]
+    noise: Annotated[
+        Literal["input", "operator"] | None,
+        tracing_option(
+            "Random numbers of a PyTorch model: inputs of the file, or operators that draw them "
+            "(--allow-random).",
+            default_text="an error",
+            meaning="Make random numbers of a PyTorch model inputs of the file, or write operators that draw "
+            "them (``allow_random``); None refuses them.",
         ),
     ]
     signature: Annotated[

@@ -58,6 +58,7 @@ class Tracer:
         freeze_control_flow: bool = False,
         training: bool = False,
         state: Sequence[str] | None = None,
+        noise: str | None = None,
         **example_kwargs: object,
     ) -> TracedModule:
         """Traces a module; see ``tmconvert.trace``.
@@ -70,6 +71,7 @@ class Tracer:
             freeze_control_flow: Record the branches that the example takes.
             training: Keep the mode of modules in training mode.
             state: Names of tensors that become inputs and outputs.
+            noise: ``"input"`` makes random tensors inputs.
             **example_kwargs: Inputs by the names of the arguments of ``forward``.
 
         Returns:
@@ -79,7 +81,7 @@ class Tracer:
             TmconvertError: What ``tmconvert.trace`` raises.
         """
         given = (example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False, training)
-        tracing = Tracing.of(*given, fix=fix, state=state)
+        tracing = Tracing.of(*given, fix=fix, state=state, noise=noise)
         model = trace_object(root, tracing._replace(is_leaf=self.is_leaf_module))
         model.name_modules()
         return model

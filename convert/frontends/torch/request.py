@@ -23,7 +23,8 @@ class Tracing(NamedTuple):
     ``allow_code`` permits running code from a file. ``is_leaf(module, path)`` selects the modules that are
     recorded as one call; None selects those of ``register_as_builtin``. ``signature`` names that of a file
     with several, which is not traced. ``fix`` has numbers of dynamic sizes by name, which the file then has.
-    ``state`` names tensors that the model keeps from call to call, which become inputs and outputs.
+    ``state`` names tensors that the model keeps from call to call, which become inputs and outputs;
+    with ``noise="input"`` random tensors become inputs.
     """
 
     args: tuple[Any, ...] = ()
@@ -36,6 +37,7 @@ class Tracing(NamedTuple):
     signature: str = ""
     fix: Mapping[str, int] = MappingProxyType({})
     state: tuple[str, ...] = ()
+    noise: str = ""
 
     @classmethod
     def of(
@@ -49,6 +51,7 @@ class Tracing(NamedTuple):
         signature: str | None = None,
         fix: Mapping[str, int] | None = None,
         state: Sequence[str] | None = None,
+        noise: str | None = None,
     ) -> Tracing:
         """Validates the arguments of callers, None for a missing one; a single tensor or array is the only
         input.
@@ -63,11 +66,18 @@ class Tracing(NamedTuple):
             raise _no_inputs("example_kwargs", kwargs, "{'x': x}, a dict of arguments of forward by name")
         sizes = None if dynamic_shapes is None else open_sizes(dynamic_shapes)
         given = (tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
-        return cls(*given, signature or "", checked_fix(fix), checked_state(state))
+        return cls(*given, signature or "", checked_fix(fix), checked_state(state), checked_noise(noise))
 
     @property
     def has_inputs(self) -> bool:
         return bool(self.args or self.kwargs)
+
+
+def checked_noise(noise: object) -> str:
+    """Returns what becomes of random numbers. Raises UsageError TM6002 for anything but the two ways."""
+    if noise not in (None, "input", "operator"):
+        raise UsageError("TM6002", f"noise must be 'input' or 'operator', got {type_and_value(noise)}")
+    return "input" if noise == "input" else ""
 
 
 def checked_state(state: object) -> tuple[str, ...]:

@@ -181,6 +181,7 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
             training=tracing.training,
             fix=tracing.fix,
             state=tracing.state,
+            noise=tracing.noise,
         )
         traced.notes[:0] = modes
         traced.notes += [note for note in notes if note not in traced.notes]

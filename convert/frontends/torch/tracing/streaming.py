@@ -219,7 +219,6 @@ def _streaming_module(
     module: torch.nn.Module, placed: Mapping[str, list[Slot]], contents: Mapping[tuple[int, str], Any]
 ) -> Any:
     """Returns a module of a class like that of ``module``, with its attributes, that takes its state."""
-    cls = type(module)
 
     def call(self: object, /, *args: Any, **kwargs: Any) -> Any:
         given = [(name, slots, kwargs.pop(name)) for name, slots in placed.items()]
@@ -230,6 +229,12 @@ def _streaming_module(
         known = result if isinstance(result, dict) else {"output": result}
         return {**known, **{next_of(name): slots[0].get() for name, slots in placed.items()}}
 
+    return like_module(module, call)
+
+
+def like_module(module: torch.nn.Module, call: Callable[..., Any]) -> Any:
+    """Returns a module of the class and with the attributes of ``module``, which ``call`` calls."""
+    cls = type(module)
     own = {"__call__": call, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
     made: Any = torch.nn.Module.__new__(type(cls.__name__, (cls,), own))
     made.__dict__ = module.__dict__

@@ -55,13 +55,15 @@ def trace_module(
     fix: Mapping[str, int] | None = None,
     int_files: Sequence[str] = (),
     state: Sequence[str] = (),
+    noise: str = "",
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``.
 
     ``int_files`` are modules of Python in which ``int`` keeps sizes traced, ``state`` the names of tensors
-    that the module keeps from call to call, which become inputs and outputs.
+    that the module keeps from call to call, which become inputs and outputs, and with ``noise="input"``
+    random tensors become inputs.
     """
-    module, kwargs, notes = _streaming(module, args, kwargs, state, [*(dynamic_shapes or {})])
+    module, kwargs, notes, dynamic_shapes = _extended(module, args, kwargs, (state, noise), dynamic_shapes)
     options: dict[str, Any] = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
     options["training"] = training
     again = functools.partial(trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
@@ -122,18 +124,62 @@ def trace_module(
     return traced
 
 
-def _streaming(
-    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], state: Sequence[str], opened: Sequence[str]
-) -> tuple[Module, dict[str, Any], list[str]]:
-    """Returns a module that takes and returns its state, its keyword arguments, and notes."""
+def _extended(
+    module: Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    wanted: tuple[Sequence[str], str],
+    sizes: Any,
+) -> tuple[Module, dict[str, Any], list[str], Any]:
+    """Returns a module that takes random numbers and state, its keyword arguments, notes, and sizes."""
+    (state, noise), notes = wanted, list[str]()
+    if noise == "input":
+        from tmconvert.frontends.torch.tracing.noise import noisy
+
+        copies = functools.partial(_cloned, (args, kwargs), {})
+        original, names = module, {*parameter_names(module, args, kwargs), *kwargs}
+        module, drawn, notes = noisy(module, copies, names)
+        sizes = {**_sizes_of_noise(original, args, kwargs, drawn, sizes or {}), **(sizes or {})}
+        kwargs = {**kwargs, **drawn}
     if not state:
-        return module, kwargs, []
+        return module, kwargs, notes, sizes
     from tmconvert.frontends.torch.tracing.streaming import streaming
 
     names = {*parameter_names(module, args, kwargs), *kwargs}
     copies = functools.partial(_cloned, (args, kwargs), {})
-    module, examples, notes = streaming(module, state, copies, names, opened)
-    return module, {**kwargs, **examples}, notes
+    module, examples, found = streaming(module, state, copies, names, [*(sizes or {})])
+    return module, {**kwargs, **examples}, [*notes, *found], sizes
+
+
+def _sizes_of_noise(
+    module: Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    drawn: Mapping[str, torch.Tensor],
+    sizes: Mapping[str, Mapping[int, str]],
+) -> dict[str, dict[int, str]]:
+    """Returns the dynamic axes of random tensors, which the module draws at two sizes."""
+    from tmconvert.frontends.torch.tracing.noise import drawn_by, follows
+
+    inputs = named_tensors(module, args, kwargs)
+    wanted = _by_input(sizes, inputs)
+    found: dict[str, dict[int, str]] = {}
+    for size in {size for axes in wanted.values() for size in axes.values() if size.isidentifier()}:
+        number, others = 0, dict[int, torch.Tensor]()
+        for name, axes in wanted.items():
+            for axis in (axis for axis, own in axes.items() if own == size):
+                number = inputs[name].shape[axis]
+                changed = others.get(id(inputs[name]), inputs[name])
+                others[id(inputs[name])] = validate_dynamic_shapes.resized(changed, axis, number + 2)
+        try:
+            other = drawn_by(module, functools.partial(_cloned, (args, kwargs), others))
+        except Exception:  # a size that the module does not take
+            continue
+        for (name, tensor), each in zip(drawn.items(), other, strict=False):
+            if tensor.dim() == each.tensor.dim():
+                axes = follows(tensor, each.tensor, size, number, number + 2)
+                found.setdefault(name, {}).update(axes)
+    return found
 
 
 def _once(module: Module, training: bool, *args: Any, **options: Any) -> ModuleRun:
