@@ -50,7 +50,6 @@ def test_converts(name: str, target: str, out: list[str], folder: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     ["onnx {} x.onnx/", "tflite {} x.tflite/", "caffe {} x.prototxt/", "save {} x.tm/", "{} x.onnx/"],
-    ["onnx {} x.onnx/", "tflite {} x.tflite/", "caffe {} x.prototxt/", "save {} x.tm/", "{} x.onnx/"],
 )
 def test_a_folder_as_output(command: str, folder: Path) -> None:
     outcome = run(*command.format(model(SMALL[0])).split())
