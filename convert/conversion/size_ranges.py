@@ -185,7 +185,11 @@ class SizeChecks:
                 unit = self.opened.symbols[name].unit
                 for number in range(unit, MAX_EQUAL_SIZE + 1, unit):
                     sizes = {**self.opened.other(), name: number}
-                    if substituted([difference], sizes)[0] == 0:
+                    try:
+                        is_zero = substituted([difference], sizes)[0] == 0
+                    except ZeroDivisionError:  # a quotient of it has no value there
+                        continue
+                    if is_zero:
                         yield sizes
 
     def broken(self, guard: Guard) -> Sizes | None:

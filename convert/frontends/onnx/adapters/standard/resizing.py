@@ -16,7 +16,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.values import axis_of, cast, known_numbers, like, rank, static_ints
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.dims import example, is_symbolic
+from tmconvert.ir.symbolic.dims import example, is_symbolic, same_size
 from tmconvert.symbolics import onnx_resizing as interpolation
 from tmconvert.symbolics.onnx_resizing import Axis, Mode
 from tmconvert.symbolics.resizing import (
@@ -321,8 +321,9 @@ def _agrees(axis: Axis, how: Mode, counterpart: _Counterpart, corners: bool, sca
 def _tried(axis: Axis, how: Mode) -> list[Axis]:
     """Returns axes of static sizes that stand for an open one; none where each size is rounded otherwise."""
     factor: Any = axis.factor
-    if factor is None and not axis.outputs % axis.extent:
-        factor = axis.outputs // axis.extent
+    if factor is None:
+        ratio = axis.outputs // axis.extent
+        factor = ratio if same_size(axis.outputs, ratio * axis.extent) else None
     if isinstance(factor, (int, float)) and factor == int(factor):
         given = None if axis.factor is None else factor
         return [Axis(extent, extent * int(factor), given) for extent, _ in TRIED]
