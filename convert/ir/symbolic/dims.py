@@ -67,7 +67,7 @@ class _Compound:
 
     is_float = False
 
-    def __new__(cls, *parts: Any, **_: Any) -> Any:
+    def __new__(cls, *parts: object, **_: object) -> Any:
         """Returns the atom of these parts: there is one, so that equal formulas share their parts."""
         known = _ATOMS.get((cls, parts)) if parts else None
         if known is None:

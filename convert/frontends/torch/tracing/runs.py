@@ -187,14 +187,14 @@ class Runs:
     def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
         """Returns what a run computes, and how it differs from the first one."""
         found = self.run(others)
-        return found.example(), self._difference(self._like_first(found, others))
+        return found.example(), self._like_first(found, others)[1]
 
     def at_size(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run with this number of elements for the symbol."""
         others = self._sized({symbol.name: number})
         found = self._known.pop((symbol.name, number), None) or self.run(others)
-        like = self._like_first(found, others)
-        self.rerun.remember(found.example(), self._difference(like))
+        like, difference = self._like_first(found, others)
+        self.rerun.remember(found.example(), difference)
         return like.tape
 
     def resized(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
@@ -231,12 +231,15 @@ class Runs:
                     chosen.outputs, chosen.expected = self.first.outputs, self.first.expected
                     self.first, self._replay, sizes = chosen, other.tape.outcomes, tried
 
-    def _like_first(self, found: ModuleRun, others: Mapping[str, torch.Tensor]) -> ModuleRun:
-        """Returns a run on these inputs with the calls of the first one, if it computes the same."""
-        if not self._difference(found) or found.tape.unlike_plain:
-            return found
+    def _like_first(self, found: ModuleRun, others: Mapping[str, torch.Tensor]) -> tuple[ModuleRun, str]:
+        """Returns a run on these inputs with the calls of the first one, if it computes the same, and how its
+        calls differ from those.
+        """
+        difference = self._difference(found)
+        if not difference or found.tape.unlike_plain:
+            return found, difference
         replayed = self._replayed(others, self.first, found)
-        return found if replayed is None or self._difference(replayed) else replayed
+        return (found, difference) if replayed is None or self._difference(replayed) else (replayed, "")
 
     def _replayed(
         self, others: Mapping[str, torch.Tensor], path: ModuleRun, expected: ModuleRun

@@ -197,7 +197,9 @@ def _at_other_sizes(
         found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
         if found is None:
             continue
-        reason, guards = _difference_of(tape, found), _explaining(tape, found) - result.without_effect
+        message, _, end = first_difference(tape, found, "at another size")
+        reason = found.unlike_plain or message
+        guards = _unmatched_guards(tape, found, end) - result.without_effect
         if reason and not guards:
             return f"{reason} ({symbol.name} = {size})"
         if reason:
@@ -229,8 +231,11 @@ def _unexplained(tape: Tape, other: Tape, result: Agreement) -> str:
     """Compares two tapes as ``_compared``; a comparison with another outcome explains a difference: it is a
     guard.
     """
-    found = _compared(tape, other, result)
-    guards = _explaining(tape, other) - result.without_effect
+    message, _, end = first_difference(tape, other, "at another size")
+    guards, found = _unmatched_guards(tape, other, end), other.unlike_plain or message
+    if not found:
+        result.without_effect |= guards
+    guards -= result.without_effect
     if found and guards and not other.unlike_plain:
         result.needed |= guards
         return ""
@@ -389,11 +394,6 @@ def captured_tensors(tape: Tape) -> set[int]:
 
 def _values(tree: object) -> set[Value]:
     return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
-
-
-def _explaining(first: Tape, second: Tape) -> set[Record]:
-    """Returns the guards of ``first`` that ``second`` decides differently before it makes other calls."""
-    return _unmatched_guards(first, second, first_difference(first, second, "at another size")[2])
 
 
 def _unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = None) -> set[Record]:
