@@ -46,6 +46,24 @@ def numbers(g: Emitter, start: Any, end: Any, step: Any = 1) -> Any:
     return g.constant(np.arange(start, end, step, dtype=np.int64))
 
 
+def pairs(g: Emitter, extent: Any, offset: int) -> tuple[Any, Any]:
+    """Returns the rows and columns of a square matrix from the diagonal ``offset``, 0 or 1, on."""
+    if not is_symbolic(extent):
+        first, second = np.triu_indices(extent, offset)
+        return g.constant(first.astype(np.int64)), g.constant(second.astype(np.int64))
+    from tmconvert.symbolics.idioms.formulas import Term
+
+    line = Term(g, g.call("aten::arange", 0, extent))
+    rows, size = line.reshape(shape=[extent, 1]), line.like(extent)
+    is_kept = (line - rows) >= offset
+    keys = is_kept.where(rows * size + line, line.like(extent * extent)).reshape(shape=[extent * extent])
+    ordered = Term(g, g.call("aten::sort", keys.value, 0, False)[0])  # what is not kept comes last
+    count = extent * (extent + 1 - 2 * offset) // 2
+    kept = Term(g, g.call("aten::slice", ordered.value, 0, 0, count, 1))
+    found = kept.floor_divide(size)
+    return found.value, (kept - found * size).value
+
+
 def places(g: Emitter, mask: Any) -> list[Any]:
     """Returns the indices of true elements of a mask, one list per axis."""
     rows = g.call("aten::nonzero", mask)

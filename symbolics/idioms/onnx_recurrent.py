@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import is_symbolic
+
 if TYPE_CHECKING:
     from tmconvert.lowering.target_graph import Value
     from tmconvert.targets.onnx.builder import OnnxBuilder
@@ -114,11 +116,9 @@ def _projected_layer(
         g.refuse("a bidirectional LSTM with projections, initial states and lengths is not supported")
     inputs, plain = [x], [[cell[0], _product(g, cell[1], cell[-1]), *cell[2:-1]] for cell in cells]
     for place in range(0 if first is None else len(cells)):
-        step = np.zeros((x.shape[0], 1, 1), x.dtype)
-        step[-1 if place else 0] = 1
         assert first is not None
-        state = _rows(g, first, [place], keep_zeros=True)
-        inputs.append(g.op("Mul", g.const(step), state, shape=(*x.shape[:2], state.shape[2])))
+        state, others = _rows(g, first, [place], keep_zeros=True), x.shape[0] - 1
+        inputs.append(_with_zeros(g, state, others if place else 0, 0 if place else others))
         for other, cell in enumerate(plain):
             weight = cells[other][1]
             if other != place:
@@ -129,6 +129,16 @@ def _projected_layer(
     )
     back = _stacked(g, [_transposed(g, cell[-1]) for cell in cells])
     return [_product(g, output, back), _product(g, hidden, back), memory]
+
+
+def _with_zeros(g: OnnxBuilder, x: Value, before: Any, after: Any) -> Value:
+    """Adds steps of zeros to one of [1, N, H]."""
+    if is_symbolic((before, after)) and int(g.graph.version) >= 11:  # the amounts are an input
+        shape = (before + after + 1, *x.shape[1:])
+        return g.op("Pad", x, g.ints([before, 0, 0, after, 0, 0]), shape=shape)
+    step = np.zeros((before + after + 1, 1, 1), x.dtype)
+    step[before] = 1
+    return g.op("Mul", g.const(step), x, shape=(len(step), *x.shape[1:]))
 
 
 def _product(g: OnnxBuilder, x: Value, y: Value) -> Value:

@@ -10,6 +10,7 @@ from tmconvert.ir.emitter import Emitter, empty_body
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import numbers
 
 # (what the inputs give to the gates, what the hidden state gives, states) -> new states
 Step = Callable[[Term, Term, list[Term]], list[Term]]
@@ -66,9 +67,9 @@ def layers(
     return [g.call("aten::permute", x, [1, 0, 2]) if batch_first else x, *stacked]
 
 
-def _is_there(g: Emitter, count: int, lengths: Any) -> Any:
+def _is_there(g: Emitter, count: Any, lengths: Any) -> Any:
     """[T, N, 1]: whether a step belongs to the sequence, not to its padding."""
-    steps = g.call("aten::reshape", g.constant(range(count), g.type(lengths).dtype), [count, 1, 1])
+    steps = Term(g, numbers(g, 0, count)).to(g.type(lengths).dtype).reshape(shape=[count, 1, 1]).value
     ends = g.call("aten::reshape", lengths, [1, *g.type(lengths).shape, 1])
     return g.call("aten::lt", steps, ends)
 

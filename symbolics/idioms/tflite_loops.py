@@ -210,9 +210,12 @@ def _in_blocks(
         return [*results[: len(own)], inner.ints([0]), *results[len(own) :]]
 
     def after_end(x: Value) -> Value:
-        matrix = tflite.reshaped(g, x, (count, math.prod(x.shape[1:])))
+        is_mask = x.dtype == np.bool_ and not g.has("PAD", 5)
+        rows = g.cast(x, np.dtype(np.int8)) if is_mask else x
+        matrix = tflite.reshaped(g, rows, (count, math.prod(x.shape[1:])))
         widths = tflite.reshaped(g, g.ints([missing, 0, 0, 0]), (2, 2))
         padded = g.op("PAD", matrix, widths, shape=(blocks * BLOCK, matrix.shape[1]))
+        padded = g.cast(padded, x.dtype) if is_mask else padded
         return tflite.reshaped(g, padded, (blocks, BLOCK, *x.shape[1:]))
 
     types = [TensorType(row.dtype, (BLOCK, *row.shape)) for row in rows]

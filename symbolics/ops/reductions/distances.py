@@ -7,6 +7,7 @@ import numpy as np
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
+from tmconvert.symbolics.idioms.indices import pairs
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, boolean, integer, number
 from tmconvert.symbolics.ops.reductions.reduce import reduced_type
 from tmconvert.symbolics.ops.reductions.vector_norm import linalg_vector_norm_ref
@@ -99,8 +100,8 @@ def pdist_ref(x: Array, p: float) -> Array:
 
 @pdist.decompose
 def pdist_norm(g, x, p):
-    pairs = (g.constant(part.astype(np.int64)) for part in np.triu_indices(g.type(x).shape[0], 1))
-    first, second = (Term(g, g.call("aten::index_select", x, 0, part)) for part in pairs)
+    chosen = pairs(g, g.type(x).shape[0], 1)
+    first, second = (Term(g, g.call("aten::index_select", x, 0, part)) for part in chosen)
     return (first - second).linalg_vector_norm(ord=p, dim=[-1]).value
 
 

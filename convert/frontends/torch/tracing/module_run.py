@@ -13,7 +13,7 @@ import torch
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.data.access import reads_data
-from tmconvert.frontends.torch.tracing.data.integers import IntTaken, TracedIntType
+from tmconvert.frontends.torch.tracing.data.integers import IntTaken, types_in
 from tmconvert.frontends.torch.tracing.data.outside import (
     Outside,
     generators_in,
@@ -63,6 +63,7 @@ from tmconvert.frontends.torch.tracing.special.quantized import (
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
 from tmconvert.frontends.torch.tracing.watches import (
     calls_of_functions,
+    calls_of_variable,
     calls_of_vmap,
     calls_with_boxes,
     script_calls,
@@ -96,7 +97,7 @@ class Answers(NamedTuple):
 # A run changes what all threads share, such as the call of modules, and puts it back.
 ONE_AT_A_TIME = threading.RLock()
 WATCHES = (
-    *(script_calls, calls_of_functions, calls_of_vmap),
+    *(script_calls, calls_of_functions, calls_of_variable, calls_of_vmap),
     *(calls_with_boxes, calls_of_autograd, refused_swaps),
 )
 
@@ -207,7 +208,7 @@ class ModuleRun:
         return ((type(each).__name__, each) for each in modules_of(self.module))
 
     def _replaced(self) -> dict[str, dict[str, Any]]:
-        return {name: {"int": TracedIntType} for name in self.int_files}
+        return {name: types_in(name) for name in self.int_files}
 
     def _check_numbers(self) -> None:
         """Raises UnsupportedError TM2011 for numbers of tensors that no call uses: Python counted with them.

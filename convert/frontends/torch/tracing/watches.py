@@ -101,6 +101,27 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
 
 
 @contextmanager
+def calls_of_variable(recorder: Recorder) -> Iterator[None]:
+    """Records ``torch.autograd.Variable(tensor)``, which is made in C++, as what it returns: an alias."""
+    thread, kind = threading.get_ident(), torch.autograd.Variable
+    original = kind.__new__
+
+    def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
+        tensor = given.get("data")
+        if tensor is None or recorder.is_busy or threading.get_ident() != thread:
+            return original(cls, *args, **kwargs)
+        alias = torch.Tensor.detach(tensor)
+        return alias.requires_grad_() if given.get("requires_grad") else alias
+
+    setattr(kind, "__new__", new)  # noqa: B010
+    try:
+        yield
+    finally:
+        del kind.__new__
+
+
+@contextmanager
 def calls_of_vmap(recorder: Recorder) -> Iterator[None]:
     """Records the batched ATen ops that functorch makes of functions of ``torch.vmap``, in this thread."""
     thread = threading.get_ident()

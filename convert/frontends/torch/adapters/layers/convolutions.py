@@ -10,7 +10,7 @@ from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.layers.unbatched import batched, per_axis
 from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.symbolics.results import window_extent
 
 ATEN = Table()
@@ -86,7 +86,13 @@ def _transposed(g: Emitter, x, weight, bias, stride, padding, output_padding, gr
         compute = functools.partial(integer_layers.spread, g)
     elif isinstance(groups, Dim) and axes < 3:
         compute = functools.partial(_spread_by_products, g)
-    return batched(g, x, axes, lambda y: compute(y, weight, bias, steps, around, after, groups, spread))
+    more = [step - 1 if is_symbolic(amount) else amount for amount, step in zip(after, steps, strict=True)]
+    full = batched(g, x, axes, lambda y: compute(y, weight, bias, steps, around, more, groups, spread))
+    for axis, (amount, most) in enumerate(zip(after, more, strict=True), -axes):
+        if is_symbolic(amount):  # no operator computes how far its output goes: what follows is cut off
+            extent = g.type(full).shape[axis] - most + amount
+            full = g.call("aten::slice", full, g.type(full).rank + axis, 0, extent, 1)
+    return full
 
 
 def _spread_by_products(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ def _max_pool(axes: int) -> None:
         around, spread = (per_axis(g, each, axes) for each in (padding, dilation))
         kernel = _clipped(g, input, kernel, around) if ceil_mode and spread == [1] * axes else kernel
         wide, narrow = _wide(g, input)
+        if is_symbolic(tuple(around)) and not ceil_mode and not op.endswith("indices"):
+            wide, around = _surrounded(g, wide, around, -math.inf), [0] * axes
         return batched(
             g, wide, axes, lambda x: narrow(g.call(op, x, kernel, steps, around, spread, bool(ceil_mode)))
         )
@@ -62,6 +65,33 @@ def _max_pool(axes: int) -> None:
     ):
         op = f"aten::max_pool{axes}d_with_indices"
         return windows(g, op, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _surrounded(g: Emitter, x, around: list[Any], value: float) -> Any:
+    """Pads both ends of the last axes: operators have the padding of windows as numbers."""
+    ends = [0, 0] * (g.type(x).rank - len(around)) + [amount for amount in around for _ in range(2)]
+    return g.call("aten::pad", x, ends, "constant", value)
+
+
+def _averaged_in(
+    g: Emitter, x, kernel: list[Any], steps: list[Any], around: list[Any], counts_padding: Any, divisor: Any
+) -> Any:
+    """Average pooling with dynamic padding: of a padded input, divided by the share of its own elements."""
+
+    def means(y: Any, by: Any) -> Any:
+        zeros = [0] * len(kernel)
+        return batched(
+            g,
+            _surrounded(g, y, around, 0.0),
+            len(kernel),
+            lambda z: g.call(f"aten::avg_pool{len(kernel)}d", z, kernel, steps, zeros, False, True, by),
+        )
+
+    pooled = means(x, divisor)
+    if counts_padding or divisor is not None:
+        return pooled
+    ones = g.call("aten::expand", g.constant(1, g.type(x).dtype), list(g.type(x).shape))
+    return g.call("aten::div", pooled, means(ones, None))
 
 
 def _wide(g: Emitter, x) -> tuple[Any, Any]:
@@ -92,8 +122,10 @@ def _avg_pool(axes: int) -> None:
     ):
         kernel = per_axis(g, kernel_size, axes)
         steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
-        windows = kernel, steps, around
         is_float = g.type(input).dtype.kind == "f"
+        if is_symbolic(tuple(around)) and not ceil_mode and is_float:
+            return _averaged_in(g, input, kernel, steps, around, count_include_pad, divisor_override)
+        windows = kernel, steps, around
         if ceil_mode and is_float and is_dynamic(g.type(input).shape[-axes:], *windows):
             options = bool(count_include_pad), divisor_override
             return batched(g, input, axes, lambda x: averaged_beyond(g, x, *windows, *options))

@@ -47,7 +47,8 @@ def filled(g: Emitter, size: Any, value: Any, dtype: Any) -> Any:
         scalar = cast(g, value, dtype)
     else:
         dtype = np.dtype(dtype)
-        scalar = g.constant(np.asarray(value).astype(dtype) if kind_of(dtype) < 2 else value, dtype)
+        is_plain = kind_of(dtype) < 2 and not is_symbolic(value)
+        scalar = g.constant(np.asarray(value).astype(dtype) if is_plain else value, dtype)
     return views.expand(g, scalar, static_ints(g, size))
 
 

@@ -26,7 +26,7 @@ from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.idioms.indices import let_through, numbers
+from tmconvert.symbolics.idioms.indices import let_through, numbers, pairs
 
 ATEN, FUNCTIONS, METHODS = Table(), Table(), Table()
 
@@ -335,6 +335,44 @@ def meshgrid(g, *tensors, indexing="ij"):
         column[axis] = g.type(x).size
         results.append(views.expand(g, reshaped(g, x, column), shape))
     return results
+
+
+@ATEN.add("cartesian_prod")
+def cartesian_prod(g, *tensors):
+    parts = varargs(tensors)
+    if len(parts) == 1:
+        return parts[0]
+    columns = [reshaped(g, x, [g.type(x).size, 1]) for x in meshgrid(g, promoted(g, *parts))]
+    return joined(g, columns, 1)
+
+
+@ATEN.add("combinations")
+def combinations(g, input, r=2, with_replacement=False):
+    """Chooses two of the elements; of other counts the positions are a constant."""
+    extent = g.type(input).shape[0]
+    if r == 2:
+        places = pairs(g, extent, int(not with_replacement))
+        columns = [
+            reshaped(g, g.call("aten::index_select", input, 0, each), [g.type(each).size, 1])
+            for each in places
+        ]
+        return joined(g, columns, 1)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    chosen = np.array(list(choose(range(int(extent)), r)), np.int64).reshape(-1, r)
+    picked = g.call("aten::index_select", input, 0, g.constant(chosen.reshape(-1)))
+    return reshaped(g, picked, list(chosen.shape))
+
+
+@ATEN.add("vander")
+def vander(g, x, N=None, increasing=False):
+    """Powers of a vector as columns, the highest first."""
+    rows = g.type(x).shape[0]
+    count = rows if N is None else static_int(g, N)
+    powers = numbers(g, 0, count)
+    if not increasing:
+        powers = g.call("aten::sub", g.constant(count - 1, np.int64), powers)
+    base = x if g.type(x).dtype.kind == "f" else cast(g, x, np.int64)
+    return g.call("aten::pow", reshaped(g, base, [rows, 1]), cast(g, powers, g.type(base).dtype))
 
 
 # ---- elements moved

@@ -21,6 +21,8 @@ from tmconvert.frontends.torch.adapters.values import (
 )
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.inert import GlobalRef
+from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, METHODS = Table(), Table()
 
@@ -235,8 +237,17 @@ def tile(g, input, dims):
 @ATEN.add("as_strided", "as_strided_copy")
 def as_strided(g, input, size, stride, storage_offset=None):
     """Returns elements by memory offset; the memory is that of contiguous ``input``."""
-    places = _in_memory(g, size, stride, storage_offset)
+    sizes, steps = static_ints(g, size), static_ints(g, stride)
+    start = 0 if storage_offset is None else static_int(g, storage_offset, "an offset")
     row = reshaped(g, input, [g.type(input).size])
+    if is_symbolic((*sizes, *steps, start)):
+        offsets = Term(g, g.constant(start, np.int64))
+        for axis, (extent, step) in enumerate(zip(sizes, steps, strict=True)):
+            line = reshaped(g, g.call("aten::arange", 0, extent), [extent] + [1] * (len(sizes) - 1 - axis))
+            offsets = offsets + Term(g, line) * step
+        picked = g.call("aten::index_select", row, 0, reshaped(g, offsets.value, [math.prod(sizes)]))
+        return reshaped(g, picked, sizes)
+    places = _in_memory(g, size, stride, storage_offset)
     picked = g.call("aten::index_select", row, 0, g.constant(places.reshape(-1)))
     return reshaped(g, picked, list(places.shape))
 

@@ -52,6 +52,19 @@ def _numel(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: 
     return count
 
 
+def _stride(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Strides of a tensor without gaps are products of its sizes, and traced as these are."""
+    tensor, *dims = *args, *kwargs.values()
+    strides = list(recorder.run(tensor.stride))
+    shape, extent = recorder.shape_of(tensor), 1
+    for axis in sorted(range(len(shape) - 1, -1, -1), key=strides.__getitem__):
+        if strides[axis] != extent:
+            return recorder.run(function, *args, **kwargs)
+        strides[axis] = extent
+        extent = extent * shape[axis]
+    return strides[dims[0]] if dims else tuple(strides)
+
+
 def _bytes(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     return _numel(recorder, torch.Tensor.numel, args, {}) * recorder.run(torch.Tensor.element_size, args[0])
 
@@ -254,6 +267,7 @@ SPECIAL: dict[str, Special] = {
     "numel": _numel,
     "nelement": _numel,
     "nbytes": _bytes,
+    "stride": _stride,
     "untyped_storage": copies.storage_of,
     "storage": copies.storage_of,
     "__deepcopy__": copies.deep_copy,

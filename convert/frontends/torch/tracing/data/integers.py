@@ -124,26 +124,51 @@ class TracedIntType(builtins.int, metaclass=_CalledInt):
     """``int`` in files whose code reads tensors by it: numbers of tensors, and sizes, stay traced."""
 
 
-def file_of_caller() -> str | None:
-    """Returns the name of the module whose code calls ``int``, if it does nothing else with the name."""
+class _CalledFloat(type):
+    """The type of ``TracedFloatType``, as ``_CalledInt``."""
+
+    def __call__(cls, *args: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], (TracedInt, TracedFloat)):
+            return args[0] * 1.0
+        return builtins.float(*args)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, builtins.float)
+
+
+class TracedFloatType(builtins.float, metaclass=_CalledFloat):
+    """``float`` in files whose code converts sizes by it: they stay traced."""
+
+
+def types_in(name: str) -> dict[str, Any]:
+    """Returns the types that keep sizes traced, by the names that a module of Python uses for no more."""
+    path = getattr(sys.modules[name], "__file__", None) or ""
+    types = {"int": TracedIntType, "float": TracedFloatType}
+    return {kind: traced for kind, traced in types.items() if _only_calls(path, kind)}
+
+
+def file_of_caller(kind: str = "int") -> str | None:
+    """Returns the name of the module whose code calls ``int`` or ``float``, if it does nothing else with the
+    name.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "torch",
         "tmconvert",
     ):
         frame = frame.f_back
-    if frame is None or "int" in frame.f_globals:
+    if frame is None or kind in frame.f_globals:
         return None
     name = frame.f_globals.get("__name__", "")
     known = sys.modules.get(name)
-    if known is None or vars(known) is not frame.f_globals or not _only_calls(frame.f_code.co_filename):
+    if known is None or vars(known) is not frame.f_globals or not _only_calls(frame.f_code.co_filename, kind):
         return None
     return name
 
 
 @cache
-def _only_calls(path: str) -> bool:
-    """Whether functions of a file call ``int``, name it in annotations, test instances of it, and no more."""
+def _only_calls(path: str, kind: str) -> bool:
+    """Whether functions of a file call ``kind``, name it in annotations or test instances, and no more."""
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
     except SyntaxError:
@@ -160,4 +185,4 @@ def _only_calls(path: str) -> bool:
                 allowed.update(id(each) for each in ast.walk(annotation))
     functions = (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))
     names = (node for function in functions for node in ast.walk(function) if isinstance(node, ast.Name))
-    return all(node.id != "int" or id(node) in allowed for node in names)
+    return all(node.id != kind or id(node) in allowed for node in names)

@@ -26,6 +26,7 @@ from tmconvert.frontends.torch.tracing.sizes.integers import (
     TO_NUMBER,
     TO_TEXT,
     TRACED,
+    RepeatedNumber,
     TracedInt,
     computation,
     untraced,
@@ -45,6 +46,7 @@ from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import Float32C
 from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
 
 Function = Callable[..., Any]
+TENSORS_OF = (torch.tensor, torch.as_tensor)  # a list
 
 
 class Recorder(TorchFunctionMode):
@@ -106,6 +108,8 @@ class Recorder(TorchFunctionMode):
         """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
+        if args and type(args[0]) is RepeatedNumber and args[0].filled and function in TENSORS_OF:
+            return self.called(torch.full, args[0].filled, kwargs)
         function, args, kwargs = widened(self, function, args, kwargs)
         steps = float8_steps(self, function, args, kwargs) or op_traits.body_call(function, args, kwargs)
         if steps is not None:
@@ -393,7 +397,7 @@ class Recorder(TorchFunctionMode):
             return outcome
         if name in TO_NUMBER:
             self.tape.conversions.append(left)
-            if name == "int" and (file := file_of_caller()) is not None:
+            if (file := file_of_caller(name)) is not None:
                 self.tape.int_files[file] = None
             return outcome
         source = user_place()

@@ -185,6 +185,20 @@ class FunctionFloat(NumpyFloat):
     __trunc__ = __int__
 
 
+class RepeatedNumber(list[Any]):
+    """``[number] * n``, with the size ``n``: a tensor of it is one that is filled."""
+
+    def __init__(self, numbers: list[Any], count: TracedInt) -> None:
+        super().__init__(numbers)
+        self.repeats = count
+
+    @property
+    def filled(self) -> tuple[Any, ...]:
+        """The arguments of ``torch.full``, or none if the list was changed, or is none of numbers."""
+        is_same = len(self) == untraced(self.repeats) and all(each is self[0] for each in self)
+        return ((self.repeats,), self[0]) if is_same and self and isinstance(self[0], NUMBERS) else ()
+
+
 NUMBERS = (int, float)
 TO_TEXT = frozenset(("hash", "str", "format"))
 TO_NUMBER = frozenset(("int", "float"))
@@ -316,6 +330,8 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, np.ndarray):
             return _plain_of_numpy(compute, *((other, self) if swapped else (self, other)))
+        if type(other) is list and len(other) == 1 and name == "mul":
+            return RepeatedNumber(other * untraced(self), self)
         other = _of_python(other)
         if not isinstance(other, NUMBERS) or isinstance(other, bool):
             return NotImplemented

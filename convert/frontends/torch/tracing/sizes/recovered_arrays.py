@@ -94,7 +94,7 @@ def _described(array: np.ndarray, dtype: str) -> Iterator[Series]:
         for axis, size in enumerate(shape)
         if size > 1 and not np.array_equal(array.take(0, axis), array.take(-1, axis))
     ]
-    if not axes and (array == array.flat[:1]).all():
+    if not axes and (not array.size or (array == array.flat[0]).all()):
         yield Series("equal", 0, dtype, shape, firsts)
         for axis, size in enumerate(shape):
             if size < 2:

@@ -62,6 +62,7 @@ class SizeTensors:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._held: dict[Value, Held] = {}
+        self._filled: dict[Value, Held] = {}  # the number that all elements of a tensor have
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -71,6 +72,8 @@ class SizeTensors:
         own = _own(name)
         if own in CREATIONS and args and isinstance(args[0], TRACED):
             held: Held | None = Held(args[0])
+        elif own == "getitem" and self._filled:
+            held = self._filled.get(self._recorder.value_of(args[0]))
         elif own in ARITHMETIC or own in ("ceil", "floor") or own in SAME:
             if not any(isinstance(leaf, TRACED) or self._known(leaf) for leaf in leaves(args)):
                 return
@@ -80,6 +83,11 @@ class SizeTensors:
         held = None if held is None else _as_type(held, tensor.dtype)
         if held is not None and isinstance(held.number, TRACED):
             self._held[self._recorder.value_of(tensor)] = held
+
+    def fill(self, tensor: torch.Tensor, number: Any) -> None:
+        """Notes the number that all elements of a tensor of integers have."""
+        if isinstance(number, TracedInt):
+            self._filled[self._recorder.value_of(tensor)] = Held(number)
 
     def _known(self, leaf: object) -> Held | None:
         is_scalar = bool(self._held) and isinstance(leaf, torch.Tensor) and not leaf.dim()

@@ -29,8 +29,9 @@ def _packed(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: di
     with recorder:
         steps = input.transpose(0, 1) if batch_first else input
         data = steps.flatten(0, 1)
-    length, batch = recorder.run(lambda: tuple(map(int, steps.size()[:2])))
-    sizes = recorder.run(torch.full, (length,), batch)
+        length, batch = recorder.shape_of(steps)[:2]
+        sizes = torch.full((length,), batch)
+    recorder.size_tensors.fill(sizes, batch)
     setattr(sizes, LENGTHS, lengths)
     return data, sizes
 
@@ -41,7 +42,7 @@ def _padded(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: di
     lengths = getattr(sizes, LENGTHS, None)
     if lengths is None:
         return recorder.record(recorder._name(function), function, args, kwargs)
-    length = len(sizes)
+    (length,) = recorder.shape_of(sizes)
     with recorder:
         steps = data.reshape(length, -1, *data.shape[1:])
         is_there = torch.arange(length).unsqueeze(1) < lengths
@@ -68,7 +69,7 @@ def _layer(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dic
         return recorder.record(name, function, args, kwargs)
     data, sizes, hx, params, *settings = args
     with recorder:
-        steps = data.reshape(len(sizes), -1, *data.shape[1:])
+        steps = data.reshape(*recorder.shape_of(sizes), -1, *data.shape[1:])
     output, *states = recorder.record(
         name, _of_lengths(function), (steps, hx, params, *settings, False), {"lengths": lengths}
     )
