@@ -43,7 +43,6 @@ from tmconvert.conversion.output_paths import CONTAINER_SUFFIXES, check_names, k
 from tmconvert.conversion.pipeline import verify_file
 from tmconvert.conversion.prepared_model import graph_of, model_of
 from tmconvert.conversion.request import ConversionRequest, Model, io_overrides_of, tracing_of
-from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.customization import register_as_builtin as register_as_builtin
 from tmconvert.frontends.torch.customization import register_supported_type as register_supported_type
 from tmconvert.frontends.torch.customization import trace_through as trace_through
@@ -238,11 +237,10 @@ def to_folder(
     """
     tracing = tracing_of(options)
     module, _, dynamic, fix = model_of(model, tracing)
-    if fix:
-        raise UsageError("TM6014", "fix applies to models that are traced, and to conversions")
     from tmconvert.torch_code.folder import write_folder
 
-    return users_model(module), write_folder(module, output, class_name, catalogue(), dynamic).class_name
+    written = write_folder(module, output, class_name, catalogue(), dynamic, fix)
+    return users_model(module), written.class_name
 
 
 @entry_point

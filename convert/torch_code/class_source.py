@@ -44,9 +44,10 @@ def generate(
     catalogue: Mapping[str, Op],
     class_name: str | None = None,
     dynamic_shapes: DynamicShapes | None = None,
+    fix: Mapping[str, int] | None = None,
 ) -> Code:
     """Returns the code of a module. Raises UnsupportedError for calls that have no form in PyTorch."""
-    graph = prepared_graph(module, catalogue, dynamic_shapes)
+    graph = prepared_graph(module, catalogue, dynamic_shapes, fix)
     name = class_name or Names(HELPERS).new(graph.name or "Net", "Net")
     identifier = "" if module.vocabulary is None else module.vocabulary.identifier
     tree = _Tree(module, graph, catalogue, is_megengine=identifier.startswith("megengine"))

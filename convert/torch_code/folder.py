@@ -59,6 +59,7 @@ def write_folder(
     class_name: str | None,
     catalogue: Mapping[str, Op],
     dynamic_shapes: DynamicShapes | None = None,
+    fix: Mapping[str, int] | None = None,
 ) -> Code:
     """Writes the package ``folder`` and returns its code. Raises UsageError, UnsupportedError, WriteError.
 
@@ -72,7 +73,7 @@ def write_folder(
         )
     target = Path(folder)
     _refuse_existing(target)
-    code = generate(module, catalogue, class_name, dynamic_shapes)
+    code = generate(module, catalogue, class_name, dynamic_shapes, fix)
     files = {
         "__init__.py": f'"""A model written by tmconvert."""\n\nfrom .module import {code.class_name} as '
         f"{code.class_name}\n",

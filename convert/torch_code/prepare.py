@@ -13,6 +13,7 @@ from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, TensorNod
 from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.ir.symbolic.journal import SizeJournal, SizesSpecialized
+from tmconvert.ir.symbolic.open_sizes import not_dynamic
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.normalize import normalize
 from tmconvert.passes.unsupported import unsupported_error
@@ -29,23 +30,28 @@ DynamicShapes = Mapping[str, Mapping[int, str]]
 
 
 def prepared_graph(
-    module: TracedModule, catalogue: Mapping[str, Op], dynamic_shapes: DynamicShapes | None = None
+    module: TracedModule,
+    catalogue: Mapping[str, Op],
+    dynamic_shapes: DynamicShapes | None = None,
+    fix: Mapping[str, int] | None = None,
 ) -> InternalGraph:
     """Returns the normalized graph for code. Raises UnsupportedError, UsageError.
 
     ``dynamic_shapes`` are names of sizes by input and axis; by default those of the trace, and the first axis
-    of the inputs of a model that was not traced with any.
+    of the inputs of a model that was not traced with any. ``fix`` has numbers of some by name. Of these names
+    only those that nobody chose may become numbers.
     """
     if module.graph is None or module.vocabulary is None:
         raise UsageError("TM6004", f"{module!r} has no graph to write as code")
     own = Catalogue([dropout, *FAKE_QUANTIZE], catalogue)
-    chosen = _batches(module) if dynamic_shapes is None and module.dynamic_shapes is None else dynamic_shapes
-    bound = bind_model(module, IoOverrides(dynamic_shapes=chosen or {}), own)
+    is_chosen = dynamic_shapes is not None or module.dynamic_shapes is not None
+    chosen = dynamic_shapes if is_chosen else _batches(module)
+    bound = bind_model(module, IoOverrides(dynamic_shapes=chosen or {}, fix=fix or {}), own)
     flat = flatten_module(module, keeps=CLASSES, marks_calls=True)
     assert flat.graph is not None
     use_dropped(flat.graph)
     flat.vocabulary = cast("Vocabulary", DropoutVocabulary(module.vocabulary))
-    graph = _normalized(bound._replace(flat=flat), own)
+    graph = _normalized(bound._replace(flat=flat), own, is_chosen)
     EliminateDeadCode().run(graph)
     _store_reshaped(graph, module)
     return graph
@@ -63,7 +69,7 @@ def _batches(module: TracedModule) -> DynamicShapes:
     return {name: {0: "batch"} for name, shape in shapes.items() if shape[0] == batch and batch != 0}
 
 
-def _normalized(bound: BoundModel, catalogue: Mapping[str, Op]) -> InternalGraph:
+def _normalized(bound: BoundModel, catalogue: Mapping[str, Op], is_chosen: bool) -> InternalGraph:
     for _ in range(MAX_ATTEMPTS):
         with SizeJournal(bound.symbols) as journal:
             try:
@@ -75,6 +81,9 @@ def _normalized(bound: BoundModel, catalogue: Mapping[str, Op]) -> InternalGraph
                     raise unsupported_error(normalized.unsupported, "PyTorch", context=bound.context)
                 if not journal.specialized:
                     return normalized.graph
+        fixed = {name: size for name, size in journal.specialized.items() if isinstance(size, int)}
+        if is_chosen and fixed:
+            raise not_dynamic({name: journal.reasons[name].partition(": ")[2] for name in fixed}, fixed)
         bound = bound.specialized(journal)
     raise InternalError("TM9004", f"the sizes {', '.join(bound.symbols)} cannot be resolved")
 

@@ -10,6 +10,7 @@ import pytest
 import tmconvert
 from tests.cli.runner import run
 from tests.models import corpus
+from tmconvert import api
 from tmconvert.errors import UnsupportedError, UsageError, WriteError
 from tmconvert.ir.tree import leaves
 
@@ -111,3 +112,23 @@ def test_nothing_is_half_written(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="exists already"):
         tmconvert.load(DIGITS).to_folder(tmp_path / "old")
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_sizes_of_files_stay_open_or_get_the_number_of_fix(tmp_path: Path) -> None:
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.arange(x.shape[0])[:, None]
+
+    path = tmp_path / "model.onnx"
+    tmconvert.to_onnx(rows, path, example_inputs=(torch.rand(3, 4),), dynamic_shapes={"x": {0: "n"}})
+    for name, options in (("open", {}), ("fixed", {"fix": {"n": 5}})):
+        api.to_folder(path, tmp_path / name, **options)
+    open_, fixed = ((tmp_path / name / "module.py").read_text() for name in ("open", "fixed"))
+    assert "x.shape[0]" in open_ and "x.shape[0]" not in fixed
+
+
+def test_a_requested_size_that_the_code_cannot_keep_is_an_error(tmp_path: Path) -> None:
+    traced = tmconvert.trace(
+        lambda x: torch.linalg.svdvals(x), torch.rand(3, 4), dynamic_shapes={"x": {0: "n"}}
+    )
+    with pytest.raises(UnsupportedError, match=r"TM2031.*n cannot stay dynamic"):
+        traced.to_folder(tmp_path / "net")
