@@ -174,10 +174,9 @@ class File:
 
         out = self.folder / "out.onnx"
         since = time.process_time()
-        report = tmconvert.to_onnx(self.model, out, opset=self.opset or self.row["opset"], verify=False)
+        tmconvert.to_onnx(self.model, out, opset=self.opset or self.row["opset"], verify=False)
         self.row["onnx s"] = time.process_time() - since
         self.row["onnx nodes"] = nodes(onnx.load(str(out)).graph)
-        self.row["onnx closed"] = closed(report)
         self.row["onnx error"] = difference(in_onnx_runtime(out, self.samples[0]), self.wanted)
 
     def tflite(self) -> None:
@@ -185,10 +184,9 @@ class File:
 
         out = self.folder / "out.tflite"
         since = time.process_time()
-        report = tmconvert.to_tflite(self.model, out, io_layout="source", verify=False)
+        tmconvert.to_tflite(self.model, out, io_layout="source", verify=False)
         self.row["tflite s"] = time.process_time() - since
         self.row["tflite operators"] = operators(out)
-        self.row["tflite closed"] = closed(report)
         self.row["tflite error"] = difference(in_litert(out, self._used(out)), self.wanted)
 
     def int8(self) -> None:
@@ -233,10 +231,6 @@ class File:
             made = onnxslim.slim(model)
         self.row[f"{tool} s"] = time.process_time() - since
         self.row[f"{tool} nodes"] = nodes(made.graph)
-
-
-def closed(report: Any) -> int:
-    return sum(" is specialized " in note for note in report.notes)
 
 
 def measure(path: Path, wanted: list[str], opset: int | None, pipe: Any) -> None:
@@ -297,8 +291,8 @@ def last_row(
 # ---- tables
 
 COLUMNS = (
-    *("name", "nodes", "onnx nodes", "onnxsim nodes", "onnxslim nodes", "onnx error", "onnx closed"),
-    *("tflite operators", "tflite error", "tflite closed", "int8 operators", "int8 SNR"),
+    *("name", "nodes", "onnx nodes", "onnxsim nodes", "onnxslim nodes", "onnx error"),
+    *("tflite operators", "tflite error", "int8 operators", "int8 SNR"),
     *("load s", "onnx s", "tflite s", "onnxsim s", "onnxslim s"),
 )
 

@@ -219,7 +219,7 @@ def outcome(seed: int, folder: Path) -> tuple[str, str]:
     try:
         example = torch.rand(rows, 4, generator=generator) + 0.5
         function(example)
-    except (RuntimeError, IndexError, TypeError):
+    except (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError):
         return "no program", about
     path = folder / f"model.{target}"
     try:
@@ -248,7 +248,7 @@ def _wrong(
                 break
             x = x / 8
             wanted = function(x).numpy()
-    except (RuntimeError, IndexError, TypeError):
+    except (RuntimeError, IndexError, TypeError, ValueError, ArithmeticError):
         return ""
     runtime = runtime_for(target, path)
     assert runtime is not None

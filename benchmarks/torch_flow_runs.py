@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 from torch_flow import Example, Flow, size_of
-from torch_models import alive, run_onnx, run_tflite, tensors
+from torch_models import alive, fixed_as_needed, run_onnx, run_tflite, tensors
 from torch_models import other as shuffled
 
 import tmconvert
@@ -111,20 +111,18 @@ class FlowRun:
     def __init__(self, flow: Flow, options: Any = None) -> None:
         self.flow, self.options = flow, options
         self._example: Example | None = None
-        self._traces: dict[bool, Any] = {}
+        self._traces: dict[tuple[Any, ...], Any] = {}
 
     def measure(self, name: str) -> tuple[int, str]:
         """Returns the number of nodes, and what is specialized; raises what goes wrong."""
         is_open, target = name.startswith("open"), "tflite" if name.endswith("tflite") else "onnx"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"model.{target}"
-            report = self._convert(self._traced(is_open), path, target)
             if not is_open:
+                self._convert(self._traced(is_open), path, target)
                 return self._compare(path, target, self.inputs()), ""
-            fixed = [note for note in report.notes if " is specialized " in note]
-            closed = {note.partition(" ")[0] for note in fixed}
-            nodes = self._compare(path, target, self.inputs_of_other_sizes(closed))
-            return nodes, "; ".join(fixed)
+            closed, why = fixed_as_needed(lambda fix: self._convert(self._traced(is_open, fix), path, target))
+            return self._compare(path, target, self.inputs_of_other_sizes({*closed})), why
 
     @property
     def example(self) -> Example:
@@ -173,14 +171,15 @@ class FlowRun:
         _name_tensors(plain_structure(arguments), "", found)
         return found
 
-    def _traced(self, is_open: bool) -> Any:
-        if is_open not in self._traces:
+    def _traced(self, is_open: bool, fix: Mapping[str, int] | None = None) -> Any:
+        key = is_open, *(fix or {}).items()
+        if key not in self._traces:
             module, args, kwargs = self.example
-            sizes = {"dynamic_shapes": self.flow.axes} if is_open else {}
-            self._traces[is_open] = tmconvert.trace(
+            sizes: dict[str, Any] = {"dynamic_shapes": self.flow.axes, "fix": fix} if is_open else {}
+            self._traces[key] = tmconvert.trace(
                 module, *args, **kwargs, **sizes, freeze_control_flow=self.flow.freeze
             )
-        return self._traces[is_open]
+        return self._traces[key]
 
     def _convert(self, traced: Any, path: Path, target: str) -> Any:
         given: dict[str, Any] = {"verify": self.options.verify, "accept_range": True}

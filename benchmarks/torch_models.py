@@ -16,6 +16,7 @@ import argparse
 import fnmatch
 import importlib
 import inspect
+import re
 import sys
 import tempfile
 import time
@@ -169,16 +170,17 @@ def _try_sizes(row: Row, example: Example, goal: TargetOptions) -> None:
     module, args, kwargs = example
     named = _named(module, args, kwargs)
     wanted = {name: AXES.get(name, {0: "batch"}) for name in named}
-    start = time.perf_counter()
-    traced = tmconvert.trace(module, *args, **kwargs, dynamic_shapes=wanted)
-    row.trace = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        start = time.perf_counter()
-        report = goal.convert(traced, path)
-        row.export = time.perf_counter() - start
-        fixed = [note for note in report.notes if " is specialized " in note]
-        closed = {note.partition(" ")[0] for note in fixed}
+
+        def convert(fix: dict[str, int]) -> None:
+            start = time.perf_counter()
+            traced = tmconvert.trace(module, *args, **kwargs, dynamic_shapes=wanted, fix=fix)
+            row.trace = time.perf_counter() - start
+            goal.convert(traced, path)
+            row.export = time.perf_counter() - start - row.trace
+
+        closed, why = fixed_as_needed(convert)
         for sizes in OTHER_SIZES:
             places = {
                 id(named[name]): [(axis, sizes[size]) for axis, size in axes.items() if size not in closed]
@@ -189,7 +191,21 @@ def _try_sizes(row: Row, example: Example, goal: TargetOptions) -> None:
                 right = tensors(module(*given[0], **given[1]))
             found, row.nodes = goal.run(path, tensors(given))
             check(found, right, [f"output {number}" for number in range(len(right))])
-    row.state, row.note = ("frozen", " ".join(fixed)[:200]) if fixed else ("right", "")
+    row.state, row.note = ("frozen", why[:200]) if closed else ("right", "")
+
+
+def fixed_as_needed(convert: Callable[[dict[str, int]], Any]) -> tuple[dict[str, int], str]:
+    """Converts with open sizes. Returns the numbers that those got which cannot stay open, and why."""
+    fix, why = dict[str, int](), ""
+    while True:
+        try:
+            convert(fix)
+            return fix, why
+        except TmconvertError as error:
+            found = {name: int(size) for name, size in re.findall(r"--fix (\S+)=(\d+)", str(error))}
+            if error.code != "TM2031" or found.keys() <= fix.keys():
+                raise
+            fix, why = fix | found, f"{why} {error.message}".strip()
 
 
 def _named(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, torch.Tensor]:
