@@ -47,7 +47,7 @@ def _signs(value: Dim) -> set[int]:
     if found is None:
         opposite = _signs_if_growing(-value)
         found = None if opposite is None else {-sign for sign in opposite}
-    for each in (_signs_by_case, _signs_by_period, _signs_of_quotients):
+    for each in (_signs_by_case, _signs_by_period, _signs_of_quotients, _signs_by_remainder):
         found = found or each(value)
     return found or {-1, 0, 1}
 
@@ -61,6 +61,25 @@ def _signs_of_quotients(value: Dim) -> set[int] | None:
             for monomial, factor in terms
         ):
             return {sign} if any(not monomial for monomial, _ in terms) else {0, sign}
+    return None
+
+
+def _signs_by_remainder(value: Dim) -> set[int] | None:
+    """Signs of a sum with ``k * floor(n / k)``, which is at most ``n`` and at least ``n - k + 1``."""
+    for monomial, factor in value.terms:
+        atom = monomial[0] if len(monomial) == 1 else None
+        if not isinstance(atom, Floor) or atom.is_float or not isinstance(atom.denominator, int):
+            continue
+        times, rest = divmod(factor, atom.denominator)
+        if rest:
+            continue
+        one = value - factor * of(atom) + times * atom.numerator
+        other = one - times * (atom.denominator - 1)
+        least, most = sorted((one, other), key=lambda bound: (bound is one) == (times > 0))
+        if signs(least) <= {0, 1}:
+            return signs(least) | {1}
+        if signs(most) <= {-1, 0}:
+            return signs(most) | {-1}
     return None
 
 

@@ -106,10 +106,10 @@ def calls_of_variable(recorder: Recorder) -> Iterator[None]:
     thread, kind = threading.get_ident(), torch.autograd.Variable
     original = kind.__new__
 
-    def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def new(cls: type, *args: object, **kwargs: object) -> object:
         given = dict(zip(("data", "requires_grad"), args, strict=False)) | kwargs
         tensor = given.get("data")
-        if tensor is None or recorder.is_busy or threading.get_ident() != thread:
+        if not isinstance(tensor, torch.Tensor) or recorder.is_busy or threading.get_ident() != thread:
             return original(cls, *args, **kwargs)
         alias = torch.Tensor.detach(tensor)
         return alias.requires_grad_() if given.get("requires_grad") else alias

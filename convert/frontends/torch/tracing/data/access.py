@@ -19,6 +19,7 @@ from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_
 from tmconvert.frontends.torch.tracing.recording import copies
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt
+from tmconvert.frontends.torch.tracing.sizes.repeated_numbers import RepeatedNumber
 from tmconvert.frontends.torch.tracing.special import quantized
 
 if TYPE_CHECKING:
@@ -52,14 +53,19 @@ def _numel(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: 
     return count
 
 
-def _stride(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _sizes(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    """``torch._shape_as_tensor``, which C++ fills where no mode sees it."""
+    return recorder.called(torch.tensor, (list(recorder.shape_of(args[0])),), {"dtype": torch.int64})
+
+
+def _stride(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """Strides of a tensor without gaps are products of its sizes, and traced as these are."""
-    tensor, *dims = *args, *kwargs.values()
+    tensor, dims = args[0], list[Any]((*args[1:], *kwargs.values()))
     strides = list(recorder.run(tensor.stride))
     shape, extent = recorder.shape_of(tensor), 1
     for axis in sorted(range(len(shape) - 1, -1, -1), key=strides.__getitem__):
         if strides[axis] != extent:
-            return recorder.run(function, *args, **kwargs)
+            return recorder.run(tensor.stride, *dims)
         strides[axis] = extent
         extent = extent * shape[axis]
     return strides[dims[0]] if dims else tuple(strides)
@@ -136,8 +142,15 @@ def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: 
     return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)
 
 
-def special(name: Name) -> Special | None:
+def _filled(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    return recorder.called(torch.full, args[0].filled, kwargs)
+
+
+def special(name: Name, args: tuple[object, ...] = ()) -> Special | None:
     """Returns the handler of a function that reads a tensor's data; None for a function that computes."""
+    first = args[0] if args else None
+    if isinstance(first, RepeatedNumber) and name.text in FROM_LISTS and first.filled:
+        return _filled
     found = SPECIAL.get(name.text)
     if found is not None and name.is_method == (not name.text.startswith("torch.")):
         return found
@@ -257,6 +270,7 @@ WHAT = {
 }
 # of packed sequences, and layers that may receive them
 PACKED = "_pack_padded_sequence _pad_packed_sequence lstm gru rnn_tanh rnn_relu"
+FROM_LISTS = ("torch.tensor", "torch.as_tensor")
 HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
 OF_SIZES: dict[str, Special] = {"sym_size": _size, "sym_numel": _numel}  # in exported programs
 READS = frozenset(("_local_scalar_dense", "allclose", "equal", "is_nonzero", "item"))
@@ -278,6 +292,7 @@ SPECIAL: dict[str, Special] = {
     "torch.ops.higher_order.cond": _cond,
     "torch.ops.higher_order.flex_attention": _flex_attention,
     **{f"torch.nn.functional.{kind}": _dropout for kind in DROPOUTS.split()},
+    "torch._shape_as_tensor": _sizes,
     "torch.sym_int": _whole,
     "torch.sym_float": _symbolic,
     "torch.sym_max": _symbolic,

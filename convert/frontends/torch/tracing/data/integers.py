@@ -127,10 +127,10 @@ class TracedIntType(builtins.int, metaclass=_CalledInt):
 class _CalledFloat(type):
     """The type of ``TracedFloatType``, as ``_CalledInt``."""
 
-    def __call__(cls, *args: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], (TracedInt, TracedFloat)):
-            return args[0] * 1.0
-        return builtins.float(*args)
+    def __call__(cls, number: str | float = 0.0) -> float:
+        if isinstance(number, (TracedInt, TracedFloat)):
+            return number * 1.0
+        return builtins.float(number)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, builtins.float)

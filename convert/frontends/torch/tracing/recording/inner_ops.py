@@ -28,6 +28,7 @@ class Inside(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorder = recorder
         self.name = name
+        self.empty: dict[int, object] = {}  # the Values of new tensors, which no recorded call has filled yet
         self._results: list[Any] = []  # kept alive, so that their identities stay unique
 
     def __torch_dispatch__(
@@ -63,7 +64,17 @@ class Inside(TorchDispatchMode):
                 return self._results[-1]  # captured when it is used
         with torch._C.DisableTorchFunction():
             result = recorder.record(name, func, args, kwargs)
+        if func is torch.ops.aten.empty.memory_format:
+            self.empty[id(result)] = recorder.value_of(result)
         self._results.append(result)
+        return result
+
+    def captured(self, result: object) -> object:
+        """Captures new tensors of a result that no recorded call has filled: C++ did, past all modes."""
+        recorder = self.recorder
+        for leaf in leaves(result) if self.empty else ():
+            if isinstance(leaf, torch.Tensor) and self.empty.get(id(leaf)) is recorder.value_of(leaf):
+                recorder.aliases.add(leaf, recorder.capture(recorder.origins.add(leaf)))
         return result
 
     def _called_of_class(

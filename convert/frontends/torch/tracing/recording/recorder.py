@@ -26,7 +26,6 @@ from tmconvert.frontends.torch.tracing.sizes.integers import (
     TO_NUMBER,
     TO_TEXT,
     TRACED,
-    RepeatedNumber,
     TracedInt,
     computation,
     untraced,
@@ -46,7 +45,6 @@ from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import Float32C
 from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
 
 Function = Callable[..., Any]
-TENSORS_OF = (torch.tensor, torch.as_tensor)  # a list
 
 
 class Recorder(TorchFunctionMode):
@@ -108,15 +106,13 @@ class Recorder(TorchFunctionMode):
         """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
-        if args and type(args[0]) is RepeatedNumber and args[0].filled and function in TENSORS_OF:
-            return self.called(torch.full, args[0].filled, kwargs)
         function, args, kwargs = widened(self, function, args, kwargs)
         steps = float8_steps(self, function, args, kwargs) or op_traits.body_call(function, args, kwargs)
         if steps is not None:
             with self:
                 return steps()
         name = self._name(function)
-        special = access.special(name)
+        special = access.special(name, args)
         if special is not None:
             return special(self, function, args, kwargs)
         if has_wrappers(args) or (self.follows_gradients and op_traits.autograd_follows(args, kwargs)):
@@ -150,8 +146,8 @@ class Recorder(TorchFunctionMode):
         plain_args, plain_kwargs = untraced_call(args, kwargs)
         from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
 
-        with Inside(self, name):
-            return function(*plain_args, **plain_kwargs)
+        with Inside(self, name) as inside:
+            return inside.captured(function(*plain_args, **plain_kwargs))
 
     def record(self, name: Name, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function, and puts the call on the tape."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tmconvert.frontends.torch.tracing.sizes.repeated_numbers import RepeatedNumber
 from tmconvert.ir.tree import leaves, map_leaves
 
 # Libraries that cache what they compute from sizes, unless these have no hash, like torch.SymInt. From the
@@ -183,20 +184,6 @@ class FunctionFloat(NumpyFloat):
         return int(float.__float__(self))
 
     __trunc__ = __int__
-
-
-class RepeatedNumber(list[Any]):
-    """``[number] * n``, with the size ``n``: a tensor of it is one that is filled."""
-
-    def __init__(self, numbers: list[Any], count: TracedInt) -> None:
-        super().__init__(numbers)
-        self.repeats = count
-
-    @property
-    def filled(self) -> tuple[Any, ...]:
-        """The arguments of ``torch.full``, or none if the list was changed, or is none of numbers."""
-        is_same = len(self) == untraced(self.repeats) and all(each is self[0] for each in self)
-        return ((self.repeats,), self[0]) if is_same and self and isinstance(self[0], NUMBERS) else ()
 
 
 NUMBERS = (int, float)
