@@ -19,7 +19,6 @@ from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_
 from tmconvert.frontends.torch.tracing.recording import copies
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt
-from tmconvert.frontends.torch.tracing.sizes.repeated_numbers import RepeatedNumber
 from tmconvert.frontends.torch.tracing.special import quantized
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def _filled(recorder: Recorder, function: object, args: tuple[Any, ...], kwargs:
 def special(name: Name, args: tuple[object, ...] = ()) -> Special | None:
     """Returns the handler of a function that reads a tensor's data; None for a function that computes."""
     first = args[0] if args else None
-    if isinstance(first, RepeatedNumber) and name.text in FROM_LISTS and first.filled:
+    if isinstance(first, list) and name.text in FROM_LISTS and getattr(first, "filled", None):
         return _filled
     found = SPECIAL.get(name.text)
     if found is not None and name.is_method == (not name.text.startswith("torch.")):

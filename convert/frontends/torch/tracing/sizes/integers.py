@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tmconvert.frontends.torch.tracing.sizes.repeated_numbers import RepeatedNumber
 from tmconvert.ir.tree import leaves, map_leaves
 
 # Libraries that cache what they compute from sizes, unless these have no hash, like torch.SymInt. From the
@@ -318,6 +317,8 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
         if isinstance(other, np.ndarray):
             return _plain_of_numpy(compute, *((other, self) if swapped else (self, other)))
         if type(other) is list and len(other) == 1 and name == "mul":
+            from tmconvert.frontends.torch.tracing.sizes.repeated_numbers import RepeatedNumber
+
             return RepeatedNumber(other * untraced(self), self)
         other = _of_python(other)
         if not isinstance(other, NUMBERS) or isinstance(other, bool):
