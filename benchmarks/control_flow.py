@@ -33,6 +33,7 @@ CONDITIONS = (
     "mask.any()",
     "mask[0].all() or x[0, 0] > {n}",
     "torch.equal(x, y)",
+    "x.max().item() - 1 > {n}",
     "bool((x * mask).sum().lt({n}))",
 )
 STATEMENTS = (
@@ -49,6 +50,7 @@ STATEMENTS = (
     "k = k + 1",
     "y = y + x[:, k % 4].unsqueeze(1)",
     "y = helper(x, y)",
+    "y = y.clamp(max=abs(x[1, 2].item()) + {m})",
 )
 HEAD = """
 layer = torch.nn.Linear(4, 4).requires_grad_(False)

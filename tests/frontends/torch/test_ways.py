@@ -28,7 +28,7 @@ def test_modules_that_ask_are_told_that_they_are_exported():
 
 def test_the_flags_are_put_back_after_an_error():
     with pytest.raises(UnsupportedError):
-        tmconvert.trace(lambda x: x + x.sum().item(), torch.randn(3))
+        tmconvert.trace(lambda x: x + round(x.sum().item()), torch.randn(3))
     assert not torch.compiler.is_exporting() and not torch.compiler.is_compiling()
 
 
@@ -173,8 +173,7 @@ def test_branches_on_data_are_no_checks(function: Any) -> None:
 
 
 def test_a_number_that_a_check_keeps() -> None:
-    with pytest.raises(UnsupportedError, match="TM2011"):
-        tmconvert.trace(kept, -torch.rand(3))
+    check(kept, -torch.rand(3))
 
 
 def test_checks_whose_exception_is_raised_again() -> None:

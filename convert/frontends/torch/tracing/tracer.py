@@ -95,7 +95,7 @@ def trace_module(
         check_repeatable(functools.partial(runs.run, {}))
     if first.recorder.origins.unknown:
         _check_unseen(first, runs.changed, freeze_control_flow)
-    has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts)
+    has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts or first.tape.with_floats)
     decided = runs.decided_by_data() if has_data else ""
     checks = _size_checks(runs, symbols)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}

@@ -151,6 +151,7 @@ def _merge(run: ModuleRun, other: ModuleRun) -> None:
     for note in found.notes:
         tape.note(note)
     run.sides += other.sides
+    tape.with_floats = tape.with_floats or found.with_floats
     tape.checks |= found.checks
     tape.texts |= found.texts
     tape.data_texts |= found.data_texts

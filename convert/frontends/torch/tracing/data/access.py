@@ -102,6 +102,11 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
         recorder.data_numbers.append(NumberRead(numbers, place, what, file_of_caller()))
         return numbers
     if not recorder.freeze_control_flow:
+        if type(result) is float:
+            from tmconvert.frontends.torch.tracing.data import floats
+
+            if (number := floats.read(recorder, name, operands[0], result)) is not None:
+                return number
         raise reads_data(place, what)
     shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
     recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")

@@ -170,8 +170,13 @@ class Tape:
     is_recovered: bool = False  # sizes were recovered on it
     decided: list[Record] = field(default_factory=list)  # decisions on data, whose other sides are not on it
     forced: Sequence[bool] = ()  # the answers of the first decisions
+    with_floats: Any = None  # see ``data/floats.py``; None where no float was read
     answering: Any = None  # what gives them
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
+
+    def with_tensors(self, arguments: Any) -> Any:
+        """Returns the arguments of a call with tensors in the place of floats that were read of them."""
+        return arguments if self.with_floats is None else self.with_floats(arguments)
 
     def note(self, text: str) -> None:
         """Adds a note for the report, once."""
