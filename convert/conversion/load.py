@@ -42,9 +42,7 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         raise _unknown(name, head or b"")
     if request.tracing.signature and not frontend.has_signatures:
         raise UsageError("TM6016", f"{name} has no signatures: signature applies to TFLite files")
-    if request.tracing.state and frontend.has_graph and not frontend.has_variables:
-        raise UsageError("TM6016", f"{name} has no state: state applies to PyTorch models and TFLite files")
-    if frontend.has_graph and request.tracing._replace(signature="", state=()) != Tracing():
+    if frontend.has_graph and request.tracing._replace(signature="") != Tracing():
         raise UsageError(
             "TM6016",
             f"{name} has a graph already: it cannot be traced",

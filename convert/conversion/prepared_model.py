@@ -137,17 +137,16 @@ def traced(request: ConversionRequest) -> ConversionRequest:
     return replace(request, model=module, tracing=tracing)
 
 
-def loaded(model: Model, signature: str = "", state: tuple[str, ...] = ()) -> TracedModule:
+def loaded(model: Model, signature: str = "") -> TracedModule:
     """Returns the model, or loads it from the file. Raises LoadError, UsageError TM6008, TM6016."""
-    if (signature or state) and not isinstance(model, (str, PathLike)):
-        name = "signature applies" if signature else "state applies to models that are traced, and"
-        raise UsageError("TM6016", f"{name} to TFLite files")
+    if signature and not isinstance(model, (str, PathLike)):
+        raise UsageError("TM6016", "signature applies to TFLite files")
     if isinstance(model, TracedModule):
         return model
     if isinstance(model, (str, PathLike)):
         from tmconvert.conversion.load import load_model
 
-        return load_model(model, Tracing(signature=signature, state=state))
+        return load_model(model, Tracing(signature=signature))
     raise UsageError(
         "TM6008",
         f"model must be a TracedModule, a path or a PyTorch module, got {type_and_value(model)}",
@@ -184,10 +183,10 @@ def model_of(model: Model, tracing: Tracing) -> Loaded:
             return Loaded(load_model(model, tracing))
     if callable(model) and not isinstance(model, TracedModule):
         return Loaded(trace_object(model, tracing))
-    if tracing.kwargs or tracing.freeze_control_flow or tracing.training or tracing.noise:
-        raise UsageError(
-            "TM6016",
-            "example_kwargs, freeze_control_flow, training and noise apply to models that are traced",
-        )
-    module = loaded(model, tracing.signature, tracing.state)
+    traced_only = ("kwargs", "freeze_control_flow", "training", "state", "noise")
+    given = [name for name in traced_only if getattr(tracing, name)]
+    if given:
+        name = given[0].replace("kwargs", "example_kwargs")
+        raise UsageError("TM6016", f"{name} applies to models that are traced")
+    module = loaded(model, tracing.signature)
     return Loaded(module, tracing.args or None, tracing.dynamic_shapes, tracing.fix)
