@@ -159,6 +159,12 @@ def test_what_fails_on_a_side_is_a_check() -> None:
     assert any("a check of the data" in note for note in check(forward, X).notes)
 
 
+def test_a_function_in_an_assertion_is_no_check() -> None:
+    assert (
+        check(lambda x: x.exp() if x.sum() > 0 else x, X, second=[-X]).notes[0].startswith("branches on data")
+    )
+
+
 def test_each_side_that_data_reaches_is_verified(tmp_path: Path) -> None:
     traced = tmconvert.trace(nested, X)
     assert any("leads to the side where the condition is True" in note for note in traced.notes)

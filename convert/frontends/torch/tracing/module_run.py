@@ -166,9 +166,6 @@ class ModuleRun:
                 for leaf in returned:
                     _check_real(leaf, "returns")
                 self.outputs = tuple(map(_copied, returned))
-            except Exception as error:
-                error.answers = [each.args[1] for each in recorder.tape.decided]  # type: ignore[attr-defined]
-                raise
             finally:
                 recorder.guard.restore()
 

@@ -34,7 +34,6 @@ class BothSides:
     def __init__(self, run: Run, inputs: Inputs, *, is_example: bool) -> None:
         self._run, self._is_example = run, is_example
         self._found: list[ModuleRun] = []  # runs on other data
-        self._failed: list[list[bool]] = []  # the answers of those that raised an error
         self._untried = _variations(inputs)
         self._met: Counter[str] = Counter()
         self._runs = 1
@@ -93,9 +92,7 @@ class BothSides:
             natural = next(self._on_other_data(answers), None)
             if natural is not None:
                 return natural
-            if _is_raised_by_user(error.__traceback__) or any(
-                each[: len(answers)] == answers for each in self._failed
-            ):
+            if _is_raised_by_user(error.__traceback__):
                 return None
             what = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
             reason = f"its other side fails on all data that was tried ({what})"
@@ -114,8 +111,7 @@ class BothSides:
         for others in self._untried:
             try:
                 self._found.append(self._run(others, ()))
-            except (Exception, SystemExit) as error:  # data that the module does not take
-                self._failed.append(getattr(error, "answers", []))
+            except (Exception, SystemExit):  # data that the module does not take
                 continue
             if has(self._found[-1]):
                 yield self._found[-1]

@@ -98,6 +98,8 @@ def _spans(file: str) -> Spans:
     for node in ast.walk(tree):
         guarded += map(_span, _guarded(node))
         checks += [span for test in _conditions(node) for span in (_span(test), _start(node))]
+        inner = (each for test in _conditions(node) for each in ast.walk(test))
+        guarded += [_span(each) for each in inner if isinstance(each, ast.Lambda)]  # which may run elsewhere
         messages += map(_span, _messages(node))
         texts += map(_span, _possible_messages(node))
     return Spans(tuple(checks), tuple(messages), tuple(texts), tuple(guarded))
