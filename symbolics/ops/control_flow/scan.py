@@ -58,9 +58,34 @@ def scan_ref(inputs: list[Any], carried: int, scanned: int, step: InternalGraph)
 @scan.onnx(since=9)
 def scan_onnx9(g, inputs, carried, scanned, step):
     given = carried + scanned
-    body = g.body(step, [None] * given + inputs[given:])
     shapes = [type_.shape for type_ in g.result_types]
+    if isinstance(inputs[carried].shape[0], Dim):
+        return _loop(g, inputs, carried, scanned, step, shapes)
+    body = g.body(step, [None] * given + inputs[given:])
     return g.op("Scan", *inputs[:given], num_scan_inputs=scanned, shapes=shapes, body=body)
+
+
+def _loop(g, inputs, carried, scanned, step, shapes):
+    """Emits a Loop: ONNX Runtime refuses a Scan of length 0, which an open length may be."""
+    state, sliced, around = inputs[:carried], inputs[carried : carried + scanned], inputs[carried + scanned :]
+    count = g.op(
+        "Gather",
+        g.op("Shape", sliced[0], shape=(len(sliced[0].shape),), dtype=np.int64),
+        g.ints(0),
+        axis=0,
+        shape=(),
+    )
+    number, flag = g.formal(np.dtype(np.int64), ()), g.formal(np.dtype(bool), ())
+    first = len(g.graph.operators)
+    slices = [g.op("Gather", x, number, axis=0, shape=x.shape[1:], dtype=x.dtype) for x in sliced]
+    goes_on = g.op("Identity", flag, shape=(), dtype=np.bool_)
+    own = g.graph.operators[first:]
+    del g.graph.operators[first:]
+    body = g.body(step, [None] * carried + slices + around)
+    body.operators[:0] = own
+    body.inputs[:0] = [number, flag]
+    body.outputs[:0] = [goes_on]
+    return g.op("Loop", count, g.const(True, np.bool_), *state, shapes=shapes, body=body)
 
 
 @scan.tflite()

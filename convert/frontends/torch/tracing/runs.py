@@ -30,6 +30,7 @@ from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.loops.rolling import Loops
     from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery
     from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
 
@@ -58,7 +59,9 @@ class Runs:
         symbols: Sequence[validate_dynamic_shapes.Symbol],
         untouched: UntouchedModule,
         int_files: Sequence[str] = (),
+        loops: Loops | None = None,
     ) -> None:
+        self.loops = loops  # to roll on all tapes
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched
@@ -147,7 +150,10 @@ class Runs:
         while True:
             options["int_files"] = tuple(self.int_files)
             try:
-                return self.once(*self.clone(replaced), **options)
+                found = self.once(*self.clone(replaced), **options)
+                if self.loops is not None:
+                    self.loops.roll(found.tape)
+                return found
             except GradientTaken:
                 options["follows_gradients"] = True
             except IntTaken as taken:
@@ -195,7 +201,13 @@ class Runs:
         found = self._known.pop((symbol.name, number), None) or self.run(others)
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
+        if self.loops and not difference and validate_dynamic_shapes.difference(self.first.tape, like.tape):
+            return self.first.tape  # of which the graph computes the same
         return like.tape
+
+    def tape_at(self, sizes: Mapping[str, int]) -> Tape:
+        """Returns the tape of a run with these numbers of elements."""
+        return self.run(self._sized(sizes)).tape
 
     def resized(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run at this size, if possible with the calls of the first one."""
@@ -261,7 +273,11 @@ class Runs:
 
     def _difference(self, found: ModuleRun) -> str:
         self.recovery.recover(found.tape)
-        return found.tape.unlike_plain or validate_dynamic_shapes.difference(self.first.tape, found.tape)
+        tape = found.tape
+        difference = tape.unlike_plain or validate_dynamic_shapes.difference(self.first.tape, tape)
+        if difference and self.loops is not None and self.loops.compute_the_same(self.first, found):
+            return ""
+        return difference
 
 
 def lengths_like_sizes(

@@ -7,13 +7,14 @@ import dataclasses
 import functools
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
 from tmconvert.errors import UnsupportedError
+from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.customization import is_builtin
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.data.outside import check_repeatable
@@ -40,6 +41,9 @@ from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.symbolic.open_sizes import fixed_axes, not_dynamic
 from tmconvert.ir.tree import leaves, map_leaves
 
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.loops.rolling import Loops
+
 Module = Callable[..., Any]
 
 
@@ -56,6 +60,7 @@ def trace_module(
     int_files: Sequence[str] = (),
     state: Sequence[str] = (),
     noise: str = "",
+    loops: Loops | None = None,
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``.
 
@@ -66,7 +71,7 @@ def trace_module(
     module, kwargs, notes, dynamic_shapes = _extended(module, args, kwargs, (state, noise), dynamic_shapes)
     options: dict[str, Any] = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
     options["training"] = training
-    again = functools.partial(trace_module, module, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+    again = functools.partial(_traced_again, module, (args, kwargs), dynamic_shapes=dynamic_shapes, **options)
     args, kwargs, narrow = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
     if len(set(map(id, inputs.values()))) < len(inputs):  # one tensor is two inputs, which other runs vary
@@ -88,7 +93,8 @@ def trace_module(
         is_leaf=is_leaf or is_builtin,
     )
     clone = functools.partial(_cloned, (args, kwargs))
-    runs = Runs(once, clone, inputs, symbols, UntouchedModule(module, clone, inputs, training), int_files)
+    untouched = UntouchedModule(module, clone, inputs, training)
+    runs = Runs(once, clone, inputs, symbols, untouched, int_files, loops)
     runs.choose_path()
     first = runs.first
     if first.outside.is_taken:
@@ -99,9 +105,15 @@ def trace_module(
     decided = runs.decided_by_data() if has_data else ""
     checks = _size_checks(runs, symbols)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
+    if reasons and loops is None:
+        rolled = _with_loops(functools.partial(again, int_files=int_files), runs)
+        if rolled is not None:
+            return rolled
     if reasons:
         return _with_traced_int(again, first.tape.int_files, int_files, reasons, symbols)
     for symbol in symbols:
+        if loops is not None and symbol.place is not None:
+            _check_no_round(runs, symbol)
         if symbol.is_part:
             empty = validate_dynamic_shapes.with_sizes(inputs, symbols, {symbol.name: 0})
             _check_empty(first, symbol, functools.partial(runs.run, empty))
@@ -233,7 +245,7 @@ def _size_checks(
 ) -> dict[str, validate_dynamic_shapes.Agreement]:
     """Returns by symbol whether the module does the same at other sizes, and keeps what was seen."""
     first = runs.first
-    if first.recorder.follows_gradients or first.tape.conversions:
+    if first.recorder.follows_gradients or first.tape.conversions or runs.loops is not None:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
     checks = {
@@ -262,6 +274,21 @@ def _note_checks(
         else:
             place = symbol.place
             validate_dynamic_shapes.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
+
+
+def _check_no_round(runs: Runs, symbol: validate_dynamic_shapes.Symbol) -> None:
+    """Adds a guard where loops without a round do something else, or the module fails there."""
+    place, first = symbol.place, runs.first
+    empty = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, {symbol.name: 0})
+    try:
+        if not runs.compared(empty)[1]:
+            return
+    except (Exception, SystemExit):  # the module's own, at a size that it does not take
+        return
+    if place is not None:
+        source = next((each.source for each in first.top.records() if each.subgraphs), Source(""))
+        tensor = dict(first.top.formal_inputs())[place.input]
+        validate_dynamic_shapes.at_least(first.tape, tensor, place.axis, 1, source)
 
 
 def _check_empty(
@@ -330,6 +357,38 @@ def _with_traced_int(
         return again(int_files=(*known, *found))
     except Exception:  # as without
         raise lost from None
+
+
+def _traced_again(
+    module: Module,
+    given: tuple[tuple[Any, ...], dict[str, Any]],
+    arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None,
+    **options: Any,
+) -> TracedModule:
+    """Traces a module with the arguments ``given``, or with others."""
+    args, kwargs = arguments or given
+    return trace_module(module, args, kwargs, **options)
+
+
+def _with_loops(again: Callable[..., TracedModule], runs: Runs) -> TracedModule | None:
+    """Traces again with loops over sizes as calls with a subgraph; None where there are none.
+
+    A loop has to have some rounds to be found: where the example is short, the module runs with a longer one.
+    """
+    from tmconvert.frontends.torch.tracing.loops.rolling import FEW_ROUNDS, open_loops
+
+    found = open_loops(runs.tape_at, runs.symbols)
+    if found is None:
+        return None
+    short = {each.name: FEW_ROUNDS for each in runs.symbols if each.number < FEW_ROUNDS}
+    if not short:
+        return again(loops=found)
+    longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)
+    traced = again(
+        arguments=runs.clone({id(runs.inputs[name]): each for name, each in longer.items()}), loops=found
+    )
+    traced.example = runs.first.example()
+    return traced
 
 
 def _by_input(

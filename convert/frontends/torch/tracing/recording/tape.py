@@ -172,6 +172,7 @@ class Tape:
     forced: Sequence[bool] = ()  # the answers of the first decisions
     with_floats: Any = None  # see ``data/floats.py``; None where no float was read
     answering: Any = None  # what gives them
+    calls: int = 0  # before its loops were rolled
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
 
     def with_tensors(self, arguments: Any) -> Any:

@@ -265,6 +265,9 @@ def _rule(place: Place, example: Mapping[Place, Any], observations: Sequence[Obs
     if len(sizes) == 1 and not rise % step:
         factor = rise // step
         rules.append(SizeRule(factor, tuple(sizes), number - factor * first.symbol.number))
+    if len(sizes) == 1:
+        seen = {first.symbol.number: number} | {each.size: each.numbers[place] for each in changing}
+        rules += _candidates(first.symbol.name, list(seen.values()), list(seen))
     for rule in rules:
         if all(rule.at(sizes | {each.symbol.name: each.size}) == each.numbers[place] for each in changing):
             return rule
@@ -480,11 +483,11 @@ def _is_number(leaf: Any, record: Record) -> bool:
 
 
 def _scopes(scope: Scope) -> Iterator[Scope]:
-    """Yields a scope and those of the module calls within."""
+    """Yields a scope and those of the module calls and subgraphs within."""
     yield scope
     for item in scope.items:
-        if isinstance(item, Scope):
-            yield from _scopes(item)
+        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
+            yield from _scopes(inner)
 
 
 def _records(scope: Scope) -> Iterator[tuple[Scope, Record]]:
@@ -494,3 +497,5 @@ def _records(scope: Scope) -> Iterator[tuple[Scope, Record]]:
             yield from _records(item)
         elif item.name != "tm.assume":
             yield scope, item
+            for body in item.subgraphs:
+                yield from _records(body)

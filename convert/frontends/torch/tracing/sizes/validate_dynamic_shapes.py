@@ -27,6 +27,7 @@ AGREEING = 2  # runs at other sizes that must do the same
 TELLING = 6  # runs at sizes that the code of the module names, at least
 TELLING_STEPS = 480  # calls in all these runs together, where there may be more of them
 MOST_TELLING = 48
+MOST_CALLS = 8000  # in a run of a module with loops
 FAR = 19  # a size beyond most numbers of layers or of rows that a module looks for
 FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take long
 
@@ -184,7 +185,10 @@ def _at_telling_sizes(
     tried, (other, second) = {1, FAR, symbol.number, *agreeing}, next(iter(agreeing.items()))
     sizes = telling_sizes(symbol.number, tape.reads, other, second.reads)
     largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
-    count = max(TELLING, min(TELLING_STEPS // max(sum(1 for _ in _steps(tape.top)), 1), MOST_TELLING))
+    calls = max(tape.calls, sum(1 for _ in _steps(tape.top)), 1)
+    count = max(TELLING, min(TELLING_STEPS // calls, MOST_TELLING))
+    if tape.calls:  # loops, which may be nested
+        largest = min(largest, math.isqrt(MOST_CALLS * symbol.number**2 // calls))
     chosen = [size for size in sizes if size not in tried and size <= largest][:count]
     return _at_other_sizes(symbol, tape, rerun, chosen, result)
 

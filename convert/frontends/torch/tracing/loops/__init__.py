@@ -1,0 +1,1 @@
+"""Rolls loops: copies of a loop's body on a tape become one call with a subgraph."""
