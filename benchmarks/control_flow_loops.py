@@ -1,7 +1,6 @@
 """Programs with Python loops over an open size; ``control_flow.py`` runs them at many sizes.
 
-Each is a function of tensors, or a class of modules; the size ``n`` is that of the first axis of the input unless
-it is named in ``AXES``.
+Each is a function, or a class of modules, of one input float32 [n, 4, 3], where n is open.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ class Runs:
         loops: Loops | None = None,
     ) -> None:
         self.loops = loops  # to roll on all tapes
+        self.refused_loops: dict[str, str] = {}  # why those that were found cannot be rolled, by place
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched

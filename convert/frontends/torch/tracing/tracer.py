@@ -110,7 +110,8 @@ def trace_module(
         if rolled is not None:
             return rolled
     if reasons:
-        return _with_traced_int(again, first.tape.int_files, int_files, reasons, symbols)
+        refused = runs.refused_loops if loops is None else loops.reasons
+        return _with_traced_int(again, first.tape.int_files, int_files, reasons, symbols, refused)
     for symbol in symbols:
         if loops is not None and symbol.place is not None:
             _check_no_round(runs, symbol)
@@ -345,12 +346,16 @@ def _with_traced_int(
     known: Sequence[str],
     reasons: Mapping[str, str],
     symbols: Sequence[validate_dynamic_shapes.Symbol],
+    loops: Mapping[str, str],
 ) -> TracedModule:
     """Traces again with ``int`` replaced in the files ``found``, where it lost sizes.
 
-    Raises UnsupportedError TM2031 where that does not help.
+    Raises UnsupportedError TM2031 where that does not help. ``loops`` are those that cannot be written, by
+    their lines, with the reasons.
     """
     lost = not_dynamic(reasons, {symbol.name: symbol.number for symbol in symbols})
+    refused = (("also", f"{place} is in a loop that cannot be written: {why}") for place, why in loops.items())
+    lost.notes = (*refused, *lost.notes)
     if found.keys() <= set(known):
         raise lost
     try:
@@ -378,6 +383,7 @@ def _with_loops(again: Callable[..., TracedModule], runs: Runs) -> TracedModule 
     from tmconvert.frontends.torch.tracing.loops.rolling import FEW_ROUNDS, open_loops
 
     found = open_loops(runs.tape_at, runs.symbols)
+    runs.refused_loops = {} if found is None else found.reasons
     if found is None:
         return None
     short = {each.name: FEW_ROUNDS for each in runs.symbols if each.number < FEW_ROUNDS}

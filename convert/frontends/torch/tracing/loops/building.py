@@ -1,7 +1,7 @@
 """Makes one call of torch.scan of the copies of a loop's body.
 
-The scan goes over the numbers of the rounds. What a round computes from its number, such as an index, is a slice
-of a tensor that is computed before the scan: ``torch.arange(count) * step + start``.
+The scan goes over the numbers of the rounds. What a round computes from its number, such as an index, is a
+slice of a tensor that is computed before the scan: ``torch.arange(count) * step + start``.
 """
 
 from __future__ import annotations

@@ -24,8 +24,10 @@ class Counter:
 
 
 # which take a tensor of no axes like a number
+_NAMES = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "ne", "lt", "le", "gt", "ge")
+_OTHERS = ("div", "true_divide", "rsub", "remainder", "fmod", "masked_fill", "where")
 ARITHMETIC = frozenset(
-    ["add", "sub", "mul", "div", "true_divide", "pow", "eq", "ne", "lt", "le", "gt", "ge", "floor_divide", "remainder", "maximum", "minimum", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "__pow__", "__rpow__", "rsub", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "masked_fill", "where", "fmod", "__mod__", "__floordiv__"]
+    (*_NAMES, *_OTHERS, *(f"__{r}{name}__" for name in _NAMES for r in ("", "r")), "floor_divide")
 )
 Calls = Iterator[Record]
 

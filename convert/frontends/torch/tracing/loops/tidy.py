@@ -1,8 +1,8 @@
 """Brings a tape into the order in which the rounds of a loop are equal.
 
 The first round of a loop computes sizes that later rounds reuse, and the parts of a tensor are made before
-the loop that takes them one by one. So computations of sizes move to what they compute from, and a part becomes a
-call right before its use.
+the loop that takes them one by one. So computations of sizes move to what they compute from, and a part
+becomes a call right before its use.
 """
 
 from __future__ import annotations
