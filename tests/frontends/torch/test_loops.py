@@ -168,7 +168,9 @@ def odd_and_even(x: torch.Tensor) -> torch.Tensor:
 
 REFUSED: dict[Function, str] = {
     growing: "a tensor has another shape in each round",
-    lambda x: torch.stack([x[: t + 1].mean(0) for t in range(len(x))]): "a tensor has another shape in each round",
+    lambda x: torch.stack(
+        [x[: t + 1].mean(0) for t in range(len(x))]
+    ): "a tensor has another shape in each round",
     lambda x: torch.stack([x[t] * t**2 for t in range(len(x))]): "a number does not grow by the same amount",
     lambda x: torch.stack([x[t - 2] for t in range(len(x))]): "an index is negative in some rounds only",
     odd_and_even: "",

@@ -62,7 +62,6 @@ class Runs:
         loops: Loops | None = None,
     ) -> None:
         self.loops = loops  # to roll on all tapes
-        self.refused_loops: dict[str, str] = {}  # why those that were found cannot be rolled, by place
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched
@@ -205,6 +204,10 @@ class Runs:
         if self.loops and not difference and validate_dynamic_shapes.difference(self.first.tape, like.tape):
             return self.first.tape  # of which the graph computes the same
         return like.tape
+
+    def refused_loops(self) -> Mapping[str, str]:
+        """Returns why loops stay unrolled, by their places."""
+        return {} if self.loops is None else self.loops.reasons
 
     def tape_at(self, sizes: Mapping[str, int]) -> Tape:
         """Returns the tape of a run with these numbers of elements."""

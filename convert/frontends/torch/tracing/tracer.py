@@ -105,19 +105,10 @@ def trace_module(
     decided = runs.decided_by_data() if has_data else ""
     checks = _size_checks(runs, symbols)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
-    if reasons and loops is None:
-        rolled = _with_loops(functools.partial(again, int_files=int_files), runs)
-        if rolled is not None:
-            return rolled
     if reasons:
-        refused = runs.refused_loops if loops is None else loops.reasons
-        return _with_traced_int(again, first.tape.int_files, int_files, reasons, symbols, refused)
-    for symbol in symbols:
-        if loops is not None and symbol.place is not None:
-            _check_no_round(runs, symbol)
-        if symbol.is_part:
-            empty = validate_dynamic_shapes.with_sizes(inputs, symbols, {symbol.name: 0})
-            _check_empty(first, symbol, functools.partial(runs.run, empty))
+        rolled = _with_loops(functools.partial(again, int_files=int_files), runs)
+        return rolled or _with_traced_int(again, runs, int_files, reasons)
+    _check_empty_axes(runs)
     traced = first.traced()
     traced.notes += [*notes, *filter(None, [first.state_note(functools.partial(runs.clone, {}))])]
     if narrow:
@@ -277,6 +268,16 @@ def _note_checks(
             validate_dynamic_shapes.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
 
 
+def _check_empty_axes(runs: Runs) -> None:
+    """Adds guards where the graph computes something else than the module for sizes of 0."""
+    for symbol in runs.symbols:
+        if runs.loops is not None and symbol.place is not None:
+            _check_no_round(runs, symbol)
+        if symbol.is_part:
+            empty = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, {symbol.name: 0})
+            _check_empty(runs.first, symbol, functools.partial(runs.run, empty))
+
+
 def _check_no_round(runs: Runs, symbol: validate_dynamic_shapes.Symbol) -> None:
     """Adds a guard where loops without a round do something else, or the module fails there."""
     place, first = symbol.place, runs.first
@@ -341,20 +342,18 @@ def _fixed(
 
 
 def _with_traced_int(
-    again: Callable[..., TracedModule],
-    found: Mapping[str, None],
-    known: Sequence[str],
-    reasons: Mapping[str, str],
-    symbols: Sequence[validate_dynamic_shapes.Symbol],
-    loops: Mapping[str, str],
+    again: Callable[..., TracedModule], runs: Runs, known: Sequence[str], reasons: Mapping[str, str]
 ) -> TracedModule:
-    """Traces again with ``int`` replaced in the files ``found``, where it lost sizes.
+    """Traces again with ``int`` replaced in the files where it lost sizes; ``known`` are the earlier ones.
 
-    Raises UnsupportedError TM2031 where that does not help. ``loops`` are those that cannot be written, by
-    their lines, with the reasons.
+    Raises UnsupportedError TM2031 where that does not help.
     """
-    lost = not_dynamic(reasons, {symbol.name: symbol.number for symbol in symbols})
-    refused = (("also", f"{place} is in a loop that cannot be written: {why}") for place, why in loops.items())
+    found = runs.first.tape.int_files
+    lost = not_dynamic(reasons, {symbol.name: symbol.number for symbol in runs.symbols})
+    refused = (
+        ("also", f"{place} is in a loop that cannot be written: {why}")
+        for place, why in runs.refused_loops().items()
+    )
     lost.notes = (*refused, *lost.notes)
     if found.keys() <= set(known):
         raise lost
@@ -382,8 +381,7 @@ def _with_loops(again: Callable[..., TracedModule], runs: Runs) -> TracedModule 
     """
     from tmconvert.frontends.torch.tracing.loops.rolling import FEW_ROUNDS, open_loops
 
-    found = open_loops(runs.tape_at, runs.symbols)
-    runs.refused_loops = {} if found is None else found.reasons
+    found = open_loops(runs.tape_at, runs.symbols) if runs.loops is None else None
     if found is None:
         return None
     short = {each.name: FEW_ROUNDS for each in runs.symbols if each.number < FEW_ROUNDS}

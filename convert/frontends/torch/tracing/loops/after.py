@@ -1,4 +1,4 @@
-"""What the calls after a loop use of its rounds: the last results, all results joined, or one of them."""
+"""The uses of a loop's results after it: the last results, all results joined, or one of them."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class _Uses:
             )
         return map_leaves(self._one, tree)
 
-    def _one(self, leaf: Any) -> Any:
-        """Returns what a result of one round is after the loop."""
+    def _one(self, leaf: object) -> Any:
+        """Returns the Value that a result of one round is after the loop."""
         if not isinstance(leaf, Value) or leaf not in self.made:
             return leaf
         number, position = self.made[leaf]
@@ -85,12 +85,12 @@ class _Uses:
         final = self.step.final(position, age)
         if final is not None:
             return final
-        return self._emit("select", self.step.row(position), 0, number, shape=leaf.shape)
+        return self._emit("select", self.step.row(position), 0, number, shape=leaf.shape or ())
 
-    def _emit(self, method: str, *args: Any, shape: Sequence[int]) -> Value:
-        value = like(args[0], self.scope, shape)
+    def _emit(self, method: str, tensor: Value, *args: object, shape: Sequence[int]) -> Value:
+        value = like(tensor, self.scope, shape)
         source = self.step.source if self.item is None else self.item.source
-        self.items.append(Record(method, True, args, {}, value, source or self.step.source))
+        self.items.append(Record(method, True, (tensor, *args), {}, value, source or self.step.source))
         return value
 
     # ---- joins
@@ -117,7 +117,7 @@ class _Uses:
         call.name, call.is_method, call.function = "torch.cat", False, None
         call.args, call.kwargs = (joined, axis), {}
 
-    def _parts(self, tensors: Sequence[Any]) -> list[Any]:
+    def _parts(self, tensors: Sequence[object]) -> list[Any]:
         """Returns the elements of a list, where the results of consecutive rounds are one Stretch."""
         parts: list[Any] = []
         place = 0
@@ -127,7 +127,7 @@ class _Uses:
             place += 1 if found is None else found.length
         return parts
 
-    def _stretch(self, tensors: Sequence[Any]) -> Stretch | None:
+    def _stretch(self, tensors: Sequence[object]) -> Stretch | None:
         """Returns the results of consecutive rounds that a list starts with; None for fewer than three."""
         places = [self.made.get(each) if isinstance(each, Value) else None for each in tensors]
         if places[0] is None:

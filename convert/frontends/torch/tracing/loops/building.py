@@ -71,15 +71,15 @@ class Step:
             args, kwargs = map_leaves(self._scalar, map_leaves(self._used, (item.args, item.kwargs)))
             scope.items.append(self._scope(item, Scope(item.path, item.class_name, scope, args, kwargs)))
             return
-        bodies = {each: Scope(each.path, each.class_name, scope) for each in item.subgraphs}
+        subgraphs = {each: Scope(each.path, each.class_name, scope) for each in item.subgraphs}
         args, kwargs = map_leaves(
-            lambda leaf: self._used(leaf) if not isinstance(leaf, Scope) else self._skip(bodies[leaf]),
+            lambda leaf: self._used(leaf) if not isinstance(leaf, Scope) else self._skip(subgraphs[leaf]),
             (item.args, item.kwargs),
         )
         result = map_leaves(lambda leaf: self._new(leaf, scope), item.result)
         call = Record(item.name, item.is_method, args, kwargs, result, item.source, item.function)
-        call.subgraphs = tuple(bodies.values())
-        for old, new in bodies.items():
+        call.subgraphs = tuple(subgraphs.values())
+        for old, new in subgraphs.items():
             new.args = map_leaves(lambda leaf, new=new: self._new(leaf, new), old.args)  # type: ignore[misc]
             self._scope(old, new)
         if any(isinstance(leaf, Counter) for leaf in leaves((args, kwargs))):
@@ -98,7 +98,7 @@ class Step:
         next(self._uses)
         return body
 
-    def _new(self, leaf: Any, scope: Scope) -> Any:
+    def _new(self, leaf: object, scope: Scope) -> Any:
         value = like(leaf, scope) if isinstance(leaf, Value) else leaf
         self.made.append(value)
         return value
@@ -113,7 +113,7 @@ class Step:
             return Counter(use.start, use.step) if use.like is None else self._constant(use)
         return use.leaf
 
-    def _scalar(self, leaf: Any) -> Any:
+    def _scalar(self, leaf: object) -> Any:
         return self.sequence(leaf) if isinstance(leaf, Counter) else leaf
 
     def _slots(self, use: Carried) -> list[Value]:
@@ -142,7 +142,7 @@ class Step:
         key = use.start, use.step, use.like.shape, use.like.dtype
         if key not in self._sequences:
             value = self._numbers(Counter(use.start, use.step))
-            value = self._emit("to", value, GlobalRef("torch", use.like.dtype), shape=value.shape)
+            value = self._emit("to", value, GlobalRef("torch", use.like.dtype), shape=value.shape or ())
             value.dtype = use.like.dtype
             shape = (self.copies.count, *use.like.shape)
             value = self._emit("reshape", value, (-1, *use.like.shape), shape=shape)
@@ -156,7 +156,7 @@ class Step:
             value = self._emit("mul", value, counter.step, shape=shape)
         return self._emit("add", value, counter.start, shape=shape)
 
-    def _emit(self, method: str | None, *args: Any, shape: Any) -> Value:
+    def _emit(self, method: str | None, *args: Any, shape: tuple[int, ...]) -> Value:
         """Adds a call before the scan; without a method that of torch.arange."""
         is_float = any(isinstance(each, float) or getattr(each, "dtype", "") == "float32" for each in args)
         dtype = "float32" if is_float else args[0].dtype if isinstance(args[0], Value) else "int64"

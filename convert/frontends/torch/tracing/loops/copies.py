@@ -100,7 +100,7 @@ def _inner(scope: Scope) -> Iterator[Step]:
     yield Step(("end", _shape(scope.result)), leaves(scope.result), [], scope.source)
 
 
-def _shape(tree: Any) -> Hashable:
+def _shape(tree: object) -> Hashable:
     """Returns the structure of a tree, without its Values and numbers."""
     if isinstance(tree, (tuple, list)):
         return type(tree).__name__, *map(_shape, tree)

@@ -136,13 +136,13 @@ def _indexed(
     return calls, axes, tuple(parts)
 
 
-def _axes_of(part: Any) -> int:
+def _axes_of(part: object) -> int:
     if isinstance(part, Value) and part.dtype == "bool":
         return len(part.shape or ())
     return 1
 
 
-def _window(part: Any, call: Record) -> tuple[Counter, int, Any]:
+def _window(part: object, call: Record) -> tuple[Counter, int, Any]:
     """Returns where the slices of a round start, how many there are, and the index of these."""
     if isinstance(part, Counter):
         return part, 1, 0

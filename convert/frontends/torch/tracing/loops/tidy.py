@@ -1,4 +1,4 @@
-"""Brings a tape into the order in which the rounds of a loop are equal.
+"""Orders the items of a tape such that the rounds of a loop are equal.
 
 The first round of a loop computes sizes that later rounds reuse, and the parts of a tensor are made before
 the loop that takes them one by one. So computations of sizes move to what they compute from, and a part
@@ -8,7 +8,7 @@ becomes a call right before its use.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tmconvert.frontends.torch.names import aten_name
@@ -156,7 +156,7 @@ def _part(scope: Scope, value: Value, made: Record, place: int) -> Record:
     return Record(name, True, args, {}, like(value, scope), made.source)
 
 
-def like(value: Value, scope: Scope, shape: Any = None) -> Value:
+def like(value: Value, scope: Scope, shape: Sequence[int] | None = None) -> Value:
     """Returns a new Value of the type of another, in a scope."""
     shape = value.shape if shape is None else tuple(shape)
     return Value(
@@ -170,10 +170,10 @@ def like(value: Value, scope: Scope, shape: Any = None) -> Value:
     )
 
 
-def replace(item: Item, values: dict[Value, Any]) -> None:
+def replace(item: Item, values: Mapping[Value, Value]) -> None:
     """Puts other Values in the place of those that an item uses, also within its scopes."""
 
-    def other(leaf: Any) -> Any:
+    def other(leaf: object) -> Any:
         return values.get(leaf, leaf) if isinstance(leaf, Value) else leaf
 
     item.args, item.kwargs = map_leaves(other, (item.args, item.kwargs))
