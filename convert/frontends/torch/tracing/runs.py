@@ -206,7 +206,7 @@ class Runs:
         return like.tape
 
     def refused_loops(self) -> Mapping[str, str]:
-        """Returns why loops stay unrolled, by their places."""
+        """Returns why loops stay unrolled, by their lines."""
         return {} if self.loops is None else self.loops.reasons
 
     def tape_at(self, sizes: Mapping[str, int]) -> Tape:
