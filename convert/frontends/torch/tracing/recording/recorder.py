@@ -106,8 +106,7 @@ class Recorder(TorchFunctionMode):
         """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
-        args, kwargs = self.tape.with_tensors((args, kwargs))
-        function, args, kwargs = widened(self, function, args, kwargs)
+        function, args, kwargs = widened(self, function, *self.tape.with_tensors((args, kwargs)))
         steps = float8_steps(self, function, args, kwargs) or op_traits.body_call(function, args, kwargs)
         if steps is not None:
             with self:
