@@ -56,14 +56,15 @@ def attention(net: Net, x: Any, heads: int, *, packed: bool) -> Any:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("batch", [1, 2])
-def test_heads_of_attention_need_one_transpose(packed: bool, batch: int) -> None:
+def test_heads_of_attention_need_one_view_each(packed: bool, batch: int) -> None:
     net = Net()
     graph = net.give(attention(net, net.input(batch, 3, 4), 2, packed=packed))
     left = moved(graph)
     assert left.count("tm::matmul_nt") == 1
-    assert left.count("aten::linear") == 1
-    # the heads of the result, and in a batch a place for heads in x
-    assert left.count("tm::view") == batch
+    assert left.count("aten::linear") == 4  # one each of queries, keys and values, which nothing selects from
+    assert left.count("tm::view") == 4
+    outputs = [expr.output.type.shape[-1] for expr in graph if getattr(expr, "function", "") == "aten::linear"]
+    assert outputs == [4] * 4
 
 
 def test_windows_move_through_linear_layers() -> None:
@@ -74,15 +75,19 @@ def test_windows_move_through_linear_layers() -> None:
     y = attention(net, windows, 2, packed=True)
     y = net("aten::permute", net("aten::reshape", y, [1, 2, 3, 2, 2, 8]), [0, 1, 3, 2, 4, 5])
     left = moved(net.give(net("aten::reshape", y, [1, 4, 6, 8])))
-    assert left.count("tm::view") == 2
+    assert left.count("tm::view") == 5  # two of windows, three of heads
     assert left[-1] == "aten::linear"
 
 
-def test_a_linear_layer_with_another_user_stays() -> None:
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_features_are_selected_from_a_layer_without_another_user(is_shared: bool) -> None:
     net = Net()
     y = net("aten::linear", net.input(1, 3, 4), net.constant(4, 4))
-    heads = net("aten::permute", net("aten::reshape", y, [1, 3, 2, 2]), [0, 2, 1, 3])
-    assert "aten::matmul" not in moved(net.give(heads, net("aten::relu", y)))
+    half = net("aten::select", net("aten::reshape", y, [1, 3, 2, 2]), 2, 1)
+    graph = net.give(half, net("aten::relu", y)) if is_shared else net.give(half)
+    moved(graph)
+    widths = [expr.output.type.shape[-1] for expr in graph if getattr(expr, "function", "") == "aten::linear"]
+    assert widths == [4 if is_shared else 2]
 
 
 def test_one_dimensional_convolutions_stay_planar() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor
@@ -90,17 +91,29 @@ def matmul_tflite(g, x, other):
 
 
 def _product_tflite(g: Any, left: Any, right: Any, shape: Sequence[Any], **options: bool) -> Any:
-    """Emits BATCH_MATMUL with at most three batch axes: more are merged."""
+    """Emits BATCH_MATMUL of operands of one rank and batch; a single right matrix takes all rows as one.
+
+    The GPU of LiteRT 2.3 computes a broadcast batch wrong, and one tensor as both operands aborts it. More
+    than three batch axes are merged.
+    """
+    batch = tuple(shape[:-2])
+    if is_symbolic((*left.shape, *right.shape)):
+        return g.op("BATCH_MATMUL", left, right, shape=shape, **options)
+    if math.prod(right.shape[:-2]) == 1 and math.prod(batch) > 1 and left.shape[:-2] == batch:
+        rows = idioms.tflite.reshaped(g, left, (math.prod(left.shape[:-1]), left.shape[-1]))
+        matrix = idioms.tflite.reshaped(g, right, right.shape[-2:])
+        product = g.op("BATCH_MATMUL", rows, matrix, shape=(rows.shape[0], shape[-1]), **options)
+        return idioms.tflite.reshaped(g, product, shape)
+    left, right = (idioms.tflite.expanded(g, each, (*batch, *each.shape[-2:])) for each in (left, right))
+    made = shape
     if len(shape) > 5:
-        batch = tuple(shape[:-2])
+        made = (math.prod(batch), *shape[-2:])
         left, right = (
-            idioms.tflite.reshaped(g, whole, (math.prod(batch), *whole.shape[-2:]))
-            for whole in (
-                idioms.tflite.expanded(g, each, (*batch, *each.shape[-2:])) for each in (left, right)
-            )
+            idioms.tflite.reshaped(g, each, (math.prod(batch), *each.shape[-2:])) for each in (left, right)
         )
-        shape = (math.prod(batch), *shape[-2:])
-    return g.op("BATCH_MATMUL", left, right, shape=shape, **options)
+    if left is right:
+        right = g.op("RESHAPE", right, g.ints(right.shape), new_shape=list(right.shape), shape=right.shape)
+    return g.op("BATCH_MATMUL", left, right, shape=made, **options)
 
 
 def _summed_tflite(g: Any, left: Any, right: Any, batch: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A RESHAPE goes where the next operator does not look at the shape; what is left runs in LiteRT."""
+"""A RESHAPE goes before another, and stays where a layer takes rows; what is left runs in LiteRT."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_flattened_for_a_matrix_of_rows() -> None:
     np.testing.assert_allclose(actual, run(reference, [array])[0], rtol=1e-5, atol=1e-6)
 
 
-def test_rows_of_any_image() -> None:
+def test_rows_of_an_image_keep_their_reshape() -> None:
     net = Net()
     x = net("aten::reshape", net("aten::relu", net.input(2, 3, 4, 1)), [2, 12])
     graph = net.give(net("aten::linear", x, net.constant(5, 12), net.constant(5)))
     reference, array = graph.copy(), normal(0, 2, 3, 4, 1)
     lowering = lower(graph, catalogue(), "tflite", TFLITE_RUNTIME)
     drop_reshapes(lowering.graph)
-    assert [operator.type for operator in lowering.graph.operators] == ["RELU", "FULLY_CONNECTED"]
+    assert [operator.type for operator in lowering.graph.operators] == ["RELU", "RESHAPE", "FULLY_CONNECTED"]
     (actual,) = run_lowered(lowering, {"x": array})
     np.testing.assert_allclose(actual, run(reference, [array])[0], rtol=1e-5, atol=1e-6)

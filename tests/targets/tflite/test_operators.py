@@ -31,7 +31,7 @@ ALLOWED = {
     "integer/resolve.py": (1, "a PADV2 by the lowest number is for maxima"),
     "integer/tensors.py": (9, "writes what quantizes, requantizes and clamps"),
     "pad_empty_dims.py": (3, "writes what pads, and the SLICE behind"),
-    "passes/drop_reshapes.py": (4, "removes a RESHAPE before another, or before FULLY_CONNECTED"),
+    "passes/drop_reshapes.py": (3, "removes a RESHAPE before another"),
     "passes/fuse_scales.py": (3, "rewrites MUL and ADD as DEPTHWISE_CONV_2D"),
     "passes/group_statistics.py": (1, "needs groups of CONV_2D"),
     "passes/merge_slices.py": (4, "rewrites a SLICE or STRIDED_SLICE of another one"),

@@ -1,4 +1,4 @@
-"""TFLite: remove RESHAPEs whose result is only flattened or reshaped again."""
+"""TFLite: remove RESHAPEs whose result is only reshaped again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from tmconvert.passes.rewriting import PassRecord
 
 
 def drop_reshapes(graph: TargetGraph) -> PassRecord:
-    """Remove each RESHAPE before another, or before a FULLY_CONNECTED with a matrix as its result, in
-    place.
+    """Remove each RESHAPE before another, in place.
+
+    One before a FULLY_CONNECTED stays, although LiteRT's kernel ignores the shape of what it is given: the
+    GPU of LiteRT 2.3 then takes the last axis alone as the row, and computes something else.
     """
     record = PassRecord("drop_reshapes")
     makers = producers(graph)
@@ -37,12 +39,8 @@ def drop_reshapes(graph: TargetGraph) -> PassRecord:
 
 
 def _shaped_before(operator: Operator, makers: dict[int, Operator]) -> Operator | None:
-    """Returns the RESHAPE before ``operator``, if the operator ignores shape."""
-    if operator.type == "FULLY_CONNECTED":
-        is_blind = not operator.attributes.get("keep_num_dims")
-    else:
-        is_blind = operator.type == "RESHAPE"
-    given = operator.inputs[0] if is_blind else None
+    """Returns the RESHAPE before ``operator``, if that is one, too."""
+    given = operator.inputs[0] if operator.type == "RESHAPE" else None
     earlier = None if given is None else makers.get(id(given))
     if given is None or earlier is None or earlier.type != "RESHAPE" or earlier.inputs[0] is None:
         return None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
@@ -16,18 +14,15 @@ from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_be
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.shapes.view import KEPT
 
-# of BATCH_MATMUL in XNNPACK
-PRODUCT_RANK = 5
-
-
 class FoldTransposes:
     """Fold transposes around matrix products into the products, or move them next to other views.
 
     Three rules, each exact up to the order of sums:
 
     - A product with a matrix whose view ends in a transpose takes the matrix as it is (``tm::matmul_nt``).
-    - A view of a linear layer that brings some of its features in front of the rows, such as heads of
-      attention, is a product with a constant of as many matrices: only the rows of ``x`` are left to move.
+    - A view that selects features of a linear layer, such as the keys of attention, is of a layer with their
+      weights alone. Heads are then moved by a view: a product with a constant of as many matrices moves less,
+      but broadcasts its rows over them, which the GPU of LiteRT 2.3 computes wrong, and is not faster on CPUs.
     - A view of the result of a linear layer that moves rows only, is done before the layer, where a view is.
     """
 
@@ -39,7 +34,7 @@ class FoldTransposes:
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
-        for rule in (_TransposeOperand(self), _SplitFeatures(self), _MoveRows(self)):
+        for rule in (_TransposeOperand(self), _SelectFeatures(self), _MoveRows(self)):
             apply_rules(record, graph, (rule,))
         return record
 
@@ -79,43 +74,56 @@ class _TransposeOperand(Rule[CallFunction]):
         return f"takes `{match.output.name}` without its transpose now"
 
 
-class _SplitFeatures(Rule["_Split"]):
-    """Converts a view that splits the features of a linear layer to a product with several matrices."""
+class _SelectFeatures(Rule[int]):
+    """Gives a view that selects features of a linear layer a layer of these features alone.
+
+    The match is the position in ``split`` where the features begin.
+    """
 
     def __init__(self, owner: FoldTransposes) -> None:
         self.owner = owner
-        self.made: dict[Any, TensorNode] = {}  # views of what layers take, by tensor and attributes
 
     def takes(self, function: str) -> bool:
         return function == VIEW
 
-    def match(self, graph: InternalGraph, call: CallFunction) -> _Split | None:
+    def match(self, graph: InternalGraph, call: CallFunction) -> int | None:
         linear = _linear_before(call)
         if linear is None or has_symbolic_sizes(call):
             return None
-        return _Split.of(call.kwargs, linear.output.type.shape)
+        split, start, size = call.kwargs["split"], len(call.kwargs["split"]), 1
+        features = linear.output.type.shape[-1]
+        while start and size < features:
+            start -= 1
+            size *= split[start]
+        is_apart = size == features and math.prod(call.kwargs["shape"]) > 0
+        return start if is_apart and any(at != KEPT for at in call.kwargs["index"][start:]) else None
 
-    def check(self, graph: InternalGraph, call: CallFunction, match: _Split) -> str | None:
+    def check(self, graph: InternalGraph, call: CallFunction, match: int) -> str | None:
         x: Any = call.args[0]
         others = [user for user in x.users if not is_view(user)]
         return f"`{x.name}` has other users than views" if others else None
 
-    def rewrite(self, graph: InternalGraph, call: CallFunction, match: _Split) -> str:
+    def rewrite(self, graph: InternalGraph, call: CallFunction, match: int) -> str:
         linear = _linear_before(call)
         assert linear is not None
         x, weight, bias = linear.args
+        split, index = call.kwargs["split"], call.kwargs["index"]
+        chosen: Any = tuple(slice(None) if at == KEPT else at for at in index[match:])
+        width = x.type.shape[-1]
         g = self.owner.emitter(call)
-        attributes = match.rows(x.type.shape[-1])
-        key = (x, repr(attributes))
-        if key not in self.made:
-            self.made[key] = g.call("tm::view", x, **attributes)
-        matrices = match.features(weight.expr.value)
-        product = g.call("aten::matmul", self.made[key], g.constant(matrices.swapaxes(-1, -2)))
+        rows = g.constant(weight.expr.value.reshape(*split[match:], width)[chosen].reshape(-1, width))
+        summands = None
         if bias is not None:
-            row = match.features(bias.expr.value[:, None]).swapaxes(-1, -2)
-            product = g.call("aten::add", product, g.constant(row))
-        graph.substitute(call.output, product)
-        return f"is a product with several matrices of `{linear.output.name}` now"
+            summands = g.constant(bias.expr.value.reshape(split[match:])[chosen].reshape(-1))
+        kept = [size for size, at in zip(split[match:], index[match:], strict=True) if at == KEPT]
+        attributes = {
+            **call.kwargs,
+            "split": [*split[:match], *kept],
+            "index": [*index[:match], *[KEPT] * len(kept)],
+        }
+        selected = g.call("aten::linear", x, rows, summands)
+        graph.substitute(call.output, g.call("tm::view", selected, **attributes))
+        return f"is of a layer of its own features of `{linear.output.name}` now"
 
 
 class _MoveRows(Rule[CallFunction]):
@@ -180,67 +188,3 @@ def _ends_in_transpose(view: CallFunction) -> bool:
     real = [place for place in range(len(split)) if split[place] != 1 and index[place] == KEPT]
     rows = [place for place in groups[-2] if split[place] != 1]
     return bool(real) and bool(rows) and rows[-1] == real[-1]
-
-
-class _Split(NamedTuple):
-    """A view that splits rows by features into groups before and after the rows."""
-
-    attributes: Mapping[str, Any]
-    features_from: int  # the place in ``split`` where the features begin
-    groups: list[list[int]]
-
-    @staticmethod
-    def of(attributes: Mapping[str, Any], shape: Sequence[int]) -> _Split | None:
-        """Returns the split; None for other views: the last axis must be features, the one before it rows."""
-        split, index = attributes["split"], attributes["index"]
-        start, size = len(split), 1
-        while start and size < shape[-1]:
-            start -= 1
-            size *= split[start]
-        try:
-            groups = result_groups(attributes)
-        except ValueError:
-            return None
-        if size != shape[-1] or not 3 <= len(groups) <= PRODUCT_RANK or math.prod(attributes["shape"]) == 0:
-            return None
-        if any(chosen != KEPT and extent > 1 for chosen, extent in zip(index[:start], split, strict=False)):
-            return None
-        made = _Split(attributes, start, groups)
-        kinds = [{place >= start for place in group if split[place] != 1} for group in groups]
-        before = any(True in kind for kind in kinds[:-2])
-        is_clean = all(len(kind) < 2 for kind in kinds) and kinds[-1] == {True} and kinds[-2] <= {False}
-        return made if is_clean and (before or _selects(index)) else None
-
-    def rows(self, width: int) -> dict[str, Any]:
-        """Returns the attributes of the view of ``x`` [..., width] with rows in their positions."""
-        split = [*self.attributes["split"][: self.features_from], width]
-        last = len(split) - 1
-        groups = [[place for place in group if place < last] for group in self.groups[:-1]]
-        order = [place for group in groups for place in group]
-        shape = [math.prod(split[place] for place in group) for group in groups]
-        missing = [place for place in range(last) if place not in order]  # of extent 1
-        return {
-            "split": split,
-            "index": [KEPT] * len(split),
-            "order": [*missing, *order, last],
-            "shape": [*shape, width],
-        }
-
-    def features(self, weight: np.ndarray) -> np.ndarray:
-        """[features, width] -> [..., features of a matrix, width], to be broadcast over the rows."""
-        start = self.features_from
-        split, index = self.attributes["split"][start:], self.attributes["index"][start:]
-        chosen: Any = tuple(slice(None) if place == KEPT else place for place in index)
-        parts = weight.reshape(*split, -1)[chosen]
-        kept = [place for place, at in enumerate(index, start) if at == KEPT]
-        order = [kept.index(place) for group in self.groups for place in group if place >= start]
-        parts = parts.transpose(*order, len(kept))
-        shape = [
-            math.prod(self.attributes["split"][place] for place in group if place >= start)
-            for group in (*self.groups[:-2], self.groups[-1])
-        ]
-        return parts.reshape(*shape, -1)
-
-
-def _selects(index: Sequence[int]) -> bool:
-    return any(chosen != KEPT for chosen in index)
