@@ -64,13 +64,13 @@ def _parts_joined(g: Builder, x: Value, extents: Sequence[int], order: Sequence[
     """Concatenates a few groups of the last axis of ``x``, such as a detector's anchors.
 
     [B, R..., P I] becomes [B, P R..., I] by a SPLIT and a CONCATENATION, which need no RESHAPE in front; None
-    where ``x`` is not so.
+    where ``x`` is not so. Axes of one element stay as they are: LiteRT's GPU refuses to join batches.
     """
     if is_symbolic(x.shape) or tuple(order) not in ((1, 0, 2), (0, 2, 1, 3)):
         return None
     batch = 1 if len(order) == 3 else extents[0]
     rows, parts, width = extents[-3:]
-    axis = next((i for i in range(len(x.shape)) if math.prod(x.shape[:i]) == batch), None)
+    axis = next((i for i in reversed(range(len(x.shape))) if math.prod(x.shape[:i]) == batch), None)
     if parts > MOST_PARTS or width == 1 or axis is None or x.shape[-1] != parts * width:
         return None
     if math.prod(x.shape[axis:-1]) != rows:

@@ -63,8 +63,8 @@ def test_heads_of_attention_need_one_view_each(packed: bool, batch: int) -> None
     assert left.count("tm::matmul_nt") == 1
     assert left.count("aten::linear") == 4  # one each of queries, keys and values, which nothing selects from
     assert left.count("tm::view") == 4
-    outputs = [expr.output.type.shape[-1] for expr in graph if getattr(expr, "function", "") == "aten::linear"]
-    assert outputs == [4] * 4
+    layers = [expr for expr in graph if getattr(expr, "function", "") == "aten::linear"]
+    assert [layer.output.type.shape[-1] for layer in layers] == [4] * 4
 
 
 def test_windows_move_through_linear_layers() -> None:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.passes.patterns.matching import VIEW, has_symbolic_sizes, is_float_constant, is_linear, is_view
 from tmconvert.passes.patterns.view_groups import keeps_features, result_groups
 from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.shapes.view import KEPT
+
 
 class FoldTransposes:
     """Fold transposes around matrix products into the products, or move them next to other views.
@@ -22,7 +23,7 @@ class FoldTransposes:
     - A product with a matrix whose view ends in a transpose takes the matrix as it is (``tm::matmul_nt``).
     - A view that selects features of a linear layer, such as the keys of attention, is of a layer with their
       weights alone. Heads are then moved by a view: a product with a constant of as many matrices moves less,
-      but broadcasts its rows over them, which the GPU of LiteRT 2.3 computes wrong, and is not faster on CPUs.
+      but broadcasts its rows over them, which LiteRT 2.3 computes wrong on GPUs, and is not faster on CPUs.
     - A view of the result of a linear layer that moves rows only, is done before the layer, where a view is.
     """
 
