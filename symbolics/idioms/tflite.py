@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from tmconvert.targets.tflite.builder import TfliteBuilder
 
 MOST_AXES = 6  # of TRANSPOSE in XNNPACK
-MOST_PARTS = 4  # of SPLIT in XNNPACK
 
 
 def transposed(g: Builder, x: Value, order: Sequence[int]) -> Value:
@@ -39,7 +37,7 @@ def factors_transposed(
     extents, short = merged(factors, order)
     if len(short) < 2:
         return reshaped(g, x, shape)
-    moved = _blocks_moved(g, x, extents, short, shape) or _parts_joined(g, x, extents, short)
+    moved = _blocks_moved(g, x, extents, short, shape)
     if moved is not None:
         return reshaped(g, moved, shape)
     if len(order) <= MOST_AXES:
@@ -58,29 +56,6 @@ def _moved(x: Value, factors: Sequence[int], order: Sequence[int], shape: Sequen
     if qparams is None:
         return None
     return qparams.permuted(order).reshaped(tuple(factors[axis] for axis in order), tuple(shape))
-
-
-def _parts_joined(g: Builder, x: Value, extents: Sequence[int], order: Sequence[int]) -> Value | None:
-    """Concatenates a few groups of the last axis of ``x``, such as a detector's anchors.
-
-    [B, R..., P I] becomes [B, P R..., I] by a SPLIT and a CONCATENATION, which need no RESHAPE in front; None
-    where ``x`` is not so. Axes of one element stay as they are: LiteRT's GPU refuses to join batches.
-    """
-    if is_symbolic(x.shape) or tuple(order) not in ((1, 0, 2), (0, 2, 1, 3)):
-        return None
-    batch = 1 if len(order) == 3 else extents[0]
-    rows, parts, width = extents[-3:]
-    axis = next((i for i in reversed(range(len(x.shape))) if math.prod(x.shape[:i]) == batch), None)
-    if parts > MOST_PARTS or width == 1 or axis is None or x.shape[-1] != parts * width:
-        return None
-    if math.prod(x.shape[axis:-1]) != rows:
-        return None
-    pieces = (*x.shape[:-1], width)
-    split = g.op(
-        "SPLIT", g.ints(len(x.shape) - 1), x, num_splits=parts, shapes=[pieces] * parts, dtype=x.dtype
-    )
-    joined = (*x.shape[:axis], parts * x.shape[axis], *x.shape[axis + 1 : -1], width)
-    return g.op("CONCATENATION", *split, axis=axis, shape=joined)
 
 
 def _blocks_moved(

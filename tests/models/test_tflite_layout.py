@@ -100,14 +100,14 @@ def _converted(net: Net, *nodes: TensorNode) -> tuple[list[str], list[np.ndarray
 
 
 @pytest.mark.parametrize(("anchors", "batch"), [(3, 1), (2, 2), (9, 1)])
-def test_anchors_come_to_the_front_without_a_transpose(anchors: int, batch: int) -> None:
+def test_anchors_come_to_the_front_by_one_transpose(anchors: int, batch: int) -> None:
     net = Net()
     y = net.conv(net.input(batch, 4, 5, 6), anchors * 7)
     y = net("aten::permute", net("aten::reshape", y, [batch, anchors, 7, 5, 6]), [0, 1, 3, 4, 2])
     y = net("aten::reshape", net("aten::sigmoid", y), [batch, anchors * 30, 7])
     operators, (actual,), (expected,) = _converted(net, y)
     assert corpus.relative_error(actual, expected) < 1e-5
-    assert ("TRANSPOSE" in operators) == (anchors > 4)  # more parts than XNNPACK's SPLIT has
+    assert operators.count("TRANSPOSE") == 1  # LiteRT 2.3's GPU joins the parts of a SPLIT wrong
     assert operators.count("RESHAPE") <= 2
 
 
@@ -124,7 +124,7 @@ def test_windows_are_blocks(batch: int) -> None:
     assert corpus.relative_error(actual.transpose(NHWC_TO_NCHW), expected) < 1e-5
     assert "TRANSPOSE" not in operators
     assert operators.count("SPACE_TO_DEPTH") == operators.count("DEPTH_TO_SPACE") == 1
-    assert operators.count("RESHAPE") == 2
+    assert operators.count("RESHAPE") == 3  # a product of a tensor with itself has a copy: GPUs abort on one
 
 
 @pytest.mark.parametrize("groups", [2, 6])
