@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from tmconvert.conversion.io_overrides import BoundModel
-from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.ir import Expr, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.interpreter import Interpreter
@@ -36,7 +35,6 @@ MAX_EQUAL = 8  # equalities of sizes that are tried
 MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
 MAX_COUNTED = 256  # sizes that tell how strict a guard is
 MAX_SAMPLE = 1 << 24  # the largest size at which a guard is tested whether it is always true
-MOST_SHOWN = 8  # further conditions in an error
 MAX_EVALUATED = 1 << 20  # bytes of all results of models that are evaluated at other sizes before
 MAX_GUARDED = 1 << 27  # the same, where otherwise a guard would stay
 MAX_BYTES = 1 << 28  # of the activations at the largest sizes that a file is compared at
@@ -97,11 +95,11 @@ class SizeChecks:
             journal.specialize(of(symbol), reason if ones else "has other shapes than with static sizes")
         return None
 
-    def others(self, guards: Sequence[Guard]) -> tuple[list[Trial], list[tuple[Guard, Sizes]]]:
+    def others(self, guards: Sequence[Guard]) -> tuple[list[Trial], list[tuple[Guard, Sizes]], list[Guard]]:
         """Returns the source at other sizes that satisfy ``guards``, with guards of minimum sizes found, and
-        sizes beyond these.
+        sizes beyond these; and guards for a size of 1 that is refused while the source cannot be asked.
         """
-        found, least = list[Trial](), list[tuple[Guard, Sizes]]()
+        found, least, unknown = list[Trial](), list[tuple[Guard, Sizes]](), list[Guard]()
         other = next((sizes for sizes in self._candidates() if _all_hold(guards, sizes)), None)
         for sizes in (other, self._large(guards)):
             trial = self._trial(sizes) if sizes and _all_hold(guards, sizes) else None
@@ -114,9 +112,12 @@ class SizeChecks:
             trial = self._trial(sizes)
             if trial is not None:
                 found.append(trial)
-            elif self._runs(sizes):
-                guard = Guard(of(symbol) - 2, frozenset({0, 1}), source=self._place(sizes))
+                continue
+            guard = Guard(of(symbol) - 2, frozenset({0, 1}), source=self._place(sizes))
+            if self._runs(sizes):
                 least.append((guard, {**self.opened.other(), **self.opened.ones(guard)}))
+            elif self.rerun is None:  # its runtime may compute something, as of a window that is larger
+                unknown.append(guard)
         for guard, sizes in self._above_smallest():
             trial = self._trial(sizes) if _all_hold(guards, sizes) else None
             if trial is not None and self._is_evaluated(trial):
@@ -125,7 +126,7 @@ class SizeChecks:
                 least.append((guard._replace(source=self._place(sizes)), sizes))
         known = {name for guard, _ in least for name in guard.difference.symbols}
         parts = [symbol for symbol in self.opened.parts() if symbol.name not in known]
-        return found, [*least, *filter(None, map(self._not_empty, parts))]
+        return found, [*least, *filter(None, map(self._not_empty, parts))], unknown
 
     def _candidates(self) -> Iterator[Sizes]:
         """Yields other sizes, then multiples of the example, which satisfy more guards."""
@@ -410,7 +411,7 @@ def checked_sizes(
     UnsupportedError TM2030 if the model computes something else where a guard does not hold.
     """
     guards = [*opened.bounds(), *journal.guards]
-    others, broken = checks.others(guards)
+    others, broken, unknown = checks.others(guards)
     equal, unequal = checks.equal(journal.unequal, [*guards, *(guard for guard, _ in broken)])
     broken += unequal
     found = [guard for guard, _ in broken]
@@ -430,43 +431,13 @@ def checked_sizes(
         if sizes is not None:
             broken.append((guard, sizes))
             found.append(guard)
-    if not accept_range:
-        _check_ranges(broken, opened.symbols)
+    if broken and not accept_range:
+        from tmconvert.conversion.refused_ranges import refused_ranges
+
+        raise refused_ranges(broken, opened.symbols)
     others += [trial for trial in equal if trial.sizes not in [each.sizes for each in others]]
-    return [*trials, *others], [*(guard for guard in guards if guard not in needless), *found]
-
-
-def _check_ranges(broken: Sequence[tuple[Guard, Sizes]], symbols: Mapping[str, Symbol]) -> None:
-    """Raises UnsupportedError TM2030 where the source computes something else beyond a guard."""
-    if not broken:
-        return
-    guard, sizes = max(broken, key=lambda each: _excluded(each[0], symbols))
-    (first,) = summarized([guard])
-    names = [name for name in guard.difference.symbols if name in symbols]
-    at = ", ".join(f"{name} = {sizes[name]}" for name in names)
-    fixed = ", ".join(f"{name} at {symbols[name].example * symbols[name].unit}" for name in names)
-    also = [("also", text) for text in summarized([each for each, _ in broken]) if text != first]
-    also[MOST_SHOWN:] = [("also", f"{len(also) - MOST_SHOWN} more conditions")] * (len(also) > MOST_SHOWN)
-    raise UnsupportedError(
-        "TM2030",
-        f"the file would be valid for {first} only: the model computes something else at {at}",
-        source=guard.source if isinstance(guard.source, Source) else None,
-        notes=[
-            *also,
-            (
-                "help",
-                "accept that with --accept-range (accept_range=True), which writes the range into the "
-                f"file; leaving the size out of --dynamic fixes {fixed}",
-            ),
-        ],
-    )
-
-
-def _excluded(guard: Guard, symbols: Mapping[str, Symbol]) -> int:
-    """Returns how many of the tried sizes do not satisfy a guard: the strictest one is shown first."""
-    sizes = {name: symbol.example * symbol.unit for name, symbol in symbols.items()}
-    names, numbers = [name for name in guard.difference.symbols if name in sizes], np.arange(1, MAX_COUNTED)
-    return sum(int(guard.broken_at({**sizes, name: numbers}).sum()) for name in names)
+    needed = [guard for guard in guards if guard not in needless]
+    return [*trials, *others], [*needed, *found, *unknown]
 
 
 def _is_always_true(guard: Guard, opened: BoundModel) -> bool:

@@ -100,3 +100,13 @@ def test_boxes_of_an_open_batch_are_suppressed_by_one_operator(tmp_path: Path, c
         (found,) = tmconvert.run(made, feeds).values()
         session = runtime.InferenceSession(source, providers=["CPUExecutionProvider"])
         np.testing.assert_array_equal(found, session.run(None, feeds)[0])
+
+
+@pytest.mark.parametrize(("size", "note"), [(2, "h >= 2"), (3, "h >= 3")])
+def test_a_window_that_is_larger_than_the_image_is_out_of_range(tmp_path: Path, size: int, note: str) -> None:
+    source = tmp_path / "net.onnx"  # of which ONNX Runtime makes a row, and LiteRT none
+    nodes = f"{{ y = MaxPool <kernel_shape = [{size}, 1], strides = [2, 1]> (x) }}"
+    text = f"net ({IMAGE}) => (float[a, b, c, d] y) {nodes}"
+    onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}'), source)
+    report = tmconvert.to_tflite(source, tmp_path / "out.tflite")
+    assert report.notes == [f"the file is valid for these sizes: {note}"]
