@@ -110,3 +110,19 @@ def test_a_window_that_is_larger_than_the_image_is_out_of_range(tmp_path: Path, 
     onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}'), source)
     report = tmconvert.to_tflite(source, tmp_path / "out.tflite")
     assert report.notes == [f"the file is valid for these sizes: {note}"]
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize(("start", "step"), [(-2, 1), (1, 2), (-1, -1), (-3, -2)], ids=str)
+def test_bounds_from_the_data_beyond_an_axis(tmp_path: Path, start: int, step: int, target: str) -> None:
+    source, made = tmp_path / "net.onnx", tmp_path / f"out.{target}"
+    bounds = f"<int64[1] b = {{{start}}}, int64[1] a = {{0}}, int64[1] k = {{{step}}}>"
+    text = f"net (float[s, 2] x, int64[1] e) => (float[a, 2] y) {bounds} {{ y = Slice (x, b, e, a, k) }}"
+    onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}'), source)
+    getattr(tmconvert, f"to_{target}")(source, made)
+    session = runtime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    for size in (1, 2, 7):
+        for end in (-9, -2, 0, 1, 99):
+            feeds = {"x": np.arange(2.0 * size, dtype=np.float32).reshape(size, 2), "e": np.array([end])}
+            (found,) = tmconvert.run(made, feeds).values()
+            np.testing.assert_array_equal(found, session.run(None, feeds)[0], f"{size, end}")

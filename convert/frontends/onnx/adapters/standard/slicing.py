@@ -20,7 +20,7 @@ from tmconvert.frontends.onnx.adapters.values import (
 )
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.clamps import maximum
+from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.dims import is_symbolic
 
 OPERATORS = OperatorTable()
@@ -33,22 +33,29 @@ def slice10(g, data, starts, ends, axes=None, steps=None):
     count = g.type(starts).size
     places = list(range(count)) if axes is None else static_ints(g, axes, "the axes of Slice")
     strides = [1] * count if steps is None else static_ints(g, steps, "the steps of Slice")
-    first, last = (_bounds(g, data, each, places) for each in (starts, ends))
+    first, last = (_bounds(g, data, each, places, strides) for each in (starts, ends))
     return _sliced(g, data, first, last, places, strides)
 
 
-def _bounds(g: Emitter, x, bounds, axes: list[int]) -> list[Any]:
-    """Returns bounds of slices; those that are computed from the data count from the beginning then."""
+def _bounds(g: Emitter, x, bounds, axes: list[int], steps: list[int]) -> list[Any]:
+    """Returns bounds of slices; those that are computed from the data count from the beginning then.
+
+    One before the first element is this element, and before it if the axis is reversed.
+    """
     if g.sizes(bounds) is not None:
         return static_ints(g, bounds, "the bounds of Slice")
     found = []
-    for number, axis in enumerate(axes):
+    for number, (axis, step) in enumerate(zip(axes, steps, strict=True)):
         bound = g.call("aten::slice", cast(g, bounds, np.int64), 0, number, number + 1, 1)
-        extent = g.constant([g.type(x).shape[axis_of(g, x, axis)]], np.int64)
+        size = g.type(x).shape[axis_of(g, x, axis)]
+        extent, zero = g.constant([size], np.int64), g.constant([0], np.int64)
         from_end = g.call("aten::add", bound, extent)
         is_negative = g.call("aten::lt", bound, g.constant(0, np.int64))
         wrapped = g.call("aten::where", is_negative, from_end, bound)
-        found.append(static_int(g, wrapped, "a bound of Slice"))
+        if step < 0:
+            wrapped = g.call("aten::sub", g.call("aten::sub", extent, g.constant([1], np.int64)), wrapped)
+        least = static_int(g, g.call("aten::maximum", wrapped, zero), "a bound of Slice")
+        found.append(size - 1 - least if step < 0 else least)
     return found
 
 
@@ -68,8 +75,11 @@ def _sliced(g: Emitter, x, starts: list[Any], ends: list[Any], axes: list[int], 
         first, last = _within(start, end, step)
         if step < 0 and is_symbolic((first, last, extent)):
             x = g.call("aten::flip", x, [place])
-            index[place] = slice(_mirrored(first, extent), _mirrored(last, extent), -step)
+            start = minimum(_mirrored(first, extent), extent - 1) if first is not None else None
+            index[place] = slice(start, _mirrored(last, extent), -step)
             continue
+        if step < 0 and first is not None:  # one before the first element is this element
+            first = max(first, -extent)
         # exporters write such ends for "to the last element", also of an axis whose size is open
         is_whole = step > 0 and isinstance(last, int) and last >= BEYOND and is_symbolic(extent)
         index[place] = slice(first, None if is_whole else last, step)
