@@ -5,7 +5,6 @@ So a ModelProto, the bytes of a TFLite model or an open file takes the way of a 
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from inspect import BoundArguments
     from tempfile import TemporaryDirectory
 
-    from google.protobuf.message import Message
-    from onnx import ModelProto
-
-SMALL = 4096  # bytes of a weight that stays in the file of the graph
 # parameters that take models, in all functions or in one
 READ = frozenset(
     ("model", "source", "first", "second", "load.path", "verify.path", "params.file", "bench.files")
@@ -128,13 +123,11 @@ def _writer_of(value: Any) -> Callable[[Any, Path], None] | None:
     """Returns the function that writes an object to a file; None for others, such as modules."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _write_bytes
-    if type(value).__name__ == "ModelProto" and hasattr(value, "ListFields"):
-        return _write_proto
-    onnx_ir = sys.modules.get("onnx_ir")
-    if onnx_ir is not None and isinstance(getattr(value, "model", value), onnx_ir.Model):
-        return _write_onnx_ir  # or a torch.onnx.ONNXProgram, which has one
-    if callable(value):
-        return None
+    from tmconvert.formats.onnx.objects import writer_of_object
+
+    of_onnx = writer_of_object(value)
+    if of_onnx is not None or callable(value):
+        return of_onnx
     if callable(getattr(value, "read", None)):
         return _copy_stream
     return _copy_resource if callable(getattr(value, "read_bytes", None)) else None
@@ -161,42 +154,3 @@ def _copy_stream(stream: BinaryIO, path: Path) -> None:
 def _copy(source: BinaryIO, target: BinaryIO) -> None:
     while block := source.read(1 << 20):
         target.write(block)
-
-
-def _write_onnx_ir(value: object, path: Path) -> None:
-    model = getattr(value, "model", value)
-    sys.modules["onnx_ir"].save(model, path, external_data="weights", size_threshold_bytes=SMALL)
-
-
-def _write_proto(model: ModelProto, path: Path) -> None:
-    """Writes a ModelProto, with one weight at a time in memory: a ModelProto above 2 GiB has no bytes."""
-    light = type(model)()
-    _copy_fields(model, light, but="graph")
-    _copy_fields(model.graph, light.graph, but="initializer")
-    with path.with_name("weights").open("wb") as weights:
-        for tensor in model.graph.initializer:
-            copied = light.graph.initializer.add()
-            if not tensor.HasField("raw_data") or tensor.ByteSize() < SMALL:
-                copied.CopyFrom(tensor)
-                continue
-            _copy_fields(tensor, copied, but="raw_data")
-            weights.write(bytes(-weights.tell() % 64))
-            offset, length = weights.tell(), weights.write(tensor.raw_data)
-            copied.data_location = copied.EXTERNAL
-            for key, text in {"location": "weights", "offset": str(offset), "length": str(length)}.items():
-                copied.external_data.add(key=key, value=text)
-    path.write_bytes(light.SerializeToString())
-
-
-def _copy_fields(message: Message, copy: Message, but: str) -> None:
-    """Copies the fields of a protobuf message other than one."""
-    for field, value in message.ListFields():
-        if field.name == but:
-            continue
-        target = getattr(copy, field.name)
-        if hasattr(target, "extend"):
-            target.extend(value)
-        elif hasattr(target, "CopyFrom"):
-            target.CopyFrom(value)
-        else:
-            setattr(copy, field.name, value)

@@ -27,13 +27,12 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tmconvert.ir.symbolic.atoms import Compound, key_of, product_of, sum_of
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.tree import leaves_of, map_leaves
 
-_ATOMS: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 _DIMS: WeakValueDictionary[Any, Dim] = WeakValueDictionary()
 LEAST = 2
-MOST_PARTS = 1000  # of an atom that is sorted and printed by its text, which is readable up to here
 
 
 @dataclass(frozen=True)
@@ -56,59 +55,20 @@ class Symbol:
     def least(self) -> int:
         return 0 if self.from_data else self.lowest
 
+    @property
+    def parts(self) -> int:
+        return 1
+
+    @property
+    def order(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         return self.name if self.unit == 1 else f"{self.name}/{self.unit}"
 
 
-class _Compound:
-    """An atom that is made of ``sizes``. Atoms are sorted by ``order``: the text, or a digest of very many
-    parts, whose text grows without bound where formulas share parts.
-    """
-
-    is_float = False
-
-    def __new__(cls, *parts: object, **_: object) -> Any:
-        """Returns the atom of these parts: there is one, so that equal formulas share their parts."""
-        known = _ATOMS.get((cls, parts)) if parts else None
-        if known is None:
-            known = object.__new__(cls)
-            if parts:
-                _ATOMS[cls, parts] = known
-        return known
-
-    @property
-    def sizes(self) -> tuple[Size, ...]:
-        raise NotImplementedError
-
-    @cached_property
-    def text(self) -> str:
-        raise NotImplementedError
-
-    @cached_property
-    def parts(self) -> int:
-        atoms = [
-            a for size in self.sizes if not isinstance(size, int) for term, _ in size.terms for a in term
-        ]
-        return 1 + sum(1 if isinstance(atom, Symbol) else atom.parts for atom in atoms)
-
-    @cached_property
-    def order(self) -> str:
-        if self.parts <= MOST_PARTS or self.is_float:
-            return self.text
-        from hashlib import sha256
-
-        keys = [
-            size if isinstance(size, int) else [(*key_of(term), factor) for term, factor in size.terms]
-            for size in self.sizes
-        ]
-        return sha256(f"{type(self).__name__}{keys}".encode()).hexdigest()
-
-    def __str__(self) -> str:
-        return self.text if self.parts <= MOST_PARTS or self.is_float else f"size_{self.order[:12]}"
-
-
 @dataclass(frozen=True)
-class Floor(_Compound):
+class Floor(Compound):
     """floor(numerator / denominator), where neither divides the other.
 
     One that ``is_float`` is computed in float64 (``rounded.py``), where rounding errors change it.
@@ -133,7 +93,7 @@ class Floor(_Compound):
 
 
 @dataclass(frozen=True)
-class Positive(_Compound):
+class Positive(Compound):
     """max(size, 0), for a size that may be negative or positive."""
 
     size: Dim
@@ -408,32 +368,6 @@ def made_of(terms: Terms) -> Size:
     if len(kept) == 1 and () in kept:
         return kept[()]
     return Dim(tuple(sorted(kept.items(), key=lambda term: key_of(term[0]))))
-
-
-def order_of(atom: Atom) -> str:
-    """Returns what atoms are sorted by."""
-    return str(atom) if isinstance(atom, Symbol) else atom.order
-
-
-def key_of(monomial: Monomial) -> tuple[str, ...]:
-    """Returns what terms are sorted by."""
-    return tuple(map(order_of, monomial))
-
-
-def sum_of(first: Terms, second: Terms, sign: int = 1) -> Terms:
-    result = dict(first)
-    for monomial, factor in second.items():
-        result[monomial] = result.get(monomial, 0) + sign * factor
-    return result
-
-
-def product_of(first: Terms, second: Terms) -> Terms:
-    result: Terms = {}
-    for left, a in first.items():
-        for right, b in second.items():
-            monomial = tuple(sorted((*left, *right), key=order_of))
-            result[monomial] = result.get(monomial, 0) + a * b
-    return result
 
 
 def _quotient(numerator: Size, denominator: Size) -> Size:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tmconvert.ir.symbolic.atoms import key_of, product_of, sum_of
 from tmconvert.ir.symbolic.dims import (
     Dim,
     Monomial,
     Size,
     Symbol,
     Terms,
-    key_of,
     made_of,
     of,
-    product_of,
-    sum_of,
     terms_of,
 )
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from tmconvert.ir.symbolic.atoms import order_of
 from tmconvert.ir.symbolic.dims import (
     LEAST,
     Atom,
@@ -18,7 +19,6 @@ from tmconvert.ir.symbolic.dims import (
     Size,
     Symbol,
     of,
-    order_of,
     same_size,
 )
 from tmconvert.ir.symbolic.factors import exact_quotient, without_common_factor

@@ -248,9 +248,9 @@ class OnnxTarget(Target):
 
     def model_object(self, paths: Sequence[Path]) -> Any:
         """Returns the ModelProto, with its weights."""
-        import onnx
+        from tmconvert.formats.onnx.objects import read_proto
 
-        return onnx.load(paths[0])
+        return read_proto(paths[0])
 
     def written_model(self, path: Path) -> WrittenModel:
         from tmconvert.targets.onnx.written_model import written_onnx
