@@ -76,11 +76,12 @@ class Shaken:
             return None
         self._depth += 1
         try:
-            return op.decomposition(self._emitter, **op.by_name(args, attributes))
+            made = op.decomposition(self._emitter, **op.by_name(args, attributes))
         except (TmconvertError, TypeError, ValueError, AttributeError, IndexError):
             return None  # it is meant for graphs only
         finally:
             self._depth -= 1
+        return made[0] if isinstance(made, list) and len(made) == 1 else made  # as ``Op.evaluate``
 
 
 class AbsoluteErrors(Shaken):
@@ -102,8 +103,11 @@ class AbsoluteErrors(Shaken):
         result = super().evaluated(op, args, attributes)
         if not op.has(AbsoluteAccuracy):
             return result
-        signs = self._sign or self._signs(result.shape)
-        return (result + self._step * signs).astype(result.dtype)
+        return map_leaves(self._off, result)
+
+    def _off(self, array: Any) -> Any:
+        signs = self._sign or self._signs(array.shape)
+        return (array + self._step * signs).astype(array.dtype)
 
 
 class Wide(Shaken):
