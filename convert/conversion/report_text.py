@@ -11,6 +11,7 @@ from tmconvert.targets.registry import target_named
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
+    from tmconvert.verification.compare import Comparison
     from tmconvert.verification.verify import Verification
 
 
@@ -37,7 +38,10 @@ def verified(verification: Verification) -> str:
     runtime = verification.runtime
     judge = f"with {runtime}" if runtime.startswith("the ") else f"in {runtime}"
     if verification.undecided:
-        what = f"{', '.join(verification.undecided)}: rounding moves it as far in the source itself"
+        names = [
+            _undecided(each) for each in verification.comparisons if each.output in verification.undecided
+        ]
+        what = f"{', '.join(names)}: rounding moves it as far in the source itself"
         return f"undecided {judge} against {verification.reference}: {what}, as where equal values are ranked"
     if not verification.tells and not verification.refusal:
         return f"not verified {judge}: no output was informative for the inputs tried"
@@ -50,6 +54,13 @@ def verified(verification: Verification) -> str:
         return f"{said}: equal outputs{left_out}"
     error = f"max error {worst.max_error:.1e} (limit {worst.tolerance:.0e})"
     return f"{said}: {error}{left_out}"
+
+
+def _undecided(each: Comparison) -> str:
+    """Returns the name of an output, with its shapes where they differ."""
+    if each.shape == each.expected_shape:
+        return each.output
+    return f"{each.output} (shape {list(each.shape)}, expected {list(each.expected_shape)})"
 
 
 def results(report: Report) -> Iterator[str]:

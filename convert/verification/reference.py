@@ -330,18 +330,17 @@ class Reference:
         errors = _errors(wide, self._plain(inputs))
         return [each if np.isfinite(each) else 0.0 for each in errors]
 
-    def spreads(self, inputs: Sequence[np.ndarray]) -> Iterator[list[float]]:
-        """Yields how far random rounding moves an element of each output at most, once for each of several
-        runs; infinite for another shape, and other positions of NaN and infinities.
+    def rounded_runs(self, inputs: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+        """Yields the outputs as they are, and then with random rounding, several times.
 
         Equal elements that are ranked get any order.
         """
         self.deadline = max(
             self.deadline, time.process_time() + ALLOWANCE
         )  # whether it is wrong must be known
-        plain = self._plain(inputs)
+        yield self._plain(inputs)
         for seed in range(_RUNS):
-            yield _errors(self._shaken(inputs, seed, 1), plain)
+            yield self._shaken(inputs, seed, 1)
 
     def _plain(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the outputs of what runs with other rounding, as it is: the expected ones may be others."""

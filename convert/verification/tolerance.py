@@ -14,7 +14,6 @@ from tmconvert.verification.compare import Comparison, compare, refuse_wrong, sc
 from tmconvert.verification.reference import Reference
 
 OWN = 8.0  # times what the source in float32 is off its result in float64, an output of a file may be off
-FAR = 4.0  # times what rounding moves an output, it may differ without being wrong
 LOOSEST = 1e-2  # of the largest element: by how much an output may differ in a first case, for drawn inputs
 
 
@@ -38,17 +37,9 @@ def comparisons_of(
     )
     if all(each.ok for each in found) or reference.lacks([]):
         return refuse_wrong(found)
-    try:
-        for spreads in reference.spreads(inputs):
-            limits = [FAR * spread / scale_of(array) for spread, array in zip(spreads, expected, strict=True)]
-            found = [
-                each._replace(is_undecided=each.is_undecided or (not each.ok and each.max_error <= limit))
-                for each, limit in zip(found, limits, strict=True)
-            ]
-            if all(each.ok or each.is_undecided for each in found):
-                break
-    except (ValueError, IndexError):  # the data decides on shapes, or the budget is used up
-        pass
+    from tmconvert.verification.undecided import with_undecided
+
+    found = with_undecided(reference, inputs, actual, expected, found)
     return refuse_wrong(found)
 
 
@@ -186,16 +177,20 @@ def _but_for_rounding(
 ) -> list[Comparison]:
     """Accepts outputs that consist of rounding errors only, and those that differ by no more than what
     rounding changes, times one of ``margins``. Their errors are relative to the values that are summed.
+    The former are not informative.
     """
     found = list(comparisons)
     from tmconvert.verification.rounding import MARGIN, UNIT
 
     for number, noise in _changes(reference.noise, inputs, expected, comparisons).items():
-        most = MARGIN if _largest(expected[number]) <= MARGIN * noise else margins[number]
+        is_noise = _largest(expected[number]) <= MARGIN * noise
+        most = MARGIN if is_noise else margins[number]
         off = _distance(actual[number], expected[number])
         if noise > 0 and off <= most * noise:
             error = off / (noise / UNIT)
-            found[number] = found[number]._replace(max_error=error, tolerance=most * UNIT)
+            found[number] = found[number]._replace(
+                max_error=error, tolerance=most * UNIT, is_noise=found[number].is_noise or is_noise
+            )
     return found
 
 

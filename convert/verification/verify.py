@@ -188,7 +188,7 @@ def verify_written(
         notes.append(f"other sides of branches that were compared: {sides}")
     failure = found[0].reference.failure
     notes += [f"further inputs were left out, for which the model fails ({failure})"] if failure else []
-    undecided = [each.output for each in comparisons if each.is_undecided]
+    notes += _undecided_notes(found[1:])
     return Verification(
         name,
         tuple(comparisons),
@@ -196,8 +196,14 @@ def verify_written(
         independent=tuple(independent),
         reference=found[0].computed_by,
         refusal=found[0].refusal,
-        undecided=tuple(undecided),
+        undecided=tuple(each.output for each in comparisons if each.is_undecided),
     )
+
+
+def _undecided_notes(cases: Sequence[_Case]) -> list[str]:
+    """Returns a note on the outputs that are undecided for further inputs, if any."""
+    names = {each.output: None for case in cases for each in case.comparisons if each.is_undecided}
+    return [f"undecided for further inputs: {', '.join(names)}"] if names else []
 
 
 def _cases_of(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import nn
@@ -16,6 +17,7 @@ from torch.nn import functional as F
 
 import tmconvert
 from tests.verification.test_references import reference_of
+from tmconvert.conversion.report_text import verified
 from tmconvert.errors import VerificationError
 from tmconvert.symbolics.ops.special.erf import _erf
 from tmconvert.symbolics.registry import catalogue
@@ -85,6 +87,64 @@ def test_a_wrong_reading_does_not_make_its_own_rounding_large():
         wrong = [each + np.float32(off) for each in expected]
         with pytest.raises(VerificationError, match="TM4001"):
             comparisons_of(reference, given, expected, wrong, ["y"])
+
+
+class Counted(nn.Module):
+    """Keeps the rows whose sum, which is 1 but for rounding, reaches 1: how many is arbitrary."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[x.softmax(1).sum(1) >= 1.0]
+
+
+@pytest.fixture(scope="module")
+def counted() -> tuple[Any, np.ndarray, np.ndarray]:
+    x = torch.randn(400, 5, generator=torch.Generator().manual_seed(0))
+    return tmconvert.trace(Counted(), x), x.numpy(), Counted()(x).numpy()
+
+
+def written(path: Path, y: np.ndarray) -> Path:
+    """A file that returns ``y`` whatever it is given."""
+    given = onnx.helper.make_tensor_value_info("x", 1, [400, 5])
+    made = onnx.helper.make_tensor_value_info("getitem_out", 1, None)
+    node = onnx.helper.make_node("Constant", [], ["getitem_out"], value=onnx.numpy_helper.from_array(y))
+    graph = onnx.helper.make_graph([node], "g", [given], [made])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), path)
+    return path
+
+
+WRONG: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "empty": lambda y: y[:0],
+    "few rows": lambda y: y[: len(y) // 3],
+    "zeros": np.zeros_like,
+    "zeros, other rows": lambda y: np.zeros_like(y[:-2]),
+    "NaN": lambda y: np.full_like(y, np.nan),
+    "some NaN": lambda y: np.where(np.arange(5) == 1, np.nan, y).astype(np.float32),
+    "far values": lambda y: y[:-2] * 100,
+    "another rank": lambda y: y[None],
+    "another axis": lambda y: y[:, :4],
+}
+
+
+@pytest.mark.parametrize("change", WRONG)
+def test_arbitrary_counts_do_not_explain(change: str, counted: Any, tmp_path: Path):
+    traced, x, y = counted
+    with pytest.raises(VerificationError, match="differ from those of its source"):
+        tmconvert.verify(traced, written(tmp_path / "o.onnx", WRONG[change](y)), [x])
+
+
+def test_arbitrary_counts_are_undecided(counted: Any, tmp_path: Path):
+    traced, x, y = counted
+    found = tmconvert.verify(traced, written(tmp_path / "o.onnx", y[2:]), [x])
+    assert found.undecided == ("getitem_out",) and not found.tells
+    assert f"getitem_out (shape [{len(y) - 2}, 5], expected [{len(y)}, 5])" in verified(found)
+
+
+def test_absolute_errors_of_ops_with_one_result_or_many():
+    """A split into one piece is no list."""
+    reference = reference_of(
+        lambda x: x.sigmoid().unbind(0)[0].flip(0).index_select(0, torch.tensor([1])), torch.randn(1, 4)
+    )
+    assert reference.kernel_errors(reference.case(None)[0], [0])[0] > 0
 
 
 # ---- limits
