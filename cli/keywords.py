@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,6 +37,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "rename": renamed,
     "reports": list,
     "rules": rules,
+    "sizes": partial(fixed_sizes, flag="--size"),
     "state": list,
     "watch": list,
 }

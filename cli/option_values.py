@@ -104,15 +104,15 @@ def layouts(texts: Sequence[str]) -> str | dict[str, str] | None:
     return found["*"] if list(found) == ["*"] else found or None
 
 
-def fixed_sizes(texts: Sequence[str]) -> dict[str, int]:
-    """Parses ``--fix`` to numbers of sizes by name. Raises UsageError."""
+def fixed_sizes(texts: Sequence[str], flag: str = "--fix") -> dict[str, int]:
+    """Parses the values of ``--fix`` or ``--size`` to numbers of sizes by name. Raises UsageError."""
     found: dict[str, int] = {}
     for text in texts:
-        name, number = _pair(text, "--fix", "NAME=N, as in batch=1")
+        name, number = _pair(text, flag, "NAME=N, as in batch=1")
         if not (number.isascii() and number.isdigit()) or len(number) > 9 or not int(number):
-            raise click.UsageError(f"--fix {text}: {number:.40} must be a positive integer")
+            raise click.UsageError(f"{flag} {text}: {number:.40} must be a positive integer")
         if found.setdefault(name, int(number)) != int(number):
-            raise click.UsageError(f"--fix {text}: {name} has two numbers")
+            raise click.UsageError(f"{flag} {text}: {name} has two numbers")
     return found
 
 

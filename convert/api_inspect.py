@@ -169,6 +169,7 @@ def evaluate(
 @expand_options(BenchOptions)
 def bench(
     *files: str | PathLike[str],
+    inputs: Inputs | None = None,
     **options: Unpack[BenchOptions],
 ) -> list[BenchResult]:
     """Measures the latency of written files in their runtimes, several files by turns.
@@ -178,14 +179,17 @@ def bench(
 
     Args:
         *files: Paths of ONNX and TFLite files and prototxts.
+        inputs: The inputs, in any form that ``run`` takes; None are zeros, at ``sizes``.
 
     Returns:
         A record for each file: milliseconds (``median``, ``low`` and ``high`` of the middle 80 %, ``best``),
-        ``runs``, ``ratio`` to the first file, and ``memory``, the bytes that the file adds to its process.
+        ``runs``, ``ratio`` to the first file, ``memory``, the bytes that the file adds to its process, and
+        ``shapes`` of the inputs.
 
     Raises:
         LoadError: A file is not a written file.
-        UsageError: TM6002 for numbers that are not positive.
+        UsageError: TM6002 for numbers that are not positive, TM6003 for inputs that do not fit, TM6014 for
+            sizes.
         VerificationError: TM4002 where a runtime refuses a file, TM4003 where it is not installed.
 
     Example:
@@ -196,7 +200,8 @@ def bench(
     from tmconvert.inspection.bench import bench_files
 
     paths = [Path(file) for file in files]
-    return bench_files(paths, options["threads"], options["seconds"], options["warm_up"])
+    limits = options["threads"], options["seconds"], options["warm_up"]
+    return bench_files(paths, *limits, inputs, options["sizes"])
 
 
 @entry_point

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tmconvert.cli.keywords import keywords_of
+from tmconvert.cli.keywords import inputs_of, keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json, write_table
@@ -15,7 +15,7 @@ from tmconvert.cli.rendering import write, write_json, write_table
 @click.command("bench", cls=GroupedCommand, example="tmconvert bench float.tflite int8.tflite --threads 2")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @declared_options("bench")
-def command(files: tuple[str, ...], json: bool, **given: Any) -> None:
+def command(files: tuple[str, ...], inputs: tuple[str, ...], json: bool, **given: Any) -> None:
     """Measure the latency of written files in their runtimes.
 
     Each FILE, an ONNX or TFLite file or a prototxt, runs in a process of its own. Several run by turns of
@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], json: bool, **given: Any) -> None:
     from tmconvert.conversion.format_numbers import size
 
     with logging_to_stderr(False), progress(f"measuring {', '.join(files)}"):
-        found = api.bench(*files, **keywords)
+        found = api.bench(*files, inputs=inputs_of(inputs), **keywords)
     if json:
         write_json({"files": [each.to_json() for each in found]})
         return
@@ -49,3 +49,13 @@ def command(files: tuple[str, ...], json: bool, **given: Any) -> None:
         rows,
     )
     write(f"{found[0].threads} thread{'s' if found[0].threads > 1 else ''}")
+    texts = [
+        ", ".join(f"{name}[{','.join(map(str, shape))}]" for name, shape in each.shapes.items())
+        for each in found
+    ]
+    if len(set(texts)) == 1:
+        write(f"inputs: {texts[0]}")
+    else:
+        write_table(
+            ("file", "inputs"), [[str(each.path), text] for each, text in zip(found, texts, strict=True)]
+        )

@@ -10,6 +10,7 @@ import numpy as np
 
 from tmconvert.ir import InternalGraph, QParams, TensorNode
 from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.dims import example as example_size
 from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.passes.image_edges import images_of
 from tmconvert.targets.written_model import TensorInfo
@@ -89,7 +90,8 @@ def fed_tensors(
 
 def _fed(name: str, value: Value, is_last: bool, layout: str, example: np.ndarray | None) -> FedTensor:
     shape = tuple(str(extent) if isinstance(extent, Dim) else int(extent) for extent in value.shape)
-    info = TensorInfo(name, value.dtype.name, shape, "NHWC" if is_last else layout)
+    layout = "NHWC" if is_last else layout
+    info = TensorInfo(name, value.dtype.name, shape, layout, example=tuple(map(example_size, value.shape)))
     fed = FedTensor(info, "NCHW" if is_last else "")
     stored = value.quantization
     if stored is not None and len(stored.scale) == 1:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tmconvert.errors import TmconvertError, UsageError, VerificationError
+from tmconvert.inspection.given_inputs import Inputs
+from tmconvert.inspection.timed_inputs import timed_inputs
 from tmconvert.progress import begin
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.verification.processes.worker import command
@@ -28,7 +31,7 @@ class BenchResult(NamedTuple):
     ``low`` and ``high`` bound the middle 80 % of the runs. ``ratio`` compares the file with the first one: it
     is the median over the processes of the median over the turns of one file's time by the other's.
     ``memory`` are the bytes that loading and running the file add to the process; None where the system does
-    not tell.
+    not tell. ``shapes`` are those of the inputs.
     """
 
     path: Path
@@ -41,20 +44,43 @@ class BenchResult(NamedTuple):
     best: float
     ratio: float
     memory: int | None
+    shapes: dict[str, tuple[int, ...]]
 
     def to_json(self) -> dict[str, Any]:
         return {**self._asdict(), "path": str(self.path), "unit": "ms"}
 
 
-def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: int) -> list[BenchResult]:
-    """Returns the latency of each file. Raises LoadError, UsageError, VerificationError."""
+def bench_files(
+    paths: Sequence[Path],
+    threads: int,
+    seconds: float,
+    warm_up: int,
+    inputs: Inputs | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> list[BenchResult]:
+    """Returns the latency of each file on these inputs, or on zeros, with open ``sizes`` by name.
+
+    Raises LoadError, UsageError, VerificationError.
+    """
     if not paths:
         raise UsageError("TM6002", "no files to measure were given")
     for name, number in (("threads", threads), ("seconds", seconds)):
         if not number > 0:
             raise UsageError("TM6002", f"{name} must be positive, got {number}")
     begin("measure")
-    timed = [_Timed(path, threads) for path in paths]
+    with TemporaryDirectory(prefix="tmconvert-") as folder:
+        timed = [
+            _Timed(path, threads, arrays, Path(folder, f"{number}.npz"))
+            for number, (path, arrays) in enumerate(
+                zip(paths, timed_inputs(paths, inputs, sizes), strict=True)
+            )
+        ]
+        _measure(timed, seconds, warm_up)
+    return [_result(each, timed[0], threads) for each in timed]
+
+
+def _measure(timed: Sequence[_Timed], seconds: float, warm_up: int) -> None:
+    """Runs the files by turns, in several processes one after the other."""
     parts = PROCESSES if len(timed) > 1 else 1
     for part in range(1, parts + 1):
         until = seconds * part / parts
@@ -66,7 +92,6 @@ def bench_files(paths: Sequence[Path], threads: int, seconds: float, warm_up: in
             _take_turns(timed, until)
             for each in timed:
                 each.measure_memory()
-    return [_result(each, timed[0], threads) for each in timed]
 
 
 def _take_turns(timed: Sequence[_Timed], seconds: float) -> None:
@@ -100,6 +125,7 @@ def _result(timed: _Timed, first: _Timed, threads: int) -> BenchResult:
         float(times.min()),
         _ratio(timed, first),
         timed.memory,
+        timed.shapes,
     )
 
 
@@ -121,7 +147,12 @@ def _ratio(timed: _Timed, first: _Timed) -> float:
 class _Timed:
     """A file and its times. In its context, a process has loaded it and runs it on request."""
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: Path, threads: int, inputs: Mapping[str, np.ndarray], stored: Path) -> None:
+        """``stored`` is where the process finds the inputs."""
+        arrays: dict[str, Any] = {f"in{number}": array for number, array in enumerate(inputs.values())}
+        np.savez(stored, names=list(inputs), **arrays)
+        self.shapes = {name: array.shape for name, array in inputs.items()}
+        self.inputs = str(stored)
         self.path, self.target, self.threads = path, target_of_file(path), threads
         self.runtime, self.runs, self.spent, self.count = "", 0, 0.0, 1
         self.turns = list[list[int]]()  # nanoseconds of the runs of each turn
@@ -147,7 +178,9 @@ class _Timed:
     def prepare(self, warm_up: int) -> None:
         """Loads the file and runs it ``warm_up`` times, at least once."""
         path = str(self.path.absolute())
-        loaded = self._ask(do="load", target=self.target.name, path=path, threads=self.threads)
+        loaded = self._ask(
+            do="load", target=self.target.name, path=path, threads=self.threads, inputs=self.inputs
+        )
         self.runtime = loaded["runtime"]
         taken = self._ask(do="run", count=max(warm_up, 1))["times"]
         self.count = max(1, int(SLICE * 1e9 / max(min(taken), 1)))

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tmconvert.errors import TmconvertError, VerificationError
 
 
@@ -52,7 +54,7 @@ class _State:
         self._call: Callable[[], object] | None = None
         self._before: int | None = None
 
-    def load(self, target: str, path: str, threads: int) -> dict[str, Any]:
+    def load(self, target: str, path: str, threads: int, inputs: str) -> dict[str, Any]:
         from tmconvert.inspection.run_file import no_runtime
         from tmconvert.targets.registry import target_named
 
@@ -63,8 +65,10 @@ class _State:
         load = getattr(runtime, "load", None)
         if load is not None:
             load()
+        with np.load(inputs) as archive:
+            fed = {name: archive[f"in{number}"] for number, name in enumerate(archive["names"].tolist())}
         self._before = _peak()
-        self._call = known.prepared_run(Path(path), threads)
+        self._call = known.prepared_run(Path(path), threads, fed)
         name = runtime.name
         version = getattr(runtime, "version_here", None) or runtime.version
         return {"runtime": f"{name} {version}"}

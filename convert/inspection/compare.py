@@ -103,7 +103,7 @@ def _example(first: AnySide, second: AnySide) -> list[np.ndarray]:
     for number, info in enumerate(first.inputs):
         other = _matching(info, number, second.inputs)
         limits = _range(info) or (None if other is None else _range(other)) or _recorded(graph, number)
-        shape = tuple(size if isinstance(size, int) else 1 for size in info.shape or ())
+        shape = info.example_shape
         if limits is not None:
             arrays.append(random.uniform(*limits, shape).astype(np.float32))
         elif graph is first.graph and number < len(drawn):

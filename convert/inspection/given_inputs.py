@@ -76,7 +76,7 @@ def _missing(takes: Sequence[TensorInfo]) -> UsageError:
 def _random_text(info: TensorInfo) -> str:
     """Returns the text of a random input; of a quantized one it has the real values."""
     dtype = "float32" if info.scale else info.dtype or "float32"
-    return f"{dtype}[{','.join(str(size if isinstance(size, int) else 1) for size in info.shape or ())}]"
+    return f"{dtype}[{','.join(map(str, info.example_shape))}]"
 
 
 def image_array(path: Path, takes: Sequence[TensorInfo], settings: Settings) -> np.ndarray:
@@ -86,8 +86,7 @@ def image_array(path: Path, takes: Sequence[TensorInfo], settings: Settings) -> 
     """
     types = []
     for each in takes:
-        shape = tuple(size if isinstance(size, int) else 1 for size in each.shape or ())
-        types.append((each.name, TensorType(np.dtype(each.dtype or "float32"), shape)))
+        types.append((each.name, TensorType(np.dtype(each.dtype or "float32"), each.example_shape)))
     layout: ImageLayout = "nhwc" if takes and is_channels_last(takes[0]) else "nchw"
     pixels = image(path, types, layout)
     if takes_pixels(takes) and settings.scales:

@@ -14,7 +14,7 @@ from tmconvert.inspection.inspection import Inspection, Sizes
 from tmconvert.inspection.liveness import Step, activation_sizes
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.targets.target import Target
-from tmconvert.targets.written_model import TensorInfo, WrittenModel
+from tmconvert.targets.written_model import TensorInfo, WrittenModel, with_examples
 
 _BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4e2m1": 4, "bfloat16": 16}
 
@@ -41,10 +41,11 @@ def inspect_file(path: Path) -> Inspection:
 
 def tensors_of(target: Target, model: WrittenModel) -> tuple[list[TensorInfo], list[TensorInfo]]:
     """Returns inputs and outputs with their layouts: those that the file records, or that operators imply."""
-    layouts = _layouts(target, model)
+    layouts, count = _layouts(target, model), len(model.input_tensors)
+    tensors = with_examples([*model.input_tensors, *model.output_tensors], model.ranges)
     return (
-        _with_layouts(model.input_tensors, model.inputs, layouts),
-        _with_layouts(model.output_tensors, model.outputs, layouts),
+        _with_layouts(tensors[:count], model.inputs, layouts),
+        _with_layouts(tensors[count:], model.outputs, layouts),
     )
 
 

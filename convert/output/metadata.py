@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tmconvert.ir import TracedModule
 
-OPTIONS = "tmconvert.options"
+OPTIONS, SIZE_RANGES = "tmconvert.options", "tmconvert.size_ranges"
 
 
 def metadata(
@@ -28,7 +28,7 @@ def metadata(
     chosen = {name: value for name, value in options.items() if value}
     entries[OPTIONS] = json.dumps(chosen, sort_keys=True)
     if ranges:
-        entries["tmconvert.size_ranges"] = json.dumps(list(ranges))
+        entries[SIZE_RANGES] = json.dumps(list(ranges))
     if digest := source_sha256(module):
         entries["tmconvert.source_sha256"] = digest
     if layouts is not None:

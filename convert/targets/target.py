@@ -310,9 +310,12 @@ class Target(ABC):
         """
         return self.runtime(path)
 
-    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+    def prepared_run(
+        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
+    ) -> Callable[[], object]:
         """Loads the file at ``path`` in its runtime, with the runtime's default options, and returns a
-        function that runs it on zeros. It works in this process, which a runtime may end.
+        function that runs it on ``inputs``, which are in the order, and of the types, of the file. It works
+        in this process, which a runtime may end.
         """
         raise self._unreadable("timed", path)
 

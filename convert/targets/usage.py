@@ -15,18 +15,13 @@ def literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("$", "\\u0024")
 
 
-def sizes(tensor: TensorInfo) -> list[int]:
-    """Returns the shape, with 1 for open sizes."""
-    return [extent if isinstance(extent, int) else 1 for extent in tensor.shape or ()]
-
-
 def python_array(tensor: TensorInfo) -> str:
     """Returns the expression for an array of zeros as the program computes it: float for integers with a
     scale.
     """
     dtype = "float32" if len(tensor.scale) == 1 else tensor.dtype or "float32"
     note = f"  # {tensor.layout}" if tensor.layout else ""
-    return f"np.zeros({tuple(sizes(tensor))}, np.{dtype}){note}"
+    return f"np.zeros({tensor.example_shape}, np.{dtype}){note}"
 
 
 def python_fed(tensor: TensorInfo, name: str) -> str:

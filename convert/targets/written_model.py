@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ class TensorInfo(NamedTuple):
 
     ``dtype`` is the name in NumPy, empty where the file lacks it. Open sizes of ``shape`` are texts, which
     are empty where they have no name. ``layout`` is "NHWC" or "NCHW" for images, else empty.
-    real = scale * (q - zero_point), with one of each, or one for each index of ``axis``.
+    real = scale * (q - zero_point), with one of each, or one for each index of ``axis``. ``example`` is a
+    shape for a first run, which fits those of the other tensors; empty where none is known.
     """
 
     name: str
@@ -24,6 +26,12 @@ class TensorInfo(NamedTuple):
     scale: tuple[float, ...] = ()
     zero_point: tuple[int, ...] = ()
     axis: int | None = None
+    example: tuple[int, ...] = ()
+
+    @property
+    def example_shape(self) -> tuple[int, ...]:
+        """Returns a shape without open sizes."""
+        return self.example or tuple(size if isinstance(size, int) else 1 for size in self.shape or ())
 
     @property
     def type_text(self) -> str:
@@ -58,7 +66,8 @@ class WrittenModel:
 
     ``constants`` are the names of the stored ones. ``input_tensors`` and ``output_tensors`` have the names
     that a program uses, which are those of the signature in TFLite. ``quantized`` are computed tensors with
-    scales. ``version`` is that of the operators.
+    scales. ``version`` is that of the operators. ``ranges`` are those that the file states for its
+    open sizes.
     """
 
     target: str
@@ -73,12 +82,28 @@ class WrittenModel:
     quantized: dict[str, TensorInfo] = field(default_factory=dict)
     version: str = ""
     producer: str = ""
+    ranges: list[str] = field(default_factory=list)
 
     def add_constant(self, name: str, shape: Shape, dtype: str = "") -> None:
         self.tensors[name] = shape
         self.constants.add(name)
         if dtype:
             self.types[name] = dtype
+
+
+def with_examples(
+    tensors: Sequence[TensorInfo], ranges: Sequence[str] = (), given: Mapping[str, int] | None = None
+) -> list[TensorInfo]:
+    """Returns tensors with example shapes that fit each other, at the sizes that are ``given``."""
+    shapes = [each.shape or () for each in tensors]
+    if not any(isinstance(size, str) and size for shape in shapes for size in shape):
+        return list(tensors)
+    from tmconvert.ir.symbolic.chosen_sizes import chosen_sizes, shape_at
+
+    sizes = chosen_sizes(shapes, ranges, given)
+    return [
+        each._replace(example=shape_at(shape, sizes)) for each, shape in zip(tensors, shapes, strict=True)
+    ]
 
 
 def written_model(path: Path) -> WrittenModel:

@@ -110,7 +110,7 @@ def test_its_files_are_inspected_run_and_drawn(registered: None, tmp_path: Path)
     tmconvert.view(path, tmp_path / "m.html")
     assert '"reshape"' in (tmp_path / "m.html").read_text(encoding="utf-8")
     with pytest.raises(LoadError, match="Toy files cannot be timed"):
-        ToyTarget().prepared_run(path, 1)
+        ToyTarget().prepared_run(path, 1, {})
     with pytest.raises(UsageError, match="there is no program for Toy files in python"):
         found.usage("python")
 

@@ -223,6 +223,7 @@ KINDS: Mapping[str, Kind] = {
     "input_nodes": _NAMES,
     "data": _DATA,
     "file": _PATH,
+    "bench.inputs": _ARRAYS,
     "run.inputs": _ARRAYS,
     "compare.inputs": _ARRAYS,
     "optimize.passes": Kind(

@@ -250,7 +250,7 @@ def _with_parts(keywords: Iterable[Option]) -> Iterator[Option]:
 # command -> options, in the order of its help; see also ``options_of``
 COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
-    "bench": (JSON, *declared(BenchOptions)),
+    "bench": (_RUN[0]._replace(default_text="zeros"), JSON, *declared(BenchOptions)),
     "calibrate": (_CALIBRATE, JSON, *declared(CalibrateOptions)),
     "check": (_TARGET, *VERSIONS, JSON, *declared(EdgeOptions), *TRACING),
     "compare": (*_COMPARE, JSON, *declared(CompareOptions)),

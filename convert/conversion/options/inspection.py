@@ -50,6 +50,16 @@ class EvaluateOptions(CompareOptions, total=False):
 class BenchOptions(ProgressOptions, total=False):
     """Keywords of ``bench``."""
 
+    sizes: Annotated[
+        Mapping[str, int] | None,
+        input_option(
+            "Give an open size a number, as in batch=8. The others are small numbers that fit the file.",
+            "entries",
+            metavar="NAME=N",
+            flag="--size",
+            meaning='Numbers of open sizes by name, such as ``{"batch": 8}``.',
+        ),
+    ]
     threads: Annotated[int, input_option("Threads that a runtime may use.", default=1)]
     seconds: Annotated[
         float, input_option("Time to measure each file for, at least ten runs.", default=2.0, metavar="S")

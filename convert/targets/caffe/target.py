@@ -210,10 +210,12 @@ class CaffeTarget(Target):
 
         return opencv_runtime(path)
 
-    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+    def prepared_run(
+        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
+    ) -> Callable[[], object]:
         from tmconvert.targets.caffe.prepared_run import prepared_caffe
 
-        return prepared_caffe(self.model_files(path), threads)
+        return prepared_caffe(self.model_files(path), threads, inputs)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
         return self.runtime(path).run(self.model_files(path), inputs, names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tmconvert.targets.usage import cpp_main, literal, python_array, sizes, variables
+from tmconvert.targets.usage import cpp_main, literal, python_array, variables
 from tmconvert.targets.written_model import TensorInfo
 
 
@@ -38,7 +38,7 @@ def _cpp(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[T
     ]
     for each, name in zip(inputs, variables(inputs, "input"), strict=True):
         lines += [
-            f"cv::Mat {name}(std::vector<int>{{{', '.join(map(str, sizes(each)))}}}, CV_32F, "
+            f"cv::Mat {name}(std::vector<int>{{{', '.join(map(str, each.example_shape))}}}, CV_32F, "
             f"cv::Scalar(0));  // {each.layout or each.type_text}",
             f"net.setInput({name}, {literal(each.name)});",
         ]
@@ -58,7 +58,7 @@ def _kotlin(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequenc
     ]
     for each, name in zip(inputs, variables(inputs, "input"), strict=True):
         lines += [
-            f"val {name} = Mat(intArrayOf({', '.join(map(str, sizes(each)))}), CvType.CV_32F)"
+            f"val {name} = Mat(intArrayOf({', '.join(map(str, each.example_shape))}), CvType.CV_32F)"
             f"  // {each.layout or each.type_text}",
             f"net.setInput({name}, {literal(each.name)})",
         ]

@@ -269,10 +269,12 @@ class OnnxTarget(Target):
 
         return OnnxRuntime()
 
-    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+    def prepared_run(
+        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
+    ) -> Callable[[], object]:
         from tmconvert.targets.onnx.prepared_run import prepared_onnx
 
-        return prepared_onnx(path, threads)
+        return prepared_onnx(path, threads, inputs)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
         from tmconvert.formats.onnx.tap import tapped_onnx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tmconvert.targets.usage import cpp_main, literal, python_array, sizes, variables
+from tmconvert.targets.usage import cpp_main, literal, python_array, variables
 from tmconvert.targets.written_model import TensorInfo
 
 
@@ -50,7 +50,7 @@ def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo])
         "std::vector<Ort::Value> inputs;",
     ]
     for each, name in zip(inputs, variables(inputs, "input"), strict=True):
-        kind, shape = _CPP.get(each.dtype, "float"), sizes(each)
+        kind, shape = _CPP.get(each.dtype, "float"), each.example_shape
         layout = f"  // {each.layout}" if each.layout else ""
         is_bool = kind == "bool"  # std::vector<bool> holds bits
         data = f"reinterpret_cast<bool*>({name}.data())" if is_bool else f"{name}.data()"
@@ -96,7 +96,7 @@ def _kotlin(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInf
     for each, name in zip(inputs, names, strict=True):
         buffer, kind = _KOTLIN.get(each.dtype, ("FloatBuffer", ""))
         layout = f"  // {each.layout}" if each.layout else ""
-        shape = sizes(each)
+        shape = each.example_shape
         lines += [
             f"val {name} = {buffer}.allocate({prod(shape)}){layout}",
             f"val {name}Tensor = OnnxTensor.createTensor(env, {name}, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.formats.onnx.element_types import type_name
 from tmconvert.formats.onnx.model import infer_shapes, read_model, read_whole_model
+from tmconvert.output.metadata import SIZE_RANGES
 from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel
 
 MOST_INFERRED = 1 << 30  # bytes of a file whose missing shapes are inferred, which takes copies of it
@@ -30,10 +32,21 @@ def written_onnx(path: Path) -> WrittenModel:
     model.outputs = [each.name for each in file.graph.output]
     model.input_tensors = [_info(each) for each in file.graph.input if each.name not in model.constants]
     model.output_tensors = [_info(each) for each in file.graph.output]
+    model.ranges = _ranges(file)
     opset = next((each.version for each in file.opset_import if each.domain in ("", "ai.onnx")), 0)
     model.version = f"opset {opset}"
     model.producer = f"{file.producer_name} {file.producer_version}".strip()
     return model
+
+
+def _ranges(file: Any) -> list[str]:
+    """Returns the ranges of open sizes that the metadata of tmconvert state."""
+    text = next((each.value for each in file.metadata_props if each.key == SIZE_RANGES), "[]")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def _lacks_shapes(graph: Any) -> bool:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
+from tmconvert.targets.tflite.verify.observed import allocate
 from tmconvert.verification.runtime import refusals
 
 
-def prepared_tflite(path: Path, threads: int) -> Callable[[], object]:
-    """Returns a function that runs the file on zeros; open sizes are as the file stores them."""
+def prepared_tflite(path: Path, threads: int, inputs: Mapping[str, np.ndarray]) -> Callable[[], object]:
+    """Returns a function that runs the file on these inputs."""
     from ai_edge_litert.interpreter import Interpreter
 
     with refusals("LiteRT"):
         interpreter = Interpreter(model_path=os.fspath(path), num_threads=threads)
-        interpreter.allocate_tensors()
-        for each in interpreter.get_input_details():
-            interpreter.set_tensor(each["index"], np.zeros(each["shape"], each["dtype"]))
+        by_index = {
+            each["index"]: array
+            for each, array in zip(interpreter.get_input_details(), inputs.values(), strict=True)
+        }
+        allocate(interpreter, {index: array.shape for index, array in by_index.items()})
+        for index, array in by_index.items():
+            interpreter.set_tensor(index, array)
 
     def run() -> object:
         return interpreter.invoke()

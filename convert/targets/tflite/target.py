@@ -209,10 +209,12 @@ class TfliteTarget(Target):
 
         return LiteRtRuntime()
 
-    def prepared_run(self, path: Path, threads: int) -> Callable[[], object]:
+    def prepared_run(
+        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
+    ) -> Callable[[], object]:
         from tmconvert.targets.tflite.prepared_run import prepared_tflite
 
-        return prepared_tflite(path, threads)
+        return prepared_tflite(path, threads, inputs)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
         from tmconvert.formats.tflite.tap import tapped_tflite

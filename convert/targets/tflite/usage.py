@@ -12,7 +12,6 @@ from tmconvert.targets.usage import (
     python_fed,
     python_read,
     real_value,
-    sizes,
     variables,
 )
 from tmconvert.targets.written_model import TensorInfo
@@ -68,7 +67,7 @@ def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo])
         kind = _CPP.get(each.dtype, "float")
         lines.append(
             f"{kind}* input{number} = interpreter->typed_input_tensor<{kind}>({number});"
-            f"  // {_about(each)}: {prod(sizes(each))} values"
+            f"  // {_about(each)}: {prod(each.example_shape)} values"
         )
     lines.append("interpreter->Invoke();")
     for number, each in enumerate(outputs):
@@ -93,7 +92,7 @@ def _kotlin(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInf
         for number, each in enumerate(tensors):
             size = next((size for end, size in _BYTES.items() if each.dtype.endswith(end)), 1)
             lines.append(
-                f"val {kind}{number} = ByteBuffer.allocateDirect({prod(sizes(each)) * size})"
+                f"val {kind}{number} = ByteBuffer.allocateDirect({prod(each.example_shape) * size})"
                 f".order(ByteOrder.nativeOrder())  // {_about(each)}"
             )
     fed = ", ".join(f"input{number}" for number in range(len(inputs)))

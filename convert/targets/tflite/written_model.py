@@ -68,7 +68,9 @@ def _edges(
 
 def _info(record: TensorRecord, label: str | None) -> TensorInfo:
     shape = tuple(extent if extent >= 0 else "" for extent in record.shape)
-    info = TensorInfo(label or record.name, TYPE_NAMES.get(record.type, ""), shape)
+    info = TensorInfo(
+        label or record.name, TYPE_NAMES.get(record.type, ""), shape, example=tuple(record.example)
+    )
     known = record.quantization
     if known is None:
         return info
