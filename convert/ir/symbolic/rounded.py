@@ -29,13 +29,16 @@ Value = Any  # a float, a size, or ``Steps``
 
 
 class Steps(NamedTuple):
-    """A computation in float64: the name of a function of two operands."""
+    """A computation in float64: the name of a function of two operands. ``float32`` rounds the first one."""
 
     name: str
     left: Value
     right: Value
 
     def __str__(self) -> str:
+        if self.name == "float32":
+            left, sign, right = self.left.left, "/" if self.left.name == "truediv" else "*", self.left.right
+            return f"float32({left}{sign}{right})"
         return f"{self.name}64({self.left},{self.right})"
 
 
@@ -43,6 +46,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv")},
     "min": np.minimum,
     "max": np.maximum,
+    "float32": lambda value, _: np.float64(np.float32(value)),
 }
 ROUNDINGS: dict[str, Callable[[Any], Any]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint}
 
@@ -113,6 +117,8 @@ def fraction(value: Value) -> tuple[Size, Size]:
         exact = Fraction(value).limit_denominator(DENOMINATOR)
         return exact.numerator, exact.denominator
     (above, below), (over, under) = fraction(value.left), fraction(value.right)
+    if value.name == "float32":
+        return above, below
     if value.name == "mul":
         return above * over, below * under
     if value.name == "truediv":
@@ -187,6 +193,8 @@ def _is_exact(value: Value) -> bool:
     if not isinstance(value, Steps):
         return math.isfinite(value) and Fraction(value).denominator <= DENOMINATOR
     divides = value.name == "truediv"
+    if value.name == "float32":
+        return False
     if divides and not (isinstance(value.right, (int, float)) and math.frexp(value.right)[0] in (0.5, -0.5)):
         return False
     return _is_exact(value.left) and (divides or _is_exact(value.right))

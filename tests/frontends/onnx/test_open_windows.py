@@ -126,3 +126,34 @@ def test_bounds_from_the_data_beyond_an_axis(tmp_path: Path, start: int, step: i
             feeds = {"x": np.arange(2.0 * size, dtype=np.float32).reshape(size, 2), "e": np.array([end])}
             (found,) = tmconvert.run(made, feeds).values()
             np.testing.assert_array_equal(found, session.run(None, feeds)[0], f"{size, end}")
+
+
+# the quotient of the sizes %s and those of %s, by which the image %s is resized to u
+QUOTIENT = """<int64[1] b = {2}, int64[1] e = {4}, int64[1] o = {0}, float[2] one = {1, 1}, float[0] r = {},
+    float[2] fixed = {14, 14}>
+    { d = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)  f = Shape (x)
+      g = Slice (f, b, e, o)  whole = Cast <to = 1> (g)  i = Shape (d)  j = Slice (i, b, e, o)
+      half = Cast <to = 1> (j)  m = ReduceMax <keepdims = 0> (x)  v = Max (m, fixed)  q = Div (%s, %s)
+      k = Concat <axis = 0> (one, q)  u = Resize <mode = "linear"> (%s, r, k)  y = %s }"""
+
+
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_scales_that_are_quotients_of_sizes_stay_open(tmp_path: Path, target: str) -> None:
+    compared(tmp_path, IMAGE, QUOTIENT % ("whole", "half", "d", "Add (u, x)"), target)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "code", "reason"),
+    [
+        (("fixed", "whole", "x"), "TM2030", r"valid for floor64\(float32\(float32\(14/h\)\*h\)\) == 14"),
+        (("whole", "half", "x"), "TM2031", "the quotient h / .* not of the size h of its axis"),
+        (("v", "half", "d"), "TM2003", "a scale of Resize is computed from the data"),
+    ],
+    ids=["rounded", "another axis", "data"],
+)
+def test_scales_that_make_other_sizes_are_refused(
+    tmp_path: Path, sizes: tuple[str, ...], code: str, reason: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=reason) as caught:
+        compared(tmp_path, IMAGE, QUOTIENT % (*sizes, "Relu (u)"), "onnx")
+    assert caught.value.code == code

@@ -65,7 +65,7 @@ def resize(
     )
     regions = _regions(g, roi, places, how)
     if scales is not None and g.type(scales).size:
-        factors = known_numbers(g, scales, "a scale of Resize").reshape(-1).tolist()
+        factors = _factors(g, scales, "a scale of Resize")
         found = _by_factors(g, X, places, factors, regions)
     elif sizes is not None:
         found = _by_sizes(
@@ -90,14 +90,29 @@ def _regions(g: Emitter, roi, places: list[int], how: Mode) -> list[tuple[float,
     return [(first, last) for first, last in ends.T.tolist()]
 
 
+def _factors(g: Emitter, scales, what: str) -> list[Any]:
+    """Returns scales: numbers, and quotients of open sizes."""
+    known = g.known(scales)
+    if known is not None:
+        return list(known.reshape(-1).tolist())
+    from tmconvert.frontends.onnx.adapters.standard.computed_scales import scales_of
+
+    return scales_of(g, scales, what)
+
+
 def _by_factors(
-    g: Emitter, x, places: list[int], factors: list[float], regions: Sequence[tuple[float, float]]
+    g: Emitter, x, places: list[int], factors: list[Any], regions: Sequence[tuple[float, float]]
 ) -> list[Axis]:
-    if len(factors) != len(places) or not all(factor > 0 for factor in factors):
+    if len(factors) != len(places) or any(isinstance(each, (int, float)) and each <= 0 for each in factors):
         raise Refusal(f"the scales {factors} do not fit {g.type(x)}")
     found = [Axis(extent, extent, 1.0) for extent in g.type(x).shape]
     for axis, factor, (first, last) in zip(places, factors, regions, strict=True):
         extent = g.type(x).shape[axis]
+        if not isinstance(factor, (int, float)):
+            from tmconvert.frontends.onnx.adapters.standard.computed_scales import axis_of_quotient
+
+            found[axis] = axis_of_quotient(extent, factor)
+            continue
         found[axis] = Axis(extent, _grown(extent, factor * (last - first)), factor)
     return found
 
@@ -149,12 +164,12 @@ def _by_sizes(g: Emitter, x, places: list[int], sizes: Sequence[Any], policy: st
 
 @OPERATORS.add("Resize", since=10)
 def resize10(g, X, scales, *, mode="nearest"):
-    return _upsampled(g, X, known_numbers(g, scales, "a scale of Resize").reshape(-1).tolist(), mode)
+    return _upsampled(g, X, _factors(g, scales, "a scale of Resize"), mode)
 
 
 @OPERATORS.add("Upsample", since=9)
 def upsample9(g, X, scales, *, mode="nearest"):
-    return _upsampled(g, X, known_numbers(g, scales, "a scale of Upsample").reshape(-1).tolist(), mode)
+    return _upsampled(g, X, _factors(g, scales, "a scale of Upsample"), mode)
 
 
 @OPERATORS.add("Upsample", since=7)
@@ -215,7 +230,7 @@ def _open(g: Emitter, x, axes: list[Axis], changed: list[int], how: Mode) -> Any
     rounding = "floor" if how.rounding == "simple" else how.rounding
     sizes = [axes[axis].outputs for axis in changed]
     factors = [factor for axis in changed if (factor := axes[axis].factor) is not None]
-    if how.rounding == "simple" and any(factor < 1 for factor in factors):
+    if how.rounding == "simple" and any(axes[axis].outputs < axes[axis].extent for axis in changed):
         raise Refusal("Resize that reduces before opset 11 needs static sizes")
     scales = factors if len(factors) == len(changed) else None
     if how.coordinates == "align_corners" and scales is not None and any(each % 1 for each in scales):
