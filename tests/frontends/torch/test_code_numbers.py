@@ -156,7 +156,7 @@ def test_a_size_that_is_compared_unseen_is_specialized(name: str, rows: int, tmp
     message = caught.value.message
     assert caught.value.code == "TM2031" and message.startswith("the size n cannot stay dynamic: ")
     if rows == 3:
-        assert message.endswith(f"computes something else at another size (n = {special})")
+        assert "computes something else at another size" in message and message.endswith(f"(n = {special})")
 
 
 @pytest.mark.parametrize(

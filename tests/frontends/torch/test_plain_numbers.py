@@ -1,0 +1,45 @@
+"""The reason why a size cannot stay open names the number that differs, and the code that made it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
+
+TABLE = np.random.default_rng(0).random((64, 4), np.float32)
+WEIGHTS = [float(number) for number in range(64)]
+
+CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
+    "function": (
+        lambda x: x * int(math.log2(x.shape[0])),
+        "takes the plain number 2 here, and 3 there, in `lambda x: x * int(math.log2(x.shape[0])),`: "
+        "int() or math.log2() may have made it of the size",
+    ),
+    "list": (
+        lambda x: x * WEIGHTS[x.shape[0]],
+        "`: a loop, a list, a table or another line may have made it",
+    ),
+    "array": (
+        lambda x: x + torch.from_numpy(TABLE[: x.shape[0]]),
+        "takes an array that Python or NumPy made, of shape [4, 4] here, and [8, 4] there",
+    ),
+    "results": (
+        lambda x: x.split(2)[0],
+        "(split) computes something else at another size: it returns 2 tensors",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_reason_names_what_differs(case: str):
+    function, said = CASES[case]
+    with pytest.raises(UnsupportedError, match="TM2031") as caught:
+        tmconvert.trace(function, torch.rand(4, 4), dynamic_shapes={"x": {0: "n"}})
+    assert said in str(caught.value)
+    assert "--fix n=4" in str(caught.value)
