@@ -70,12 +70,16 @@ class TfliteBuilder(Builder):
         return counterpart.graph
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
-        """Like ``Builder.op``; inserts casts for integer types that the operator does not support."""
+        """Like ``Builder.op``; inserts casts for integer types that the operator does not support.
+
+        With the option ``has_elements`` no part of an operand is padded that may be empty.
+        """
         if type == "RESHAPE" and is_symbolic(options.get("new_shape")):
             del options["new_shape"]  # an attribute for what is an input
         inputs = tuple(self.sizes.resolved(type, inputs))
         options = static_attributes(type, options)
-        whole = without_empty_parts(self, type, inputs, options)
+        has_elements = options.pop("has_elements", False)
+        whole = None if has_elements else without_empty_parts(self, type, inputs, options)
         if whole is not None:
             return whole
         operand = inputs[spec(type).typed] if inputs else None

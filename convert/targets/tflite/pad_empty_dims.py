@@ -32,7 +32,8 @@ def without_empty_parts(
     if filled == operands:
         return None
     shape = options.get("shape") or operands[0].shape
-    made = g.op(type, *filled, *inputs[rule.operands :], **options | {"shape": _sizes(shape, rule.axes)})
+    options = options | {"shape": _sizes(shape, rule.axes), "has_elements": True}
+    made = g.op(type, *filled, *inputs[rule.operands :], **options)
     return g.op("SLICE", made, g.ints([0] * len(shape)), g.ints(shape), shape=shape)
 
 

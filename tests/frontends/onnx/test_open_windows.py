@@ -50,8 +50,11 @@ def compared(folder: Path, inputs: str, nodes: str, target: str, atol: float = 1
         { y = Slice (x, b, e, a, s) }""",
         """<int64[1] b = {-2}, int64[1] e = {0}, int64[1] a = {2}, int64[1] s = {-2}>
         { y = Slice (x, b, e, a, s) }""",
+        """<int64[1] b = {-3}, int64[1] e = {99}, int64[1] a = {3}, int64[1] o = {0}, int64[1] m = {-1},
+        int64[3] f = {0, 0, -1}> { c = Slice (x, b, e, a)  d = Slice (c, o, m, a)  s = Shape (d)
+        r = Reshape (d, f)  t = Softmax <axis = 2> (r)  y = Reshape (t, s) }""",
     ],
-    ids=["multiple", "lower", "upper", "ceil", "reversed", "backwards"],
+    ids=["multiple", "lower", "upper", "ceil", "reversed", "backwards", "softmax of a slice"],
 )
 def test_all_sizes_are_right(tmp_path: Path, nodes: str, target: str) -> None:
     compared(tmp_path, IMAGE, nodes, target)

@@ -103,7 +103,7 @@ def _factors(g: Emitter, scales, what: str) -> list[Any]:
 def _by_factors(
     g: Emitter, x, places: list[int], factors: list[Any], regions: Sequence[tuple[float, float]]
 ) -> list[Axis]:
-    if len(factors) != len(places) or any(isinstance(each, (int, float)) and each <= 0 for each in factors):
+    if len(factors) != len(places) or any(isinstance(s, (int, float)) and not s > 0 for s in factors):
         raise Refusal(f"the scales {factors} do not fit {g.type(x)}")
     found = [Axis(extent, extent, 1.0) for extent in g.type(x).shape]
     for axis, factor, (first, last) in zip(places, factors, regions, strict=True):
