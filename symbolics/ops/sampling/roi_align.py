@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.op import FLOATS, Argument, Op, Tensor, boolean, integer, integers, number
@@ -123,32 +124,43 @@ def _weights_by_ops(
     boxes: Any,
     ends: tuple[int, int],
     parts: int,
-    extent: int,
+    extent: Any,
     scale: float,
     ratio: int,
     aligned: bool,
 ) -> Any:
-    """Like ``_weights``, [K, 1, parts, extent]; adaptive sample counts are limited by the number of rows."""
+    """Like ``_weights``, [K, 1, parts, extent] of open sizes; adaptive sample counts are at most the rows."""
     count, dtype = g.type(boxes).shape[0], g.type(boxes).dtype
     low, high = (Term(g, g.call("aten::select", boxes, 1, end)) * scale for end in ends)
     column = [count, 1, 1, 1]
     low, high = (Term(g, g.call("aten::reshape", end.value, column)) for end in (low, high))
     low = low - 0.5 if aligned else low
     size = high - 0.5 - low if aligned else (high - low).clamp(min=1)
-    samples = ratio if ratio > 0 else extent
-    steps = np.arange(samples, dtype=dtype).reshape(-1, 1) + dtype.type(0.5)
     part = Term(g, g.constant(np.arange(parts, dtype=dtype).reshape(-1, 1, 1)))
-    step = Term(g, g.constant(steps))
+    step = _counted(g, ratio if ratio > 0 else extent, dtype, [1], 0.5)
     number_ = Term(g, g.constant(ratio, dtype)) if ratio > 0 else (size / parts).ceil().clamp(min=1)
     places = low + (step / number_ + part) * (size / parts)
-    inside = (places >= -1) & (places <= extent)
+    end: Any = Term(g, g.constant(extent, np.int64)).to(dtype) if is_symbolic(extent) else extent
+    inside = (places >= -1) & (places <= end)
     if ratio <= 0:
         inside = inside & (step < number_) & (size > 0)
-    coordinates = Term(g, g.constant(np.arange(extent, dtype=dtype)))
-    weights = (1 - (places.clamp(min=0, max=extent - 1) - coordinates).abs()).relu()
+    if is_symbolic(extent):
+        nearest = places.clamp(min=0).call("minimum", end - 1)
+    else:
+        nearest = places.clamp(min=0, max=extent - 1)
+    weights = (1 - (nearest - _counted(g, extent, dtype, [], 0)).abs()).relu()
     weights = weights * inside.to(dtype) / number_
     total = weights.call("sum", dim=[2], keepdim=False).value
     return g.call("aten::reshape", total, [count, 1, parts, extent])
+
+
+def _counted(g: Any, count: Any, dtype: np.dtype, rest: list[int], first: float) -> Term:
+    """Returns [count, *rest]: ``first``, ``first + 1``, ..."""
+    shape = [count, *rest]
+    if not is_symbolic(count):
+        return Term(g, g.constant(np.arange(count, dtype=dtype).reshape(shape) + dtype.type(first)))
+    numbers = Term(g, g.call("aten::arange", 0, count)).to(dtype)
+    return Term(g, g.call("aten::reshape", numbers.value, shape)) + first
 
 
 @ps_roi_align.reference

@@ -160,3 +160,20 @@ def test_scales_that_make_other_sizes_are_refused(
     with pytest.raises(UnsupportedError, match=reason) as caught:
         compared(tmp_path, IMAGE, QUOTIENT % (*sizes, "Relu (u)"), "onnx")
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_boxes_of_an_open_image_in_tflite(tmp_path: Path, ratio: int) -> None:
+    source, made = tmp_path / "net.onnx", tmp_path / "out.tflite"
+    text = f"""net (float[n, 2, h, w] x, float[k, 4] r, int64[k] i) => (float[a, b, c, d] y)
+        {{ y = RoiAlign <output_height = 3, output_width = 2, sampling_ratio = {ratio}> (x, r, i) }}"""
+    onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 16]>\n{text}'), source)
+    tmconvert.to_tflite(source, made, io_layout="source")
+    session = runtime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(0)
+    for n, h, w, k in ((1, 5, 7, 1), (2, 20, 3, 5)):
+        boxes = np.sort(rng.random((k, 2, 2)) * [w, h], axis=1).reshape(k, 4).astype(np.float32)
+        x = rng.standard_normal((n, 2, h, w)).astype(np.float32)
+        feeds = {"x": x, "r": boxes, "i": rng.integers(0, n, k)}
+        (found,) = tmconvert.run(made, feeds).values()
+        np.testing.assert_allclose(found, session.run(None, feeds)[0], rtol=1e-4, atol=1e-5)
