@@ -117,10 +117,15 @@ class Clamp(Trait):
 
 
 class SeesSignOfZero(Trait):
-    """The result for -0.0 and for 0.0 differ, in the operands of these numbers."""
+    """The results for -0.0 and for 0.0 differ, in the operands of these numbers.
 
-    def __init__(self, *operands: int) -> None:
+    Of a power whose operand ``exponent`` is a constant, they differ for odd exponents alone, and by more than
+    the sign of a zero for negative ones.
+    """
+
+    def __init__(self, *operands: int, exponent: int | None = None) -> None:
         self.operands = operands
+        self.exponent = exponent
 
 
 class DividesBySecond(Trait):

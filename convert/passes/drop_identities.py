@@ -97,17 +97,45 @@ def _seen_by(graph: InternalGraph, node: TensorNode) -> str:
     while waiting:
         value = waiting.pop()
         for user in value.users:
-            seeing = trait_of(user, SeesSignOfZero)
-            places = () if seeing is None else seeing.operands
-            if any(user.args[place] is value for place in places) or any(subgraphs_of(user)):
+            if _tells_apart(user, value) or any(subgraphs_of(user)):
                 return user.outputs[0].name
-            if has_trait(user, *_SUMS):  # which the sign of one zero does not change
+            if _forgets_sign(user):
                 continue
             tensors = (each for each in user.outputs if isinstance(each, TensorNode))
             made = {each for each in tensors if each.type.dtype.kind not in "biu"} - reached
             waiting += made
             reached |= made
     return ""
+
+
+def _tells_apart(user: CallFunction, value: TensorNode) -> bool:
+    """Whether results of a call differ by more than the sign of a zero where ``value`` is -0.0 or 0.0."""
+    seeing = trait_of(user, SeesSignOfZero)
+    if seeing is None or not any(user.args[place] is value for place in seeing.operands):
+        return False
+    exponents = _exponents(user)
+    return exponents is None or bool(((exponents < 0) & (exponents % 2 == 1)).any())
+
+
+def _forgets_sign(user: CallFunction) -> bool:
+    """Whether the sign of one zero does not change the results of a call."""
+    if has_trait(user, *_SUMS):
+        return True
+    exponents = _exponents(user)
+    if exponents is not None:
+        return not (exponents % 2 == 1).any()
+    arithmetic = trait_of(user, Arithmetic)
+    if arithmetic is None or arithmetic.is_product:
+        return False
+    constants = [each.expr.value for each in user.args if isinstance(getattr(each, "expr", None), Constant)]
+    return bool(constants) and bool(np.all(constants[0]))
+
+
+def _exponents(user: CallFunction) -> np.ndarray | None:
+    """Returns the exponents of a power by a constant; None for other calls."""
+    seeing = trait_of(user, SeesSignOfZero)
+    node = None if seeing is None or seeing.exponent is None else user.args[seeing.exponent]
+    return node.expr.value if isinstance(node, TensorNode) and isinstance(node.expr, Constant) else None
 
 
 def _can_be_renamed(graph: InternalGraph, x: TensorNode) -> bool:

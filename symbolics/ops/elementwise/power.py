@@ -25,7 +25,7 @@ power = Op(
     args=[Tensor("x", NUMBERS), Tensor("exponent", NUMBERS)],
     result=broadcast("x", "exponent"),
     layout=ANY,
-    traits=[SeesSignOfZero(0)],
+    traits=[SeesSignOfZero(0, exponent=1)],
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -278,6 +277,8 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
     "atan2": lambda x: torch.atan2(-x[:4] * 2 + 0.0, torch.tensor([-1.0, -1.0, 2.0, 3.0])),
     "copysign": lambda x: torch.copysign(torch.ones(6), x * 2 + 0.0),
     "pow": lambda x: (x * 2.0 + 0.0) ** -1,
+    "odd power": lambda x: 1.0 / (x * 2.0 + 0.0) ** 3,
+    "tensor of powers": lambda x: 1.0 / (x * 2.0 + 0.0) ** torch.tensor([1.0, 2, 3, 2, 1, 2]),
     "clamp": lambda x: 1.0 / x.clamp(min=float("-inf")),
 }
 
@@ -287,15 +288,17 @@ def test_neutral_elements_keep_the_sign_of_zeros(name: str) -> None:
     check(NEUTRAL[name], ZEROS, tflite=name not in ("0 - x",))
 
 
-def test_zeros_are_not_added_where_no_sign_is_seen() -> None:
-    from onnx import load
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/m.onnx"
-        tmconvert.to_onnx(
-            lambda x: torch.softmax(x * 2 + torch.zeros(6), 0), path, example_inputs=[torch.randn(6)]
-        )
-        assert [node.op_type for node in load(path).graph.node] == ["Mul", "Softmax"]
+@pytest.mark.parametrize(
+    ("function", "operators"),
+    [
+        (lambda x: torch.softmax(x * 2 + torch.zeros(6), 0), ["Mul", "Softmax"]),
+        (lambda x: 1 / ((x * 2 + 0.0) ** 2 + 0.1), ["Mul", "Pow", "Add", "Div"]),
+        (lambda x: 1 / (x * 2 + 0.0 + 0.1), ["Mul", "Add", "Div"]),
+    ],
+)
+def test_zeros_are_not_added_where_no_sign_is_seen(function: Any, operators: list[str]) -> None:
+    model = tmconvert.to_onnx(function, example_inputs=[torch.rand(6)]).model
+    assert [node.op_type for node in model.graph.node] == operators
 
 
 def test_neutral_elements_keep_the_element_type() -> None:
