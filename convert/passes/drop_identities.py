@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.passes.rewriting import RewritePass, emitter_before
@@ -108,7 +108,7 @@ def _seen_by(graph: InternalGraph, node: TensorNode) -> str:
     return ""
 
 
-def _tells_apart(user: CallFunction, value: TensorNode) -> bool:
+def _tells_apart(user: Expr, value: TensorNode) -> bool:
     """Whether results of a call differ by more than the sign of a zero where ``value`` is -0.0 or 0.0."""
     seeing = trait_of(user, SeesSignOfZero)
     if seeing is None or not any(user.args[place] is value for place in seeing.operands):
@@ -117,7 +117,7 @@ def _tells_apart(user: CallFunction, value: TensorNode) -> bool:
     return exponents is None or bool(((exponents < 0) & (exponents % 2 == 1)).any())
 
 
-def _forgets_sign(user: CallFunction) -> bool:
+def _forgets_sign(user: Expr) -> bool:
     """Whether the sign of one zero does not change the results of a call."""
     if has_trait(user, *_SUMS):
         return True
@@ -131,7 +131,7 @@ def _forgets_sign(user: CallFunction) -> bool:
     return bool(constants) and bool(np.all(constants[0]))
 
 
-def _exponents(user: CallFunction) -> np.ndarray | None:
+def _exponents(user: Expr) -> np.ndarray | None:
     """Returns the exponents of a power by a constant; None for other calls."""
     seeing = trait_of(user, SeesSignOfZero)
     node = None if seeing is None or seeing.exponent is None else user.args[seeing.exponent]
