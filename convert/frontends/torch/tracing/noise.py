@@ -24,6 +24,7 @@ _MASKED = {"dropout": 99, "dropout1d": 2, "dropout2d": 2, "dropout3d": 2, "featu
 
 Clone = Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]
 Draw = Callable[..., torch.Tensor]
+Number = torch.Tensor | float
 
 
 class Drawn(NamedTuple):
@@ -44,7 +45,13 @@ class Noise(TorchFunctionMode):
         self.taken = 0
         self.function = ""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Draw,
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         compute = _FUNCTIONS.get(name)
@@ -54,7 +61,7 @@ class Noise(TorchFunctionMode):
         kwargs.pop("generator", None)
         return compute(self, *args, **kwargs)
 
-    def take(self, size: Sequence[Any], kind: str, low: int = 0, high: int = 1) -> torch.Tensor:
+    def take(self, size: Sequence[int], kind: str, low: int = 0, high: int = 1) -> torch.Tensor:
         """Returns the next random tensor: ``normal``, ``uniform``, ``exponential`` or ``integers``."""
         shape = tuple(untraced(each) for each in size)
         if self.given is None:
@@ -91,7 +98,7 @@ _SHOWN = {
 }
 
 
-def drawn_by(module: Any, clone: Clone) -> list[Drawn]:
+def drawn_by(module: Callable[..., object], clone: Clone) -> list[Drawn]:
     """Returns the random tensors that a module draws."""
     mode = Noise()
     modules = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
@@ -115,7 +122,7 @@ def follows(
 
 
 def noisy(
-    module: Any, clone: Clone, names: Collection[str]
+    module: Callable[..., object], clone: Clone, names: Collection[str]
 ) -> tuple[Any, dict[str, torch.Tensor], list[str]]:
     """Returns the module with its random tensors as arguments, examples of them, and notes."""
     drawn = drawn_by(module, clone)
@@ -124,7 +131,7 @@ def noisy(
     base = "noise" if not any(name.startswith("noise") for name in names) else "drawn_noise"
     examples = {base if len(drawn) == 1 else f"{base}_{number}": each for number, each in enumerate(drawn)}
 
-    def call(self: object, /, *args: Any, **kwargs: Any) -> Any:
+    def call(self: object, /, *args: object, **kwargs: torch.Tensor) -> object:
         with Noise([kwargs.pop(name) for name in examples]):
             return module(*args, **kwargs)
 
@@ -143,36 +150,48 @@ def noisy(
 # ---- what functions compute of noise
 
 
-def _is_training(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _is_training(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     named = dict(zip(("input", "p", "training"), args, strict=False)) | dict(kwargs)
-    return bool(named.get("training", named.get("train", True))) and named.get("p", 0.5) > 0
+    return bool(named.get("training", named.get("train", True))) and named.get("p", 0.5) != 0
 
 
-def _cast(tensor: torch.Tensor, dtype: Any, default: Any = None) -> torch.Tensor:
+def _cast(
+    tensor: torch.Tensor, dtype: torch.dtype | None, default: torch.dtype | None = None
+) -> torch.Tensor:
     wanted = dtype or default
     return tensor if wanted is None or wanted == tensor.dtype else tensor.to(wanted)
 
 
-def _sizes(size: Sequence[Any]) -> Sequence[Any]:
+def _sizes(size: Sequence[Any]) -> Sequence[int]:
     return size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
 
 
-def _made(kind: str) -> Callable[..., Any]:
-    def made(mode: Noise, *size: Any, dtype: Any = None, **options: Any) -> Any:
+def _made(kind: str) -> Draw:
+    def made(
+        mode: Noise, *size: int | Sequence[int], dtype: torch.dtype | None = None, **options: Any
+    ) -> torch.Tensor:
         sizes = options["size"] if "size" in options else _sizes(size)
         return _cast(mode.take(sizes, kind), dtype, torch.get_default_dtype())
 
     return made
 
 
-def _like(kind: str) -> Callable[..., Any]:
-    def made(mode: Noise, input: torch.Tensor, *, dtype: Any = None, **options: Any) -> Any:
+def _like(kind: str) -> Draw:
+    def made(
+        mode: Noise, input: torch.Tensor, *, dtype: torch.dtype | None = None, **_: object
+    ) -> torch.Tensor:
         return _cast(mode.take(input.shape, kind), dtype, input.dtype)
 
     return made
 
 
-def _randint(mode: Noise, *bounds: Any, size: Any = None, dtype: Any = None, **options: Any) -> Any:
+def _randint(
+    mode: Noise,
+    *bounds: Any,
+    size: Sequence[int] | None = None,
+    dtype: torch.dtype | None = None,
+    **options: int,
+) -> torch.Tensor:
     given = list(bounds)
     size = given.pop() if size is None else size
     high = options["high"] if "high" in options else given.pop()
@@ -180,13 +199,21 @@ def _randint(mode: Noise, *bounds: Any, size: Any = None, dtype: Any = None, **o
     return _cast(mode.take(size, "integers", untraced(low), untraced(high)), dtype)
 
 
-def _randint_like(mode: Noise, input: torch.Tensor, *bounds: Any, dtype: Any = None, **options: Any) -> Any:
+def _randint_like(
+    mode: Noise, input: torch.Tensor, *bounds: int, dtype: torch.dtype | None = None, **options: int
+) -> torch.Tensor:
     return _randint(mode, *bounds, size=input.shape, dtype=dtype or input.dtype, **options)
 
 
 def _normal(
-    mode: Noise, mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = None, **_: Any
-) -> Any:
+    mode: Noise,
+    mean: Number = 0.0,
+    std: Number = 1.0,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    **_: object,
+) -> torch.Tensor:
     if size is None:
         tensors = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
         size = torch.broadcast_shapes(*(tuple(each.shape) for each in tensors))
@@ -194,11 +221,13 @@ def _normal(
     return _cast(mode.take(size, "normal"), dtype) * std + mean
 
 
-def _bernoulli(mode: Noise, input: torch.Tensor, p: Any = None) -> Any:
+def _bernoulli(mode: Noise, input: torch.Tensor, p: Number | None = None) -> torch.Tensor:
     return (mode.take(input.shape, "uniform") < (input if p is None else p)).to(input.dtype)
 
 
-def _multinomial(mode: Noise, input: torch.Tensor, num_samples: int, replacement: bool = False) -> Any:
+def _multinomial(
+    mode: Noise, input: torch.Tensor, num_samples: int, replacement: bool = False
+) -> torch.Tensor:
     if replacement:
         sums = input.cumsum(-1)
         part = mode.take((*input.shape[:-1], num_samples), "uniform") * sums[..., -1:]
@@ -209,15 +238,15 @@ def _multinomial(mode: Noise, input: torch.Tensor, num_samples: int, replacement
     return torch.topk(input.clamp(min=0).log() - noise, num_samples)[1]
 
 
-def _dropout(axes: int) -> Callable[..., Any]:
+def _dropout(axes: int) -> Draw:
     def dropped(
         mode: Noise,
         input: torch.Tensor,
         p: float = 0.5,
         training: bool = True,
         inplace: bool = False,
-        **_: Any,
-    ) -> Any:
+        **_: object,
+    ) -> torch.Tensor:
         shape = [*input.shape[:axes], *[1] * len(input.shape[axes:])]
         kept = (mode.take(shape, "uniform") >= p).to(input.dtype)
         made = input * kept * (1 / (1 - p) if p < 1 else 0.0)
@@ -228,7 +257,7 @@ def _dropout(axes: int) -> Callable[..., Any]:
 
 def _gumbel(
     mode: Noise, logits: torch.Tensor, tau: float = 1, hard: bool = False, eps: float = 0, dim: int = -1
-) -> Any:
+) -> torch.Tensor:
     noise = mode.take(logits.shape, "exponential").clamp(min=TINY).log()
     soft = ((logits - noise) / tau).softmax(dim)
     if not hard:
@@ -243,7 +272,7 @@ def _rrelu(
     upper: float = 1 / 3,
     training: bool = False,
     inplace: bool = False,
-) -> Any:
+) -> torch.Tensor:
     if not training:
         return torch.nn.functional.leaky_relu(input, (lower + upper) / 2)
     slopes = mode.take(input.shape, "uniform") * (upper - lower) + lower
@@ -251,15 +280,15 @@ def _rrelu(
     return input.copy_(made) if inplace else made
 
 
-def _filled(kind: str, compute: Callable[..., Any]) -> Callable[..., Any]:
-    def filled(mode: Noise, x: torch.Tensor, *args: Any, **options: Any) -> Any:
+def _filled(kind: str, compute: Draw) -> Draw:
+    def filled(mode: Noise, x: torch.Tensor, *args: object, **options: object) -> torch.Tensor:
         words = {{"from": "low", "to": "high"}.get(name, name): value for name, value in options.items()}
         return x.copy_(compute(mode.take(x.shape, kind), *args, **words))
 
     return filled
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Draw] = {
     "randn": _made("normal"),
     "rand": _made("uniform"),
     "randn_like": _like("normal"),

@@ -33,6 +33,7 @@ ALL = "all"
 _CALLS = 3  # in a row, that the state must reproduce
 _HELP = "keep it in a tensor of the same shape at each call, which forward replaces or writes to"
 
+Path = tuple[Any, ...]  # of keys
 Clone = Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
@@ -47,7 +48,7 @@ class Slot(NamedTuple):
     name: str
     module: torch.nn.Module
     attribute: str
-    path: tuple[Any, ...]
+    path: Path
 
     def get(self) -> Any:
         """Returns what is there now; None for nothing."""
@@ -59,7 +60,7 @@ class Slot(NamedTuple):
                 return None
         return value
 
-    def put(self, content: Any, tensor: torch.Tensor) -> None:
+    def put(self, content: object, tensor: torch.Tensor) -> None:
         """Puts a tensor there, into a copy of ``content``, which is the attribute as it is after a call."""
         present = getattr(self.module, self.attribute, None)
         value = content if self.path and _shape(present) != _shape(content) else present
@@ -71,7 +72,7 @@ class Slot(NamedTuple):
 
 
 def streaming(
-    module: Any, names: Sequence[str], clone: Clone, inputs: Collection[str], opened: Collection[str]
+    module: object, names: Sequence[str], clone: Clone, inputs: Collection[str], opened: Collection[str]
 ) -> tuple[Any, dict[str, torch.Tensor], list[str]]:
     """Returns the module with its state as arguments, their example values, and notes.
 
@@ -150,7 +151,9 @@ class _State:
             for name, tensor in examples.items()
         }
 
-    def checked(self, made: Any, examples: Mapping[str, torch.Tensor], names: Sequence[str]) -> list[str]:
+    def checked(
+        self, made: Callable[..., Any], examples: Mapping[str, torch.Tensor], names: Sequence[str]
+    ) -> list[str]:
         """Returns notes. Raises UnsupportedError TM2023 where calls with the state differ from the module's.
 
         State that was not requested may differ: a note of the traced model reports it.
@@ -171,7 +174,9 @@ class _State:
         why = "is not a tensor, and calls depend on it" if others else why
         raise _refused(shown_names(others or [*examples]), why)
 
-    def _in_a_row(self, made: Any, state: Mapping[str, torch.Tensor], calls: int) -> list[list[np.ndarray]]:
+    def _in_a_row(
+        self, made: Callable[..., Any], state: Mapping[str, torch.Tensor], calls: int
+    ) -> list[list[np.ndarray]]:
         """Returns the outputs of calls, each of which gets the state that the one before returns."""
         results = []
         for _ in range(calls):
@@ -181,7 +186,9 @@ class _State:
                 results.append(_arrays(result))
         return results
 
-    def _call(self, module: Any = None, state: Mapping[str, torch.Tensor] | None = None) -> Any:
+    def _call(
+        self, module: Callable[..., Any] | None = None, state: Mapping[str, torch.Tensor] | None = None
+    ) -> Any:
         args, kwargs = self.clone()
         given = {name: tensor.clone() for name, tensor in (state or {}).items()}
         with same_randomness(), torch.no_grad():
@@ -216,11 +223,11 @@ class _State:
 
 
 def _streaming_module(
-    module: torch.nn.Module, placed: Mapping[str, list[Slot]], contents: Mapping[tuple[int, str], Any]
+    module: torch.nn.Module, placed: Mapping[str, list[Slot]], contents: Mapping[tuple[int, str], object]
 ) -> Any:
     """Returns a module of a class like that of ``module``, with its attributes, that takes its state."""
 
-    def call(self: object, /, *args: Any, **kwargs: Any) -> Any:
+    def call(self: object, /, *args: object, **kwargs: torch.Tensor) -> object:
         given = [(name, slots, kwargs.pop(name)) for name, slots in placed.items()]
         for _, slots, tensor in given:
             for slot in slots:
@@ -232,7 +239,7 @@ def _streaming_module(
     return like_module(module, call)
 
 
-def like_module(module: torch.nn.Module, call: Callable[..., Any]) -> Any:
+def like_module(module: torch.nn.Module, call: Callable[..., object]) -> Any:
     """Returns a module of the class and with the attributes of ``module``, which ``call`` calls."""
     cls = type(module)
     own = {"__call__": call, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
@@ -259,7 +266,7 @@ def _refused(name: str, why: str) -> TmconvertError:
     return UnsupportedError("TM2023", message, source=Source(""), notes=[("help", _HELP)])
 
 
-def _cloned(tensor: Any) -> Any:
+def _cloned(tensor: object) -> Any:
     return tensor.detach().clone() if isinstance(tensor, torch.Tensor) else tensor
 
 
@@ -276,9 +283,12 @@ def _arrays(result: object) -> list[np.ndarray]:
 # ---- the values of attributes
 
 
-def _held(modules: Sequence[tuple[str, torch.nn.Module]]) -> dict[str, list[Any]]:
+Leaves = Sequence[tuple[Path, object, int]]  # the values within an attribute, their paths and versions
+
+
+def _held(modules: Sequence[tuple[str, torch.nn.Module]]) -> dict[str, Leaves]:
     """Returns what the attributes of modules hold, by their names."""
-    found = {}
+    found: dict[str, Leaves] = {}
     for path, module in modules:
         own = {name: value for name, value in vars(module).items() if name not in OF_TORCH}
         for name, value in {**own, **module._buffers, **module._parameters}.items():
@@ -291,12 +301,12 @@ def _version(leaf: object) -> int:
     return leaf._version if isinstance(leaf, torch.Tensor) and not leaf.is_inference() else 0
 
 
-def _written(before: Mapping[str, list[Any]], after: Mapping[str, list[Any]]) -> list[str]:
+def _written(before: Mapping[str, Leaves], after: Mapping[str, Leaves]) -> list[str]:
     """Returns the names of attributes that hold other values, or tensors that were written to."""
     return [name for name, leaves in after.items() if not _are_same(before.get(name, []), leaves)]
 
 
-def _are_same(ones: list[Any], others: list[Any]) -> bool:
+def _are_same(ones: Leaves, others: Leaves) -> bool:
     return len(ones) == len(others) and all(
         one[0] == other[0] and one[2] == other[2] and _is_same(one[1], other[1])
         for one, other in zip(ones, others, strict=True)
@@ -316,7 +326,7 @@ def _children(value: object) -> list[tuple[Any, Any]]:
 
 
 def _leaves(
-    value: object, path: tuple[Any, ...] = (), seen: tuple[int, ...] = ()
+    value: object, path: Path = (), seen: tuple[int, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Yields what is within a value, with the paths to it."""
     children = [] if isinstance(value, torch.Tensor) or id(value) in seen else _children(value)
@@ -331,7 +341,7 @@ def _shape(value: object) -> list[tuple[Any, ...]]:
     return [path for path, leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> Any:
     """Returns the containers of a value, copied."""
     if isinstance(value, (list, deque, dict)):
         made = copy.copy(value)
@@ -341,7 +351,7 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _with(value: Any, path: tuple[Any, ...], tensor: torch.Tensor) -> Any:
+def _with(value: Any, path: Path, tensor: torch.Tensor) -> Any:
     """Returns a value with a tensor at a path; only tuples are copied."""
     if not path:
         return tensor

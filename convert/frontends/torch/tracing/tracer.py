@@ -130,10 +130,10 @@ def trace_module(
 
 def _extended(
     module: Module,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
     wanted: tuple[Sequence[str], str],
-    sizes: Any,
+    sizes: Mapping[str, Mapping[int, str]] | None,
 ) -> tuple[Module, dict[str, Any], list[str], Any]:
     """Returns a module that takes random numbers and state, its keyword arguments, notes, and sizes."""
     (state, noise), notes = wanted, list[str]()
@@ -157,8 +157,8 @@ def _extended(
 
 def _sizes_of_noise(
     module: Module,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     drawn: Mapping[str, torch.Tensor],
     sizes: Mapping[str, Mapping[int, str]],
 ) -> dict[str, dict[int, str]]:
@@ -192,7 +192,7 @@ def _once(module: Module, training: bool, *args: Any, **options: Any) -> ModuleR
         return ModuleRun(module, *args, **options)
 
 
-def _widened(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _widened(module: Module, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     """Returns the arguments with float32 in place of bfloat16, and the names of these inputs."""
     inputs = named_tensors(module, args, kwargs)
     narrow = [name for name, tensor in inputs.items() if tensor.dtype == torch.bfloat16]

@@ -6,6 +6,7 @@ joined to one call of ``torch.cond`` (``both_sides.py``, ``joining.py``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +65,13 @@ class Decisions:
         for record in records:
             operands = map_leaves(self._key, (record.args, record.kwargs))
             is_random = any(part in record.name for part in _RANDOM)
-            key: Any = object() if is_random or record.subgraphs else repr((record.name, operands))
+            key: object = object() if is_random or record.subgraphs else repr((record.name, operands))
             for index, result in enumerate(record.results()):
                 self._numbers.setdefault(result, self._known.setdefault((key, index), len(self._known)))
         key = self._key(value)
         return self._known.setdefault(key, len(self._known))
 
-    def _key(self, leaf: Any) -> Any:
+    def _key(self, leaf: object) -> object:
         if not isinstance(leaf, Value):
             return type(leaf).__name__, leaf
         if leaf in self._numbers:
@@ -83,7 +84,11 @@ class Decisions:
 
 
 def answer(
-    recorder: Recorder, name: str, arguments: tuple[Any, Any], outcome: bool, place: Source
+    recorder: Recorder,
+    name: str,
+    arguments: tuple[tuple[Any, ...], dict[str, object]],
+    outcome: bool,
+    place: Source,
 ) -> bool | None:
     """Returns the answer to a call that converts data to a bool; None where it cannot be a decision.
 
@@ -102,7 +107,9 @@ def answer(
     return decisions.answer(condition, outcome, place)
 
 
-def condition_of(recorder: Recorder, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def condition_of(
+    recorder: Recorder, name: str, args: tuple[Any, ...], kwargs: dict[str, object]
+) -> torch.Tensor | None:
     """Returns the condition, of one element, that a call converts to a bool; None for another call."""
     first = args[0]
     if name in ("__bool__", "is_nonzero") or (
@@ -118,5 +125,11 @@ def condition_of(recorder: Recorder, name: str, args: tuple[Any, ...], kwargs: d
     return None
 
 
-def _reduced(recorder: Recorder, reduction: Any, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def _reduced(
+    recorder: Recorder,
+    reduction: Callable[..., object],
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> Any:
     return recorder.called(reduction, (recorder.called(function, args, kwargs),), {})

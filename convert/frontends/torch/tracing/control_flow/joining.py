@@ -222,7 +222,7 @@ class _Writer:
         others = iter(leaves(two))
         return map_leaves(lambda leaf: self._leaf(leaf, next(others)), one)
 
-    def _leaf(self, one: Any, two: Any) -> Any:
+    def _leaf(self, one: object, two: object) -> Any:
         if not isinstance(one, Value) or not isinstance(two, Value):
             return one
         return self.joined.get((one, two), one)
@@ -263,7 +263,7 @@ def name_subgraphs(scope: Scope) -> None:
 def _substitute(scope: Scope, known: Correspondence) -> None:
     """Puts the Values of the first recording in the place of those that correspond, in a scope and within."""
 
-    def leaf(value: Any) -> Any:
+    def leaf(value: object) -> Any:
         return known.first_of.get(value, value) if isinstance(value, Value) else value
 
     scope.args, scope.kwargs, scope.result = map_leaves(leaf, (scope.args, scope.kwargs, scope.result))

@@ -52,7 +52,7 @@ def read(recorder: Recorder, name: str, tensor: torch.Tensor, number: float) -> 
     return TensorFloat(number, tensor, recorder)
 
 
-def _with_tensors(arguments: Any) -> Any:
+def _with_tensors(arguments: object) -> Any:
     """Returns the arguments of a call with tensors in the place of floats that were read of them."""
     return map_leaves(lambda leaf: leaf.tensor if isinstance(leaf, TensorFloat) else leaf, arguments)
 
@@ -61,7 +61,7 @@ def _computed(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
     plain = getattr(float, f"__r{name}__" if is_reflected else f"__{name}__")
     function = getattr(torch, {"truediv": "true_divide", "mod": "remainder"}.get(name, name))
 
-    def method(self: TensorFloat, *others: Any) -> Any:
+    def method(self: TensorFloat, *others: object) -> object:
         number = plain(self, *others)
         if (
             number is NotImplemented
@@ -85,7 +85,7 @@ def _computed(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
 def _compared(name: str) -> Callable[..., Any]:
     plain, function = getattr(float, f"__{name}__"), getattr(torch, name)
 
-    def method(self: TensorFloat, other: Any) -> Any:
+    def method(self: TensorFloat, other: object) -> object:
         outcome = plain(self, other)
         if outcome is NotImplemented or self.recorder.is_busy:
             return outcome
@@ -94,7 +94,7 @@ def _compared(name: str) -> Callable[..., Any]:
     return method
 
 
-def _decided(number: TensorFloat, function: Any, other: Any, outcome: bool) -> bool:
+def _decided(number: TensorFloat, function: Callable[..., object], other: object, outcome: bool) -> bool:
     from tmconvert.frontends.torch.tracing.control_flow.decisions import answer
 
     recorder, place = number.recorder, user_place()
@@ -106,7 +106,7 @@ def _decided(number: TensorFloat, function: Any, other: Any, outcome: bool) -> b
     return decided
 
 
-def _refused(self: TensorFloat, *args: Any) -> Any:
+def _refused(self: TensorFloat, *args: object) -> None:
     raise _error(user_place())
 
 

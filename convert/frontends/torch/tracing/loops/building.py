@@ -156,7 +156,7 @@ class Step:
             value = self._emit("mul", value, counter.step, shape=shape)
         return self._emit("add", value, counter.start, shape=shape)
 
-    def _emit(self, method: str | None, *args: Any, shape: tuple[int, ...]) -> Value:
+    def _emit(self, method: str | None, *args: object, shape: tuple[int, ...]) -> Value:
         """Adds a call before the scan; without a method that of torch.arange."""
         is_float = any(isinstance(each, float) or getattr(each, "dtype", "") == "float32" for each in args)
         dtype = "float32" if is_float else args[0].dtype if isinstance(args[0], Value) else "int64"

@@ -115,7 +115,7 @@ def _setitem(step: Step, call: Record, scope: Scope) -> Calls:
 
 
 def _indexed(
-    step: Step, call: Record, scope: Scope, tensor: Value, index: Any
+    step: Step, call: Record, scope: Scope, tensor: Value, index: object
 ) -> tuple[list[Record], list[int], Any]:
     """Returns calls that take the slices of the round, their axes, and the index of what they give."""
     parts = list(index) if isinstance(index, tuple) else [index]

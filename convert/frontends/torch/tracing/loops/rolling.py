@@ -143,7 +143,7 @@ def numbers_of_sizes(top: Scope) -> dict[Value, int]:
     return found
 
 
-def _number(call: Record, known: Mapping[Value, Any]) -> Any:
+def _number(call: Record, known: Mapping[Value, object]) -> Any:
     operands = [known.get(each, each) if isinstance(each, Value) else each for each in call.args]
     home, _, name = call.name.rpartition(".")
     shape: Any = getattr(operands[0], "shape", None)

@@ -25,7 +25,7 @@ def state_note(
     modules: Sequence[tuple[str, torch.nn.Module]],
     known: Sequence[str],
     written: Collection[int],
-    call: Callable[[], Any],
+    call: Callable[[], object],
 ) -> str:
     """Calls a module twice, and returns a note on the attributes that differ after the second call.
 
@@ -59,12 +59,12 @@ def state_note(
     return f"{what}; {FROM_INITIAL}; {INSTEAD}"
 
 
-def _names_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _names_of(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     """Returns the names of the attributes that differ."""
     return [name for name, value in after.items() if before.get(name) != value]
 
 
-def _result(call: Callable[[], Any]) -> Any:
+def _result(call: Callable[[], object]) -> Any:
     try:
         with same_randomness():
             return _value(call(), set())
