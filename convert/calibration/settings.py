@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from tmconvert.calibration.ranges import METHODS
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.progress import Progress
@@ -72,7 +71,10 @@ class Settings(NamedTuple):
             wanted, expected = _TYPES[name]
             if not isinstance(value, wanted):
                 raise UsageError("TM6032", f"{name} must be {expected}, got {type_and_value(value)}")
-        _one_of(f"unknown calibration method {self.method!r}", self.method, METHODS)
+        if self.method != self._field_defaults["method"]:
+            from tmconvert.calibration.ranges import METHODS
+
+            _one_of(f"unknown calibration method {self.method!r}", self.method, METHODS)
         _one_of(f"unknown layout {self.layout!r}", self.layout, LAYOUTS)
         _one_of(f"unknown resize {self.resize!r}", self.resize, RESIZES)
         for pattern, kind in self.rules.items():
