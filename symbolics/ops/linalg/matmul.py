@@ -243,23 +243,4 @@ def matmul_nt_permuted(g, x, other):
     return g.call("aten::matmul", x, g.call("aten::permute", other, [*order[:-2], order[-1], order[-2]]))
 
 
-def _outer(x: TensorType, vec2: TensorType) -> TensorType:
-    if x.rank != 1 or vec2.rank != 1 or x.dtype != vec2.dtype:
-        raise ValueError(f"{x} and {vec2} are not two vectors of one type")
-    return TensorType(x.dtype, (*x.shape, *vec2.shape))
-
-
-outer = Op("aten::outer", args=[Tensor("x", NUMBERS), Tensor("vec2", NUMBERS)], result=_outer)
-
-
-@outer.reference
-def outer_ref(x: Array, vec2: Array) -> Array:
-    return np.multiply.outer(x, vec2)
-
-
-@outer.decompose
-def outer_product(g, x, vec2):
-    return g.call("aten::mul", g.call("aten::reshape", x, [*g.type(x).shape, 1]), vec2)
-
-
-OPS = [matmul, matmul_nt, mm, bmm, mv, dot, outer]
+OPS = [matmul, matmul_nt, mm, bmm, mv, dot]
