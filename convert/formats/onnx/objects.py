@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 SMALL = 4096  # bytes of a weight that stays in the file of the graph
 
 
-def read_proto(path: Path) -> ModelProto:
-    """Returns the model of a file, with its weights."""
-    import onnx
-
-    return onnx.load(path)
-
-
 def writer_of_object(value: object) -> Callable[[Any, Path], None] | None:
     """Returns the function that writes an ONNX model to a file; None for other objects."""
     if type(value).__name__ == "ModelProto" and hasattr(value, "ListFields"):

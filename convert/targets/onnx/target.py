@@ -248,9 +248,9 @@ class OnnxTarget(Target):
 
     def model_object(self, paths: Sequence[Path]) -> Any:
         """Returns the ModelProto, with its weights."""
-        from tmconvert.formats.onnx.objects import read_proto
+        from tmconvert.formats.onnx.model import read_whole_model
 
-        return read_proto(paths[0])
+        return read_whole_model(str(paths[0]))
 
     def written_model(self, path: Path) -> WrittenModel:
         from tmconvert.targets.onnx.written_model import written_onnx
