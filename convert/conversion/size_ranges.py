@@ -97,7 +97,7 @@ class SizeChecks:
 
     def others(self, guards: Sequence[Guard]) -> tuple[list[Trial], list[tuple[Guard, Sizes]], list[Guard]]:
         """Returns the source at other sizes that satisfy ``guards``, with guards of minimum sizes found, and
-        sizes beyond these; and guards for a size of 1 that is refused while the source cannot be asked.
+        sizes beyond these; and guards for a size of 1 that is refused while the source cannot be run.
         """
         found, least, unknown = list[Trial](), list[tuple[Guard, Sizes]](), list[Guard]()
         other = next((sizes for sizes in self._candidates() if _all_hold(guards, sizes)), None)

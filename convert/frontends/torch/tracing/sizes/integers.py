@@ -170,19 +170,8 @@ class FunctionFloat(NumpyFloat):
     What Python rounds it to is a plain number, which runs at other sizes compare.
     """
 
-    def __floor__(self) -> Any:
-        return math.floor(float.__float__(self))
-
-    def __ceil__(self) -> Any:
-        return math.ceil(float.__float__(self))
-
-    def __round__(self, digits: Any = None) -> Any:
-        return float.__round__(self, digits)
-
-    def __int__(self) -> int:
-        return int(float.__float__(self))
-
-    __trunc__ = __int__
+    __floor__, __ceil__, __round__ = float.__floor__, float.__ceil__, float.__round__  # type: ignore[assignment]
+    __int__, __trunc__ = float.__int__, float.__trunc__
 
 
 NUMBERS = (int, float)
