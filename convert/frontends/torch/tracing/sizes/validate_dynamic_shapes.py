@@ -19,7 +19,6 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.code_constants import telling_sizes
-from tmconvert.frontends.torch.tracing.sizes.plain_numbers import cause
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -315,7 +314,11 @@ def first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source,
             if of_data and _is_assumption(one) and _is_assumption(two):
                 return "", Source(""), None
             place = one if _shown(one) else two
-            why = "" if of_data else cause(one, two)
+            why = ""
+            if not of_data:
+                from tmconvert.frontends.torch.tracing.sizes.plain_numbers import cause
+
+                why = cause(one, two)
             return f"{_shown(place)} computes something else {when}{why}", place.source or Source(""), one
         previous = one if _shown(one) else previous
     results = [
