@@ -6,7 +6,7 @@ _REASONS = {
     "its code is in a Python module of the user, which is not run": ("Python",),
     "it runs on a device of the vendor, by code that is not in the file": ("Custom",),
     "no public source states in which order it moves channels": ("PassThrough", "Reorg"),
-    "the forks of Caffe that have it give it different meanings": ("Upsample",),
+    "the forks of Caffe that have it give it different meanings": ("BN", "Upsample"),
     "no public source states how it samples at the borders of regions": ("ROIAlign",),
     "aten has no pooling of position-sensitive scores by bins of whole elements": ("PSROIPooling",),
     "its numbers of boxes and its anchors differ between the forks of Caffe": ("Proposal",),

@@ -179,8 +179,8 @@ def test_damaged_texts(tmp_path, text, code, part):
 
 
 def test_an_unknown_layer_is_refused_with_its_line(tmp_path):
-    text = INPUT + 'layer { name: "a" type: "Axpy" bottom: "x" top: "y" axpy_param { deep { er: 1 } } }\n'
-    with pytest.raises(UnsupportedError, match=r"caffe.Axpy is not supported(.|\n)*net.prototxt:2"):
+    text = INPUT + 'layer { name: "a" type: "Axpby" bottom: "x" top: "y" axpby_param { deep { er: 1 } } }\n'
+    with pytest.raises(UnsupportedError, match=r"caffe.Axpby is not supported(.|\n)*net.prototxt:2"):
         tmconvert.to_onnx(written(tmp_path, text, {}), tmp_path / "net.onnx")
 
 

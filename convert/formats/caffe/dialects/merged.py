@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tmconvert.formats.caffe.dialects.dialect import Dialect
-from tmconvert.formats.caffe.layers import TRAINING
+from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.old_layers import ENUMS, MESSAGES
 
 NAME = "merged"
@@ -18,14 +18,13 @@ _LAYERS = "2 layers:*V1LayerParameter"
 
 
 def merged(dialects: Sequence[Dialect]) -> Dialect:
-    """Returns a dialect with the layers and fields of all of these, and with layers of the format V1."""
+    """Returns a dialect with all layers, the fields of these dialects, and layers of the format V1."""
     messages = dict(MESSAGES)
     for name in dict.fromkeys(name for dialect in dialects for name in dialect.messages):
         found = [dialect.messages[name] for dialect in dialects if name in dialect.messages]
         messages[name] = _union([*found, _LAYERS] if name == "NetParameter" else found)
     enums = {name: values for dialect in dialects for name, values in dialect.enums.items()}
-    layers = frozenset(layer for dialect in dialects for layer in dialect.layers)
-    return Dialect(NAME, "Caffe", layers | TRAINING, messages, {**enums, **ENUMS}, trains=True)
+    return Dialect(NAME, "Caffe", frozenset(LAYERS), messages, {**enums, **ENUMS}, trains=True)
 
 
 def _union(all_fields: Iterable[str]) -> str:

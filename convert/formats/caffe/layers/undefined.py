@@ -13,9 +13,12 @@ def _matrix_macs(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
 
 
 LAYERS = {
+    "Axpy": Layer(bottoms=(3, 3), is_of_fork=True, is_spatial=True),
     "BatchedMatMul": Layer(bottoms=(2, 2), parameters="batch_matmul_param", is_of_fork=True),
     "CReLU": Layer(parameters="crelu_param", is_of_fork=True),
+    "ConvolutionDepthwise": Layer(parameters="convolution_param", is_of_fork=True, is_spatial=True),
     "Custom": Layer(parameters="custom_param", is_of_fork=True),
+    "DepthwiseConvolution": Layer(parameters="convolution_param", is_of_fork=True, is_spatial=True),
     "DetectionOutput": Layer(bottoms=(3, 5), parameters="detection_output_param", is_of_fork=True),
     "DummyData": Layer(bottoms=(0, 0), tops=(1, None), parameters="dummy_data_param"),
     "Filter": Layer(),

@@ -33,12 +33,16 @@ def _bias(layer: LayerCall) -> Any:
     return layer.blob(1, [parameters.num_output]) if parameters.bias_term else None
 
 
-@LAYERS.layer("Convolution", "DepthwiseConv")
+@LAYERS.layer("Convolution", "DepthwiseConv", "DepthwiseConvolution", "ConvolutionDepthwise")
 def convolution(layer: LayerCall) -> list[Any]:
+    """ConvolutionDepthwise, of ShuffleNet's fork, has as many groups as channels, and does not state them."""
     parameters = layer.parameters
+    is_depthwise = layer.net_layer.type == "ConvolutionDepthwise"
 
     def convolved(images: Any, channels: int, over: Window) -> Any:
-        groups = parameters.group
+        groups = channels if is_depthwise else parameters.group
+        if channels % groups or parameters.num_output % groups:
+            raise Refusal(f"{groups} groups of {channels} channels, with {parameters.num_output} outputs")
         weight = layer.blob(0, [parameters.num_output, channels // groups, *over.kernel])
         settings = (over.stride, over.pad, over.dilation, groups)
         return layer.call(f"conv{len(over.kernel)}d", images, weight, _bias(layer), *settings)

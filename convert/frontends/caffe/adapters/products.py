@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tmconvert.errors import Refusal
 from tmconvert.formats.caffe.layers.layer import axis_of
 from tmconvert.formats.caffe.layers.products import covered
 from tmconvert.frontends.caffe.layer_calls import LayerCall, LayerTable
@@ -54,6 +55,19 @@ def scale(layer: LayerCall) -> Any:
 @LAYERS.layer("Bias")
 def bias(layer: LayerCall) -> Any:
     return layer.call("add", layer.x, _spread(layer, 0 if len(layer.bottoms) == 1 else -1))
+
+
+@LAYERS.layer("Axpy")
+def axpy(layer: LayerCall) -> Any:
+    """Multiplies each channel of the second bottom by the first, and adds the third.
+
+    Source: axpy_layer.hpp of SENet's fork. OpenCV 4.14 multiplies the third, and adds the second.
+    """
+    count = math.prod(layer.shapes[1][:2])
+    if math.prod(layer.shapes[0]) != count or layer.shapes[1] != layer.shapes[2]:
+        raise Refusal(f"Axpy of {', '.join(str(list(shape)) for shape in layer.shapes)}")
+    factor = layer.reshaped(layer.x, [*layer.shapes[1][:2], *[1] * (len(layer.shapes[1]) - 2)])
+    return layer.call("add", layer.call("mul", layer.bottoms[1], factor), layer.bottoms[2])
 
 
 @LAYERS.layer("MatMul")
