@@ -18,7 +18,8 @@ from tmconvert.targets.onnx.operators import spec
 
 class OnnxSizeOperators(SizeOperators):
     operators: ClassVar[Mapping[str, str]] = {
-        name: name for name in ("Add", "Sub", "Mul", "Div", "Max", "Concat", "Shape", "Gather", "Reshape")
+        name: name
+        for name in ("Add", "Sub", "Mul", "Div", "Mod", "Max", "Concat", "Shape", "Gather", "Reshape")
     }
 
     def inside(self, g: Builder) -> OnnxSizeOperators:
@@ -48,11 +49,15 @@ class OnnxSizeOperators(SizeOperators):
         )
 
     def quotient(self, size: Dim, floor: Floor) -> Value:
-        if any(factor < 0 for part in (floor.numerator, floor.denominator) for _, factor in terms_of(part)):
-            current_journal().specialize(
-                size, ("requires a static size: ONNX's Div does not round down below zero")
-            )
-        return super().quotient(size, floor)
+        """Writes a quotient that is rounded down, by Mod where it may be negative: ONNX's Div truncates."""
+        parts = floor.numerator, floor.denominator
+        if all(factor >= 0 for part in parts for _, factor in terms_of(part)):
+            return super().quotient(size, floor)
+        if int(self.g.graph.version) < 10:
+            current_journal().specialize(size, f"computes {size}, which takes Mod, of opset 10")
+            return super().quotient(size, floor)
+        above, below = map(self.size, parts)
+        return self.op("Div", self.op("Sub", above, self.op("Mod", above, below)), below)
 
     def float_size(self, size: Dim, atom: Any) -> Value:
         """Writes a size that is computed in float64, before opset 11 without rounding half to even."""
