@@ -8,8 +8,7 @@ from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.reductions.sums import with_places
 from tmconvert.frontends.torch.adapters.values import axis_of, floating, is_tensor, rank, reshaped, static_int
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.clamps import as_minimum
-from tmconvert.ir.symbolic.dims import Dim, Size, same_size
+from tmconvert.ir.symbolic.dims import Dim
 
 ATEN = Table()
 
@@ -31,19 +30,10 @@ def msort(g, input):
 
 @ATEN.add("topk")
 def topk(g, input, k, dim=-1, largest=True, sorted=True):
-    limit = _limit(k, g.type(input).shape[dim]) if isinstance(k, Dim) else None
-    if limit is not None:  # all are sorted, and as many taken as there are
-        parts = g.call("aten::sort", input, dim, bool(largest))
-        return [g.call("aten::slice", part, dim, 0, limit) for part in parts]
+    if isinstance(k, Dim):  # all are sorted, and as many taken as requested
+        parts = with_places(g, "aten::sort", input, dim=dim, descending=bool(largest))
+        return [g.call("aten::slice", part, dim, 0, k) for part in parts]
     return with_places(g, "aten::topk", input, static_int(g, k), dim=dim, largest=largest, sorted=sorted)
-
-
-def _limit(k: Dim, extent: Size) -> int | None:
-    """Returns b if k is min(extent, b), and b a number."""
-    found = as_minimum(k)
-    if found is None or not same_size(found[0], extent) or not isinstance(found[1], int):
-        return None
-    return found[1]
 
 
 @ATEN.add("kthvalue")
