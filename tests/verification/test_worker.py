@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import signal
@@ -195,6 +196,13 @@ def test_an_exception_of_ours_in_the_worker_is_a_defect(own_worker: None, tmp_pa
     assert "Traceback" in str(caught.value.__cause__)
     with pytest.raises(VerificationError, match="TM4002"):  # and the worker goes on
         LiteRtRuntime().run([tmp_path / "none.tflite"], {}, [])
+
+
+def test_a_start_finds_folders_of_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, "\U0001f600", "\udc80", "\xe9'\""])
+    code = worker.command("tmconvert.verification.processes.worker_process")[-1]
+    (line,) = (each for each in code.splitlines() if each.startswith("sys.path[:] = "))
+    assert line.isascii() and ast.literal_eval(line.partition(" = ")[2]) == sys.path
 
 
 def test_an_array_that_cannot_be_sent_writes_nothing() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -45,7 +44,7 @@ _START = """
 import sys
 sys.path[:] = {path}
 from importlib.util import module_from_spec, spec_from_file_location
-spec = spec_from_file_location({package!r}, {file!r}, submodule_search_locations={folders})
+spec = spec_from_file_location({package!r}, {file!a}, submodule_search_locations={folders})
 sys.modules[{package!r}] = package = module_from_spec(spec)
 spec.loader.exec_module(package)
 from {module} import main
@@ -61,10 +60,10 @@ def command(module: str) -> list[str]:
     name = module.partition(".")[0]
     package = sys.modules[name]
     code = _START.format(
-        path=json.dumps([entry for entry in sys.path if isinstance(entry, str)]),
+        path=ascii([entry for entry in sys.path if isinstance(entry, str)]),
         package=name,
         file=package.__file__,
-        folders=json.dumps(list(package.__path__)),
+        folders=ascii(list(package.__path__)),
         module=module,
     )
     return [sys.executable, "-S", "-c", code]
