@@ -32,6 +32,8 @@ class Ended(BaseException):
 is_handled = False
 is_worker = False
 """Whether another process started this one, and reports its end."""
+folders: list[str] = []
+"""Temporary folders that a library removes when Python ends, unless the process ends at once."""
 received: int | None = None
 """The first signal that came. An exception raised since then may be what became of it."""
 
@@ -102,6 +104,11 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 def _end_at_once(number: int) -> NoReturn:
     remove_leftovers()
+    if folders:
+        import shutil  # as the library did
+
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         if not is_worker:
             os.write(2, f"\n{message_of(number)}\n".encode())

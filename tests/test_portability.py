@@ -27,6 +27,7 @@ NAMES = {
 }
 # uses, and how they are guarded
 GUARDED = {
+    "cli/batch/executors.py signal.SIGKILL": "only where processes are forked",
     "convert/inspection/bench.py os.sched_getaffinity": "asked for by hasattr",
     "convert/inspection/bench_process.py os.sched_setaffinity": "only with a core, which bench.py has of it",
     "convert/inspection/bench_process.py resource": "its import may fail",

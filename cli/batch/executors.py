@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_all_start_methods, get_context, parent_process
+from multiprocessing import get_all_start_methods, get_context, parent_process, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.frontends.torch.entry import is_factory
 
 if sys.platform != "win32":
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 if TYPE_CHECKING:
     from tmconvert.calibration.measuring import Chunk, Measures, Observed, Statistics
 
@@ -49,6 +49,8 @@ def executed(
     else:
         lost: list[ModelWork] = []
         yield from _gathered(_processes(min(jobs, len(work))), _longest_first(work), lost)
+        if lost:
+            _end_server()  # it may be what was killed
         for each in lost:  # alone, so that it ends no other work
             yield from _gathered(_processes(1), [each])
 
@@ -81,6 +83,9 @@ def prepare() -> None:
     """Starts the server that the processes are forked from, so that it imports while work is collected."""
     if _FORKS:
         get_context("forkserver").set_forkserver_preload([_PRELOADED])
+        folder = util.get_temp_dir()  # of the server's socket
+        if folder not in signals.folders:
+            signals.folders.append(folder)
         with _deaf_to_interrupts():
             forkserver.ensure_running()
 
@@ -105,21 +110,33 @@ def _wait_for(parent: Any) -> None:
 
 
 def _end_server() -> None:
-    """Ends the server, which may be about to fork a process that nobody waits for."""
+    """Ends the server, which may be about to fork a process that nobody waits for, or was killed.
+
+    Waits for its end: until then the next pool would take it for a living one.
+    """
     server = getattr(forkserver, "_forkserver", None) if _FORKS else None
     number = getattr(server, "_forkserver_pid", None)
     if number is not None:
         with contextlib.suppress(OSError):
-            os.kill(number, signal.SIGTERM)
+            os.kill(number, signal.SIGKILL)
+            os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT)
 
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
     """Makes processes that are started meanwhile ignore SIGINT, which a terminal sends to all: the first
-    process ends them.
+    process ends them. One that comes meanwhile is delivered to it afterwards.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
+        return
+    if sys.platform != "win32":
+        resource_tracker.ensure_running()  # which would unblock the signal
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -154,7 +171,7 @@ def _gathered(
     try:
         with contextlib.nullcontext() if _FORKS else _deaf_to_interrupts():  # as is the server that forks
             futures: dict[Future[list[Outcome]], ModelWork] = {
-                executor.submit(do, each): each for each in work
+                _submitted(executor, do, each): each for each in work
             }
         for future in as_completed(futures):
             each = futures[future]
@@ -176,6 +193,18 @@ def _gathered(
         _end_server()
         raise
     executor.shutdown()
+
+
+def _submitted(
+    executor: Executor, do: Callable[[ModelWork], list[Outcome]], work: ModelWork
+) -> Future[list[Outcome]]:
+    """Returns the future of work, a broken one where the server that forks processes was killed."""
+    try:
+        return executor.submit(do, work)
+    except (EOFError, ConnectionError, BrokenProcessPool) as error:
+        lost: Future[list[Outcome]] = Future()
+        lost.set_exception(BrokenProcessPool(str(error)))
+        return lost
 
 
 def _ended(work: ModelWork, reason: str) -> list[Outcome]:
