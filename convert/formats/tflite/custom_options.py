@@ -1,6 +1,6 @@
 """Options of custom operators that are read: bytes, which only the code of the operator defines.
 
-Source: mediapipe/util/tflite/operations.
+Source: mediapipe/util/tflite/operations, and tensorflow/lite/kernels/detection_postprocess.cc.
 """
 
 from __future__ import annotations
@@ -22,6 +22,36 @@ def _transposed_convolution(data: bytes) -> dict[str, Any]:
     return {"padding": _PADDING[padding], "stride_w": width, "stride_h": height}
 
 
+_DETECTION: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(
+        ("max_detections", "max_classes_per_detection", "num_classes"), lambda value: int(value.AsInt)
+    ),
+    **dict.fromkeys(
+        ("nms_score_threshold", "nms_iou_threshold", "y_scale", "x_scale", "h_scale", "w_scale"),
+        lambda value: float(value.AsFloat),
+    ),
+}
+_MOST = 64  # options of an operator
+
+
+def _detection(data: bytes) -> dict[str, Any]:
+    """Reads the map of a flexbuffer."""
+    from flatbuffers import flexbuffers
+
+    try:
+        given = flexbuffers.GetRoot(data).AsMap
+        names = [key.AsKey for key in given.Keys] if len(given) <= _MOST else []
+        values = dict(zip(map(str, names), given.Values, strict=True))
+        made = {name: read(values[name]) for name, read in _DETECTION.items()}
+        made["use_regular_nms"] = "use_regular_nms" in values and bool(values["use_regular_nms"].AsBool)
+    except (ValueError, TypeError, LookupError, ArithmeticError, struct.error) as error:
+        raise ValueError(
+            f"the options of TFLite_Detection_PostProcess are not valid: {error!r:.100}"
+        ) from error
+    return made
+
+
 CUSTOM_OPTIONS: dict[str, Callable[[bytes], dict[str, Any]]] = {
-    "custom.Convolution2DTransposeBias": _transposed_convolution
+    "custom.Convolution2DTransposeBias": _transposed_convolution,
+    "custom.TFLite_Detection_PostProcess": _detection,
 }

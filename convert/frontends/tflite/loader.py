@@ -34,4 +34,11 @@ def load_tflite(path: str, signature: str = "") -> LoadedModel:
     first = [main.tensors[each].shape[:1] for each in main.inputs]
     is_fixed = all(shape and shape[0] > 0 for shape in first)
     batches = {name: shape[0] for name, shape in zip(inputs, first, strict=True)} if is_fixed else {}
-    return LoadedModel(module, SourceFile([Path(path)], inputs, outputs, batches))
+    files = [Path(path)], inputs, outputs, batches
+    if not any(each.name.startswith("custom.") for each in main.operators):
+        return LoadedModel(module, SourceFile(*files))
+    from tmconvert.frontends.tflite.source_file import DetectionFile, rows_of_detections
+
+    source = DetectionFile(*files)
+    source.rows = rows_of_detections(main)
+    return LoadedModel(module, source)
