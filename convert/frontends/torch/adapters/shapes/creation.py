@@ -27,8 +27,8 @@ from tmconvert.frontends.torch.adapters.values import (
     varargs,
 )
 from tmconvert.ir.emitter import Emitter
-from tmconvert.ir.symbolic.clamps import maximum
-from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.ir.symbolic.clamps import maximum, minimum
+from tmconvert.ir.symbolic.dims import Dim, Size, is_symbolic
 from tmconvert.symbolics.idioms.formulas import Term
 
 ATEN, METHODS = Table(), Table()
@@ -291,15 +291,32 @@ def eye(g, n, m=None, *, dtype=None, **options):
     return cast(g, g.call("aten::eq", views.unsqueeze(g, places[0], 1), places[1]), wanted)
 
 
-def _triangle(name: str, indices: Any) -> None:
+def _places_below(rows: Size, columns: Size, offset: Size) -> Size:
+    """Returns how many elements of a matrix are on a diagonal or below it."""
+
+    def first(count: Size) -> Size:  # rows of a triangle with its tip at the top
+        rows_of_triangle = minimum(maximum(count, 0), columns)
+        inside = rows_of_triangle * (rows_of_triangle + 1) // 2
+        return inside + columns * maximum(count - columns, 0)
+
+    return first(rows + offset) - first(offset)
+
+
+def _triangle(name: str, indices: Any, compare: str) -> None:
     def adapter(g, row, col, offset=0, *, dtype=None, **options):
-        sizes = static_int(g, row), static_int(g, col)
-        return g.constant(
-            np.stack(indices(int(sizes[0]), offset, int(sizes[1]))).astype(_dtype(dtype, np.int64))
-        )
+        rows, columns, wanted = static_int(g, row), static_int(g, col), _dtype(dtype, np.int64)
+        if not is_symbolic([rows, columns, offset]):
+            return g.constant(np.stack(indices(int(rows), offset, int(columns))).astype(wanted))
+        diagonals = g.call("aten::add", g.call("aten::arange", 0, rows), g.constant(offset, np.int64))
+        is_inside = g.call(compare, g.call("aten::arange", 0, columns), views.unsqueeze(g, diagonals, 1))
+        count = _places_below(rows, columns, offset if name == "tril_indices" else offset - 1)
+        count = count if name == "tril_indices" else rows * columns - count
+        found = g.call("aten::nonzero", is_inside)  # as many as count, which Gather states without a check
+        places = g.call("aten::index_select", found, 0, g.call("aten::arange", 0, count))
+        return cast(g, g.call("aten::permute", places, [1, 0]), wanted)
 
     ATEN.add(name)(adapter)
 
 
-_triangle("tril_indices", np.tril_indices)
-_triangle("triu_indices", np.triu_indices)
+_triangle("tril_indices", np.tril_indices, "aten::le")
+_triangle("triu_indices", np.triu_indices, "aten::ge")
