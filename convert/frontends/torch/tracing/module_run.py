@@ -62,6 +62,7 @@ from tmconvert.frontends.torch.tracing.special.quantized import (
 )
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
 from tmconvert.frontends.torch.tracing.watches import (
+    calls_of_constructors,
     calls_of_functions,
     calls_of_variable,
     calls_of_vmap,
@@ -97,7 +98,7 @@ class Answers(NamedTuple):
 # A run changes what all threads share, such as the call of modules, and puts it back.
 ONE_AT_A_TIME = threading.RLock()
 WATCHES = (
-    *(script_calls, calls_of_functions, calls_of_variable, calls_of_vmap),
+    *(script_calls, calls_of_constructors, calls_of_functions, calls_of_variable, calls_of_vmap),
     *(calls_with_boxes, calls_of_autograd, refused_swaps),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +26,11 @@ _SCRIPTS: tuple[Any, ...] = (
 _COMPILE = "_hop_compile_and_call"  # (wrapper, arguments): what every higher-order function ends in
 # the names of the wrappers of cond, while_loop, scan and map
 HIGHER_ORDER = ("_cond_op_wrapper", "_while_loop_op_wrapper", "run_flattened_scan", "run_flattened_map")
+
+_OLD_TYPES = (
+    *("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "BoolTensor"),
+    *("LongTensor", "IntTensor", "ShortTensor", "CharTensor", "ByteTensor"),
+)
 
 
 @contextmanager
@@ -119,6 +125,58 @@ def calls_of_variable(recorder: Recorder) -> Iterator[None]:
         yield
     finally:
         del kind.__new__
+
+
+class _OldType(str):
+    """Stands for ``torch.FloatTensor`` and its like; a text is what ``x.type()`` accepts in its place."""
+
+    original: Any
+    made: Callable[..., Any]
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        return self.made(*args, **kwargs)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, self.original)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+
+@contextmanager
+def calls_of_constructors(recorder: Recorder) -> Iterator[None]:
+    """Records ``torch.Tensor(2, n)`` as ``torch.empty``, ``torch.LongTensor([n])`` as ``torch.tensor``."""
+    thread, kind = threading.get_ident(), torch.Tensor
+    original = kind.__new__
+
+    def made(original: Callable[..., Any], dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or not args or recorder.is_busy or threading.get_ident() != thread:
+            return original(*args, **kwargs)
+        first = args[0]
+        if isinstance(first, (torch.Size, int)):
+            return torch.empty(first if isinstance(first, torch.Size) else args, dtype=dtype)
+        if isinstance(first, torch.Tensor):
+            return torch.Tensor.detach(first) if first.dtype == dtype else original(*args)
+        return torch.tensor(first, dtype=dtype) if isinstance(first, (list, tuple)) else original(*args)
+
+    def new(cls: type, *args: object, **kwargs: object) -> Any:
+        plain = functools.partial(original, cls)
+        if cls is not kind:
+            return plain(*args, **kwargs)
+        return made(plain, torch.get_default_dtype(), *args, **kwargs)
+
+    types = {name: getattr(torch, name) for name in _OLD_TYPES}
+    for name, each in types.items():
+        stand_in = _OldType(f"torch.{name}")
+        stand_in.original, stand_in.made = each, functools.partial(made, each, each.dtype)
+        setattr(torch, name, stand_in)
+    setattr(kind, "__new__", new)  # noqa: B010
+    try:
+        yield
+    finally:
+        del kind.__new__
+        for name, each in types.items():
+            setattr(torch, name, each)
 
 
 @contextmanager
