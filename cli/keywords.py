@@ -33,12 +33,14 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "input_shapes": input_shapes,
     "io_layout": layouts,
     "passes": list,
+    "on": list,
     "preprocess": list,
     "rename": renamed,
     "reports": list,
     "rules": rules,
     "sizes": partial(fixed_sizes, flag="--size"),
     "state": list,
+    "verify_on": list,
     "watch": list,
 }
 

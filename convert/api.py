@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -247,7 +248,7 @@ def to_folder(
 @expand_options(VerifyOptions)
 def verify(
     model: Model,
-    path: str | PathLike[str],
+    path: str | PathLike[str] | None = None,
     inputs: Sequence[np.ndarray] | None = None,
     **options: Unpack[VerifyOptions],
 ) -> Verification:
@@ -257,7 +258,8 @@ def verify(
     options that the file records.
 
     Args:
-        model: The source: a TracedModule, or the path of a model.
+        model: The source: a TracedModule, or the path of a model. With ``on`` and without ``path`` the file
+            that is compared on accelerators alone.
         path: The written file; for Caffe its prototxt.
         inputs: Arrays in the order of the source's inputs; random by default.
 
@@ -268,12 +270,17 @@ def verify(
         LoadError: The model or the file cannot be read.
         UsageError: Arguments are invalid.
         VerificationError: TM4001 with the error of the worst output, TM4002 when the runtime refuses the
-            file, TM4003 when it is not installed.
+            file, TM4003 when it or an accelerator is not installed, TM4007 when an accelerator is wrong.
 
     Example:
         >>> tmconvert.verify("net.tm", "net.onnx").max_error  # doctest: +SKIP
         1.2e-07
     """
+    if options["on"] or path is None:
+        from tmconvert.inspection.run_on import verified_on
+
+        if path is None:
+            return verified_on(options["on"], model, inputs)
     overrides = io_overrides_of(
         options["input_shapes"], options["input_nodes"], options["outputs"], options["rename"]
     )
@@ -284,6 +291,8 @@ def verify(
         from tmconvert.errors import VerificationError
 
         raise VerificationError("TM4006", f"the file is {verified(verification)}")
+    if options["on"]:
+        return replace(verification, accelerators=verified_on(options["on"], path, inputs).accelerators)
     return verification
 
 

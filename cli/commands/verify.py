@@ -18,29 +18,41 @@ if TYPE_CHECKING:
 
 @click.command("verify", cls=GroupedCommand, example="tmconvert verify model.tm model.onnx")
 @model_argument
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="[OUT]", type=click.Path(), required=False)
 @declared_options("verify")
-def command(model: str, out: str, json: bool, **given: Any) -> None:
+def command(model: str, out: str | None, json: bool, **given: Any) -> None:
     """Compare the written file OUT with its source MODEL.
 
     OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1 when the
-    outputs of OUT differ from those of MODEL.
+    outputs of OUT differ from those of MODEL. A file alone, without MODEL, is compared with itself on the
+    accelerators that --on names.
     """
     tracing, keywords = tracing_of("verify", given)
     inputs = keywords.pop("inputs", None)
     from tmconvert import api
     from tmconvert.verification.input_files import read_inputs
 
-    with logging_to_stderr(False), progress(f"verifying {out}"):
-        module = api.load(model, **tracing)
-        arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, out, keywords))
-        verification = api.verify(module, out, arrays, **keywords)
-    if json:
-        write_json({"model": model, "file": out, "ok": True, **verification.to_json()})
-    else:
-        from tmconvert.conversion.report_text import verified
+    if out is None and not keywords.get("on"):
+        raise click.UsageError("Missing argument 'OUT'.")
+    with logging_to_stderr(False), progress(f"verifying {out or model}"):
+        if out is None:
+            from tmconvert.inspection.run_file import FileRunner
 
+            arrays = None if inputs is None else FileRunner(Path(model)).arrays(inputs)
+            verification = api.verify(model, None, arrays, on=keywords["on"])
+        else:
+            module = api.load(model, **tracing)
+            arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, out, keywords))
+            verification = api.verify(module, out, arrays, **keywords)
+    if json:
+        write_json({"model": model, "file": out or model, "ok": True, **verification.to_json()})
+        return
+    from tmconvert.conversion.report_text import verified
+
+    if out is not None:
         write([("ok", "bold green"), (f": {out} {verified(verification)}", "")])
+    for said in verification.accelerators:
+        write([("ok", "bold green"), (f": {out or model}: {said}", "")])
 
 
 def _input_names(module: TracedModule, out: str, keywords: dict[str, Any]) -> tuple[list[str], list[str]]:

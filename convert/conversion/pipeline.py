@@ -112,8 +112,26 @@ def _verify(
         from tmconvert.conversion.calibration_notes import coarse_notes
 
         report.notes += coarse_notes(report.verification)
+    if request.verify_on and report.verification is not None:
+        report.notes += _notes_of_accelerators(request, staged, encoding.graph, references)
     if request.require_verified:
         check_verified(report)
+
+
+def _notes_of_accelerators(
+    request: ConversionRequest, staged: Sequence[Path], graph: TargetGraph, references: References
+) -> list[str]:
+    """Returns what accelerators did with the staged files. Raises VerificationError TM4003, TM4007."""
+    from tmconvert.targets.registry import runtime_for
+    from tmconvert.verification.accelerators.accelerator import accelerators_named
+    from tmconvert.verification.accelerators.check import check_on
+
+    runtime, reference = runtime_for(graph.target, staged[0]), references.references[0]
+    assert runtime is not None  # the files were verified in it
+    given, _ = reference.case(references.inputs)
+    inputs = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
+    accelerators = accelerators_named(request.verify_on or (), graph.target)
+    return check_on(accelerators, runtime, staged, inputs, graph.output_names)
 
 
 def _encoded(

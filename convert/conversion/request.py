@@ -39,7 +39,8 @@ class ConversionRequest:
     first. ``preprocessing`` is added to the model. ``inputs`` are those to verify with; without any, those of
     ``tracing`` or random ones are used. For a file to verify, ``stored`` are the options of the conversion
     that wrote it, by name. ``min_sqnr`` is the lowest signal-to-noise ratio of outputs, in dB, for which
-    rules are found; ``tries_rules`` measures the gain of rules after the conversion.
+    rules are found; ``tries_rules`` measures the gain of rules after the conversion. ``verify_on``
+    are names of accelerators.
     """
 
     model: Model
@@ -59,6 +60,7 @@ class ConversionRequest:
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     min_sqnr: float | None = None
     tries_rules: bool = False
+    verify_on: Sequence[str] | None = None
 
     @property
     def target(self) -> Target:
@@ -108,6 +110,7 @@ class ConversionRequest:
             preprocessing=wanted,
             min_sqnr=given.get("min_sqnr"),
             tries_rules=bool(given.get("try_rules")),
+            verify_on=tuple(given["verify_on"]) or None,
         )
         request._check()
         return request
@@ -157,7 +160,7 @@ class ConversionRequest:
             )
         if data.report_data is not None and options.integers is None:
             raise UsageError("TM6002", "report_data requires quantized, whose layers are reported")
-        for name in ("require_verified", "verification", "verify_with"):
+        for name in ("require_verified", "verification", "verify_with", "verify_on"):
             value = getattr(self, name)
             if value is not False and value is not None and not self.verify:
                 raise UsageError(
@@ -169,6 +172,10 @@ class ConversionRequest:
             raise UsageError("TM6002", "try_rules requires quantized, calibration and verification")
         if self.tries_rules and self.min_sqnr is not None:
             raise UsageError("TM6002", "try_rules and min_sqnr both find rules: use one of them")
+        if self.verify_on:
+            from tmconvert.verification.accelerators.accelerator import accelerators_named
+
+            accelerators_named(self.verify_on, self.target.name)
         files = [*self.paths, *self.target.further_paths(self.paths)]
         keep_model(self.model, *files, *options.extra_files)
         target = self.target

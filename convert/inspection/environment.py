@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tmconvert._version import __version__
+from tmconvert.verification.accelerators.accelerator import known_accelerators
 
 # package -> (what it is for, how to install it)
 PACKAGES = {
@@ -83,6 +84,11 @@ class Environment(NamedTuple):
             purpose, install = PACKAGES[name]
             state = version or f"missing: {install}"
             yield f"  {name:<{width}}  {state}  ({purpose})"
+        yield ""
+        yield "accelerators (--verify-on)"
+        for accelerator in known_accelerators().values():
+            state = "installed" if accelerator.is_available() else f"missing: {accelerator.how_to_get}"
+            yield f"  {accelerator.name:<{width}}  {state}  ({accelerator.about})"
 
 
 def environment() -> Environment:

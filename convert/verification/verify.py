@@ -54,7 +54,7 @@ class Verification:
     ``undecided`` are outputs that differ by no more than rounding moves them in the source itself, such as by
     the choice among equal values.
     ``outputs`` are the outputs where ``comparisons`` have other layers, too; ``quality`` compares those of a
-    file in integers with the float model.
+    file in integers with the float model. ``accelerators`` has a sentence on each that was compared.
     """
 
     runtime: str
@@ -69,6 +69,7 @@ class Verification:
     reference: str = OWN_READING
     refusal: str = ""
     undecided: tuple[str, ...] = ()
+    accelerators: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Returns what was compared and how close it came, without arrays and layers."""
@@ -108,6 +109,7 @@ class Verification:
             "reference": self.reference,
             **({"refusal": self.refusal} if self.refusal else {}),
             **({"undecided": list(self.undecided)} if self.undecided else {}),
+            **({"accelerators": list(self.accelerators)} if self.accelerators else {}),
             "max_error": self.max_error,
             "outputs": [self._output(each) for each in self.comparisons],
         }

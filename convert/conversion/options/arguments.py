@@ -250,10 +250,13 @@ KINDS: Mapping[str, Kind] = {
     "match_filters": Kind("a list of functions", _are_functions, "TM6054"),
     "decompose.table": Kind("a dict of functions by op", _by_name, "TM6052"),
     "split_module.by": _CALLABLE._replace(code="TM6052"),
-    "watch": Kind(
-        "a list of names",
-        lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),
-        "TM6050",
+    **dict.fromkeys(
+        ("watch", "on", "verify_on"),
+        Kind(
+            "a list of names",
+            lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),
+            "TM6050",
+        ),
     ),
     "view.source": _MODEL,
     "view.reports": Kind(

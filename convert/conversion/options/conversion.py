@@ -82,6 +82,16 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
             meaning="Inputs to verify with: an .npz file, or arrays by name or in the order of the inputs.",
         ),
     ]
+    verify_on: Annotated[
+        Sequence[str],
+        verification_option(
+            "Also run the file on this accelerator, such as litert-gpu, and write none if it is wrong there.",
+            "entries",
+            default=(),
+            metavar="NAME",
+            meaning="Names of accelerators on which the file must compute the same as on the processor.",
+        ),
+    ]
     require_verified: Annotated[
         bool,
         verification_option(

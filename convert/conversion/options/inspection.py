@@ -73,6 +73,15 @@ class VerifyOptions(ShapeOptions, total=False):
     require_verified: Annotated[
         bool, input_option("End with status 1 if the comparison shows nothing, or its reference is our own.")
     ]
+    on: Annotated[
+        Sequence[str],
+        input_option(
+            "Also compare the file on this accelerator, such as litert-gpu, with itself on the processor.",
+            "entries",
+            default=(),
+            metavar="NAME",
+        ),
+    ]
     input_nodes: Annotated[
         Sequence[str] | None, input_option("The --inputs of the conversion, names of tensors.")
     ]

@@ -1,0 +1,83 @@
+"""Compares what an accelerator computes with what the processor computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tmconvert.errors import VerificationError
+from tmconvert.verification.accelerators.accelerator import Accelerator, Outcome
+from tmconvert.verification.runtime import Runtime
+
+TOLERANCE = 1e-3  # of the largest value of an output in floating point
+STEPS = 1.0  # of the scale of an output in 8 or 16 bits; indices and counts are equal
+MOST_OPERATORS = 6  # that a note names
+
+
+def check_on(
+    accelerators: Sequence[Accelerator],
+    runtime: Runtime,
+    paths: Sequence[Path],
+    inputs: Mapping[str, np.ndarray],
+    outputs: Sequence[str],
+    option: str = "--verify-on",
+) -> list[str]:
+    """Runs the files on each accelerator and on ``runtime``, and returns a note for each.
+
+    Raises VerificationError TM4007 where an output differs, or the accelerator ends its process; TM4003 where
+    there is no device.
+    """
+    expected = runtime.run(paths, inputs, outputs) if accelerators else []
+    named = dict(zip(outputs, expected, strict=True)) if accelerators else {}
+    return [_note(each, each.run(paths[0], inputs, outputs), named, option) for each in accelerators]
+
+
+def _note(accelerator: Accelerator, made: Outcome, expected: Mapping[str, np.ndarray], option: str) -> str:
+    name = accelerator.name
+    if made.ended:
+        raise _error(f"{name} does not run the file, which runs on the processor: {made.ended}", name, option)
+    places = ", ".join(made.elsewhere[:MOST_OPERATORS])
+    places += f", ... ({len(made.elsewhere)} in all)" if len(made.elsewhere) > MOST_OPERATORS else ""
+    if made.outputs is None:
+        return f"{name} refuses the file: {places or made.refused}"
+    worst, difference, is_exceeded = "", -1.0, False
+    for (output, array), found in zip(expected.items(), made.outputs, strict=True):
+        size, limit = difference_of(np.asarray(found), array)
+        if size / limit > difference:
+            worst, difference, is_exceeded = output, size / limit, size > limit
+            text = f"{size:.2g} of its largest value" if limit == TOLERANCE else f"{size:.0f} steps"
+    if is_exceeded:
+        message = f"{name} computes the output {worst} wrongly: it differs from the processor's by {text}"
+        raise _error(message, name, option)
+    if not made.is_whole:
+        return f"{name} agrees with the processor; on the processor ran: {places or 'some operators'}"
+    return f"{name} runs the whole file, and agrees with the processor"
+
+
+def difference_of(found: np.ndarray, expected: np.ndarray) -> tuple[float, float]:
+    """Returns how far two arrays are apart, and the limit: relative for floats, in steps for integers.
+
+    NaN and infinity must be at the same positions.
+    """
+    if found.shape != expected.shape:
+        return float("inf"), TOLERANCE
+    if expected.dtype.kind in "iub":
+        gap = float(np.abs(found.astype(np.int64) - expected.astype(np.int64)).max(initial=0))
+        return gap, STEPS if expected.dtype.itemsize <= 2 else 0.5
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
+        return float("inf"), TOLERANCE
+    largest = float(np.abs(b[finite]).max(initial=0.0))
+    return float(np.abs(a - b)[finite].max(initial=0.0)) / max(largest, 1e-6), TOLERANCE
+
+
+def _error(message: str, name: str, option: str) -> VerificationError:
+    text = (
+        f"the file is right on the processor; convert without {option} {name} to write it all the same"
+        if option == "--verify-on"
+        else f"verify without {option} {name} to compare on the processor alone"
+    )
+    return VerificationError("TM4007", message, notes=[("help", text)])
