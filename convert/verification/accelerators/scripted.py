@@ -101,7 +101,7 @@ def _refused_operators(said: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{name} ({why})" for name, why in found))
 
 
-SCRIPTED = (
+SCRIPTED: tuple[Accelerator, ...] = (
     ScriptedAccelerator(
         "litert-gpu",
         "the GPU accelerator of LiteRT",
