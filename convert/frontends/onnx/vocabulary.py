@@ -20,7 +20,7 @@ class OnnxVocabulary(AdapterVocabulary):
     """
 
     framework = "ONNX Runtime"
-    may_open = frozenset(("onnx.Reshape", "onnx.Concat"))
+    may_open = frozenset(("onnx.Reshape", "onnx.Concat", "onnx.Expand", "onnx.Resize"))
 
     def __init__(self, opset: int) -> None:
         self.opset = opset

@@ -43,6 +43,17 @@ def opened_shape(g: Emitter, x: object, shape: Sequence[Any], before: Sequence[i
     return list(shape)
 
 
+def with_opened_batch(g: Emitter, x: object, sizes: Sequence[Any], before: Sequence[int]) -> list[Any]:
+    """Returns the sizes to which ``x``, of the shape ``before``, is resized or expanded; a batch that is kept
+    follows it.
+
+    >>> with_opened_batch(g, x, [2, 1, 8, 8], [2, 1, 4, 4])  # x is float32[n,1,4,4]  # doctest: +SKIP
+    [n, 1, 8, 8]
+    """
+    keeps_batch = 0 < len(sizes) == len(before) and _equals(sizes[0], before[0])
+    return [g.type(x).shape[0], *sizes[1:]] if keeps_batch else list(sizes)
+
+
 def _equals(size: object, other: object) -> bool:
     """Whether two sizes are certainly equal."""
     return size == other if isinstance(size, int) and isinstance(other, int) else hash(size) == hash(other)

@@ -65,6 +65,34 @@ def test_a_batch_is_opened(ends: list[int], target: str, tmp_path: Path) -> None
     np.testing.assert_allclose(found, by_parts(path, x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_stored_sizes_of_other_operators_follow_a_batch_of_two(target: str, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Resize", ["image", "", "", "sizes"], ["r"]),
+        helper.make_node("ReduceMean", ["r"], ["m"], axes=[3], keepdims=1),
+        helper.make_node("Expand", ["m", "wide"], ["y"]),
+    ]
+    stored = {"sizes": np.array([2, 3, 8, 8]), "wide": np.array([2, 3, 8, 5])}
+    path, made = tmp_path / "net.onnx", tmp_path / f"made.{target}"
+    onnx.save(of_nodes(nodes, {"image": [2, 3, 4, 4]}, ["y"], stored), path)
+    options = {"io_layout": "source"} if target == "tflite" else {}
+    assert getattr(tmconvert, f"to_{target}")(
+        path, made, dynamic_shapes={"image": {0: "N"}}, **options
+    ).verified
+    x, session = weights(6, 3, 4, 4), runtime.InferenceSession(path)
+    wanted = np.concatenate([session.run(None, {"image": part})[0] for part in np.split(x, 3)])
+    np.testing.assert_allclose(tmconvert.run(made, {"image": x})["y"], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("stored", ["Add", "Concat"])
+def test_stored_operands_of_two_images_are_refused_by_name(stored: str, tmp_path: Path) -> None:
+    options = {"axis": 1} if stored == "Concat" else {}
+    nodes, path = [helper.make_node(stored, ["x", "c"], ["y"], **options)], tmp_path / "net.onnx"
+    onnx.save(of_nodes(nodes, {"x": [2, 3]}, ["y"], {"c": weights(2, 3)}), path)
+    with pytest.raises(TmconvertError, match=rf"N cannot stay dynamic: y \(onnx.{stored}\) requires N == 2"):
+        tmconvert.to_onnx(path, tmp_path / "made.onnx", dynamic_shapes={"x": {0: "N"}})
+
+
 def test_another_batch_and_a_file_of_tflite(tmp_path: Path) -> None:
     path, x = tmp_path / "net.onnx", weights(4, 3, 8, 8)
     onnx.save(network(ends=[1, -1]), path)

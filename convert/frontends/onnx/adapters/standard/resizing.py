@@ -53,6 +53,7 @@ def resize(
     keep_aspect_ratio_policy="stretch",
     mode="nearest",
     nearest_mode="round_prefer_floor",
+    opened=None,
 ):
     places = list(range(rank(g, X))) if axes is None else [axis_of(g, X, axis) for axis in axes]
     how = Mode(
@@ -68,9 +69,12 @@ def resize(
         factors = _factors(g, scales, "a scale of Resize")
         found = _by_factors(g, X, places, factors, regions)
     elif sizes is not None:
-        found = _by_sizes(
-            g, X, places, static_ints(g, sizes, "the sizes of Resize"), keep_aspect_ratio_policy
-        )
+        wanted = static_ints(g, sizes, "the sizes of Resize")
+        if opened and axes is None:
+            from tmconvert.frontends.shared.opened_sizes import with_opened_batch
+
+            wanted = with_opened_batch(g, X, wanted, opened)
+        found = _by_sizes(g, X, places, wanted, keep_aspect_ratio_policy)
     else:
         raise Refusal("Resize has neither scales nor sizes")
     for axis, region in zip(places, regions, strict=True):
@@ -163,7 +167,7 @@ def _by_sizes(g: Emitter, x, places: list[int], sizes: Sequence[Any], policy: st
 
 
 @OPERATORS.add("Resize", since=10)
-def resize10(g, X, scales, *, mode="nearest"):
+def resize10(g, X, scales, *, mode="nearest", opened=None):
     return _upsampled(g, X, _factors(g, scales, "a scale of Resize"), mode)
 
 

@@ -116,9 +116,13 @@ def _unsqueezed(g: Emitter, x, axes: Sequence[int]) -> Any:
 
 
 @OPERATORS.add("Expand")
-def expand(g, input, shape):
-    wanted = tuple(static_ints(g, shape, "the shape of Expand"))
-    whole = list(broadcast_shapes(g.type(input).shape, wanted))
+def expand(g, input, shape, *, opened=None):
+    wanted = static_ints(g, shape, "the shape of Expand")
+    if opened:
+        from tmconvert.frontends.shared.opened_sizes import with_opened_batch
+
+        wanted = with_opened_batch(g, input, wanted, opened)
+    whole = list(broadcast_shapes(g.type(input).shape, tuple(wanted)))
     return input if tuple(whole) == g.type(input).shape else g.call("aten::expand", input, whole)
 
 
