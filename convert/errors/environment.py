@@ -10,7 +10,9 @@ from tmconvert.errors import TmconvertError, WriteError
 from tmconvert.errors.source import Source
 
 # of disks and limits
-_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
+_NUMBERS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG}
+)
 
 
 def environment_error(error: OSError) -> WriteError | None:
@@ -18,7 +20,7 @@ def environment_error(error: OSError) -> WriteError | None:
     None.
     """
     if error.errno in _NUMBERS:
-        where = f" {error.filename}" if isinstance(error.filename, str) else ""
+        where = f" {error.filename:.200}" if isinstance(error.filename, str) else ""
         return WriteError(
             "TM5001", f"the operating system reported an error{where}: {os.strerror(error.errno or 0)}"
         )

@@ -7,7 +7,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.passes.rewriting import RewritePass, emitter_before
+from tmconvert.passes.rewriting import PassRecord, RewritePass, emitter_before
 from tmconvert.symbolics.registry import catalogue, has_trait, op_has, trait_of
 from tmconvert.symbolics.traits import (
     Arithmetic,
@@ -31,6 +31,15 @@ class DropIdentities(RewritePass[TensorNode]):
 
     name = "drop_identities"
 
+    def __init__(self) -> None:
+        self._seen: dict[TensorNode, str] = {}
+
+    def run(self, graph: InternalGraph) -> PassRecord:
+        self._seen = {}
+        record = super().run(graph)
+        self._seen = {}
+        return record
+
     def takes(self, function: str) -> bool:
         return op_has(function, Identity, Arithmetic)
 
@@ -46,7 +55,7 @@ class DropIdentities(RewritePass[TensorNode]):
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: TensorNode) -> str:
         name, was = call.output.name, match.name
-        if _makes_zeros_positive(call) and (seen := _seen_by(graph, call.output)):
+        if _makes_zeros_positive(call) and (seen := _seen_by(call.output, self._seen)):
             g = emitter_before(call, catalogue(), self.name)
             zero = g.constant(np.zeros([1] * match.type.rank, match.type.dtype))
             graph.substitute(call.output, g.call("aten::where", g.call("aten::eq", match, zero), zero, match))
@@ -91,21 +100,36 @@ def _makes_zeros_positive(call: CallFunction) -> bool:
     return not (signs.all() if not arithmetic.is_inverse else not signs.any())
 
 
-def _seen_by(graph: InternalGraph, node: TensorNode) -> str:
-    """Returns the name of a result that depends on the sign of a zero in ``node``; empty for none."""
-    waiting, reached = [node], {node}
+def _seen_by(node: TensorNode, known: dict[TensorNode, str]) -> str:
+    """Returns the name of a result that depends on the sign of a zero in ``node``; empty for none.
+
+    ``known`` has what was found before, so that a chain of sums is followed once.
+    """
+    waiting = [node]
     while waiting:
-        value = waiting.pop()
-        for user in value.users:
-            if _tells_apart(user, value) or any(subgraphs_of(user)):
-                return user.outputs[0].name
-            if _forgets_sign(user):
-                continue
+        value = waiting[-1]
+        name, following = _seen_next(value)
+        if not name:
+            name = next((known[each] for each in following if known.get(each)), "")
+        following = [] if name else [each for each in following if each not in known]
+        if following:
+            waiting += following
+        else:
+            known[value] = name
+            waiting.pop()
+    return known[node]
+
+
+def _seen_next(value: TensorNode) -> tuple[str, list[TensorNode]]:
+    """Returns the name of a result that depends on the sign of ``value`` itself, and results that keep it."""
+    following: list[TensorNode] = []
+    for user in value.users:
+        if _tells_apart(user, value) or any(subgraphs_of(user)):
+            return user.outputs[0].name, []
+        if not _forgets_sign(user):
             tensors = (each for each in user.outputs if isinstance(each, TensorNode))
-            made = {each for each in tensors if each.type.dtype.kind not in "biu"} - reached
-            waiting += made
-            reached |= made
-    return ""
+            following += [each for each in tensors if each.type.dtype.kind not in "biu"]
+    return "", following
 
 
 def _tells_apart(user: Expr, value: TensorNode) -> bool:
