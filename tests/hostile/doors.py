@@ -6,11 +6,13 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.cli.runner import Outcome, run
+from tmconvert.verification.processes import worker
 
 # what reading a model may never do in this process; files are in the folder of the test or of programs
 _FORBIDDEN = (
@@ -58,12 +60,19 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
         return
     if event in _FORBIDDEN or (event == "subprocess.Popen" and args[0] != sys.executable):
         _HEARD.append((event, str(args)[:200]))
-    elif event == "ctypes.dlopen" and args[0] and not Path(args[0]).is_absolute():
-        _HEARD.append((event, args[0]))  # libraries of installed packages have whole paths
+    elif event == "ctypes.dlopen" and args[0] and _is_of_folder_or_search(os.fsdecode(args[0])):
+        _HEARD.append((event, args[0]))
+    elif event == "import" and args[1] and _is_of_users(args[1]):  # of a library for Python
+        _HEARD.append((event, args[1]))
     elif event == "exec" and _is_of_users(args[0].co_filename):
         _HEARD.append((event, args[0].co_filename))
     elif event == "open" and isinstance(args[0], str) and _is_forbidden(args[0], args[2]):
         _HEARD.append((event, args[0]))
+
+
+def _is_of_folder_or_search(library: str) -> bool:
+    """Whether a library is in the working folder, or is searched for; those of packages have whole paths."""
+    return not Path(library).is_absolute() or _is_of_users(library)
 
 
 def _is_of_users(name: str) -> bool:
@@ -82,6 +91,34 @@ def _is_forbidden(path: str, flags: object) -> bool:
 
 
 sys.addaudithook(_hear)
+
+# the same for workers, which run a file of any folder; they write what they hear to their stderr
+_MARK = b"heard by the hook: "
+_OF_WORKERS = f"""
+import os, sys
+def hear(event, args):
+    path = str(args[0]) if args and event in ("ctypes.dlopen", "subprocess.Popen") else ""
+    if event in {_FORBIDDEN} or event == "subprocess.Popen" or path.startswith({tempfile.gettempdir()!r}):
+        os.write(2, {_MARK!r} + repr((event, args)).encode()[:200] + b"\\n")
+sys.addaudithook(hear)
+"""
+_command = worker.command
+
+
+def _command_with_hook(module: str) -> list[str]:
+    *start, code = _command(module)
+    return [*start, _OF_WORKERS + code]
+
+
+worker.command = _command_with_hook
+
+
+def _heard_by_worker() -> bytes:
+    living = worker._worker
+    if living is None or living._said.closed:
+        return b""
+    said = os.pread(living._said.fileno(), 1 << 20, 0)  # without moving the place at which the worker writes
+    return b"".join(line for line in said.splitlines() if _MARK in line)
 
 
 class TooLong(BaseException):
@@ -120,6 +157,7 @@ def enter(command: str, seconds: float = 20) -> Outcome:
     said = outcome.stdout + outcome.stderr
     assert outcome.status in (0, 1, 2), said
     assert not _HEARD, _HEARD
+    assert not _heard_by_worker() and _MARK.decode() not in said
     assert not {character for character in "\x1b\x07\0" if character in said}, repr(said)
     assert not (folder / "ran").exists() and not (folder.parent / "elsewhere").exists()
     return outcome

@@ -244,7 +244,7 @@ def _graph(*nodes: onnx.NodeProto, outputs: tuple[str, ...] = ("y",)) -> Callabl
 
 
 def _if(depth: int) -> onnx.ModelProto:
-    """A model of conditions in conditions."""
+    """A model of conditions in both branches of conditions, which has 2 ** ``depth`` of them."""
     body = helper.make_graph([step("Relu", out="t")], "g", [], [helper.make_tensor_value_info("t", 1, [2])])
     for _ in range(depth):
         inner = helper.make_node("If", ["c"], ["t"], then_branch=body, else_branch=body)

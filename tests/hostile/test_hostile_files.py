@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +27,7 @@ ALL = [*OF_MODELS]
 READING = ["inspect", "verify", "verify source", "run", "compare", "view", "check", "onnx", "tflite"]
 OTHER_READING = ["inspect", "verify", "run", "view", "check", "onnx", "tflite", "evaluate source", "convert"]
 ARRAYS = {**variants.ARRAYS, **other_variants.SAMPLES}
+NO_LIBRARY = f"{tempfile.gettempdir()}/missing.so"
 HARMLESS = ("a member above the folder", "control characters", "infinite")  # arrays of the right shape
 PARAMETER = '{"activation_encodings": {"x": [{"bitwidth": 8, "dtype": "int", "scale": 1}]}}'
 
@@ -205,16 +209,72 @@ def test_folders(folder: Path, name: str) -> None:
         enter(command, 120)
 
 
+TEXTS = (
+    "TM1001",
+    "\x1b]0;x\x07",
+    "../secret/weights",
+    "../secret",
+    "*" * 5000,
+    "[" * 5000,
+    "1" * 5000,
+    "",
+    "%s{}",
+)
+
+
+@pytest.mark.parametrize("command", ["explain", "ops", "ops --target", "explain -o", "init -o", "doctor"])
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_texts(folder: Path, command: str, text: str) -> None:
+    enter(f"{command} {text}")
+
+
+@pytest.mark.parametrize("name", ["good", "configuration"])
+def test_what_examines_the_installation_reads_nothing_of_the_folder(folder: Path, name: str) -> None:
+    for module in ("torch", "onnxruntime", "tflite", "sitecustomize"):
+        Path(f"{module}.py").write_text("open('ran', 'w').close()\n")
+    if name == "configuration":
+        Path("tmconvert.toml").write_text("[options]\nplugin = ['evil.py']\n")
+    for command in ("doctor", "doctor --json", "ops", "explain TM1001", "ops --target onnx"):
+        assert enter(command).status == 0
+
+
+def test_the_hook_of_workers_hears_pickles_and_libraries() -> None:
+    for step in (
+        "import pickle; pickle.loads(pickle.dumps(str))",
+        f"import ctypes; ctypes.CDLL({NO_LIBRARY!r})",
+    ):
+        code = f"{doors._OF_WORKERS}\n{step}"
+        ended = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, check=False)
+        assert doors._MARK in ended.stderr, step
+    quiet = subprocess.run(
+        [sys.executable, "-S", "-c", f"{doors._OF_WORKERS}\nimport json, ctypes"],
+        capture_output=True,
+        check=True,
+    )
+    assert not quiet.stderr
+
+
+def test_workers_run_under_the_hook(folder: Path) -> None:
+    assert enter("verify good.onnx good.onnx").status == 0
+    assert doors._OF_WORKERS in doors.worker.command("tmconvert.verification.processes.worker_process")[-1]
+
+
 def test_the_hook_hears_what_it_is_there_for(folder: Path) -> None:
+    import ctypes
     import pickle
 
+    doors._HEARD.clear()
     doors._FOLDER.append(folder)
     try:
         pickle.loads(pickle.dumps(Path))
+        for name in (str(folder / "evil.so"), "evil.so"):
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(name)
         Path("../secret/weights").read_bytes()
     finally:
         doors._FOLDER.pop()
-    assert {event for event, _ in doors._HEARD} == {"pickle.find_class", "open"}
+    assert {event for event, _ in doors._HEARD} == {"pickle.find_class", "ctypes.dlopen", "open"}
+    assert sum(event == "ctypes.dlopen" for event, _ in doors._HEARD) == 2
 
 
 # ---- what files expand to: steps are counted, not seconds
@@ -256,13 +316,54 @@ def chain(count: int) -> onnx.ModelProto:
     return of_nodes(nodes, {"x0": [1, 2, 3, 4]}, [f"x{count}"])
 
 
-@pytest.mark.parametrize("make", [parts, equal_names, chain])
-def test_cost_grows_with_the_file(folder: Path, make: Callable[[int], onnx.ModelProto]) -> None:
+def conditions(depth: int) -> onnx.ModelProto:
+    """Conditions in the first branch of conditions, and operators around each."""
+    info = [onnx.helper.make_tensor_value_info("t", 1, [2])]
+
+    def branch(*nodes: onnx.NodeProto) -> onnx.GraphProto:
+        return onnx.helper.make_graph(nodes, "g", [], info)
+
+    body, other = branch(node("Relu", out="t")), branch(node("Neg", out="t"))
+    for number in range(depth):
+        inner = onnx.helper.make_node("If", ["c"], [f"u{number}"], then_branch=body, else_branch=other)
+        body = branch(inner, onnx.helper.make_node("Add", [f"u{number}", "x"], ["t"]))
+    largest = onnx.helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0)
+    is_true = onnx.helper.make_node("Cast", ["m"], ["c"], to=9)
+    outer = onnx.helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=other)
+    return of_nodes([largest, is_true, outer], {"x": [2]}, ["y"])
+
+
+def external(count: int) -> onnx.ModelProto:
+    """A chain of sums with constants that are in one file."""
+    names = ["x", *(f"x{number}" for number in range(count))]
+    nodes = [
+        onnx.helper.make_node("Add", [names[number], f"w{number}"], [names[number + 1]])
+        for number in range(count)
+    ]
+    model = of_nodes(nodes, {"x": [300]}, [names[-1]])
+    Path("weights.bin").write_bytes(b"\0" * 1200 * count)
+    for number in range(count):
+        weight = model.graph.initializer.add(name=f"w{number}", data_type=1, dims=[300], data_location=1)
+        for key, value in {"location": "weights.bin", "offset": 1200 * number, "length": 1200}.items():
+            weight.external_data.add(key=key, value=str(value))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "counts"),
+    [
+        *((make, (40, 80, 160)) for make in (parts, equal_names, chain, external)),
+        (conditions, (6, 12, 24)),
+    ],
+)
+def test_cost_grows_with_the_file(
+    folder: Path, make: Callable[[int], onnx.ModelProto], counts: tuple[int, ...]
+) -> None:
     steps = []
-    for count in (40, 80, 160):
-        onnx.save(make(count), "net.onnx")
+    for count in (counts[0], *counts):  # what is imported at first does not count
+        Path("net.onnx").write_bytes(make(count).SerializeToString())
         steps.append(steps_of(lambda: tmconvert.to_onnx("net.onnx", "out.onnx", verify=False)))
-    first, second = steps[1] - steps[0], steps[2] - steps[1]  # twice as many, if it is linear
+    first, second = steps[2] - steps[1], steps[3] - steps[2]  # twice as many, if it is linear
     assert second < 3 * first, steps
 
 
