@@ -11,6 +11,7 @@ sizes than the source, at status 0) or wrong.
 from __future__ import annotations
 
 import collections
+import math
 import random
 import sys
 import tempfile
@@ -252,7 +253,8 @@ def _outputs(path: Path, x: np.ndarray) -> np.ndarray:
 def _holds(notes: list[str], sizes: dict[str, int]) -> bool:
     """Whether the sizes are in the range for which the file is valid, by its notes."""
     ranges = ", ".join(note.removeprefix(VALID) for note in notes if note.startswith(VALID))
-    return all(eval(each, {"min": min, "max": max}, sizes) for each in ranges.split(", ") if each)
+    names = {"min": min, "max": max, "floor": math.floor}
+    return all(eval(each, names, sizes) for each in ranges.split(", ") if each)
 
 
 def _differences(source: Path, path: Path, rank: int, notes: list[str]) -> Iterator[str]:
