@@ -30,7 +30,7 @@ def _ratio(extent: int, outputs: int, align_corners: bool, scale: float | None) 
 
 
 def nearest_ratio(extent: int, outputs: int, scale: float | None = None) -> np.float32:
-    return np.float32(1 / scale) if scale else np.float32(extent) / np.float32(outputs)
+    return np.float32(1 / scale) if scale else np.float32(extent) / np.float32(outputs or 1)
 
 
 def nearest_places(extent: int, outputs: int, scale: float | None = None) -> Array:
