@@ -20,7 +20,7 @@ def command(files: tuple[str, ...], inputs: tuple[str, ...], json: bool, **given
 
     Each FILE, an ONNX or TFLite file or a prototxt, runs in a process of its own. Several run by turns of
     some milliseconds, with one thread on the same core, so that a load of the machine meets all alike, and
-    in four processes one after the other. The ratio is that of the medians.
+    in five processes one after the other. The ratio is the median of those of such turns.
     """
     keywords = keywords_of("bench", given)
     from tmconvert import api

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.calibration.images import IMAGES, image, scale_pixels
+from tmconvert.calibration.images import FORMATS, IMAGES, image, scale_pixels
 from tmconvert.calibration.settings import ImageLayout, Settings
 from tmconvert.conversion.example_text import is_example, parse_examples
 from tmconvert.errors import UsageError
+from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir.types import TensorType
 from tmconvert.targets.written_model import TensorInfo
@@ -89,10 +91,23 @@ def image_array(path: Path, takes: Sequence[TensorInfo], settings: Settings) -> 
         types.append((each.name, TensorType(np.dtype(each.dtype or "float32"), each.example_shape)))
     layout: ImageLayout = "nhwc" if takes and is_channels_last(takes[0]) else "nchw"
     pixels = image(path, types, layout)
+    _warn_of_stretching(path, pixels.shape[1:3] if layout == "nhwc" else pixels.shape[2:4])
     if takes_pixels(takes) and settings.scales:
         raise UsageError("TM6033", f"{takes[0].name} takes pixels as they are: omit mean and std")
     is_raw = takes[0].dtype == "uint8" and not settings.scales
     return pixels if is_raw else scale_pixels(pixels, settings._replace(layout=layout), str(path))
+
+
+def _warn_of_stretching(path: Path, taken: Sequence[int]) -> None:
+    """Logs a warning where an image has other proportions than the input."""
+    from PIL import Image
+
+    with open_regular(path) as file, Image.open(file, formats=FORMATS) as opened:
+        width, height = opened.size
+    if width * taken[0] != height * taken[1]:
+        logging.getLogger("tmconvert").warning(
+            "%s is stretched from %d x %d pixels to %d x %d", path, width, height, taken[1], taken[0]
+        )
 
 
 def takes_pixels(takes: Sequence[TensorInfo]) -> bool:

@@ -196,6 +196,20 @@ def test_values_outside_of_the_range_of_an_integer_input(
     assert "% of the values of image are outside of its range, 0 to " in said
 
 
+@pytest.mark.parametrize(("width", "height", "count"), [(32, 24, 0), (16, 12, 0), (24, 24, 1), (100, 3, 1)])
+def test_a_stretched_image_is_reported(
+    files: Files, tmp_path: Path, caplog: pytest.LogCaptureFixture, width: int, height: int, count: int
+) -> None:
+    Image.new("RGB", (width, height)).save(tmp_path / "x.png")
+    for kind in ("onnx", "tflite"):
+        caplog.clear()
+        tmconvert.run(files.paths[kind], tmp_path / "x.png", std=[1])
+        said = [
+            each for each in caplog.messages if f"stretched from {width} x {height} pixels to 16 x 12" in each
+        ]
+        assert len(said) == count
+
+
 @pytest.mark.slow
 def test_bench(files: Files) -> None:
     paths = [files.paths[kind] for kind in ("onnx", "tflite", "prototxt")]
