@@ -33,6 +33,7 @@ COMMAND_GROUPS = {
     },
     "Change": {
         "calibrate": "Measure quantization parameters of a float model on data.",
+        "simplify": "Simplify an ONNX file, at the same opset.",
         "optimize": "Run passes on a model, and save it as a graph of ATen-style ops.",
         "code": "Write a model as a Python package for PyTorch.",
     },

@@ -58,8 +58,10 @@ def command_of_package(target: str) -> click.Command:
     )
 
 
-def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Converts ``model`` with the options ``given``, and prints the report."""
+def run_conversion(
+    target: str, model: str, paths: Sequence[str], given: Mapping[str, Any], *, function: str = ""
+) -> None:
+    """Converts ``model`` with the options ``given``, by default by ``to_TARGET``, and prints the report."""
     keywords = keywords_of(target, given)
     verify = keywords.setdefault("verify", True)
     check_report(given, verify=verify)
@@ -73,7 +75,7 @@ def run_conversion(target: str, model: str, paths: Sequence[str], given: Mapping
     ):
         from tmconvert import api_convert as api
 
-        own = getattr(api, f"to_{target}", None) if target in TARGETS else None
+        own = getattr(api, function or f"to_{target}", None) if target in TARGETS else None
         convert, leading = (api.to_target, (target,)) if own is None else (own, ())
         report: Report = convert(model, *leading, *paths, **keywords)
         if given.get("report") is not None and not report.stopped:

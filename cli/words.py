@@ -21,7 +21,8 @@ COMMANDS_OF_OTHER_TOOLS = {
     **dict.fromkeys(("infer", "predict"), "run"),
     **dict.fromkeys(("quantize", "quantise"), "tflite MODEL OUT.tflite --quantized --calibration DATA"),
     **dict.fromkeys(("export", "to-onnx", "to_onnx"), "onnx"),
-    **dict.fromkeys(("simplify", "fuse"), "optimize"),
+    **dict.fromkeys(("slim", "onnxsim", "onnxslim"), "simplify"),
+    "fuse": "optimize",
     "version": "--version",
 }
 

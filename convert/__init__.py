@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         replace_pattern,
         run,
         save,
+        simplify,
         split_module,
         supported_ops,
         temporary_symbolics,
@@ -76,6 +77,7 @@ __all__ = [
     "replace_pattern",
     "run",
     "save",
+    "simplify",
     "split_module",
     "supported_ops",
     "temporary_symbolics",
@@ -94,7 +96,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in __all__:
         # conversions load without the classes of models that the other functions return
-        home = "api_convert" if name.startswith("to_") else "api"
+        home = "api_convert" if name.startswith(("to_", "simplify")) else "api"
         return getattr(globals().get(home) or _loaded(home), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tmconvert import ir
+from tmconvert.api_convert import simplify as simplify
 from tmconvert.api_convert import to_caffe as to_caffe
 from tmconvert.api_convert import to_onnx as to_onnx
 from tmconvert.api_convert import to_target as to_target

@@ -91,6 +91,39 @@ def to_onnx(model: Model, path: Output = None, **options: Unpack[OnnxOptions]) -
 
 @entry_point
 @full_collections_wait()
+@expand_options(OnnxOptions)
+def simplify(model: Model, path: Output = None, **options: Unpack[OnnxOptions]) -> Report:
+    """Simplifies an ONNX model: as ``to_onnx`` at the same opset, but nodes that cannot be converted stay.
+
+    These are nodes of other domains, of operands that are computed from data, or of sequences of tensors.
+    A model that cannot be simplified is copied unchanged, with a note; where options change the model, the
+    error is raised instead.
+
+    Args:
+        model: The path or the bytes of an ONNX model, an open file, a ModelProto, or a model of ``onnx_ir``.
+        path: The file to write: a path, or a file that is open for binary writing. Without it, the report
+            has the model: ``report.model``, ``report.bytes``.
+
+    Returns:
+        The report: the paths, inputs and outputs of the file, the errors found, and notes; ``str`` of it is
+            what the command prints.
+
+    Raises:
+        LoadError: The file is not an ONNX model, or its weights are missing.
+        UsageError: Arguments are invalid or exclude each other.
+        WriteError: The file cannot be written.
+
+    Example:
+        >>> report = tmconvert.simplify("net.onnx", "simple.onnx")  # doctest: +SKIP
+        >>> simple = tmconvert.simplify(onnx.load("net.onnx")).model  # doctest: +SKIP
+    """
+    from tmconvert.conversion.simplify import simplify_model
+
+    return simplify_model(model, path, options, catalogue())
+
+
+@entry_point
+@full_collections_wait()
 @expand_options(TfliteOptions)
 def to_tflite(model: Model, path: Output = None, **options: Unpack[TfliteOptions]) -> Report:
     """Converts a model to a TFLite file, runs the file, and compares its outputs with those of the model.

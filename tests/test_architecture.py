@@ -73,6 +73,7 @@ PUBLIC = [
     "replace_pattern",
     "run",
     "save",
+    "simplify",
     "split_module",
     "supported_ops",
     "temporary_symbolics",

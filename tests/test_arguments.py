@@ -118,6 +118,7 @@ FUNCTIONS = (
     "replace_pattern",
     "run",
     "save",
+    "simplify",
     "split_module",
     "supported_ops",
     "to_caffe",

@@ -217,7 +217,9 @@ def _resolved(attempt: _Attempt, bound: BoundModel) -> LoweredModel:
         fixed = {name: size for name, size in journal.specialized.items() if isinstance(size, int)}
         if fixed:
             reasons = {name: journal.reasons[name].partition(": ")[2] for name in fixed}
-            raise not_dynamic(reasons, fixed)
+            lost = not_dynamic(reasons, fixed)
+            lost.scopes = () if journal.source is None else (journal.source.scope,)
+            raise lost
         bound = bound.specialized(journal)
     raise _unspecialized(bound)
 

@@ -29,6 +29,7 @@ READ = frozenset(
 WRITTEN: Mapping[str, str] = MappingProxyType(
     {
         "to_onnx.path": "model.onnx",
+        "simplify.path": "model.onnx",
         "to_tflite.path": "model.tflite",
         "to_caffe.prototxt": "model.prototxt",
         "to_caffe.caffemodel": "model.caffemodel",

@@ -89,7 +89,12 @@ class LoadError(TmconvertError):
 
 
 class UnsupportedError(TmconvertError):
-    """The model is understood, but the target cannot express it."""
+    """The model is understood, but the target cannot express it.
+
+    ``scopes`` are the names that its source has for what stops it, as far as they are known.
+    """
+
+    scopes: tuple[str, ...] = ()
 
 
 class VerificationError(TmconvertError):

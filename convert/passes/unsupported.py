@@ -114,9 +114,11 @@ def unsupported_error(
     notes.append(("see", f"run `tmconvert check MODEL --target {target}` for the whole list"))
     from tmconvert.ir.text import describe
 
-    return UnsupportedError(
+    error = UnsupportedError(
         "TM2003", first.reason, source=first.first.source, excerpt=describe(first.first), notes=notes
     )
+    error.scopes = tuple(dict.fromkeys(item.scope for item in unsupported))
+    return error
 
 
 def _paths(scopes: tuple[str, ...]) -> str:

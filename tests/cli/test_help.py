@@ -118,7 +118,7 @@ def test_options_of_all_conversions(name: str) -> None:
 
 def sections(*command: str, flag: str = "") -> dict[str, list[str]]:
     """The lines of a help text by heading, at 80 columns; those before all headings under ``""``."""
-    flag = flag or ("--help-all" if command[0] in TARGETS else "--help")
+    flag = flag or ("--help-all" if command[0] in (*TARGETS, "simplify") else "--help")
     lines = run(*command, flag, env={"COLUMNS": "80"}).stdout.splitlines()
     assert max(map(len, lines)) <= 80
     found: dict[str, list[str]] = {"": []}

@@ -213,7 +213,15 @@ KINDS: Mapping[str, Kind] = {
     "path": _PATH,
     "prototxt": _PATH,
     **dict.fromkeys(
-        ("to_onnx.path", "to_tflite.path", "to_target.path", "to_caffe.prototxt", "save.path"), _OUTPUT
+        (
+            "to_onnx.path",
+            "simplify.path",
+            "to_tflite.path",
+            "to_target.path",
+            "to_caffe.prototxt",
+            "save.path",
+        ),
+        _OUTPUT,
     ),
     "caffemodel": _PATH,
     "check": _SWITCH,
@@ -361,7 +369,13 @@ def _files_for_objects(
     return ObjectFiles(function, bound)
 
 
-_CONVERSIONS = {"to_onnx": "path", "to_tflite": "path", "to_caffe": "prototxt", "to_target": "path"}
+_CONVERSIONS = {
+    "to_onnx": "path",
+    "simplify": "path",
+    "to_tflite": "path",
+    "to_caffe": "prototxt",
+    "to_target": "path",
+}
 _FILE_METHODS = ("read", "write", "read_bytes", "ListFields")
 
 

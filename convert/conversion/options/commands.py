@@ -275,6 +275,10 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "run": (*_RUN, JSON, *declared(RunOptions), *TRACING),
     "samples": (JSON,),
     "save": (_SAVE_FORMAT, JSON, *declared(SourceOptions)),
+    "simplify": tuple(
+        each._replace(default_text="that of MODEL") if each.is_version else each
+        for each in conversion_options("onnx")
+    ),
     "trace": (_TRACE_OUTPUT, JSON, *declared(SourceOptions)),
     "view": (*_VIEW, JSON, *declared(SourceOptions)),
     "verify": (_VERIFY, JSON, *declared(VerifyOptions), *TRACING),

@@ -123,6 +123,15 @@ def infer_shapes(model: Any) -> Any:
         return model
 
 
+def without_functions(model: Any) -> Any:
+    """Returns a model in which the calls of its own functions are inlined."""
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    return inliner.inline_local_functions(model)
+
+
 def store_types(model: Any, types: Mapping[str, bytes]) -> None:
     """Adds serialized types of values, by name, to the graph of a model that lacks them."""
     known = {each.name for each in (*model.graph.input, *model.graph.value_info, *model.graph.output)}

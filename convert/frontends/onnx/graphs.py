@@ -62,6 +62,7 @@ class Scope:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     prefix: str = ""
     depth: int = 0
+    place: str = ""  # of the node of the file, for nodes of the standard's functions, which have no names
 
 
 class GraphReader:
@@ -111,8 +112,7 @@ class GraphReader:
         """Returns the function of the model that a node calls, or that of the standard for an operator
         without an adapter; None for other operators.
         """
-        key = node.domain, node.op_type, getattr(node, "overload", "")
-        known = self.functions.get(key)
+        known = self.functions.get(key_of(node))
         if known is not None or node.domain not in (*STANDARD, PREVIEW):
             return known
         name = f"{node.domain if node.domain == PREVIEW else 'onnx'}.{node.op_type}"
@@ -246,7 +246,7 @@ class GraphBuilder:
     def nodes(self, protos: Iterable[Any], scope: Scope) -> None:
         """Adds the calls of nodes, which are in the order of their execution."""
         for proto in protos:
-            place = proto.name or f"of {', '.join(proto.output)}"
+            place = scope.place or proto.name or f"of {', '.join(proto.output)}"
             try:
                 self._node(proto, scope, place)
             except LoadError as error:
@@ -260,7 +260,8 @@ class GraphBuilder:
         domain = "" if proto.domain in STANDARD else proto.domain
         function = self.reader.function(proto, scope.opset)
         if function is not None:
-            self._inline(proto, function, scope, place)
+            is_own = key_of(proto) in self.reader.functions
+            self._inline(proto, function, scope, place, "" if is_own else place)
             return
         if f"{domain or 'onnx'}.{proto.op_type}" == CONSTANT:
             self._constant(proto, scope, place)
@@ -333,7 +334,7 @@ class GraphBuilder:
         node.shape, node.dtype = array.shape, array.dtype
         self.graph.insert(Constant(array, node.name, result=node))
 
-    def _inline(self, proto: Any, function: Any, scope: Scope, place: str) -> None:
+    def _inline(self, proto: Any, function: Any, scope: Scope, place: str, place_of_nodes: str) -> None:
         if scope.depth >= MAX_DEPTH:
             raise damaged(self.path, f"functions call each other more than {MAX_DEPTH} deep", place)
         given: list[TensorNode | None] = [
@@ -350,6 +351,7 @@ class GraphBuilder:
             attributes,
             f"{scope.prefix}{proto.name or proto.op_type}/",
             scope.depth + 1,
+            scope.place or place_of_nodes,
         )
         self.nodes(function.node, inner)
         for own, name in zip(function.output, proto.output, strict=False):
@@ -417,6 +419,11 @@ class GraphBuilder:
         node = TensorNode(self.graph.free_name(f"{attribute.name}_const"), array.shape, array.dtype)
         self.graph.insert(Constant(array, node.name, result=node))
         return node
+
+
+def key_of(proto: Any) -> tuple[str, str, str]:
+    """Returns what identifies the function that a node may call."""
+    return proto.domain, proto.op_type, getattr(proto, "overload", "")
 
 
 def constant_of(node: TensorNode) -> np.ndarray | None:

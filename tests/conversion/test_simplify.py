@@ -1,0 +1,254 @@
+"""ONNX files that are simplified: nodes that cannot be converted stay, and no model is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import tmconvert
+from tests.cli.runner import run
+from tmconvert.errors import TmconvertError
+
+FLOAT = TensorProto.FLOAT
+Node = onnx.NodeProto
+
+
+def value(name: str, shape: Sequence[int | str] | None, type_: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, type_, shape)
+
+
+def model(
+    nodes: Sequence[Node],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    constants: dict[str, Any] | None = None,
+    **others: Any,
+) -> onnx.ModelProto:
+    stored = [onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in (constants or {}).items()]
+    graph = helper.make_graph(nodes, "net", inputs, outputs, stored)
+    opsets = [
+        helper.make_opsetid("", 18),
+        helper.make_opsetid("com.microsoft", 1),
+        helper.make_opsetid("own", 2),
+    ]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9, **others)
+
+
+def make(kind: str, *edges: str, **attributes: Any) -> Node:
+    """Returns the node ``kind`` whose operands and results are separated by "->"."""
+    at = edges.index("->")
+    domain, _, name = kind.rpartition(".")
+    return helper.make_node(name, edges[:at], edges[at + 1 :], domain=domain, **attributes)
+
+
+def outputs_of(proto: onnx.ModelProto, given: dict[str, np.ndarray]) -> list[Any]:
+    return onnxruntime.InferenceSession(proto.SerializeToString()).run(None, given)
+
+
+def kinds(proto: onnx.ModelProto) -> Counter[str]:
+    return Counter(node.op_type for node in proto.graph.node)
+
+
+X = np.linspace(-2, 2, 32, dtype=np.float32).reshape(1, 2, 4, 4)
+IMAGE, ANY = value("x", [1, 2, 4, 4]), value("y", ["n", "c", "h", "w"])
+BODY = helper.make_graph(
+    [make("Identity", "a", "->", "then")], "body", [], [helper.make_tensor_value_info("then", FLOAT, None)]
+)
+OTHER = helper.make_graph(
+    [
+        make("Neg", "a", "->", "a2"),
+        make("Size", "a2", "->", "s"),
+        make("Resize", "a2", "", "scales", "->", "els"),
+    ],
+    "other",
+    [],
+    [helper.make_tensor_value_info("els", FLOAT, None)],
+)
+SEQUENCE = [
+    make("Relu", "x", "->", "a"),
+    make("SequenceConstruct", "a", "x", "->", "q"),
+    make("SequenceAt", "q", "i", "->", "b"),
+    make("Identity", "b", "->", "c"),
+    make("Relu", "c", "->", "y"),
+]
+IDLE = [make("Identity", "x", "->", "x2"), make("Relu", "x2", "->", "a")]
+KEPT: dict[str, tuple[onnx.ModelProto, dict[str, np.ndarray], str]] = {
+    "scales from the data": (
+        model(
+            [*IDLE, make("Resize", "a", "", "scales", "->", "b"), make("Identity", "b", "->", "y")],
+            [IMAGE, value("scales", [4])],
+            [ANY],
+        ),
+        {"x": X, "scales": np.float32([1, 1, 2, 1])},
+        "Resize",
+    ),
+    "axes from the data": (
+        model(
+            [*IDLE, make("ReduceSum", "a", "axes", "->", "b"), make("Identity", "b", "->", "y")],
+            [IMAGE, value("axes", [1], TensorProto.INT64)],
+            [ANY],
+        ),
+        {"x": X, "axes": np.int64([2])},
+        "ReduceSum",
+    ),
+    "operators of another domain": (
+        model(
+            [
+                *IDLE,
+                make("com.microsoft.BifurcationDetector", "t", "t", "p", "->", "o", "n"),
+                make("Identity", "o", "->", "z"),
+                make("Identity", "a", "->", "y"),
+            ],
+            [IMAGE, value("t", [3], TensorProto.INT64), value("p", [1], TensorProto.INT64)],
+            [ANY, value("z", ["n"], TensorProto.INT64)],
+        ),
+        {"x": X, "t": np.int64([1, 2, 3]), "p": np.int64([0])},
+        "BifurcationDetector",
+    ),
+    "a subgraph that captures": (
+        model(
+            [
+                *IDLE,
+                make("If", "flag", "->", "b", then_branch=BODY, else_branch=OTHER),
+                make("Identity", "b", "->", "y"),
+            ],
+            [IMAGE, value("flag", [], TensorProto.BOOL), value("scales", [4])],
+            [ANY],
+        ),
+        {"x": X, "flag": np.array(False), "scales": np.float32([1, 1, 2, 1])},
+        "If",
+    ),
+    "sequences": (
+        model(SEQUENCE, [IMAGE, value("i", [], TensorProto.INT64)], [ANY]),
+        {"x": X, "i": np.array(0)},
+        "SequenceAt",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_keeps_nodes_that_cannot_be_converted(case: str) -> None:
+    proto, given, kept = KEPT[case]
+    report = tmconvert.simplify(proto)
+    made = report.model
+    onnx.checker.check_model(made)
+    assert kinds(made)[kept] == 1
+    assert "Identity" not in kinds(made)
+    assert any("stayed as in the model" in note and kept in note for note in report.notes)
+    assert [each.name for each in made.graph.input] == [each.name for each in proto.graph.input]
+    assert list(made.graph.output) == list(proto.graph.output)
+    for one, other in zip(outputs_of(made, given), outputs_of(proto, given), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+UNCHANGED = {
+    "strings": model(
+        [make("StringConcat", "x", "x", "->", "a"), make("Identity", "a", "->", "y")],
+        [value("x", [2], TensorProto.STRING)],
+        [value("y", [2], TensorProto.STRING)],
+    ),
+    "an unknown operator": model([make("own.Mystery", "x", "->", "y", power=2)], [IMAGE], [ANY]),
+    "random numbers": model([make("RandomNormalLike", "x", "->", "y")], [IMAGE], [ANY]),
+    "one node that would become several": model(
+        [make("Sub", "x", "x2", "->", "y")],
+        [value(name, [3], TensorProto.UINT32) for name in ("x", "x2")],
+        [value("y", [3], TensorProto.UINT32)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNCHANGED)
+def test_a_model_that_cannot_be_simplified_is_copied(case: str, tmp_path: Path) -> None:
+    source, path = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(UNCHANGED[case], source)
+    report = tmconvert.simplify(source, path)
+    assert path.read_bytes() == source.read_bytes()
+    assert not report.verified
+    assert any("unchanged" in note for note in report.notes)
+
+
+def test_a_copy_has_its_weights(tmp_path: Path) -> None:
+    weight = np.ones((2, 300), np.float32)
+    proto = model([make("own.Mystery", "x", "w", "->", "y")], [IMAGE], [ANY], {"w": weight})
+    (tmp_path / "in").mkdir()
+    onnx.save(
+        proto, tmp_path / "in" / "a.onnx", save_as_external_data=True, location="w.bin", size_threshold=0
+    )
+    tmconvert.simplify(tmp_path / "in" / "a.onnx", tmp_path / "b.onnx")
+    read = onnx.load(tmp_path / "b.onnx").graph.initializer[0]
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(read), weight)
+
+
+def test_a_node_that_grows_stays_where_others_are_simplified() -> None:
+    nodes = [make("Sub", "p", "q", "->", "d"), make("Cast", "d", "->", "f", to=FLOAT)]
+    inputs = [IMAGE, *(value(name, [4], TensorProto.UINT32) for name in "pq")]
+    made = tmconvert.simplify(model([*IDLE, *nodes, make("Add", "a", "f", "->", "y")], inputs, [ANY])).model
+    assert kinds(made) == {"Relu": 1, "Sub": 1, "Cast": 1, "Add": 1}
+
+
+def test_keeps_opset_and_metadata() -> None:
+    proto = model([*IDLE, make("Identity", "a", "->", "y")], [IMAGE], [value("y", [1, 2, 4, 4])])
+    proto.metadata_props.add(key="classes", value="a,b")
+    proto.doc_string, proto.model_version = "a net", 3
+    report = tmconvert.simplify(proto)
+    made = report.model
+    assert report.verified
+    assert (made.doc_string, made.model_version, made.graph.name) == ("a net", 3, "net")
+    assert {"classes": "a,b"}.items() <= {each.key: each.value for each in made.metadata_props}.items()
+    assert next(each.version for each in made.opset_import if not each.domain) == 18
+    assert kinds(made) == {"Relu": 1}
+
+
+def test_names_of_kept_values_are_free() -> None:
+    """The converted part has values of its own, which must not have the names of kept ones."""
+    nodes = [
+        make("Mul", "x", "w", "->", "a"),
+        make("Resize", "a", "", "w2", "->", "b"),
+        make("Mul", "b", "w2_", "->", "y"),
+    ]
+    inputs = [IMAGE, value("p", [4])]
+    constants = {"w": np.float32(2), "w2_": np.float32(3)}
+    proto = model([make("Mul", "p", "w", "->", "w2"), *nodes], inputs, [ANY], constants)
+    given = {"x": X, "p": np.float32([0.5, 0.5, 0.5, 1])}
+    np.testing.assert_array_equal(
+        outputs_of(tmconvert.simplify(proto).model, given), outputs_of(proto, given)
+    )
+
+
+def test_kept_nodes_are_the_same_in_another_opset() -> None:
+    proto, _, _ = KEPT["a subgraph that captures"]  # has Resize, which opset 19 changed
+    with pytest.raises(TmconvertError, match="Resize, Size cannot stay"):
+        tmconvert.simplify(proto, opset=20)
+    other = tmconvert.simplify(KEPT["axes from the data"][0], opset=20).model  # ReduceSum is of opset 13
+    assert next(each.version for each in other.opset_import if not each.domain) == 20
+
+
+def test_options_that_change_the_model_are_not_dropped() -> None:
+    with pytest.raises(TmconvertError):
+        tmconvert.simplify(UNCHANGED["an unknown operator"], input_shapes={"x": [1, 2, 8, 8]})
+
+
+@pytest.mark.parametrize("damaged", [b"", b"no model", b"\x08\x09:\x03\x01\x02\x03"])
+def test_refuses_what_is_no_model(damaged: bytes, tmp_path: Path) -> None:
+    (tmp_path / "in.onnx").write_bytes(damaged)
+    with pytest.raises(TmconvertError) as caught:
+        tmconvert.simplify(tmp_path / "in.onnx", tmp_path / "out.onnx")
+    assert caught.value.code.startswith("TM10")
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_command(tmp_path: Path) -> None:
+    source, path = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(KEPT["scales from the data"][0], source)
+    outcome = run("simplify", source, path)
+    assert outcome.status == 0
+    assert "1 node stayed as in the model: Resize" in outcome.stderr
+    assert f"{path}  (ONNX opset 18, 2 operators, 0 parameters)" in outcome.stdout
