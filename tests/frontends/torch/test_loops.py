@@ -104,9 +104,21 @@ def windows(x: torch.Tensor) -> torch.Tensor:
     return torch.stack([x[t : t + 3].mean(0) for t in range(len(x) - 2)])
 
 
+def half_the_rows(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(4, 3)
+    for t in range(x.shape[0] // 2):
+        total = total * 0.5 + x[2 * t] - x[2 * t + 1]
+    return total
+
+
+def thirds(x: torch.Tensor) -> torch.Tensor:
+    x = torch.cat([x, x, x])
+    return torch.stack([x[t] * x[t + 1] + x[t + 2] for t in range(0, len(x) - 2, 3)])
+
+
 LOOPS: list[Function] = [
     *(written, counted, first_otherwise, two_before, several_results, chunked, one_after_the_other),
-    *(nested, every_second, windows),
+    *(nested, every_second, windows, half_the_rows, thirds),
 ]
 
 
@@ -147,6 +159,13 @@ def test_modules_in_a_round_keep_their_names() -> None:
     assert str(traced.graph).count("torch.scan") == 1
 
 
+def test_a_size_without_a_round_is_noted() -> None:
+    traced = tmconvert.trace(
+        lambda x: torch.stack([row.exp() for row in x]), torch.randn(6, 4, 3), dynamic_shapes={"x": {0: "n"}}
+    )
+    assert any("valid for n >= 1" in note for note in traced.notes)
+
+
 def test_loops_in_tflite(tmp_path: Path) -> None:
     traced = tmconvert.trace(Cells().eval(), torch.randn(6, 4, 3), dynamic_shapes={"x": {0: "n"}})
     assert tmconvert.to_tflite(traced, tmp_path / "model.tflite").verified
@@ -166,6 +185,20 @@ def odd_and_even(x: torch.Tensor) -> torch.Tensor:
     return total
 
 
+def otherwise_at(condition: Callable[[int, int], bool]) -> Function:
+    """Returns a function whose loop does something else in some rounds."""
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        n, total = x.shape[0], torch.zeros(4, 3)
+        for t in range(n):
+            total = total * 0.99 + x[t]
+            if condition(t, n):
+                total = total * 2
+        return total
+
+    return forward
+
+
 REFUSED: dict[Function, str] = {
     growing: "a tensor has another shape in each round",
     lambda x: torch.stack(
@@ -174,6 +207,12 @@ REFUSED: dict[Function, str] = {
     lambda x: torch.stack([x[t] * t**2 for t in range(len(x))]): "a number does not grow by the same amount",
     lambda x: torch.stack([x[t - 2] for t in range(len(x))]): "an index is negative in some rounds only",
     odd_and_even: "",
+    otherwise_at(lambda t, n: n - t > 15): "a comparison of sizes comes out otherwise in a longer loop",
+    otherwise_at(lambda t, n: 2 * t < n + 20): "a comparison of sizes comes out otherwise in a longer loop",
+    otherwise_at(lambda t, n: n - t == 40): "a comparison of sizes comes out otherwise in a longer loop",
+    otherwise_at(lambda t, n: t == 200): "",
+    otherwise_at(lambda t, n: t > 12): "",
+    otherwise_at(lambda t, n: t % 9 == 0): "",
 }
 
 

@@ -7,14 +7,14 @@ import dataclasses
 import functools
 import linecache
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
-from tmconvert.errors import UnsupportedError
-from tmconvert.errors.source import Source
+from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.customization import is_builtin
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.data.outside import check_repeatable
@@ -105,9 +105,11 @@ def trace_module(
     decided = runs.decided_by_data() if has_data else ""
     checks = _size_checks(runs, symbols)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
-    if reasons:
-        rolled = _with_loops(functools.partial(again, int_files=int_files), runs)
-        return rolled or _with_traced_int(again, runs, int_files, reasons)
+    if reasons or any(map(_is_pinned, checks.values())):
+        with nullcontext() if reasons else suppress(TmconvertError):
+            rolled = _with_loops(functools.partial(again, int_files=int_files), runs)
+            if rolled or reasons:
+                return rolled or _with_traced_int(again, runs, int_files, reasons)
     _check_empty_axes(runs)
     traced = first.traced()
     traced.notes += [*notes, *filter(None, [first.state_note(functools.partial(runs.clone, {}))])]
@@ -248,6 +250,11 @@ def _size_checks(
     return checks
 
 
+def _is_pinned(check: validate_dynamic_shapes.Agreement) -> bool:
+    """Whether the calls depend on one value of a size, as those of a loop of ``n // 2`` rounds."""
+    return any(each.args[0] == "eq" and each.args[-1] for each in check.needed)
+
+
 def _note_checks(
     run: ModuleRun,
     symbols: list[validate_dynamic_shapes.Symbol],
@@ -279,18 +286,19 @@ def _check_empty_axes(runs: Runs) -> None:
 
 
 def _check_no_round(runs: Runs, symbol: validate_dynamic_shapes.Symbol) -> None:
-    """Adds a guard where loops without a round do something else, or the module fails there."""
-    place, first = symbol.place, runs.first
+    """Notes a size of 0 at which loops without a round do something else, or the module fails.
+
+    The mean of no elements, which is no number, is another value in some runtimes.
+    """
     empty = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, {symbol.name: 0})
-    try:
-        if not runs.compared(empty)[1]:
+    with suppress(Exception, SystemExit):  # the module's own, at a size that it does not take
+        found, difference = runs.compared(empty)
+        if not difference and not any(np.isnan(each).any() for each in found.outputs or ()):
             return
-    except (Exception, SystemExit):  # the module's own, at a size that it does not take
-        return
-    if place is not None:
-        source = next((each.source for each in first.top.records() if each.subgraphs), Source(""))
-        tensor = dict(first.top.formal_inputs())[place.input]
-        validate_dynamic_shapes.at_least(first.tape, tensor, place.axis, 1, source)
+    runs.first.tape.note(
+        f"the file is valid for {symbol.name} >= 1: where a loop has no round, the model fails or computes "
+        "something else"
+    )
 
 
 def _check_empty(
@@ -379,12 +387,14 @@ def _with_loops(again: Callable[..., TracedModule], runs: Runs) -> TracedModule 
 
     A loop has to have some rounds to be found: where the example is short, the module runs with a longer one.
     """
-    from tmconvert.frontends.torch.tracing.loops.rolling import FEW_ROUNDS, open_loops
+    from tmconvert.frontends.torch.tracing.loops.rolling import open_loops
 
     found = open_loops(runs.tape_at, runs.symbols) if runs.loops is None else None
     if found is None:
         return None
-    short = {each.name: FEW_ROUNDS for each in runs.symbols if each.number < FEW_ROUNDS}
+    short = {
+        each.name: found.sizes[each.name] for each in runs.symbols if each.number < found.sizes[each.name]
+    }
     if not short:
         return again(loops=found)
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)

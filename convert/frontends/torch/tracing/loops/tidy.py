@@ -7,8 +7,11 @@ becomes a call right before its use.
 
 from __future__ import annotations
 
+import builtins
+import math
+import operator
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tmconvert.frontends.torch.names import aten_name
@@ -16,7 +19,7 @@ from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Valu
 from tmconvert.ir.tree import leaves_of, map_leaves
 
 Item = Record | Scope
-FEW = 3  # comparisons at one line that no loop makes
+FEW = 3  # comparisons at one line that need no loop
 Kind = tuple[str, str]  # the name of a call and its line
 
 
@@ -60,14 +63,19 @@ def used_by(item: Item) -> Iterator[Value]:
         yield from leaves_of(Value, inner.result)
 
 
-def tidy(top: Scope, parts: Collection[Kind]) -> None:
-    """Prepares all scopes. ``parts`` are the calls whose number of results depends on sizes."""
+def tidy(top: Scope, parts: Collection[Kind], lines: Collection[str]) -> None:
+    """Prepares all scopes.
+
+    ``parts`` are the calls whose number of results depends on sizes, and ``lines`` those that compare sizes
+    in each round.
+    """
     for scope in list(scopes_of(top)):
         _take_parts(scope, parts)
         _hoist_sizes(scope)
-        compared = Counter(str(item.source) for item in scope.items if _is_assumption(item))
+        compared = Counter(str(item.source) for item in scope.items if is_assumption(item))
+        of_rounds = {line for line in lines if compared[line] >= FEW}
         scope.items[:] = [
-            each for each in scope.items if not _is_assumption(each) or compared[str(each.source)] < FEW
+            each for each in scope.items if not is_assumption(each) or str(each.source) not in of_rounds
         ]
 
 
@@ -98,7 +106,8 @@ def _is_free(item: Item) -> bool:
     return is_of_sizes(item) or (isinstance(item, Record) and own_name(item) in PARTS)
 
 
-def _is_assumption(item: Item) -> bool:
+def is_assumption(item: Item) -> bool:
+    """Whether an item is a comparison of sizes."""
     return isinstance(item, Record) and item.name == "tm.assume"
 
 
@@ -106,7 +115,7 @@ def _hoist_sizes(scope: Scope) -> None:
     groups: list[list[Item]] = [[]]
     places: dict[Value, int] = {}
     for item in scope.items:
-        if is_of_sizes(item) or _is_assumption(item):
+        if is_of_sizes(item) or is_assumption(item):
             place = max((places.get(value, 0) for value in used_by(item)), default=0)
             groups[place].append(item)
         else:
@@ -114,6 +123,36 @@ def _hoist_sizes(scope: Scope) -> None:
             groups.append([item])
         places.update(dict.fromkeys(made_by(item), place))
     scope.items[:] = [item for group in groups for item in group]
+
+
+def numbers_of_sizes(top: Scope) -> dict[Value, int]:
+    """Returns the numbers of all sizes in this run."""
+    found: dict[Value, Any] = {}
+    for scope in scopes_of(top):
+        for item in scope.items:
+            if not isinstance(item, Record) or not isinstance(item.result, Value):
+                continue
+            if item.result.shape is None and item.result.captured is None:
+                number = _number(item, found)
+                if number is not None:
+                    found[item.result] = number
+    return found
+
+
+def _number(call: Record, known: Mapping[Value, object]) -> Any:
+    operands = [known.get(each, each) if isinstance(each, Value) else each for each in call.args]
+    home, _, name = call.name.rpartition(".")
+    shape: Any = getattr(operands[0], "shape", None)
+    if call.name == "size":
+        return shape[operands[1]]
+    if call.name == "numel":
+        return math.prod(shape)
+    if any(isinstance(each, Value) for each in operands):
+        return None
+    function: Callable[..., Any] | None = getattr(
+        {"operator": operator, "math": math}.get(home, builtins), name, None
+    )
+    return None if function is None else function(*operands)
 
 
 # ---- parts
