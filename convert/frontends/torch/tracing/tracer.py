@@ -105,11 +105,10 @@ def trace_module(
     decided = runs.decided_by_data() if has_data else ""
     checks = _size_checks(runs, symbols)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
-    if reasons or any(map(_is_pinned, checks.values())):
-        with nullcontext() if reasons else suppress(TmconvertError):
-            rolled = _with_loops(functools.partial(again, int_files=int_files), runs)
-            if rolled or reasons:
-                return rolled or _with_traced_int(again, runs, int_files, reasons)
+    if rolled := _with_loops(functools.partial(again, int_files=int_files), runs, checks):
+        return rolled
+    if reasons:
+        return _with_traced_int(again, runs, int_files, reasons)
     _check_empty_axes(runs)
     traced = first.traced()
     traced.notes += [*notes, *filter(None, [first.state_note(functools.partial(runs.clone, {}))])]
@@ -382,27 +381,31 @@ def _traced_again(
     return trace_module(module, args, kwargs, **options)
 
 
-def _with_loops(again: Callable[..., TracedModule], runs: Runs) -> TracedModule | None:
+def _with_loops(
+    again: Callable[..., TracedModule],
+    runs: Runs,
+    checks: Mapping[str, validate_dynamic_shapes.Agreement],
+) -> TracedModule | None:
     """Traces again with loops over sizes as calls with a subgraph; None where there are none.
 
     A loop has to have some rounds to be found: where the example is short, the module runs with a longer one.
     """
     from tmconvert.frontends.torch.tracing.loops.rolling import open_loops
 
-    found = open_loops(runs.tape_at, runs.symbols) if runs.loops is None else None
+    is_refused = any(each.reason for each in checks.values())
+    if runs.loops is not None or not (is_refused or any(map(_is_pinned, checks.values()))):
+        return None
+    found = open_loops(runs.tape_at, runs.symbols)
     if found is None:
         return None
-    short = {
-        each.name: found.sizes[each.name] for each in runs.symbols if each.number < found.sizes[each.name]
-    }
-    if not short:
-        return again(loops=found)
+    short = {each.name: max(found.sizes[each.name], each.number) for each in runs.symbols}
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)
-    traced = again(
-        arguments=runs.clone({id(runs.inputs[name]): each for name, each in longer.items()}), loops=found
-    )
-    traced.example = runs.first.example()
-    return traced
+    arguments = runs.clone({id(runs.inputs[name]): each for name, each in longer.items()})
+    with nullcontext() if is_refused else suppress(TmconvertError):  # then its sizes have a range
+        traced = again(arguments=arguments, loops=found)
+        traced.example = runs.first.example()
+        return traced
+    return None
 
 
 def _by_input(

@@ -10,6 +10,7 @@ or ``chr(n)``, is tested at all small sizes.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from tmconvert.frontends.torch.tracing.recording.source_lines import NOT_USERS, 
 from tmconvert.frontends.torch.tracing.sizes.integers import TRACED
 
 CALLS = 3  # how far functions are followed that the code names
+MOST_CALLS = 8000  # in a run of a module with loops
 SMALL = 32  # sizes up to this one are tried where no number tells
 _LONGEST = 40  # characters of a text that may be a size, or elements of a container: longer ones are messages
 _LONGEST_TABLE = 1024  # elements of a list or text that a size may be an index of
@@ -184,6 +186,26 @@ def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) ->
 
     computed = _computed(list(reads.numbers), reads.growths)
     return list(dict.fromkeys([*sizes_of(iter(numbers)), *range(1, SMALL + 1), *sizes_of(computed)]))
+
+
+def sizes_of_loops(
+    sizes: list[int], largest: int, reads: SizeReads, run: tuple[int, int], other: tuple[int, int]
+) -> tuple[list[int], int]:
+    """Returns the sizes to test of a module with loops, and the largest one of which a run is short.
+
+    At the first ones the counter is beyond most numbers in the code, also with a round for each two elements.
+    ``run`` and ``other`` are the size and the calls of two runs: twice the rounds of nested loops are four
+    times the calls.
+    """
+    number, calls = run
+    is_nested = other[1] * number > 1.5 * calls * other[0]
+    most = MOST_CALLS * number ** (1 + is_nested) // calls
+    largest = min(largest, math.isqrt(most) if is_nested else most)
+    beyond = [
+        max((size for each in reads.numbers if (size := factor * each + 2) <= largest), default=1)
+        for factor in (2, 1)
+    ]
+    return [*beyond, *sizes] if sizes else [], largest
 
 
 def _computed(numbers: Sequence[int], growths: set[str]) -> Iterator[int]:

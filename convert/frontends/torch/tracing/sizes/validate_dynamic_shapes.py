@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ import torch
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
-from tmconvert.frontends.torch.tracing.sizes.code_constants import telling_sizes
+from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -27,8 +27,6 @@ AGREEING = 2  # runs at other sizes that must do the same
 TELLING = 6  # runs at sizes that the code of the module names, at least
 TELLING_STEPS = 480  # calls in all these runs together, where there may be more of them
 MOST_TELLING = 48
-MOST_CALLS = 8000  # in a run of a module with loops
-_ROUNDS = (lambda number: 2 * number + 4, lambda number: number + 2)
 FAR = 19  # a size beyond most numbers of layers or of rows that a module looks for
 FAR_ELEMENTS = 1 << 16  # of the inputs at that size: a run with more would take long
 
@@ -188,22 +186,12 @@ def _at_telling_sizes(
     largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
     calls = max(tape.calls, sum(1 for _ in _steps(tape.top)), 1)
     count = max(TELLING, min(TELLING_STEPS // calls, MOST_TELLING))
-    if tape.calls:  # of loops: twice the rounds of nested ones are four times the calls
-        is_nested = second.calls * symbol.number > 1.5 * tape.calls * other
-        most = MOST_CALLS * symbol.number ** (1 + is_nested) // calls
-        largest = min(largest, math.isqrt(most) if is_nested else most)
-        sizes = [*_beyond(tape.reads.numbers, largest), *sizes] if sizes else []
+    if tape.calls:
+        sizes, largest = sizes_of_loops(
+            sizes, largest, tape.reads, (symbol.number, calls), (other, second.calls)
+        )
     chosen = [size for size in sizes if size not in tried and size <= largest][:count]
     return _at_other_sizes(symbol, tape, rerun, chosen, result)
-
-
-def _beyond(numbers: Iterable[int], largest: int) -> list[int]:
-    """Returns sizes at which the counter of a loop is beyond most numbers in the code.
-
-    A loop may have a round for each two elements.
-    """
-    found = (max((n for n in map(size, numbers) if n <= largest), default=0) for size in _ROUNDS)
-    return [size for size in found if size > 0]
 
 
 def _at_other_sizes(
