@@ -36,7 +36,16 @@ def leaky_relu_onnx6(g, x, negative_slope):
 
 @leaky_relu.tflite()
 def leaky_relu_tflite(g, x, negative_slope):
-    return g.op("LEAKY_RELU", x, alpha=float(negative_slope))
+    return _leaky(g, x, float(negative_slope))
+
+
+def _leaky(g, x, slope):
+    """LEAKY_RELU, or PRELU for slopes outside of [0, 1], where LiteRT 2.3's GPU is wrong: max(x, slope * x)."""
+    is_float = x.dtype == np.float32 and x.qparams is None
+    if 0 <= slope <= 1 or not is_float or len(x.shape) < 2 or not isinstance(x.shape[-1], int):
+        return g.op("LEAKY_RELU", x, alpha=slope)
+    slopes = np.full((*(1,) * (len(x.shape) - 2), x.shape[-1]), slope, x.dtype)
+    return g.op("PRELU", x, g.const(slopes))
 
 
 @leaky_relu.caffe()
@@ -91,7 +100,7 @@ def prelu_onnx7(g, x, weight):
 def prelu_tflite(g, x, weight):
     size = math.prod(weight.shape)
     if size == 1 and weight.is_constant:
-        return g.op("LEAKY_RELU", x, alpha=float(weight.data.reshape(())))
+        return _leaky(g, x, float(weight.data.reshape(())))
     rank = len(x.shape)
     shape = (1,) * (rank - 1) if size == 1 else _slopes_shape(rank, size)
     if rank == 4:

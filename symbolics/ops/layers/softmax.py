@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
@@ -89,6 +90,10 @@ def _add_symbolics(op: Op, onnx_type: str, tflite_type: str, **options: float) -
     @op.tflite()  # over the last axis only
     def softmax_tflite(g, x, dim):
         dim %= len(x.shape)
+        if tflite_type == "SOFTMAX" and len(x.shape) == 1 and not is_symbolic(x.shape):
+            # LiteRT 2.3's GPU takes the only axis for the batch
+            row = g.op(tflite_type, idioms.tflite.reshaped(g, x, (1, *x.shape)), **options)
+            return idioms.tflite.reshaped(g, row, x.shape)
         if dim == len(x.shape) - 1:
             return g.op(tflite_type, x, **options)
         order = _swapped(len(x.shape), dim)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.emitter import empty_body
-from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.dims import Dim, is_symbolic
 from tmconvert.ir.symbolic.signs import signs
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
@@ -93,7 +93,12 @@ def cumsum_onnx11(g, x, dim):
 
 @cumsum.tflite()
 def cumsum_tflite(g, x, dim):
-    return g.op("CUMSUM", x, g.ints(dim % len(x.shape)))
+    dim %= len(x.shape)
+    if dim or len(x.shape) > 3 or is_symbolic(x.shape):
+        return g.op("CUMSUM", x, g.ints(dim))
+    # LiteRT 2.3's GPU takes the first axis for the batch, and computes it wrong
+    batched = idioms.tflite.reshaped(g, x, (1, *x.shape))
+    return idioms.tflite.reshaped(g, g.op("CUMSUM", batched, g.ints(1)), x.shape)
 
 
 def _scanned(g: Any, x: Any, dim: int, combine: Callable[[Any, Any, Any], Any], identity: float) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tmconvert.ir.symbolic.clamps import maximum, minimum, positive
 from tmconvert.ir.symbolic.data_dependent import data_symbols
-from tmconvert.ir.symbolic.dims import Dim, Size
+from tmconvert.ir.symbolic.dims import Dim, Size, is_symbolic
 from tmconvert.ir.symbolic.signs import may_be_zero, signs
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
@@ -111,6 +113,11 @@ def flip_tflite(g, x, dims):
     for axis in [axis % len(x.shape) for axis in dims]:
         if x.dtype == np.float64:  # which REVERSE_V2 does not take
             x = g.op("GATHER", x, g.ints(range(x.shape[axis])[::-1]), axis=axis, shape=x.shape)
+        elif axis == len(x.shape) - 1 and not is_symbolic(x.shape) and x.shape[axis] % 4:
+            # LiteRT 2.3's GPU reverses the padding of channels, too, whose number is no multiple of 4
+            columns = idioms.tflite.reshaped(g, x, (1, math.prod(x.shape[:-1]), x.shape[-1], 1))
+            reversed_ = g.op("REVERSE_V2", columns, g.ints([2]), shape=columns.shape)
+            x = idioms.tflite.reshaped(g, reversed_, x.shape)
         else:
             x = g.op("REVERSE_V2", x, g.ints([axis]), shape=x.shape)
     return x if dims else g.identity(x)
