@@ -19,6 +19,7 @@ from tmconvert.targets.tflite.writer import write_tflite
 from tmconvert.verification.accelerators import accelerator as registry
 from tmconvert.verification.accelerators.accelerator import Accelerator, Outcome
 from tmconvert.verification.accelerators.check import difference_of
+from tmconvert.verification.accelerators.known_defects import known_defects
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("ai_edge_litert")
@@ -156,6 +157,18 @@ def test_a_process_that_ends_or_hangs_is_reported(
     monkeypatch.setenv("TMCONVERT_RUNTIME_SECONDS", "0.5")
     outcome = known.run(tmp_path / "net.tflite", {"input": np.ones((2, 3), np.float32)}, ["y"])
     assert re.search(end, outcome.ended)
+
+
+def test_known_defects_are_found_by_shapes(tmp_path: Path) -> None:
+    class Ranked(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.topk(x, 2)
+
+    for size, found in ((6, ["TOPK_V2 over an axis whose size 4 does not divide"]), (8, [])):
+        path = tmp_path / f"{size}.tflite"
+        tmconvert.to_tflite(Ranked(), path, example_inputs=[torch.randn(3, size)])
+        assert known_defects("litert-gpu", "tflite", path) == found
+        assert known_defects("openvino", "tflite", path) == []
 
 
 needs_gpu = pytest.mark.skipif(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tmconvert.errors import VerificationError
 from tmconvert.verification.accelerators.accelerator import Accelerator, Outcome
+from tmconvert.verification.accelerators.known_defects import known_defects
 from tmconvert.verification.runtime import Runtime
 
 TOLERANCE = 1e-3  # of the largest value of an output in floating point
@@ -31,13 +32,18 @@ def check_on(
     """
     expected = runtime.run(paths, inputs, outputs) if accelerators else []
     named = dict(zip(outputs, expected, strict=True)) if accelerators else {}
-    return [_note(each, each.run(paths[0], inputs, outputs), named, option) for each in accelerators]
+    return [
+        _note(each, paths[0], each.run(paths[0], inputs, outputs), named, option) for each in accelerators
+    ]
 
 
-def _note(accelerator: Accelerator, made: Outcome, expected: Mapping[str, np.ndarray], option: str) -> str:
+def _note(
+    accelerator: Accelerator, path: Path, made: Outcome, expected: Mapping[str, np.ndarray], option: str
+) -> str:
     name = accelerator.name
     if made.ended:
-        raise _error(f"{name} does not run the file, which runs on the processor: {made.ended}", name, option)
+        message = f"{name} does not run the file, which runs on the processor: {made.ended}"
+        raise _error(message, accelerator, path, option)
     places = ", ".join(made.elsewhere[:MOST_OPERATORS])
     places += f", ... ({len(made.elsewhere)} in all)" if len(made.elsewhere) > MOST_OPERATORS else ""
     if made.outputs is None:
@@ -50,7 +56,7 @@ def _note(accelerator: Accelerator, made: Outcome, expected: Mapping[str, np.nda
             text = f"{size:.2g} of its largest value" if limit == TOLERANCE else f"{size:.0f} steps"
     if is_exceeded:
         message = f"{name} computes the output {worst} wrongly: it differs from the processor's by {text}"
-        raise _error(message, name, option)
+        raise _error(message, accelerator, path, option)
     if not made.is_whole:
         return f"{name} agrees with the processor; on the processor ran: {places or 'some operators'}"
     return f"{name} runs the whole file, and agrees with the processor"
@@ -74,10 +80,13 @@ def difference_of(found: np.ndarray, expected: np.ndarray) -> tuple[float, float
     return float(np.abs(a - b)[finite].max(initial=0.0)) / max(largest, 1e-6), TOLERANCE
 
 
-def _error(message: str, name: str, option: str) -> VerificationError:
+def _error(message: str, accelerator: Accelerator, path: Path, option: str) -> VerificationError:
+    name, target = accelerator.name, accelerator.targets[0]
+    known = known_defects(name, target, path)
+    notes = [("known defects", f"{name} computes wrongly: {'; '.join(known)}")] if known else []
     text = (
         f"the file is right on the processor; convert without {option} {name} to write it all the same"
         if option == "--verify-on"
         else f"verify without {option} {name} to compare on the processor alone"
     )
-    return VerificationError("TM4007", message, notes=[("help", text)])
+    return VerificationError("TM4007", message, notes=[*notes, ("help", text)])

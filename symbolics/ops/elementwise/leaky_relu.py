@@ -40,7 +40,7 @@ def leaky_relu_tflite(g, x, negative_slope):
 
 
 def _leaky(g, x, slope):
-    """LEAKY_RELU, or PRELU for slopes outside of [0, 1], where LiteRT 2.3's GPU is wrong: max(x, slope * x)."""
+    """LEAKY_RELU; PRELU for slopes outside of [0, 1], where LiteRT 2.3's GPU is wrong: max(x, slope * x)."""
     is_float = x.dtype == np.float32 and x.qparams is None
     if 0 <= slope <= 1 or not is_float or len(x.shape) < 2 or not isinstance(x.shape[-1], int):
         return g.op("LEAKY_RELU", x, alpha=slope)

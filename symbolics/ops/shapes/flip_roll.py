@@ -114,7 +114,7 @@ def flip_tflite(g, x, dims):
         if x.dtype == np.float64:  # which REVERSE_V2 does not take
             x = g.op("GATHER", x, g.ints(range(x.shape[axis])[::-1]), axis=axis, shape=x.shape)
         elif axis == len(x.shape) - 1 and not is_symbolic(x.shape) and x.shape[axis] % 4:
-            # LiteRT 2.3's GPU reverses the padding of channels, too, whose number is no multiple of 4
+            # LiteRT 2.3's GPU reverses the padding of channels, too, whose number 4 does not divide
             columns = idioms.tflite.reshaped(g, x, (1, math.prod(x.shape[:-1]), x.shape[-1], 1))
             reversed_ = g.op("REVERSE_V2", columns, g.ints([2]), shape=columns.shape)
             x = idioms.tflite.reshaped(g, reversed_, x.shape)

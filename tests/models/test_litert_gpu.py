@@ -1,0 +1,109 @@
+"""Converted files on LiteRT's GPU accelerator, where there is a Vulkan driver: right as on the processor.
+
+``eval "$(tools/software_gpu FOLDER)"`` provides one in software.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tmconvert
+from tests.models import corpus
+from tmconvert.errors import VerificationError
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.targets.tflite.writer import write_tflite
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "VK_ICD_FILENAMES" not in os.environ, reason='no Vulkan driver: eval "$(tools/software_gpu FOLDER)"'
+    ),
+]
+GPU = "litert-gpu"
+
+# recorded models whose files run on the GPU as a whole
+WHOLE = [
+    "det_fpn_scale_stride",
+    "efficientnet_se",
+    "mlp_mixer",
+    "mobilenet_v1",
+    "op_activations",
+    "op_linear_matmul",
+    "op_pad",
+    "op_s_bilinear",
+    "op_s_flatten_linear",
+    "op_subtensor",
+    "resnet18",
+    "shufflenet_v2",
+    "sr_espcn",
+    "unet",
+    "vit_tiny",
+]
+
+
+@pytest.fixture(autouse=True)
+def limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMCONVERT_RUNTIME_SECONDS", "120")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_recorded_models_are_whole_and_right(name: str, tmp_path: Path) -> None:
+    report, _ = corpus.converted(name, "tflite", tmp_path, verify_on=[GPU])
+    assert f"{GPU} runs the whole file, and agrees with the processor" in report.notes
+
+
+FORMS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "leaky_relu above 1": (lambda x: _functions().leaky_relu(x, 1.5), (1, 3, 4, 5)),
+    "leaky_relu below 0": (lambda x: _functions().leaky_relu(x, -0.5), (2, 7)),
+    "softmax of a vector": (lambda x: x.softmax(0), (6,)),
+    "cumsum of a vector": (lambda x: x.cumsum(0), (9,)),
+    "cumsum of rows": (lambda x: x.cumsum(0), (3, 4, 6)),
+    "flipped colours": (lambda x: x.flip(1) * 2, (1, 3, 8, 8)),
+    "flipped vector": (lambda x: x.flip(0), (7,)),
+    "flipped two axes": (lambda x: x.flip(0, 2), (3, 4, 7)),
+}
+
+
+def _functions() -> Any:
+    import torch
+
+    return torch.nn.functional
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_operators_are_whole_and_right(form: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    function, shape = FORMS[form]
+
+    class Model(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return function(x)
+
+    report = tmconvert.to_tflite(
+        Model(), tmp_path / "net.tflite", example_inputs=[torch.randn(shape)], verify_on=[GPU]
+    )
+    assert f"{GPU} runs the whole file, and agrees with the processor" in report.notes
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (1, 4, 8)])
+def test_a_known_defect_is_seen_here_and_named(shape: tuple[int, ...], tmp_path: Path) -> None:
+    x, y = (Value(name, np.dtype("float32"), shape) for name in "xy")
+    rows = np.arange(32, dtype=np.float32).reshape(shape)
+    added = Operator("ADD", [x, Value("c", rows.dtype, shape, rows)], [y], {}, "add")
+    graph = TargetGraph("tflite", 23, "one", [x], [y], [added])
+    graph.input_names, graph.output_names = ["x"], ["y"]
+    path = tmp_path / "one.tflite"
+    with path.open("wb") as file:
+        write_tflite(graph, file)
+    if shape[0] == 1:
+        tmconvert.verify(path, on=[GPU])
+        return
+    with pytest.raises(VerificationError) as caught:
+        tmconvert.verify(path, on=[GPU])
+    assert "ADD with a constant of rank 2 or 3" in dict(caught.value.notes)["known defects"]
