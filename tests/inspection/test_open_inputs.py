@@ -14,7 +14,7 @@ import tmconvert
 from tests.cli.runner import run
 from tests.inspection.test_usage import executed
 from tmconvert.errors import UsageError, VerificationError
-from tmconvert.ir.symbolic.chosen_sizes import chosen_sizes
+from tmconvert.ir.symbolic.chosen_sizes import chosen_sizes, shape_at
 
 
 class Decoder(torch.nn.Module):
@@ -94,12 +94,16 @@ def test_bench_refuses_sizes(folder: Path) -> None:
         ([("n",)], ["n >= 5000"], {}, {"n": 5000}),
         ([("batch size", "?", "")], ["in other words"], {}, {"batch size": 1, "?": 1}),
         ([("n",)], ["n > 3", "n < 2"], {}, {"n": 1}),
+        ([("h", "floor(8/(h-1))")], ["floor64(truediv64(h,0)) >= 1"], {}, {"h": 2}),
+        ([("h", "floor(8/(h-1))")], [], {"h": 1}, {"h": 1}),
+        ([("floor64(truediv64(h,0))",)], [], {}, {"floor64(truediv64(h,0))": 1}),
     ],
 )
 def test_chosen_sizes(
     shapes: list[tuple[str, ...]], ranges: list[str], given: dict[str, int], expected: dict[str, int]
 ) -> None:
     assert chosen_sizes(shapes, ranges, given) == expected
+    assert all(isinstance(extent, int) for shape in shapes for extent in shape_at(shape, expected))
 
 
 def test_many_sizes_take_time_in_proportion() -> None:

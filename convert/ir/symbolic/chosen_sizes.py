@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from tmconvert.ir.symbolic.dims import Dim, substituted
 from tmconvert.ir.symbolic.text import is_size_expression, is_size_name, names_in, size_of
@@ -61,15 +62,19 @@ def shape_at(shape: Sequence[int | str], sizes: Mapping[str, int]) -> tuple[int,
 
 
 def _number(text: str, sizes: Mapping[str, int]) -> int:
-    made = size_of(text, sizes) if is_size_expression(text) else sizes.get(text, 1)
+    try:
+        made = size_of(text, sizes) if is_size_expression(text) else sizes.get(text, 1)
+    except ArithmeticError:
+        return 1
     return made if isinstance(made, int) else 1
 
 
 def _positive(texts: Sequence[str], fixed: Mapping[str, int]) -> Iterator[Difference]:
     for text in texts:
-        size = size_of(text, fixed)
-        if isinstance(size, Dim):
-            yield size, {1}
+        with suppress(ArithmeticError):
+            size = size_of(text, fixed)
+            if isinstance(size, Dim):
+                yield size, {1}
 
 
 def _relations(ranges: Sequence[str], fixed: Mapping[str, int]) -> Iterator[Difference]:
@@ -80,7 +85,7 @@ def _relations(ranges: Sequence[str], fixed: Mapping[str, int]) -> Iterator[Diff
             continue
         try:
             difference = size_of(found[1], fixed) - size_of(found[3], fixed)
-        except ValueError:
+        except (ValueError, ArithmeticError):
             continue
         if isinstance(difference, Dim):
             yield difference, _SIGNS[found[2]]
@@ -119,5 +124,8 @@ def _fulfilling(
 
 def _holds(condition: Difference, sizes: Mapping[str, int]) -> bool:
     difference, signs = condition
-    value = substituted([difference], sizes)[0]
+    try:
+        value = substituted([difference], sizes)[0]
+    except ArithmeticError:  # no size, as 8/(h-1) for 1
+        return False
     return not isinstance(value, int) or ((value > 0) - (value < 0)) in signs

@@ -35,7 +35,7 @@ def is_size_expression(text: str) -> bool:
     names = names_in(text)
     try:
         size = parse_size(text, {name: Symbol(name, LEAST) for name in names})
-    except ValueError:
+    except (ValueError, ArithmeticError):  # as of a division by zero
         return False
     return isinstance(size, Dim) and all(map(is_size_name, names)) and set(names) == set(size.symbols)
 
