@@ -3,7 +3,7 @@
     python tools/make_tflite_schema.py      (--print: to stdout)
 
 They are read from the schema that comes with ai_edge_litert, so a newer LiteRT brings its new tables. Left
-out are strings, nested tables and lists of other than int32 and float32.
+out are strings but those of variables, nested tables and lists of other than int32 and float32.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def kind_of(table: str, name: str, camel: str, stored: str) -> str | None:
     """The kind of a field, as schema.py knows it; None where the writer cannot store it."""
     if name.endswith("_subgraph_index"):
         return "graph!"
+    if table == "VarHandleOptions":
+        return "text"
     if stored == "UOffsetTRelative":
         attribute = camel[0].lower() + camel[1:]
         listed = re.search(

@@ -42,7 +42,9 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
         raise _unknown(name, head or b"")
     if request.tracing.signature and not frontend.has_signatures:
         raise UsageError("TM6016", f"{name} has no signatures: signature applies to TFLite files")
-    if frontend.has_graph and request.tracing._replace(signature="") != Tracing():
+    if request.tracing.state and frontend.has_graph and not frontend.has_state:
+        raise UsageError("TM6016", "state applies to models that are traced, and to TFLite files")
+    if frontend.has_graph and request.tracing._replace(signature="", state=()) != Tracing():
         raise UsageError(
             "TM6016",
             f"{name} has a graph already: it cannot be traced",

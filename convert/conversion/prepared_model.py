@@ -81,9 +81,8 @@ class PreparedModel(NamedTuple):
     def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
         """Loads the source of a file to verify, and calibrates it with the settings that the file records."""
         stored, data = request.stored.get("calibration"), request.calibration.data
-        module, overrides, options = _with_images(
-            request, loaded(request.model, request.tracing.signature), request.overrides, catalogue
-        )
+        module = loaded(request.model, request.tracing.signature, request.tracing.state)
+        module, overrides, options = _with_images(request, module, request.overrides, catalogue)
         made = _calibrated_as(module, stored, data, catalogue)
         return cls(made, request.inputs, overrides if made is module else request.overrides, options)
 
@@ -137,7 +136,7 @@ def traced(request: ConversionRequest) -> ConversionRequest:
     return replace(request, model=module, tracing=tracing)
 
 
-def loaded(model: Model, signature: str = "") -> TracedModule:
+def loaded(model: Model, signature: str = "", state: tuple[str, ...] = ()) -> TracedModule:
     """Returns the model, or loads it from the file. Raises LoadError, UsageError TM6008, TM6016."""
     if signature and not isinstance(model, (str, PathLike)):
         raise UsageError("TM6016", "signature applies to TFLite files")
@@ -146,7 +145,7 @@ def loaded(model: Model, signature: str = "") -> TracedModule:
     if isinstance(model, (str, PathLike)):
         from tmconvert.conversion.load import load_model
 
-        return load_model(model, Tracing(signature=signature))
+        return load_model(model, Tracing(signature=signature, state=state))
     raise UsageError(
         "TM6008",
         f"model must be a TracedModule, a path or a PyTorch module, got {type_and_value(model)}",
@@ -183,10 +182,11 @@ def model_of(model: Model, tracing: Tracing) -> Loaded:
             return Loaded(load_model(model, tracing))
     if callable(model) and not isinstance(model, TracedModule):
         return Loaded(trace_object(model, tracing))
-    traced_only = ("kwargs", "freeze_control_flow", "training", "state", "noise")
+    is_file = isinstance(model, (str, PathLike))
+    traced_only = ("kwargs", "freeze_control_flow", "training", "noise", *(() if is_file else ("state",)))
     given = [name for name in traced_only if getattr(tracing, name)]
     if given:
         name = given[0].replace("kwargs", "example_kwargs")
         raise UsageError("TM6016", f"{name} applies to models that are traced")
-    module = loaded(model, tracing.signature)
+    module = loaded(model, tracing.signature, tracing.state)
     return Loaded(module, tracing.args or None, tracing.dynamic_shapes, tracing.fix)

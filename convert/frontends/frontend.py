@@ -121,7 +121,8 @@ class Frontend:
 
     ``name`` is unique among frontends, ``title`` the one for people. ``has_graph`` states that its models
     hold their graph; others are traced, and loaded with the example inputs of a request; ``has_signatures``
-    that a file may have several graphs, and a request names one of them. A call of a function
+    that a file may have several graphs, and a request names one of them; ``has_state`` that it may have
+    variables, which ``state`` of a request makes inputs and outputs. A call of a function
     whose name begins with one of ``prefixes`` (``torch.``, ``aten::``) is converted by the vocabulary of
     this frontend in every model; ``registry.py`` has those of built-in frontends. ``source_runtime`` is the
     target whose runtime runs the files.
@@ -133,6 +134,7 @@ class Frontend:
     title: ClassVar[str]
     has_graph: ClassVar[bool] = True
     has_signatures: ClassVar[bool] = False
+    has_state: ClassVar[bool] = False
     prefixes: ClassVar[tuple[str, ...]] = ()
     source_runtime: ClassVar[str] = ""
 

@@ -289,6 +289,8 @@ HashtableFindOptions 108
 HashtableImportOptions 109
 HashtableSizeOptions 110
 VarHandleOptions 111
+  0 container:text
+  1 shared_name:text
 ReadVariableOptions 112
 AssignVariableOptions 113
 RandomOptions 114

@@ -42,6 +42,8 @@ def _value(path: str, table: Table, field: OptionField, place: str) -> Any:
     """Returns the value of a field; None for its default."""
     if field.kind in ("int32s", "float32s"):
         return table.numbers(field.slot, field.kind[:-1]) or None
+    if field.kind == "text":
+        return table.text(field.slot) or None
     names = ENUMS.get(field.kind)
     kind = "int32" if field.kind == "graph" else "int8" if names else field.kind
     value = table.number(field.slot, kind, field.default)

@@ -46,7 +46,7 @@ ENUMS: dict[str, dict[str, int]] = {
 class OptionField(NamedTuple):
     """A field of an options table.
 
-    ``kind`` is a number's type, "int32s", "float32s", "graph" or a key of ENUMS.
+    ``kind`` is a number's type, "int32s", "float32s", "text", "graph" or a key of ENUMS.
 
     ``required`` marks a field whose default in the schema would be wrong: a stride of 0, a softmax's beta of
     0. ``default`` is the stored number; such a value is not written.

@@ -20,6 +20,7 @@ class TfliteFrontend(Frontend):
     title = "TFLite"
     source_runtime = "tflite"
     has_signatures = True
+    has_state = True
 
     def recognizes(self, head: bytes) -> bool:
         return is_tflite(head)
@@ -27,7 +28,7 @@ class TfliteFrontend(Frontend):
     def load(self, path: str, request: LoadRequest) -> LoadedModel:
         from tmconvert.frontends.tflite.loader import load_tflite
 
-        return load_tflite(path, request.tracing.signature)
+        return load_tflite(path, request.tracing.signature, request.tracing.state)
 
     def vocabulary(self, identifier: str) -> AdapterVocabulary | None:
         if identifier != self.name:

@@ -6,7 +6,7 @@ The main subgraph becomes the model; those that IF, WHILE and CALL name become i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tmconvert.formats.tflite.faults import damaged, unknown_part
 from tmconvert.formats.tflite.records import ModelRecord, OperatorRecord, SubgraphRecord, TensorRecord
 from tmconvert.frontends.shared.example_sizes import BATCH, Window, example_sizes
 from tmconvert.frontends.tflite.tensors import TensorReader
+from tmconvert.frontends.tflite.variables import OPERATORS, Variable, Variables, start_notes, uses_variables
 from tmconvert.frontends.tflite.vocabulary import VOCABULARY
 from tmconvert.ir import CallFunction, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.expr import short_label
@@ -38,12 +39,14 @@ SUBGRAPHS = (
 class GraphReader:
     """Reads the subgraphs of a model."""
 
-    def __init__(self, path: str, model: ModelRecord) -> None:
+    def __init__(self, path: str, model: ModelRecord, state: Sequence[str] = ()) -> None:
         self.path = path
         self.model = model
         self.tensors = TensorReader(path)
         _check_quantization(path, model)
         self.examples = example_sizes(_windows(model))
+        self.variables = Variables(path, model, state) if state or uses_variables(model) else None
+        self.state_inputs: list[Variable] = []
         self.expansion = Expansion(path, sum(len(each.operators) for each in model.subgraphs))
 
     def module(self) -> TracedModule:
@@ -51,6 +54,7 @@ class GraphReader:
         module = GraphBuilder(self, self.model.subgraphs[self.model.main], "", ()).module
         assert module.graph is not None
         module.name = module.graph.name
+        module.notes += start_notes(self.state_inputs)
         return module
 
 
@@ -81,12 +85,56 @@ class GraphBuilder:
             self._input(index, sizes)
         if self.is_main:
             self.module.dynamic_shapes = sizes
+        current = self._variables()
         for number, operator in enumerate(self.record.operators):
+            if self._is_of_variables(operator, current):
+                continue
             self.reader.expansion.add()
             self._operator(operator, f"{operator.name} {number}")
         results = [self._value(index, "an output") for index in self.record.outputs]
+        results += [
+            self._renamed(f"{each.input}_next", current[each.name])
+            for each in self.reader.state_inputs
+            if current
+        ]
         self.graph.set_result(results[0] if len(results) == 1 else tuple(results))
         self.module.graphs[""] = self.graph
+
+    # ---- variables
+
+    def _variables(self) -> dict[str, TensorNode]:
+        """Returns the nodes of variables at the start: inputs, or constants where nothing assigns a value."""
+        current: dict[str, TensorNode] = {}
+        if not self.is_main or self.reader.variables is None:
+            return current
+        for each in self.reader.variables.found:
+            record = self.record.tensors[each.tensor]
+            dtype, qparams = self.reader.tensors.type(record).dtype, self.reader.tensors.qparams(record)
+            if each.is_assigned:
+                node = TensorNode(self.graph.free_name(each.input), record.example, dtype, qparams=qparams)
+                self.graph.add_input(node, node.name)
+                self.reader.state_inputs.append(each)
+            else:
+                start = np.zeros(record.example, dtype) if each.start is None else each.start
+                node = self._constant(each.input, start)
+            current[each.name] = node
+        return current
+
+    def _is_of_variables(self, operator: OperatorRecord, current: dict[str, TensorNode]) -> bool:
+        """Whether an operator reads or assigns a variable, which then is its value in ``current``."""
+        if operator.name not in OPERATORS or self.reader.variables is None:
+            return False
+        if operator.name == "READ_VARIABLE":
+            self.values[operator.outputs[0]] = current[self.reader.variables.handles[operator.inputs[0]]]
+        elif operator.name == "ASSIGN_VARIABLE":
+            value = self._value(operator.inputs[1], "a variable")
+            current[self.reader.variables.handles[operator.inputs[0]]] = value
+        return True
+
+    def _renamed(self, name: str, value: TensorNode) -> TensorNode:
+        node = TensorNode(self.graph.free_name(name), None, value.dtype, qparams=value.qparams)
+        self.graph.insert(CallFunction("tflite.CAST", (value,), {}, result=node))
+        return node
 
     # ---- tensors
 
@@ -131,10 +179,13 @@ class GraphBuilder:
             array = np.broadcast_to(np.zeros((), type_.dtype), record.example)
         else:
             array = self.reader.tensors.array(record)
-        key = self._stored(self._name(index).replace(".", "_"), array)
+        self.values[index] = self._constant(self._name(index).replace(".", "_"), array)
+        return self.values[index]
+
+    def _constant(self, name: str, array: np.ndarray) -> TensorNode:
+        key = self._stored(name, array)
         node = TensorNode(self.graph.free_name(key), array.shape, array.dtype)
         self.graph.insert(GetAttr(self.top, key, result=node))
-        self.values[index] = node
         return node
 
     def _stored(self, key: str, array: np.ndarray) -> str:
@@ -150,7 +201,7 @@ class GraphBuilder:
         args = [self._value(index, place) if index >= 0 else None for index in record.inputs]
         while args and args[-1] is None:
             args.pop()
-        if not record.outputs and record.name not in ("ASSIGN_VARIABLE", "CALL_ONCE"):
+        if not record.outputs and record.name not in OPERATORS:
             raise damaged(self.path, "an operator has no outputs", place)
         options = {
             name: self._child(value) if name in SUBGRAPHS else value for name, value in record.options.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from tmconvert.frontends.tflite.graphs import GraphReader
 from tmconvert.ir.ids import number
 
 
-def load_tflite(path: str, signature: str = "") -> LoadedModel:
-    """Loads a TFLite model, or one signature of it.
+def load_tflite(path: str, signature: str = "", state: Sequence[str] = ()) -> LoadedModel:
+    """Loads a TFLite model, or one signature of it, with the variables in ``state`` as inputs and outputs.
 
     Raises UsageError TM6014 for an unknown signature, LoadError TM1001 where the file cannot be read, TM1041
     for a file that is no valid model, TM1042 for parts that are not read.
@@ -25,7 +26,8 @@ def load_tflite(path: str, signature: str = "") -> LoadedModel:
     data = map_file(path)
     with blaming(partial(damaged, path)):
         model = read_model(path, data, signature)
-        module = GraphReader(path, model).module()
+        reader = GraphReader(path, model, state)
+        module = reader.module()
     module.source_file = path
     module.producer = printable(model.description[:200]) or "TFLite"
     number(module)
@@ -36,6 +38,8 @@ def load_tflite(path: str, signature: str = "") -> LoadedModel:
     batches = {name: shape[0] for name, shape in zip(inputs, first, strict=True)} if is_fixed else {}
     files = [Path(path)], inputs, outputs, batches
     if not any(each.name.startswith("custom.") for each in main.operators):
+        if reader.state_inputs:  # which LiteRT's interpreter of the file does not take
+            return LoadedModel(module)
         return LoadedModel(module, SourceFile(*files))
     from tmconvert.frontends.tflite.source_file import DetectionFile, rows_of_detections
 

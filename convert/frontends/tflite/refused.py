@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-_STATE = "its state lasts from one run to the next, and models of the targets have none"
 _STRINGS = "strings and hash tables have no counterpart in the targets"
 _REASONS = {
-    _STATE: ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"),
     _STRINGS: (
         *("HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE", "HASHTABLE_LOOKUP"),
         *("SKIP_GRAM", "LSH_PROJECTION"),
