@@ -136,7 +136,7 @@ _NONE: tuple[str, ...] = ()  # the default of names
 _PATH = Kind(PATH, is_path)
 # whoever writes to x.onnx/ means a folder, and pathlib would write the file x.onnx
 _OUTPUT = Kind(
-    "the path of a file, which does not end as that of a folder",
+    "the path of a file without NUL characters, which does not end as that of a folder",
     lambda value: is_path(value) and not os.fspath(value).endswith(("/", os.sep)),
 )
 _SWITCH = Kind("True or False", _is_switch)
