@@ -108,13 +108,18 @@ def flip_onnx1(g, x, dims):
     return x if dims else g.op("Identity", x)
 
 
+def _pads_channels(x):
+    """Whether LiteRT's GPU, which computes in float, pads the last axis to a multiple of 4."""
+    return x.dtype == np.float32 and not is_symbolic(x.shape) and x.shape[-1] % 4 != 0
+
+
 @flip.tflite()
 def flip_tflite(g, x, dims):
     for axis in [axis % len(x.shape) for axis in dims]:
         if x.dtype == np.float64:  # which REVERSE_V2 does not take
             x = g.op("GATHER", x, g.ints(range(x.shape[axis])[::-1]), axis=axis, shape=x.shape)
-        elif axis == len(x.shape) - 1 and not is_symbolic(x.shape) and x.shape[axis] % 4:
-            # LiteRT 2.3's GPU reverses the padding of channels, too, whose number 4 does not divide
+        elif axis == len(x.shape) - 1 and _pads_channels(x):
+            # LiteRT 2.3's GPU reverses the padding, too
             columns = idioms.tflite.reshaped(g, x, (1, math.prod(x.shape[:-1]), x.shape[-1], 1))
             reversed_ = g.op("REVERSE_V2", columns, g.ints([2]), shape=columns.shape)
             x = idioms.tflite.reshaped(g, reversed_, x.shape)
