@@ -43,3 +43,17 @@ def test_the_reason_names_what_differs(case: str):
         tmconvert.trace(function, torch.rand(4, 4), dynamic_shapes={"x": {0: "n"}})
     assert said in str(caught.value)
     assert "--fix n=4" in str(caught.value)
+
+
+def test_what_can_stay_open_is_no_reason():
+    """``h`` is followed through ``int`` in a second trace, and the scale, which is 1/4, through a tensor."""
+
+    def padded(x: torch.Tensor) -> torch.Tensor:
+        height = int(math.ceil(float(x.shape[0]) / 32) * 32)
+        scale = 2 ** float(torch.tensor(float(x.shape[0]) / float(4 * x.shape[0])).log2().round())
+        return x.new_full([height, 4], scale) * len(str(x.shape[1]))
+
+    with pytest.raises(UnsupportedError) as caught:
+        tmconvert.trace(padded, torch.rand(40, 4), dynamic_shapes={"x": {0: "h", 1: "w"}})
+    assert "the size w cannot" in str(caught.value) and "size h" not in str(caught.value)
+    assert "len() or str()" in str(caught.value) and "--fix w=4" in str(caught.value)

@@ -335,18 +335,33 @@ def first_difference(first: Tape, second: Tape, when: str) -> tuple[str, Source,
 
 
 def _with_effect(tape: Tape) -> list[Record | Scope]:
-    """Returns the steps without comparisons of sizes, and without computations that only those use."""
+    """Returns the steps without comparisons of sizes, and without computations that only those or Python use:
+    of sizes, and of tensors that Python makes, such as ``float(torch.tensor(scale).log2())``.
+    """
     steps, needed = list(_steps(tape.top)), _values((tape.top.result,))
+    constant = _computed_of_constants(steps)
     kept: list[Record | Scope] = []
     for step in reversed(steps):
         if isinstance(step, Record) and not step.subgraphs:
             results = list(step.results())
             sizes = all(value.shape is None and value.captured is None for value in results)
+            sizes = sizes or constant.issuperset(results)
             if _is_assumption(step) or (results and sizes and needed.isdisjoint(results)):
                 continue
         needed |= _values((step.args, step.kwargs, step.result))
         kept.append(step)
     return kept[::-1]
+
+
+def _computed_of_constants(steps: Sequence[Record | Scope]) -> set[Value]:
+    """Returns the results of calls that take nothing of the inputs, not even sizes."""
+    found = set[Value]()
+    for step in steps:
+        if isinstance(step, Record) and all(
+            each.captured is not None or each in found for each in step.values()
+        ):
+            found.update(step.results())
+    return found
 
 
 _LAYOUTS = frozenset(("contiguous", "torch.ops.aten.contiguous.default"))
