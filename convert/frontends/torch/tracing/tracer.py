@@ -366,8 +366,9 @@ def _with_traced_int(
         raise lost
     try:
         return again(int_files=(*known, *found))
-    except Exception:  # as without
-        raise lost from None
+    except Exception as error:  # as without
+        remains = isinstance(error, UnsupportedError) and error.code == lost.code
+        raise (error if remains else lost) from None  # what ``int`` lost is no longer a reason
 
 
 def _traced_again(
