@@ -185,6 +185,17 @@ class Tape:
             self.notes.append(text)
 
 
+def results_of_constants(steps: Sequence[Record | Scope]) -> set[Value]:
+    """Returns the results of calls that take nothing of the inputs, not even sizes."""
+    found = set[Value]()
+    for step in steps:
+        if isinstance(step, Record) and all(
+            each.captured is not None or each in found for each in step.values()
+        ):
+            found.update(step.results())
+    return found
+
+
 def named_leaves(name: str, tree: Tree) -> list[tuple[str, Value]]:
     """Returns the Values in a tree, with names that are their paths in it."""
     if isinstance(tree, Value):

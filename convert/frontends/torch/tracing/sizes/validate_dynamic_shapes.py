@@ -17,7 +17,7 @@ import torch
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
-from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
+from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value, results_of_constants
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
@@ -339,7 +339,7 @@ def _with_effect(tape: Tape) -> list[Record | Scope]:
     of sizes, and of tensors that Python makes, such as ``float(torch.tensor(scale).log2())``.
     """
     steps, needed = list(_steps(tape.top)), _values((tape.top.result,))
-    constant = _computed_of_constants(steps)
+    constant = results_of_constants(steps)
     kept: list[Record | Scope] = []
     for step in reversed(steps):
         if isinstance(step, Record) and not step.subgraphs:
@@ -351,17 +351,6 @@ def _with_effect(tape: Tape) -> list[Record | Scope]:
         needed |= _values((step.args, step.kwargs, step.result))
         kept.append(step)
     return kept[::-1]
-
-
-def _computed_of_constants(steps: Sequence[Record | Scope]) -> set[Value]:
-    """Returns the results of calls that take nothing of the inputs, not even sizes."""
-    found = set[Value]()
-    for step in steps:
-        if isinstance(step, Record) and all(
-            each.captured is not None or each in found for each in step.values()
-        ):
-            found.update(step.results())
-    return found
 
 
 _LAYOUTS = frozenset(("contiguous", "torch.ops.aten.contiguous.default"))
