@@ -59,6 +59,7 @@ def test_recorded_models_are_whole_and_right(name: str, tmp_path: Path) -> None:
 
 
 FORMS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "group_norm of pairs": (lambda x: _functions().group_norm(x * 2, 4), (1, 8, 6, 6)),
     "leaky_relu above 1": (lambda x: _functions().leaky_relu(x, 1.5), (1, 3, 4, 5)),
     "leaky_relu below 0": (lambda x: _functions().leaky_relu(x, -0.5), (2, 7)),
     "softmax of a vector": (lambda x: x.softmax(0), (6,)),

@@ -16,6 +16,7 @@ from tmconvert.targets.tflite.runtimes import runtime_refusal
 
 # of CONV_2D, the first that has groups
 GROUPED = 6
+MOST_DENSE = 128  # channels, for which weights between all of them have 64 KiB
 
 
 class GroupStatistics(RewritePass[TensorNode]):
@@ -59,13 +60,20 @@ class GroupStatistics(RewritePass[TensorNode]):
         dtype, channels, groups = x.type.dtype, x.type.shape[1], expr.kwargs["num_groups"]
         g = emitter_before(expr, self.catalogue, self.name)
         width = channels // groups
-        share = g.constant(np.full((channels, width, 1, 1), 1 / width, dtype))
+        # LiteRT 2.3's GPU computes groups wrong whose channels 4 does not divide
+        is_dense = width % 4 != 0 and channels <= MOST_DENSE
+        shares = np.full((channels, width, 1, 1), 1 / width, dtype)
+        if is_dense:
+            shares = np.kron(np.eye(groups, dtype=dtype), shares[:width, :, 0, 0])[..., None, None]
+        share = g.constant(shares)
 
         def mean(image: object) -> Any:
             plane = g.call("aten::mean", image, [2, 3], True)
             if width == 1:
                 return plane
-            return g.call("aten::conv2d", plane, share, None, [1, 1], [0, 0], [1, 1], groups)
+            return g.call(
+                "aten::conv2d", plane, share, None, [1, 1], [0, 0], [1, 1], 1 if is_dense else groups
+            )
 
         centred = g.call("aten::sub", x, mean(x))
         variance = mean(g.call("aten::mul", centred, centred))
