@@ -1,10 +1,13 @@
 """Random programs with Python's control flow, compared with PyTorch on both sides of their decisions.
 
     python -m benchmarks.control_flow --count 60 --seed 1
+    python -m benchmarks.control_flow --loops
 
 Each program is a function of two tensors with branches on data, some nested or in loops of Python, early
 returns, lists that grow and counters as indices. It is traced once, and ONNX Runtime and LiteRT run it on
 inputs that lead to different sides. A program is right, refused with a code, or wrong.
+
+``--loops`` runs the programs of ``control_flow_loops.py`` instead, at many sizes.
 """
 
 from __future__ import annotations
@@ -65,6 +68,7 @@ def forward(x, mask):
     y, k, parts = x.flip(1), 0, [x]
 """
 INPUTS = torch.randn(6, 3, 4, generator=torch.Generator().manual_seed(0))
+SIZES = (1, 2, 3, 5, 6, 7, 12, 13, 17, 42)  # of the open axis
 
 
 class Program:
@@ -179,18 +183,53 @@ def outcome(seed: int, folder: Path) -> tuple[str, str]:
     return "right", ""
 
 
+def loop_outcome(function: Callable[..., Any], path: Path) -> tuple[str, str]:
+    """Returns what came of a program with a loop over the first axis of its input."""
+    try:
+        traced = tmconvert.trace(function, torch.randn(6, 4, 3), dynamic_shapes={"x": {0: "n"}})
+        tmconvert.to_onnx(traced, path)
+    except TmconvertError as error:
+        return f"refused {error.code}", " ".join(text for kind, text in error.notes if kind == "also")
+    except Exception as error:
+        return "crashed", f"{type(error).__name__}: {error}"
+    for size in SIZES:
+        x = torch.randn(size, 4, 3)
+        try:
+            wanted = function(x.clone())
+        except Exception:  # a size that the program does not take
+            continue
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        made = tmconvert.run(path, [x.numpy()])
+        for one, two in zip(wanted, made.values() if isinstance(made, dict) else made, strict=True):
+            if tuple(one.shape) != two.shape or not np.allclose(one.numpy(), two, rtol=1e-3, atol=1e-4):
+                return "wrong", f"differs at {size}"
+    return "right", ""
+
+
+def outcomes(given: argparse.Namespace, folder: Path) -> Iterator[tuple[object, str, str]]:
+    """Yields the name of each program, and what came of it."""
+    if given.loops:
+        from benchmarks.control_flow_loops import PROGRAMS
+
+        for name, make in PROGRAMS.items():
+            yield name, *loop_outcome(make(), folder / f"{name}.onnx")
+        return
+    for seed in range(given.seed, given.seed + given.count):
+        yield seed, *outcome(seed, folder)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--loops", action="store_true", help="run the programs with loops over open sizes")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        for seed in range(given.seed, given.seed + given.count):
-            word, detail = outcome(seed, Path(folder))
+        for name, word, detail in outcomes(given, Path(folder)):
             counts[word] += 1
             if detail:
-                print(f"{seed}: {word}: {detail}", flush=True)
+                print(f"{name}: {word}: {detail}", flush=True)
     print(dict(counts))
 
 

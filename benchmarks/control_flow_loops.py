@@ -565,6 +565,40 @@ def half_the_rows(x):
     return total
 
 
+# ---- rounds beyond the example that do something else
+
+TABLE = torch.arange(10.0) ** 2
+FACTORS = [0.5] * 13 + [0.7] + [0.5] * 60
+BEYOND: dict[str, Callable[[Any, Any], Any]] = {
+    "above_a_number": lambda t, n: 2 if t > 12 else 1,
+    "at_a_number": lambda t, n: 2 if t == 10 else 1,
+    "at_multiples": lambda t, n: 2 if t % 9 == 0 else 1,
+    "at_some": lambda t, n: 2 if t in (11, 17) else 1,
+    "limited": lambda t, n: min(t, 9),
+    "from_a_table": lambda t, n: TABLE[t],
+    "from_a_list": lambda t, n: FACTORS[t],
+    "from_the_end": lambda t, n: 2 if n - t > 15 else 1,
+    "before_a_multiple": lambda t, n: 2 if 2 * t > n + 3 else 1,
+    "at_one_size": lambda t, n: 2 if n == 13 else 1,
+    "by_its_bits": lambda t, n: bin(t).count("1"),
+    "by_a_quotient": lambda t, n: t // 12,
+}
+
+
+def _beyond(factor: Callable[[Any, Any], Any]) -> Program:
+    def forward(x):
+        total = torch.zeros(4, 3)
+        for t in range(x.shape[0]):
+            total = total * 0.99 + x[t] * factor(t, x.shape[0])
+        return total
+
+    return forward
+
+
+for _name, _factor in BEYOND.items():
+    PROGRAMS[_name] = lambda factor=_factor: _beyond(factor)
+
+
 # ---- writes, growing tensors
 
 

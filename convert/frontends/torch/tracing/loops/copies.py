@@ -222,9 +222,11 @@ def _linear(used: Sequence[Any], source: Source | None) -> Linear:
     if type(start) is float:
         step = float(f"{(used[-1] - used[0]) / (len(used) - 1):.12g}")  # the same for any number of rounds
     expected = [start + step * number for number in range(len(used))]
-    if all(math.isclose(a, b, rel_tol=1e-11, abs_tol=1e-11) for a, b in zip(used, expected, strict=True)):
+    pairs = enumerate(zip(used, expected, strict=True))
+    other = next((i for i, pair in pairs if not math.isclose(*pair, rel_tol=1e-11, abs_tol=1e-11)), None)
+    if other is None:
         return Linear(start, step)
-    shown = ", ".join(map(str, used[:3]))
+    shown = ", ".join(map(str, used[max(other - 2, 0) :][:3]))
     raise Differs(f"a number does not grow by the same amount in each round: {shown}", source)
 
 
