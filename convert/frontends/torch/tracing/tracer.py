@@ -391,11 +391,11 @@ def _with_loops(
 
     A loop has to have some rounds to be found: where the example is short, the module runs with a longer one.
     """
-    from tmconvert.frontends.torch.tracing.loops.rolling import open_loops
-
     is_refused = any(each.reason for each in checks.values())
     if runs.loops is not None or not (is_refused or any(map(_is_pinned, checks.values()))):
         return None
+    from tmconvert.frontends.torch.tracing.loops.rolling import open_loops
+
     found = open_loops(runs.tape_at, runs.symbols)
     if found is None:
         return None
