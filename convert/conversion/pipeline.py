@@ -122,6 +122,10 @@ def _notes_of_accelerators(
     request: ConversionRequest, staged: Sequence[Path], graph: TargetGraph, references: References
 ) -> list[str]:
     """Returns what accelerators did with the staged files. Raises VerificationError TM4003, TM4007."""
+    import numpy as np
+
+    from tmconvert.ir.fake_quant import quantize
+    from tmconvert.ir.types import QParams
     from tmconvert.targets.registry import runtime_for
     from tmconvert.verification.accelerators.accelerator import accelerators_named
     from tmconvert.verification.accelerators.check import check_on
@@ -130,6 +134,11 @@ def _notes_of_accelerators(
     assert runtime is not None  # the files were verified in it
     given, _ = reference.case(references.inputs)
     inputs = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
+    for each in request.target.written_model(staged[0]).input_tensors:
+        if len(each.scale) == 1 and each.dtype and inputs[each.name].dtype.kind == "f":
+            ends = np.iinfo(each.dtype)
+            qparams = QParams(each.dtype, each.scale, each.zero_point, int(ends.min), int(ends.max))
+            inputs[each.name] = quantize(inputs[each.name], qparams).astype(each.dtype)
     accelerators = accelerators_named(request.verify_on or (), graph.target)
     return check_on(accelerators, runtime, staged, inputs, graph.output_names)
 

@@ -13,6 +13,7 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import run
+from tests.source_tree import ROOT
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.tflite.writer import write_tflite
@@ -75,6 +76,12 @@ def test_a_note_says_what_an_accelerator_did(
 ) -> None:
     fake.outcome = outcome
     assert note in convert(tmp_path / "net.tflite", verify_on=["fake"]).notes
+
+
+def test_integer_files_get_integers(fake: Fake, tmp_path: Path) -> None:
+    sample = ROOT / "samples" / "digits_qat.tm"
+    report = tmconvert.to_tflite(sample, tmp_path / "q.tflite", quantized=True, verify_on=["fake"])
+    assert "fake runs the whole file, and agrees with the processor" in report.notes
 
 
 def test_operators_that_ran_elsewhere_are_named(fake: Fake, tmp_path: Path) -> None:
