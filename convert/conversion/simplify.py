@@ -120,7 +120,9 @@ class _Simplification:
             made = split.joined(made)
             report.notes = [*map(split.with_names, report.notes), _note_on(split)]
             if self.request.verify:
-                report.notes += _compared(self.path, self._joined_file(made))
+                unseen = _compared(self.path, self._joined_file(made))
+                if unseen:
+                    report.notes, report.verification = [*report.notes, *unseen], None
         if must_shrink and size_of(made.graph.node) > most:
             raise Unchanged("the result would have more nodes")
         _keep_metadata(source, made)
@@ -198,7 +200,7 @@ def _compared(path: Path, joined: Path) -> list[str]:
         given = dict(zip((each.name for each in inputs), example_inputs(types), strict=True))
         expected = runtime.run([path], given, names)
     except (LoadError, VerificationError, KeyError) as error:
-        return [f"the whole file was not run: the model does not run on random inputs ({error})"]
+        return [f"not verified: the model does not run on random inputs ({error})"]
     check(runtime.run([joined], given, names), expected, names)
     return []
 
