@@ -231,6 +231,8 @@ class AssignLayout:
             "shape": list(flatten.outputs[0].type.shape),  # type: ignore[attr-defined]
         }
         graph.set_arguments(flatten, flatten.args, attributes)
+        rows = flatten.outputs[0]  # no tensor of the model: its elements have another order
+        graph.rename(rows, graph.free_name(f"{rows.name}_nhwc"))
 
 
 def _of_rows(weight: TensorNode) -> QParams | None:
