@@ -121,6 +121,8 @@ def open_loops(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbo
     for sizes in probes:
         with suppress(Exception, SystemExit):  # the module's own, at a size that it does not take
             runs.append((sizes, run(sizes)))
+    if not runs:
+        return None
     tapes = [tape for _, tape in runs]
     parts = _differing([counts_of_parts(tape.top) for tape in tapes])
     lines = lines_of_rounds(tapes)

@@ -31,6 +31,10 @@ class Inside(TorchDispatchMode):
         self.empty: dict[int, object] = {}  # the Values of new tensors, which no recorded call has filled yet
         self._results: list[Any] = []  # kept alive, so that their identities stay unique
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # it would import torch._dynamo, which takes seconds, while constructors are replaced
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
