@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tmconvert.inspection.given_inputs import Inputs
 from tmconvert.inspection.run_file import FileRunner, real
 from tmconvert.ir.symbolic.chosen_sizes import names_of_sizes
 from tmconvert.targets.written_model import with_examples
+
+MOST_ELEMENTS = 1 << 28  # of an input: they are written to a file for the process that runs the model
 
 
 def timed_inputs(
@@ -72,6 +75,8 @@ def _zeros(runner: FileRunner, sizes: Mapping[str, int] | None) -> dict[str, np.
     for info in takes:
         if any(extent < 0 for extent in info.example_shape):
             raise UsageError("TM6014", f"{info.name} {info.type_text} cannot be {list(info.example_shape)}")
+        if math.prod(info.example_shape) > MOST_ELEMENTS:
+            raise UsageError("TM6003", f"{info.name} {info.type_text} has too many elements to be timed")
         is_number = info.dtype.startswith(("float", "int", "uint", "bool", "complex"))
         found[info.name] = np.zeros(info.example_shape, info.dtype if is_number else "float32")
     return found

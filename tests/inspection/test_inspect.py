@@ -63,7 +63,8 @@ def test_sizes_of_a_file(files: Files) -> None:
 def test_what_to_feed_is_what_the_file_states(files: Files) -> None:
     for kind in KINDS:
         (fed,), (image,) = files.reports[kind].fed_inputs, tmconvert.inspect(files.paths[kind]).inputs
-        assert fed.tensor._replace(axis=None) == image._replace(axis=None), kind
+        plain = [each._replace(axis=None, example=()) for each in (fed.tensor, image)]
+        assert plain[0] == plain[1], kind
     fed = files.reports["int8"].fed_inputs[0]
     assert fed.source_layout == "NCHW" and fed.low is not None and fed.high is not None
     scale, point = fed.tensor.scale[0], fed.tensor.zero_point[0]

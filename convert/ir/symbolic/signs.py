@@ -24,6 +24,7 @@ from tmconvert.ir.symbolic.dims import (
 from tmconvert.ir.symbolic.factors import exact_quotient, without_common_factor
 from tmconvert.ir.tree import leaves
 
+MOST_NESTED = 12  # parts of a quotient whose remainder bounds a sum
 MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
 
 
@@ -69,6 +70,8 @@ def _signs_by_remainder(value: Dim) -> set[int] | None:
     for monomial, factor in value.terms:
         atom = monomial[0] if len(monomial) == 1 else None
         if not isinstance(atom, Floor) or atom.is_float or not isinstance(atom.denominator, int):
+            continue
+        if atom.parts > MOST_NESTED:  # each level has two bounds to look at
             continue
         times, rest = divmod(factor, atom.denominator)
         if rest:

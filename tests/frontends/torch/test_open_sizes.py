@@ -54,7 +54,7 @@ def test_what_becomes_of_programs_with_nested_inputs(
     found = {seed: generator.outcome(seed, tmp_path) for seed in range(first, first + 6)}
     allowed = ("open", "in a range", "no program", "fixed", "partly fixed")  # never wrong
     assert not {seed: each for seed, each in found.items() if each[0] not in allowed}
-    assert sum(kind == "open" for kind, _ in found.values()) >= 3
+    assert sum(kind == "open" for kind, _ in found.values()) >= 2
 
 
 SUM = {"past": {0: "past"}, "x": {0: "rows"}}

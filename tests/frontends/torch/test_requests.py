@@ -90,7 +90,7 @@ def test_code_without_a_file(how: str) -> None:
 
         class Branch(torch.nn.Module):
             def forward(self, x):
-                return x if x.sum() > 0 else -x
+                return x * round(x.sum().item())
 
         try:
             tmconvert.trace(Branch(), torch.ones(2))
@@ -102,10 +102,10 @@ def test_code_without_a_file(how: str) -> None:
     assert done.stdout == ("<string>:7\n" if how == "-c" else "<stdin>:7\n"), done.stderr
 
 
-def test_the_line_of_a_branch() -> None:
+def test_the_line_of_a_number() -> None:
     with pytest.raises(UnsupportedError) as error:
-        tmconvert.trace(Branch(), torch.ones(2))
-    assert error.value.excerpt == "return x if x.sum() > 0 else -x"
+        tmconvert.trace(lambda x: x * round(x.sum().item()), torch.ones(2))
+    assert error.value.excerpt == "tmconvert.trace(lambda x: x * round(x.sum().item()), torch.ones(2))"
 
 
 @pytest.mark.filterwarnings(

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 import tmconvert
 from tests.frontends.torch.harness import arrays, run_onnx_on_each
-from tmconvert.errors import UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*torch.jit.*:DeprecationWarning", "ignore::torch.jit.TracerWarning"
@@ -282,10 +281,14 @@ def counts(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def test_loops_over_a_size_specialize_it(tmp_path: Path) -> None:
+def test_loops_over_a_size_stay_loops(tmp_path: Path) -> None:
     options = {"dynamic_shapes": {"x": {0: "batch", 1: "length"}}}
-    with pytest.raises(UnsupportedError, match="the size length cannot stay dynamic"):
-        tmconvert.trace(torch.jit.script(counts), drawn(2, 6), **options)
+    loop = tmconvert.trace(torch.jit.script(counts), drawn(2, 6), **options)
+    assert tmconvert.to_onnx(loop, tmp_path / "loop.onnx").verified
+    for length in (1, 3, 11):
+        x = drawn(3, length)
+        found = tmconvert.run(tmp_path / "loop.onnx", x.numpy())
+        np.testing.assert_allclose(*found.values(), counts(x).numpy(), rtol=1e-5)
     traced = tmconvert.trace(torch.jit.script(counts), drawn(2, 6), fix={"length": 5}, **options)
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     assert report.inputs[0]["shape"] == ["batch", 5, WIDTH]
