@@ -20,6 +20,7 @@ from tmconvert.conversion.io_overrides import BoundModel
 from tmconvert.errors.source import Source
 from tmconvert.ir import Expr, InternalGraph, TensorNode, TensorType, TracedModule
 from tmconvert.ir.interpreter import Interpreter
+from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.symbolic.data_dependent import anonymous
 from tmconvert.ir.symbolic.dims import Dim, Symbol, example, of, substituted
 from tmconvert.ir.symbolic.journal import Guard, SizeJournal, summarized
@@ -32,6 +33,7 @@ from tmconvert.verification.inputs import drawn_inputs
 
 MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
 MAX_EQUAL = 8  # equalities of sizes that are tried
+MAX_CHOICES = 4  # branches on sizes whose sides are both compared
 MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
 MAX_COUNTED = 256  # sizes that tell how strict a guard is
 MAX_SAMPLE = 1 << 24  # the largest size at which a guard is tested whether it is always true
@@ -124,9 +126,25 @@ class SizeChecks:
                 found.append(trial)
             elif _all_hold(guards, sizes) and self._runs(sizes) and not self._is_same(guard, sizes):
                 least.append((guard._replace(source=self._place(sizes)), sizes))
+        for guard in self._choices():
+            for sizes in self._beyond(guard):
+                if sizes in [each.sizes for each in found] or not _all_hold(guards, sizes):
+                    continue
+                trial = self._trial(sizes)
+                if trial is not None:
+                    found.append(trial)
+                elif self._runs(sizes):
+                    least.append((guard._replace(source=self._place(sizes)), sizes))
         known = {name for guard, _ in least for name in guard.difference.symbols}
         parts = [symbol for symbol in self.opened.parts() if symbol.name not in known]
         return found, [*least, *filter(None, map(self._not_empty, parts))], unknown
+
+    def _choices(self) -> list[Guard]:
+        """Returns guards for each side of the branches on sizes, which hold where it is not taken."""
+        calls = [expr for graph in nested(self.graph) for expr in graph]
+        choices = dict.fromkeys(expr.kwargs.get("choice") for expr in calls)
+        sizes = [each for each in choices if isinstance(each, Dim)][:MAX_CHOICES]
+        return [Guard(each, frozenset({value})) for each in sizes for value in (0, 1)]
 
     def _candidates(self) -> Iterator[Sizes]:
         """Yields other sizes, then multiples of the example, which satisfy more guards."""

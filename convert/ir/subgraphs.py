@@ -6,8 +6,8 @@ arguments of the call, in the order of its inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,11 +16,15 @@ from tmconvert.ir.expr import Constant, Expr, GetAttr
 from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import Node, TensorNode
+from tmconvert.ir.symbolic.choices import where
 from tmconvert.ir.tree import Tree, map_leaves
 
 if TYPE_CHECKING:
     from tmconvert.ir.emitter import Emitter, GraphEmitter
     from tmconvert.ir.traced_module import TracedModule
+
+
+T = TypeVar("T")
 
 
 def subgraphs_of(expr: Expr) -> list[InternalGraph]:
@@ -33,6 +37,19 @@ def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
     for inner in graph.subgraphs:
         yield from nested(inner)
     yield graph
+
+
+def within(expr: Expr, body: InternalGraph, function: Callable[[], T]) -> T:
+    """Calls a function for a subgraph of a call, with the conditions on sizes under which it runs."""
+    return where(expr.kwargs.get("choice"), int(body is expr.kwargs.get("then")), function)
+
+
+def each_nested(graph: InternalGraph, function: Callable[[InternalGraph], None]) -> None:
+    """Calls a function for ``graph`` and its subgraphs at any depth, the innermost first; see ``within``."""
+    for expr in list(graph) if graph.subgraphs else ():
+        for body in subgraphs_of(expr):
+            within(expr, body, lambda body=body: each_nested(body, function))  # type: ignore[misc]
+    function(graph)
 
 
 def fill_body(

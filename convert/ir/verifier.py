@@ -24,7 +24,7 @@ from tmconvert.ir.expr import CallFunction, Constant, Expr
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.lazy_constants import Lazy
 from tmconvert.ir.node import Node, TensorNode
-from tmconvert.ir.subgraphs import subgraphs_of
+from tmconvert.ir.subgraphs import subgraphs_of, within
 from tmconvert.ir.symbolic.data_dependent import agree
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -98,7 +98,7 @@ def verify_graph(
             _check_expr(expr, now.inputs, now.outputs, catalogue, is_full=checked is None)
             known[expr] = now
         for body in now.subgraphs:
-            verify_graph(body, catalogue, known)
+            within(expr, body, lambda body=body: verify_graph(body, catalogue, known))  # type: ignore[misc]
     _check_ends(graph, defined, uses)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tmconvert.errors import InternalError, Refusal, TmconvertError
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.ir.subgraphs import subgraphs_of
+from tmconvert.ir.subgraphs import subgraphs_of, within
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.passes.rewriting import PassRecord, emitter_before
@@ -67,7 +67,7 @@ class Decompose:
                 record.did(call, f"was decomposed: {self.target} has no {call.function}")
         for expr in graph:
             for body in subgraphs_of(expr):  # decompositions make such graphs, too
-                record.add(self.run(body))
+                record.add(within(expr, body, lambda body=body: self.run(body)))  # type: ignore[misc]
         return record
 
     def _wanted(self, expr: object) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from tmconvert.errors import GraphError, InternalError, UsageError, WriteError
 from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.emitter import OpDefinition
-from tmconvert.ir.subgraphs import nested
+from tmconvert.ir.subgraphs import each_nested
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.verifier import Checked, verify_graph
 from tmconvert.passes.rewriting import PassRecord
@@ -106,13 +106,16 @@ class PassManager:
         journal = current_journal()
         place = journal.place
         try:
-            record, has_changed = PassRecord(step.name), False
+            record, changed = PassRecord(step.name), list[InternalGraph]()
             self.records.append(record)
-            for each in list(nested(graph)):
+
+            def run(each: InternalGraph) -> None:
                 before = each.edits
                 record.add((step if each is graph else getattr(step, "inside", step)).run(each))
-                has_changed |= each.edits != before
-            has_changed |= bool(record)
+                changed.extend([each] * (each.edits != before))
+
+            each_nested(graph, run)
+            has_changed = bool(changed or record)
             # the code of a user may change what edits do not count
             if getattr(step, "is_users", False) or (is_last and self._checks_each()):
                 verify_graph(graph, self.catalogue)

@@ -28,7 +28,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 
 if TYPE_CHECKING:
-    from tmconvert.ir.symbolic.dims import Dim, Size
+    from tmconvert.ir.symbolic.dims import Dim, Size, Symbol
 
 T = TypeVar("T")
 # by the signs of a difference
@@ -161,6 +161,10 @@ class SizeJournal:
         if _of_data(difference) and not self.trusts_example:
             relation = _relation(difference, _RELATIONS.get(frozenset(wanted), "compared with"))
             raise DataComparison(f"whether {relation} is data-dependent")
+        branch, signs = BRANCH.get(), frozenset(wanted)
+        for known in (signs, frozenset({-1, 0, 1}) - signs):
+            if branch is not None and branch.holds(difference, known):
+                return known == signs
         value = _trial(difference)
         answer = ((value > 0) - (value < 0)) in wanted
         found = frozenset(wanted if answer else {-1, 0, 1} - wanted)
@@ -187,9 +191,12 @@ class SizeJournal:
     def equal(self, difference: Dim) -> bool:
         """Whether two sizes are equal whose ``difference`` may be zero."""
         data = _of_data(difference)
+        branch = BRANCH.get()
+        if branch is not None and branch.holds(difference, frozenset({0})):
+            return True
         if data and (min(difference, -difference, key=str), frozenset({0})) in self._guards:
             return True  # as an operation before it needs
-        if difference.example != 0 and not data:
+        if not data and int(difference.at(_example_size)) != 0:
             if not self.in_passes:
                 self.unequal.setdefault(difference, self.source)
             return False
@@ -396,10 +403,25 @@ def _is_zero_or_one(difference: Dim) -> bool:
     return any(sole_symbol(sign * difference + one) is not None for sign in (1, -1) for one in (0, 1))
 
 
+class Branch(NamedTuple):
+    """A branch that is taken at some sizes alone: relations that hold there, and the example's sizes."""
+
+    holds: Callable[[Dim, frozenset[int]], bool]
+    example: Mapping[str, int]
+
+
+BRANCH: ContextVar[Branch | None] = ContextVar("branch", default=None)  # see ``choices.where``
+
+
+def _example_size(symbol: Symbol) -> int:
+    branch = BRANCH.get()
+    return symbol.example if branch is None else branch.example.get(symbol.name, symbol.example)
+
+
 def _trial(difference: Dim) -> int:
     from tmconvert.ir.symbolic.dims import LEAST
 
-    return int(difference.at(lambda symbol: max(symbol.example, LEAST)))
+    return int(difference.at(lambda symbol: max(_example_size(symbol), LEAST)))
 
 
 def _is_a_sum(difference: Dim) -> bool:

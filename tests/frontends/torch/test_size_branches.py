@@ -109,6 +109,7 @@ def test_branches_that_compute_something_else(rows: int, tmp_path: Path) -> None
         return x * 2 if x.shape[1] > 8 else x * 3
 
     inputs = {"example_inputs": (torch.rand(2, rows, 4),), "dynamic_shapes": {"x": {1: "n"}}}
+    inputs["freeze_control_flow"] = True
     with pytest.raises(UnsupportedError, match="n <= 8 only" if rows == 5 else "n >= 9 only") as caught:
         tmconvert.to_onnx(function, tmp_path / "m.onnx", **inputs)
     assert caught.value.code == "TM2030"
@@ -134,7 +135,7 @@ CONDITIONS: dict[str, tuple[Function, int, str]] = {
 def test_conditions_that_hold_for_the_example_are_ranges(name: str, tmp_path: Path) -> None:
     function, rows, condition = CONDITIONS[name]
     options = {"example_inputs": (torch.rand(2, rows, 4),), "dynamic_shapes": {"x": {0: "batch", 1: "rows"}}}
-    path = tmp_path / "m.onnx"
+    options["freeze_control_flow"], path = True, tmp_path / "m.onnx"
     with pytest.raises(UnsupportedError, match=f"valid for {condition} only") as caught:
         tmconvert.to_onnx(function, path, **options)
     assert caught.value.code == "TM2030"
@@ -158,6 +159,7 @@ def test_a_branch_that_fails_at_the_sizes_of_the_example(tmp_path: Path) -> None
             tmp_path / "m.onnx",
             example_inputs=(torch.rand(2, 5, 4),),
             dynamic_shapes={"x": {1: "rows"}},
+            freeze_control_flow=True,
         )
     assert caught.value.code == "TM2030"
 

@@ -290,7 +290,9 @@ def larger_ways(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_ways_taken_by_size_are_errors_unless_the_range_is_accepted(tmp_path: Path) -> None:
-    traced = tmconvert.trace(larger_ways, torch.randn(7, 2), dynamic_shapes={"x": {0: "b"}})
+    traced = tmconvert.trace(
+        larger_ways, torch.randn(7, 2), dynamic_shapes={"x": {0: "b"}}, freeze_control_flow=True
+    )
     with pytest.raises(UnsupportedError, match=r"valid for b >= 4 only: .* at b = 3") as caught:
         tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     assert caught.value.code == "TM2030"
@@ -471,7 +473,9 @@ def test_a_branch_on_odd_sizes_keeps_multiples_open(tmp_path: Path) -> None:
             return torch.nn.functional.interpolate(half, size=x.shape[-2:], mode="nearest") - x
         return torch.nn.functional.interpolate(half, scale_factor=2.0, mode="nearest") + x
 
-    traced = tmconvert.trace(resized, torch.randn(1, 2, 4, 8), dynamic_shapes={"x": {3: "width"}})
+    traced = tmconvert.trace(
+        resized, torch.randn(1, 2, 4, 8), dynamic_shapes={"x": {3: "width"}}, freeze_control_flow=True
+    )
     with pytest.raises(UnsupportedError, match="valid for width % 2 == 0 only"):
         tmconvert.to_onnx(traced, tmp_path / "model.onnx")
     report = tmconvert.to_onnx(traced, tmp_path / "model.onnx", accept_range=True)

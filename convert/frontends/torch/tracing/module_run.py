@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -119,6 +119,7 @@ class ModuleRun:
         follows_gradients: bool = False,
         replay: Outcomes | None = None,
         forced: Sequence[bool] = (),
+        deciding: Collection[tuple[str, str]] = (),
         int_files: Sequence[str] = (),
     ) -> None:
         self.module = module
@@ -134,7 +135,7 @@ class ModuleRun:
             follows_gradients=follows_gradients,
             replay=replay,
         )
-        self.tape.forced = forced
+        self.tape.forced, self.tape.deciding = forced, deciding
         modules = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
         self.modules = [each for _, each in modules]
         self.paths = module_paths(modules)

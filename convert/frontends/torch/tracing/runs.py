@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -60,8 +60,11 @@ class Runs:
         untouched: UntouchedModule,
         int_files: Sequence[str] = (),
         loops: Loops | None = None,
+        deciding: Collection[tuple[str, str]] = (),
     ) -> None:
         self.loops = loops  # to roll on all tapes
+        self.deciding = deciding  # comparisons of sizes of which both sides are wanted
+        self.ways: dict[Any, ModuleRun] = {}  # by the answers of their decisions on sizes
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched
@@ -146,7 +149,7 @@ class Runs:
         """Runs the module with answers for its first decisions."""
         replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
         options: dict[str, Any] = {"follow_sizes": follow_sizes, "answers": self.answers[0], "replay": replay}
-        options["forced"] = forced
+        options["forced"], options["deciding"] = forced, self.deciding
         while True:
             options["int_files"] = tuple(self.int_files)
             try:
@@ -171,6 +174,9 @@ class Runs:
         """
         from tmconvert.frontends.torch.tracing.data.perturbed_inputs import OTHER_DATA
 
+        tape = self.first.tape
+        if not (self.first.recorder.has_open_sizes or tape.data_texts or tape.with_floats):
+            return ""
         for change in OTHER_DATA:
             try:
                 found = self.changed(change)
@@ -197,7 +203,7 @@ class Runs:
 
     def at_size(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run with this number of elements for the symbol."""
-        others = self._sized({symbol.name: number})
+        others = self.sized({symbol.name: number})
         found = self._known.pop((symbol.name, number), None) or self.run(others)
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
@@ -211,17 +217,17 @@ class Runs:
 
     def tape_at(self, sizes: Mapping[str, int]) -> Tape:
         """Returns the tape of a run with these numbers of elements."""
-        return self.run(self._sized(sizes)).tape
+        return self.run(self.sized(sizes)).tape
 
     def resized(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run at this size, if possible with the calls of the first one."""
         key = symbol.name, number
-        found = self._known[key] = self._known.get(key) or self.run(self._sized({symbol.name: number}))
+        found = self._known[key] = self._known.get(key) or self.run(self.sized({symbol.name: number}))
         from tmconvert.frontends.torch.tracing.sizes.recovered import called
 
         if called(found.tape) == called(self.first.tape):
             return found.tape
-        replayed = self._replayed(self._sized({symbol.name: number}), self.first, found)
+        replayed = self._replayed(self.sized({symbol.name: number}), self.first, found)
         return (replayed or found).tape
 
     def choose_path(self) -> None:
@@ -235,12 +241,12 @@ class Runs:
 
             for number in symbol.neighbours():
                 tried = {**sizes, symbol.name: number}
-                other = self._tried(self._sized(tried), None)
+                other = self._tried(self.sized(tried), None)
                 if other is None or called(other.tape) == called(self.first.tape):
                     continue
                 if len(tried) == 1:
                     self._known[symbol.name, number] = other
-                if self._replayed(self._sized(tried), self.first, other) is not None:
+                if self._replayed(self.sized(tried), self.first, other) is not None:
                     continue
                 chosen = self._replayed({}, other, self.first)
                 if chosen is not None:
@@ -272,16 +278,22 @@ class Runs:
         except (Exception, SystemExit):  # the module's own, at a size that it does not take
             return None
 
-    def _sized(self, sizes: Mapping[str, int]) -> dict[str, torch.Tensor]:
+    def sized(self, sizes: Mapping[str, int]) -> dict[str, torch.Tensor]:
+        """Returns the inputs for these sizes of symbols."""
         return validate_dynamic_shapes.with_sizes(self.inputs, self.symbols, sizes)
 
     def _difference(self, found: ModuleRun) -> str:
         self.recovery.recover(found.tape)
-        tape = found.tape
-        difference = tape.unlike_plain or validate_dynamic_shapes.difference(self.first.tape, tape)
+        tape, path = found.tape, self.ways.get(answers_of(found.tape), self.first)
+        difference = tape.unlike_plain or validate_dynamic_shapes.difference(path.tape, tape)
         if difference and self.loops is not None and self.loops.compute_the_same(self.first, found):
             return ""
         return difference
+
+
+def answers_of(tape: Tape) -> tuple[bool, ...]:
+    """Returns the answers of the decisions on sizes in order."""
+    return tuple(each.args[1] for each in tape.sized)
 
 
 def lengths_like_sizes(

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,7 @@ def trace_module(
     state: Sequence[str] = (),
     noise: str = "",
     loops: Loops | None = None,
+    deciding: Collection[tuple[str, str]] = (),
 ) -> TracedModule:
     """Traces ``module`` called with these arguments; see ``tmconvert.trace``.
 
@@ -94,19 +95,19 @@ def trace_module(
     )
     clone = functools.partial(_cloned, (args, kwargs))
     untouched = UntouchedModule(module, clone, inputs, training)
-    runs = Runs(once, clone, inputs, symbols, untouched, int_files, loops)
+    runs = Runs(once, clone, inputs, symbols, untouched, int_files, loops, deciding)
     runs.choose_path()
     first = runs.first
     if first.outside.is_taken:
         check_repeatable(functools.partial(runs.run, {}))
-    if first.recorder.origins.unknown:
-        _check_unseen(first, runs.changed, freeze_control_flow)
-    has_data = bool(first.recorder.has_open_sizes or first.tape.data_texts or first.tape.with_floats)
-    decided = runs.decided_by_data() if has_data else ""
+    _check_unseen(first, runs.changed, freeze_control_flow)
+    decided = runs.decided_by_data()
     checks = _size_checks(runs, symbols)
+    found = _with_loops(functools.partial(again, int_files=int_files), runs, checks)
+    if found := found or _with_both_sides(again, (int_files, loops), runs, checks):
+        return found
+    _note_checks(first, symbols, checks)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
-    if rolled := _with_loops(functools.partial(again, int_files=int_files), runs, checks):
-        return rolled
     if reasons:
         return _with_traced_int(again, runs, int_files, reasons)
     _check_empty_axes(runs)
@@ -208,7 +209,10 @@ def _check_unseen(
     freeze_control_flow: bool,
 ) -> None:
     """Rejects a captured tensor that depends on the inputs: a file would have the example's data for all."""
-    if first.recorder.follows_gradients or freeze_control_flow:  # that is compared, or said, elsewhere
+    is_seen = not first.recorder.origins.unknown
+    if (
+        is_seen or first.recorder.follows_gradients or freeze_control_flow
+    ):  # that is compared, or said, elsewhere
         return
     try:
         from tmconvert.frontends.torch.tracing.data.perturbed_inputs import moved
@@ -238,15 +242,16 @@ def _size_checks(
 ) -> dict[str, validate_dynamic_shapes.Agreement]:
     """Returns by symbol whether the module does the same at other sizes, and keeps what was seen."""
     first = runs.first
+    if runs.deciding:
+        _join_ways(runs)
+        return {}
     if first.recorder.follows_gradients or first.tape.conversions or runs.loops is not None:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
-    checks = {
+    return {
         symbol.name: validate_dynamic_shapes.agreement(symbol, first.tape, runs.at_size, elements)
         for symbol in symbols
     }
-    _note_checks(first, symbols, checks)
-    return checks
 
 
 def _is_pinned(check: validate_dynamic_shapes.Agreement) -> bool:
@@ -261,7 +266,7 @@ def _note_checks(
 ) -> None:
     """Keeps those comparisons of dynamic sizes on the tape that become guards."""
     values = dict(run.top.formal_inputs())
-    for symbol in symbols:
+    for symbol in symbols if checks else ():
         check = checks[symbol.name]
         if not check.reason:
             validate_dynamic_shapes.without(run.tape, check.without_effect)
@@ -272,6 +277,42 @@ def _note_checks(
         else:
             place = symbol.place
             validate_dynamic_shapes.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
+
+
+def _with_both_sides(
+    again: Callable[..., TracedModule],
+    given: tuple[Sequence[str], Loops | None],
+    runs: Runs,
+    checks: Mapping[str, validate_dynamic_shapes.Agreement],
+) -> TracedModule | None:
+    """Traces again with both sides of comparisons of sizes; None where they cannot be in one file."""
+    if runs.first.recorder.freeze_control_flow or not any(check.needed for check in checks.values()):
+        return None
+    from tmconvert.frontends.torch.tracing.control_flow.size_ways import FurtherDecisions, deciding
+
+    places, known = deciding(checks), set[tuple[str, str]]()
+    while not places <= known:
+        known |= places
+        try:
+            return again(deciding=frozenset(known), int_files=given[0], loops=given[1])
+        except FurtherDecisions as further:
+            places = further.places
+        except Exception:  # as without
+            break
+    return None
+
+
+def _join_ways(runs: Runs) -> None:
+    """Joins both sides of the decisions on sizes into the first run."""
+    from tmconvert.frontends.torch.tracing.control_flow.size_ways import Ways
+
+    ways = Ways(runs)
+    ways.join()
+    values = dict(runs.first.top.formal_inputs())
+    for symbol in runs.symbols:
+        if symbol.name in ways.least and symbol.place is not None:
+            tensor, line = values[symbol.place.input], ways.least[symbol.name]
+            validate_dynamic_shapes.at_least(runs.first.tape, tensor, symbol.place.axis, 2, line)
 
 
 def _check_empty_axes(runs: Runs) -> None:

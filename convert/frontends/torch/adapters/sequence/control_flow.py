@@ -7,6 +7,7 @@ from the surrounding code.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter, empty_body
-from tmconvert.ir.subgraphs import inlined
+from tmconvert.ir.subgraphs import emitted, inlined
+from tmconvert.ir.symbolic.choices import where
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.registry import catalogue
 
@@ -24,13 +26,18 @@ FUNCTIONS = Table("torch.")
 
 
 @FUNCTIONS.add("cond")
-def cond(g, pred, true_fn, false_fn, operands, captured):
+def cond(g, pred, true_fn, false_fn, operands, captured, choice=None):
+    """``choice`` is the condition as a size, 1 or 0, where sizes decide."""
     given = [[*leaves(operands), *each] for each in captured]
+    if isinstance(choice, int):  # one side at all sizes
+        body, values = ((false_fn, given[1]), (true_fn, given[0]))[choice]
+        return _results(emitted(g, body, values))
     around = _tensors(pred, *given[0], *given[1])
     then, otherwise = (
-        g.body(body, each, around) for body, each in zip((true_fn, false_fn), given, strict=True)
+        where(choice, taken, partial(g.body, body, each, around))
+        for taken, body, each in zip((1, 0), (true_fn, false_fn), given, strict=True)
     )
-    return _results(g.call("tm::cond", _bool(g, pred), around, then, otherwise))
+    return _results(g.call("tm::cond", _bool(g, pred), around, then, otherwise, choice))
 
 
 @FUNCTIONS.add("while_loop")

@@ -155,6 +155,18 @@ def fit(one: Value, two: Value) -> bool:
     )
 
 
+def fit_in_rank(one: Value, two: Value) -> bool:
+    """Whether two Values are tensors of one type, but for their sizes."""
+    ranks = [None if value.shape is None else len(value.shape) for value in (one, two)]
+    is_open = one.is_open or two.is_open
+    return (
+        not is_open
+        and ranks[0] == ranks[1] is not None
+        and one.dtype == two.dtype is not None
+        and one.qparams == two.qparams
+    )
+
+
 # ---- equality of items
 
 

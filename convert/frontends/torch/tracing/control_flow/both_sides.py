@@ -65,7 +65,7 @@ class BothSides:
                 join(run.tape, decision, other.tape, opposite)
             except CannotJoin as reason:
                 raise _refused(decision, str(reason)) from None
-            _merge(run, other)
+            merge(run, other)
         del run.tape.decided[index:]
 
     def _side(self, answers: list[bool], decision: Record) -> ModuleRun | None:
@@ -141,7 +141,7 @@ def _drop(items: list[Any], decision: Record) -> None:
     items[:] = [item for item in items if item is not decision]
 
 
-def _merge(run: ModuleRun, other: ModuleRun) -> None:
+def merge(run: ModuleRun, other: ModuleRun) -> None:
     """Adds what another run found to a run whose recording has the calls of both."""
     tape, found = run.tape, other.tape
     for note in found.notes:

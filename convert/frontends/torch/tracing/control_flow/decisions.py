@@ -47,14 +47,19 @@ class Decisions:
         self._known: dict[Any, int] = {}
         self._seen = 0  # records
 
-    def answer(self, tensor: torch.Tensor, outcome: bool, place: Source) -> bool:
-        """Returns the answer of a decision, and puts the decision on the tape."""
+    def answer(self, tensor: torch.Tensor, outcome: bool, place: Source, choice: Any) -> bool:
+        """Returns the answer of a decision, and puts the decision on the tape.
+
+        ``choice`` is the condition as a size, for a decision on sizes.
+        """
         value = self._recorder.value_of(tensor)
         number = self._number(value)
         if number not in self._answers:
-            decided = self._tape.decided
-            answer = self._forced[len(decided)] if len(decided) < len(self._forced) else outcome
-            decided.append(Record(DECISION, False, (value, answer), {}, (), place))
+            decided = self._tape.decided if choice is None else self._tape.sized
+            is_forced = choice is None and len(decided) < len(self._forced)
+            answer = self._forced[len(decided)] if is_forced else outcome
+            size = () if choice is None else (self._recorder.value_of(choice),)
+            decided.append(Record(DECISION, False, (value, answer, *size), {}, (), place))
             self._recorder.scope.items.append(decided[-1])
             self._answers[number] = answer
         return self._answers[number]
@@ -89,6 +94,8 @@ def answer(
     arguments: tuple[tuple[Any, ...], dict[str, object]],
     outcome: bool,
     place: Source,
+    *,
+    choice: Any = None,
 ) -> bool | None:
     """Returns the answer to a call that converts data to a bool; None where it cannot be a decision.
 
@@ -104,7 +111,7 @@ def answer(
         return None
     decisions: Decisions = recorder.tape.answering or Decisions(recorder)
     recorder.tape.answering = decisions
-    return decisions.answer(condition, outcome, place)
+    return decisions.answer(condition, outcome, place, choice)
 
 
 def condition_of(

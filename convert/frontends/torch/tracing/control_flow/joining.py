@@ -7,7 +7,7 @@ call and the tail begins after it, the call is split: a second call of the modul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from tmconvert.frontends.torch.tracing.control_flow.alignment import (
     Tail,
     common_prefix,
     fit,
+    fit_in_rank,
     match_trees,
     tails,
 )
@@ -63,8 +64,10 @@ class _Join:
 def join(tape: Tape, decision: Record, other: Tape, opposite: Record) -> None:
     """Puts what ``other`` does otherwise into ``tape``. Raises CannotJoin."""
     chains = _chain(tape.top, decision), _chain(other.top, opposite)
+    if not all(chains):
+        raise CannotJoin("it is in a side of another decision")
     known = _before(*chains, (decision.args[0], opposite.args[0]))
-    found = _meeting(*chains, known)
+    found = _meeting(*chains, known, fit_in_rank if len(decision.args) > 2 else fit)
     _Writer(chains, known, found).write(decision)
 
 
@@ -97,7 +100,12 @@ def _before(ones: Sequence[Step], twos: Sequence[Step], conditions: Pair) -> Cor
     raise CannotJoin("what the module computes before it is not the same in each run")
 
 
-def _meeting(ones: Sequence[Step], twos: Sequence[Step], known: Correspondence) -> _Join:
+def _meeting(
+    ones: Sequence[Step],
+    twos: Sequence[Step],
+    known: Correspondence,
+    fit: Callable[[Value, Value], bool],
+) -> _Join:
     """Returns the first place after which two recordings are equal. Raises CannotJoin if there is none."""
     pairs = match_trees(ones[0].scope.result, twos[0].scope.result)
     if pairs is None:
@@ -189,6 +197,11 @@ class _Writer:
         subgraphs.sort(key=lambda subgraph: LABELS.index(subgraph.class_name))
         args = (decision.args[0], *subgraphs, ())
         made = tuple(self.joined.values())
+        if len(decision.args) > 2:
+            kwargs = {"choice": decision.args[2]}
+            return [
+                Record("torch.cond", False, args, kwargs, made, decision.source, subgraphs=tuple(subgraphs))
+            ]
         if all(map(_is_cheap, subgraphs)) and (args[0].shape, args[0].dtype) == ((), "bool"):
             return self._selected(args[0], subgraphs, made, decision)
         return [Record("torch.cond", False, args, {}, made, decision.source, subgraphs=tuple(subgraphs))]

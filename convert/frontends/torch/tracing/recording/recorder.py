@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
+from tmconvert.frontends.torch.tracing.control_flow.size_decisions import answer_sizes
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller
 from tmconvert.frontends.torch.tracing.recording import op_traits
@@ -358,7 +359,7 @@ class Recorder(TorchFunctionMode):
             self.used_numbers.add(id(operands[0]))
         else:
             operands = [self.value_of(operand) for operand in operands]
-        key = (self.scope, kind, *operands)
+        key = (self.scope, kind, *operands, len(self.tape.sized))  # others after a decision
         if key not in self._numbers:
             is_open = any(isinstance(each, Value) and each.is_open for each in operands)
             value = Value(self.scope, f"{kind}_out", is_open=is_open)
@@ -368,10 +369,8 @@ class Recorder(TorchFunctionMode):
 
     def shape_of(self, tensor: torch.Tensor) -> tuple[int, ...]:
         """Returns the sizes of a tensor, traced if they may differ in another run."""
-        tracked = self._tracked(tensor)
-        value = self.aliases.read(tracked)
-        follows = value.is_open or (self.follow_sizes and value.captured is None)
-        if not follows:
+        value = self.aliases.read(self._tracked(tensor))
+        if not (value.is_open or (self.follow_sizes and value.captured is None)):
             return tuple(tensor.shape)
         if self.follow_sizes:
             self.tape.reads.add(tuple(tensor.shape), tensor.element_size())
@@ -397,6 +396,8 @@ class Recorder(TorchFunctionMode):
                 self.tape.int_files[file] = None
             return outcome
         source = user_place()
+        if (answer := answer_sizes(self, name, (left, right), outcome, source)) is not None:
+            return answer
         args = (name, self.value_of(left), self.value_of(right), bool(outcome))
         key = (self.scope, "assume", *args)
         if key not in self._numbers:

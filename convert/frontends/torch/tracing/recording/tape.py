@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -170,6 +170,8 @@ class Tape:
     is_recovered: bool = False  # sizes were recovered on it
     decided: list[Record] = field(default_factory=list)  # decisions on data, whose other sides are not on it
     forced: Sequence[bool] = ()  # the answers of the first decisions
+    deciding: Collection[tuple[str, str]] = ()  # comparisons of sizes that are decisions, as in ``outcomes``
+    sized: list[Record] = field(default_factory=list)  # decisions on sizes, whose other sides are not on it
     with_floats: Any = None  # see ``data/floats.py``; None where no float was read
     answering: Any = None  # what gives them
     calls: int = 0  # before its loops were rolled

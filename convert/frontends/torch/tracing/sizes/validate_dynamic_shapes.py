@@ -19,6 +19,7 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value, results_of_constants
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
+from tmconvert.frontends.torch.tracing.sizes.compared_data import ComparedData
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -204,7 +205,7 @@ def _at_other_sizes(
             continue
         message, _, end = first_difference(tape, found, "at another size")
         reason = found.unlike_plain or message
-        guards = _unmatched_guards(tape, found, end) - result.without_effect
+        guards = unmatched_guards(tape, found, end) - result.without_effect
         if reason and not guards:
             return f"{reason} ({symbol.name} = {size})"
         if reason:
@@ -228,7 +229,7 @@ def _compared(tape: Tape, other: Tape, result: Agreement) -> str:
     """Compares two tapes; if they agree, notes the comparisons of sizes with another outcome."""
     found = _difference_of(tape, other)
     if not found:
-        result.without_effect |= _unmatched_guards(tape, other)
+        result.without_effect |= unmatched_guards(tape, other)
     return found
 
 
@@ -237,7 +238,7 @@ def _unexplained(tape: Tape, other: Tape, result: Agreement) -> str:
     guard.
     """
     message, _, end = first_difference(tape, other, "at another size")
-    guards, found = _unmatched_guards(tape, other, end), other.unlike_plain or message
+    guards, found = unmatched_guards(tape, other, end), other.unlike_plain or message
     if not found:
         result.without_effect |= guards
     guards -= result.without_effect
@@ -344,8 +345,7 @@ def _with_effect(tape: Tape) -> list[Record | Scope]:
     for step in reversed(steps):
         if isinstance(step, Record) and not step.subgraphs:
             results = list(step.results())
-            sizes = all(value.shape is None and value.captured is None for value in results)
-            sizes = sizes or constant.issuperset(results)
+            sizes = _is_of_sizes(step) or constant.issuperset(results)
             if _is_assumption(step) or (results and sizes and needed.isdisjoint(results)):
                 continue
         needed |= _values((step.args, step.kwargs, step.result))
@@ -410,7 +410,7 @@ def _values(tree: object) -> set[Value]:
     return {leaf for leaf in leaves(tree) if isinstance(leaf, Value)}
 
 
-def _unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = None) -> set[Record]:
+def unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = None) -> set[Record]:
     """Returns the guards of ``first``, up to the step ``end``, that ``second`` decides differently, or does
     not have.
     """
@@ -422,8 +422,15 @@ def _unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = No
         shown.append(
             {repr(_calculated(step, numbers, calculations)): step for step, calculations in _guards(tape)}
         )
-    before = set(itertools.takewhile(lambda step: step is not end, _steps(first.top)))
+    steps = list(_steps(first.top))
+    if end in steps:  # a size that is read early may be used late
+        end = next((step for step in steps[steps.index(end) :] if not _is_of_sizes(step)), None)
+    before = set(itertools.takewhile(lambda step: step is not end, steps))
     return {record for key, record in shown[0].items() if key not in shown[1] and record in before}
+
+
+def _is_of_sizes(step: Record | Scope) -> bool:
+    return isinstance(step, Record) and all(v.shape is None and v.captured is None for v in step.results())
 
 
 def _guards(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
@@ -467,7 +474,7 @@ def _key(step: Record | Scope, numbers: _Numbering) -> Any:
     def leaf(value: Any) -> Any:
         if isinstance(value, Value):
             if value.captured is not None:
-                return _Data(value.captured)
+                return ComparedData(value.captured)
             return numbers.number(value)
         if isinstance(value, Scope):
             return value.path
@@ -478,21 +485,6 @@ def _key(step: Record | Scope, numbers: _Numbering) -> Any:
     name = step.name if isinstance(step, Record) else step.path
     result = step.result if isinstance(step, Record) else ()
     return (name, *map_leaves(leaf, (step.args, step.kwargs, result)))
-
-
-class _Data:
-    """A captured tensor, which compares equal to itself and to one with equal elements."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Data):
-            return False
-        one, two = self.tensor, other.tensor
-        return one is two or (one.dtype == two.dtype and one.shape == two.shape and torch.equal(one, two))
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def _shown(step: Record | Scope) -> str:

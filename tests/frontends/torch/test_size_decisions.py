@@ -1,0 +1,170 @@
+"""Branches on open sizes: both sides are in the file, which computes the same as PyTorch on both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import tmconvert
+from tmconvert.errors import UnsupportedError
+
+ONE, TWO = (torch.nn.Linear(4, 4).requires_grad_(False) for _ in range(2))
+TABLE = torch.randn(12, 4)
+
+
+def sides(x: Tensor) -> Tensor:
+    return (ONE(x) if x.shape[1] > 16 else TWO(x)).relu()
+
+
+def early(x: Tensor) -> Tensor:
+    if x.shape[1] < 5:
+        return ONE(x)
+    return TWO(x)[:, -5:]
+
+
+def three_ways(x: Tensor) -> Tensor:
+    n = x.shape[1]
+    if n > 20:
+        x = ONE(x)
+    elif n > 10:
+        x = TWO(x)
+    else:
+        x = x.cos()
+    return x + 1
+
+
+def nested(x: Tensor) -> Tensor:
+    if x.shape[1] > 8:
+        x = x[:, -8:]
+        x = ONE(x) if x.shape[1] + x.shape[0] > 10 else x.sin()
+    else:
+        x = TWO(x)
+    return x.softmax(1)
+
+
+def even(x: Tensor) -> Tensor:
+    n = x.shape[1]
+    if n % 2:
+        x, n = F.pad(x, (0, 0, 0, 1)), n + 1
+    return x.reshape(x.shape[0], n // 2, 8) + torch.arange(n // 2)[None, :, None]
+
+
+def halved(x: Tensor) -> Tensor:
+    n = x.shape[1]
+    if n > 4 and n % 2 == 0:
+        x = x.reshape(x.shape[0], n // 2, 2, 4).mean(2)
+    return ONE(x)
+
+
+def short(x: Tensor) -> Tensor:
+    n = x.shape[1]
+    if n < 7:
+        x = F.pad(x, (0, 0, 0, 7 - n))
+    return ONE(x).unfold(1, 7, 1).sum(-1)
+
+
+def positions(x: Tensor) -> Tensor:
+    n = x.shape[1]
+    if n > 12:
+        table = F.interpolate(TABLE[None].transpose(1, 2), size=n, mode="linear").transpose(1, 2)
+    else:
+        table = TABLE[:n]
+    return ONE(x + table)
+
+
+def data_too(x: Tensor) -> Tensor:
+    if x.shape[1] > 9:
+        x = ONE(x)
+    return x * 2 if x.sum() > 0 else TWO(x)
+
+
+def middle(x: Tensor) -> Tensor:
+    return x[:, :10].mean(1) if x.shape[1] >= 10 else x.sum(1)
+
+
+def tall(x: Tensor) -> Tensor:
+    if x.shape[1] > x.shape[2]:
+        x = x.transpose(1, 2)
+    return x.cumsum(2)
+
+
+def ratio(x: Tensor) -> Tensor:
+    return x * 2 if x.shape[1] / x.shape[2] > 1.5 else x.cos()
+
+
+ROWS = [(n, 4) for n in (1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 20, 21, 40)]
+IMAGES = [(a, b) for a in (2, 6, 7, 11) for b in (2, 4, 5, 7)]
+FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], list[int]]] = [
+    (sides, [6, 20]),
+    (early, [6, 3]),
+    (three_ways, [6, 15]),
+    (nested, [6, 12]),
+    (even, [6, 7]),
+    (halved, [6, 7]),
+    (short, [6, 9]),
+    (positions, [6]),
+    (data_too, [6]),
+    (middle, [5]),
+    (tall, [6]),
+    (ratio, [6]),
+]
+
+
+def compare(function: Callable[[Tensor], Tensor], path: Path, sizes: list[tuple[int, int]]) -> int:
+    """Compares a file with PyTorch at sizes that the function takes, and returns at how many."""
+    session, count = onnxruntime.InferenceSession(path), 0
+    for number, size in enumerate(sizes):
+        x = torch.randn(2, *size) + (-1) ** number
+        try:
+            wanted = function(x).numpy()
+        except (RuntimeError, ValueError):
+            continue
+        (made,) = session.run(None, {"x": x.numpy()})
+        np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-5, err_msg=str(size))
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("function", "rows"),
+    [pytest.param(each, rows, id=f"{each.__name__}-{rows}") for each, all_ in FUNCTIONS for rows in all_],
+)
+def test_both_sides(function: Callable[[Tensor], Tensor], rows: int, tmp_path: Path) -> None:
+    is_image = function in (tall, ratio)
+    axes = {"x": {1: "h", 2: "w"} if is_image else {1: "t"}}
+    path, x = tmp_path / "m.onnx", torch.randn(2, rows, 7 if is_image else 4)
+    report = tmconvert.to_onnx(function, path, example_inputs=(x,), dynamic_shapes=axes)
+    assert not report.ranges
+    assert any(node.op_type == "If" for node in onnx.load(path).graph.node)
+    sizes = IMAGES if is_image else ROWS
+    assert compare(function, path, sizes) == len(sizes)
+
+
+def test_a_side_that_raises_is_not_in_the_file(tmp_path: Path) -> None:
+    def limited(x: Tensor) -> Tensor:
+        if x.shape[1] > 9:
+            raise ValueError("too long")
+        return ONE(x)
+
+    path = tmp_path / "m.onnx"
+    axes = {"x": {1: "t"}}
+    tmconvert.to_onnx(limited, path, example_inputs=(torch.randn(2, 6, 4),), dynamic_shapes=axes)
+    assert all(node.op_type != "If" for node in onnx.load(path).graph.node)
+    assert compare(limited, path, ROWS) == 8
+
+
+def test_the_way_of_the_example_is_kept_on_request(tmp_path: Path) -> None:
+    traced = tmconvert.trace(
+        sides, torch.randn(2, 6, 4), dynamic_shapes={"x": {1: "t"}}, freeze_control_flow=True
+    )
+    with pytest.raises(UnsupportedError, match="valid for t <= 16 only") as caught:
+        tmconvert.to_onnx(traced, tmp_path / "m.onnx")
+    assert caught.value.code == "TM2030"
