@@ -16,7 +16,6 @@ from tmconvert.ir.expr import Constant, Expr, GetAttr
 from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.node import Node, TensorNode
-from tmconvert.ir.symbolic.choices import where
 from tmconvert.ir.tree import Tree, map_leaves
 
 if TYPE_CHECKING:
@@ -41,7 +40,11 @@ def nested(graph: InternalGraph) -> Iterator[InternalGraph]:
 
 def within(expr: Expr, body: InternalGraph, function: Callable[[], T]) -> T:
     """Calls a function for a subgraph of a call, with the conditions on sizes under which it runs."""
-    return where(expr.kwargs.get("choice"), int(body is expr.kwargs.get("then")), function)
+    if expr.kwargs.get("choice") is None:
+        return function()
+    from tmconvert.ir.symbolic.choices import where
+
+    return where(expr.kwargs["choice"], int(body is expr.kwargs.get("then")), function)
 
 
 def each_nested(graph: InternalGraph, function: Callable[[InternalGraph], None]) -> None:
