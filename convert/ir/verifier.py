@@ -13,6 +13,7 @@ TM3018  an expression has a source location, or names the pass that made it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -98,7 +99,7 @@ def verify_graph(
             _check_expr(expr, now.inputs, now.outputs, catalogue, is_full=checked is None)
             known[expr] = now
         for body in now.subgraphs:
-            within(expr, body, lambda body=body: verify_graph(body, catalogue, known))  # type: ignore[misc]
+            within(expr, body, partial(verify_graph, body, catalogue, known))
     _check_ends(graph, defined, uses)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import InternalError, Refusal, TmconvertError
@@ -67,7 +68,7 @@ class Decompose:
                 record.did(call, f"was decomposed: {self.target} has no {call.function}")
         for expr in graph:
             for body in subgraphs_of(expr):  # decompositions make such graphs, too
-                record.add(within(expr, body, lambda body=body: self.run(body)))  # type: ignore[misc]
+                record.add(within(expr, body, partial(self.run, body)))
         return record
 
     def _wanted(self, expr: object) -> bool:

@@ -32,8 +32,6 @@ def answer_sizes(
     recorder: Recorder, name: str, operands: tuple[Any, Any], outcome: bool, place: Source
 ) -> bool | None:
     """Returns the answer of a comparison of sizes that is a decision; None where it cannot be one."""
-    if (str(place), name) not in recorder.tape.deciding:
-        return None
     choice = _choice(name, *operands)
     if not isinstance(choice, TracedInt):
         return None

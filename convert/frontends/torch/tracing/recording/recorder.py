@@ -10,7 +10,6 @@ from torch.overrides import TorchFunctionMode
 
 from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
-from tmconvert.frontends.torch.tracing.control_flow.size_decisions import answer_sizes
 from tmconvert.frontends.torch.tracing.data import access
 from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller
 from tmconvert.frontends.torch.tracing.recording import op_traits
@@ -396,8 +395,11 @@ class Recorder(TorchFunctionMode):
                 self.tape.int_files[file] = None
             return outcome
         source = user_place()
-        if (answer := answer_sizes(self, name, (left, right), outcome, source)) is not None:
-            return answer
+        if (str(source), name) in self.tape.deciding:
+            from tmconvert.frontends.torch.tracing.control_flow.size_decisions import answer_sizes
+
+            if (answer := answer_sizes(self, name, (left, right), outcome, source)) is not None:
+                return answer
         args = (name, self.value_of(left), self.value_of(right), bool(outcome))
         key = (self.scope, "assume", *args)
         if key not in self._numbers:
