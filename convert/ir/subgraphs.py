@@ -7,6 +7,7 @@ arguments of the call, in the order of its inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -51,7 +52,7 @@ def each_nested(graph: InternalGraph, function: Callable[[InternalGraph], None])
     """Calls a function for ``graph`` and its subgraphs at any depth, the innermost first; see ``within``."""
     for expr in list(graph) if graph.subgraphs else ():
         for body in subgraphs_of(expr):
-            within(expr, body, lambda body=body: each_nested(body, function))  # type: ignore[misc]
+            within(expr, body, partial(each_nested, body, function))
     function(graph)
 
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from tmconvert.ir.graph import InternalGraph
-from tmconvert.ir.symbolic.choices import where
 from tmconvert.ir.symbolic.dims import Size, same_size
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
@@ -59,6 +58,8 @@ def cond_ref(pred: Any, inputs: list[Any], then: InternalGraph, otherwise: Inter
 
 
 def _sides(g, choice, then, otherwise, inputs):
+    from tmconvert.ir.symbolic.choices import where
+
     return [
         where(choice, number, partial(g.body, side, inputs)) for number, side in ((1, then), (0, otherwise))
     ]

@@ -172,11 +172,11 @@ class Runs:
         A comparison of data-dependent sizes may have another outcome on other data if the recorded calls
         compute the same there, or fail. Such a comparison stays on the tape, and is reported.
         """
-        from tmconvert.frontends.torch.tracing.data.perturbed_inputs import OTHER_DATA
-
         tape = self.first.tape
         if not (self.first.recorder.has_open_sizes or tape.data_texts or tape.with_floats):
             return ""
+        from tmconvert.frontends.torch.tracing.data.perturbed_inputs import OTHER_DATA
+
         for change in OTHER_DATA:
             try:
                 found = self.changed(change)

@@ -31,7 +31,7 @@ class CannotDecide(Exception):
 
 
 class FurtherDecisions(CannotDecide):
-    """Other comparisons have to be decisions, too: those at ``places``."""
+    """Other comparisons have to be decisions, too."""
 
     def __init__(self, places: set[Place]) -> None:
         super().__init__("other comparisons decide, too")
@@ -39,7 +39,7 @@ class FurtherDecisions(CannotDecide):
 
 
 def deciding(checks: Mapping[str, validate_dynamic_shapes.Agreement]) -> set[Place]:
-    """Returns the places of the comparisons that explain other calls at other sizes."""
+    """Returns the lines and operators of the comparisons that explain other calls at other sizes."""
     guards = {guard for check in checks.values() for guard in check.needed}
     return {(str(guard.source), guard.args[0]) for guard in guards}
 

@@ -141,6 +141,17 @@ def _whole(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dic
     return number if isinstance(number, TracedInt) else int(number)
 
 
+def decided_size(
+    recorder: Recorder, name: str, operands: tuple[Any, Any], outcome: bool, place: Source
+) -> bool | None:
+    """Returns the answer of a comparison of sizes that is a decision; None for others."""
+    if (str(place), name) not in recorder.tape.deciding:
+        return None
+    from tmconvert.frontends.torch.tracing.control_flow.size_decisions import answer_sizes
+
+    return answer_sizes(recorder, name, operands, outcome, place)
+
+
 def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """torch's functions on symbolic sizes, applied to traced sizes like Python's."""
     return getattr(builtins, function.__name__.removeprefix("sym_"))(*args)

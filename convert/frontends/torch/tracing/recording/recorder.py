@@ -395,11 +395,8 @@ class Recorder(TorchFunctionMode):
                 self.tape.int_files[file] = None
             return outcome
         source = user_place()
-        if (str(source), name) in self.tape.deciding:
-            from tmconvert.frontends.torch.tracing.control_flow.size_decisions import answer_sizes
-
-            if (answer := answer_sizes(self, name, (left, right), outcome, source)) is not None:
-                return answer
+        if (answer := access.decided_size(self, name, (left, right), outcome, source)) is not None:
+            return answer
         args = (name, self.value_of(left), self.value_of(right), bool(outcome))
         key = (self.scope, "assume", *args)
         if key not in self._numbers:

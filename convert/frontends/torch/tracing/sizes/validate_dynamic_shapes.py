@@ -17,9 +17,9 @@ import torch
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.recording.arrays import ComparedData
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value, results_of_constants
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
-from tmconvert.frontends.torch.tracing.sizes.compared_data import ComparedData
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
 
