@@ -73,7 +73,7 @@ def webgpu(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.ndarr
     options.profile_file_prefix = str(Path(sys.argv[2]) / "profile")
     session = onnxruntime.InferenceSession(path, options, ["WebGpuExecutionProvider", "CPUExecutionProvider"])
     found = session.run(outputs, inputs)
-    events = json.loads(Path(session.end_profiling()).read_text())
+    events = json.loads(Path(session.end_profiling()).read_text("utf-8"))
     ran = [event["args"] for event in events if event.get("args", {}).get("provider")]
     elsewhere = sorted({each["op_name"] for each in ran if each["provider"] == "CPUExecutionProvider"})
     return found, {"is_whole": not elsewhere, "elsewhere": elsewhere}
@@ -82,7 +82,7 @@ def webgpu(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.ndarr
 def main() -> None:
     name, folder = sys.argv[1], Path(sys.argv[2])
     sys.path.pop(0)  # the folder of this script, whose modules have names of packages
-    request = json.loads((folder / "request.json").read_text())
+    request = json.loads((folder / "request.json").read_text("utf-8"))
     with np.load(folder / "inputs.npz") as stored:
         inputs = {each: stored[f"arr_{at}"] for at, each in enumerate(request["inputs"])}
     run = {"litert-gpu": litert_gpu, "openvino": openvino, "webgpu": webgpu}[name]
@@ -95,7 +95,7 @@ def main() -> None:
         lines = [each.strip(" └") for each in str(error).splitlines()]
         report = {"refused": next(filter(None, lines), type(error).__name__)[:200]}
         report["no_device"] = isinstance(error, ImportError) or any(each in said for each in NO_DEVICE)
-    (folder / "report.json").write_text(json.dumps(report))
+    (folder / "report.json").write_text(json.dumps(report), "utf-8")
 
 
 main()

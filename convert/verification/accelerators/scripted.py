@@ -55,11 +55,11 @@ class ScriptedAccelerator(Accelerator):
             folder = Path(name)
             np.savez(folder / "inputs.npz", *inputs.values())
             request = {"path": os.fspath(path.absolute()), "inputs": list(inputs), "outputs": list(outputs)}
-            (folder / "request.json").write_text(json.dumps(request))
+            (folder / "request.json").write_text(json.dumps(request), "utf-8")
             ended = self._ended(folder, seconds_for(size))
             report: dict[str, Any] = {}
             with suppress(OSError, ValueError):
-                report = json.loads((folder / "report.json").read_text())
+                report = json.loads((folder / "report.json").read_text("utf-8"))
             said = (folder / "stderr").read_text("utf-8", "replace")
             if report.get("no_device"):
                 raise self.unavailable()
