@@ -17,7 +17,7 @@ _GRAPHS = (5, 10)  # AttributeProto.AttributeType
 
 
 class SplitModel:
-    """A model without functions of which some nodes are kept; ``part`` is a model of the other ones.
+    """A model without functions, some of whose nodes are kept; ``part`` is a model of the other ones.
 
     Values of kept nodes that others read are inputs of ``part``, and values that kept nodes read are its
     outputs. Where such a value has no known type and rank, or is no plain tensor, both of its nodes are kept.
@@ -54,7 +54,7 @@ class SplitModel:
         return _NAME.sub(name_of, text)
 
     def grown(self, converted: Any) -> set[int]:
-        """Returns the nodes of which several nodes of ``converted`` were made."""
+        """Returns the nodes from which several nodes of ``converted`` were made each."""
         counts = Counter(
             int(found[1])
             for node in _all_nodes(converted.graph.node)
@@ -276,7 +276,7 @@ def _rename_in(graph: Any, names: dict[str, str]) -> None:
 
 
 def _drop_identities(graph: Any) -> None:
-    """Removes nodes Identity of a graph, apart from those of which both ends are inputs or outputs."""
+    """Removes Identity nodes of a graph, apart from those between an input and an output."""
     results = {each.name for each in graph.output}
     makers = {name for node in graph.node for name in node.output}
     number = 0

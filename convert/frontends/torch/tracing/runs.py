@@ -63,7 +63,7 @@ class Runs:
         deciding: Collection[tuple[str, str]] = (),
     ) -> None:
         self.loops = loops  # to roll on all tapes
-        self.deciding = deciding  # comparisons of sizes of which both sides are wanted
+        self.deciding = deciding  # comparisons of sizes whose both sides are wanted
         self.ways: dict[Any, ModuleRun] = {}  # by the answers of their decisions on sizes
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
@@ -208,7 +208,7 @@ class Runs:
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
         if self.loops and not difference and validate_dynamic_shapes.difference(self.first.tape, like.tape):
-            return self.first.tape  # of which the graph computes the same
+            return self.first.tape  # whose graph computes the same
         return like.tape
 
     def refused_loops(self) -> Mapping[str, str]:

@@ -177,7 +177,7 @@ class _State:
     def _in_a_row(
         self, made: Callable[..., Any], state: Mapping[str, torch.Tensor], calls: int
     ) -> list[list[np.ndarray]]:
-        """Returns the outputs of calls, each of which gets the state that the one before returns."""
+        """Returns the outputs of calls, where each gets the state that the one before returns."""
         results = []
         for _ in range(calls):
             with restored(self.modules):

@@ -140,7 +140,7 @@ def tails(ones: Sequence[Item], twos: Sequence[Item], demands: Demands) -> Itera
 
 
 def fit(one: Value, two: Value) -> bool:
-    """Whether two Values are tensors of one type, of which a branch can give either.
+    """Whether two Values are tensors of one type, so that a branch can return either.
 
     A size that depends on the data of one side does not leave it.
     """

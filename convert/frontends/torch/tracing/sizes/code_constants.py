@@ -191,7 +191,7 @@ def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) ->
 def sizes_of_loops(
     sizes: list[int], largest: int, reads: SizeReads, run: tuple[int, int], other: tuple[int, int]
 ) -> tuple[list[int], int]:
-    """Returns the sizes to test of a module with loops, and the largest one of which a run is short.
+    """Returns the sizes to test of a module with loops, and the largest one whose run is short.
 
     At the first ones the counter is beyond most numbers in the code, also with a round for each two elements.
     ``run`` and ``other`` are the size and the calls of two runs: twice the rounds of nested loops are four
