@@ -127,8 +127,8 @@ def _notes_of_accelerators(
     from tmconvert.ir.fake_quant import quantize
     from tmconvert.ir.types import QParams
     from tmconvert.targets.registry import runtime_for
-    from tmconvert.verification.accelerators.accelerator import accelerators_named
     from tmconvert.verification.accelerators.check import check_on
+    from tmconvert.verification.accelerators.registry import accelerators_named
 
     runtime, reference = runtime_for(graph.target, staged[0]), references.references[0]
     assert runtime is not None  # the files were verified in it

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tmconvert.conversion.size_ranges import MAX_COUNTED
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.ir.symbolic.dims import Symbol
-from tmconvert.ir.symbolic.journal import Guard, summarized
+from tmconvert.ir.symbolic.journal import MAX_COUNTED, Guard, summarized
 
 MOST_SHOWN = 8  # further conditions in an error
 

@@ -173,7 +173,7 @@ class ConversionRequest:
         if self.tries_rules and self.min_sqnr is not None:
             raise UsageError("TM6002", "try_rules and min_sqnr both find rules: use one of them")
         if self.verify_on:
-            from tmconvert.verification.accelerators.accelerator import accelerators_named
+            from tmconvert.verification.accelerators.registry import accelerators_named
 
             accelerators_named(self.verify_on, self.target.name)
         files = [*self.paths, *self.target.further_paths(self.paths)]

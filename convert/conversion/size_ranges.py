@@ -23,7 +23,7 @@ from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.symbolic.data_dependent import anonymous
 from tmconvert.ir.symbolic.dims import Dim, Symbol, example, of, substituted
-from tmconvert.ir.symbolic.journal import Guard, SizeJournal, summarized
+from tmconvert.ir.symbolic.journal import MAX_COUNTED, Guard, SizeJournal, summarized
 from tmconvert.ir.symbolic.signs import thresholds
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
@@ -35,7 +35,6 @@ MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
 MAX_EQUAL = 8  # equalities of sizes that are tried
 MAX_CHOICES = 4  # branches on sizes whose sides are both compared
 MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
-MAX_COUNTED = 256  # sizes that tell how strict a guard is
 MAX_SAMPLE = 1 << 24  # the largest size at which a guard is tested whether it is always true
 MAX_EVALUATED = 1 << 20  # bytes of all results of models that are evaluated at other sizes before
 MAX_GUARDED = 1 << 27  # the same, where otherwise a guard would stay

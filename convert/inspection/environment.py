@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tmconvert._version import __version__
-from tmconvert.verification.accelerators.accelerator import known_accelerators
+from tmconvert.verification.accelerators.registry import known_accelerators
 
 # package -> (what it is for, how to install it)
 PACKAGES = {

@@ -12,8 +12,8 @@ from tmconvert.errors import UsageError
 from tmconvert.inspection.given_inputs import Inputs
 from tmconvert.inspection.run_file import FileRunner, no_runtime, qparams_of
 from tmconvert.targets.written_model import TensorInfo
-from tmconvert.verification.accelerators.accelerator import accelerators_named
 from tmconvert.verification.accelerators.check import check_on
+from tmconvert.verification.accelerators.registry import accelerators_named
 from tmconvert.verification.verify import Verification
 
 

@@ -17,7 +17,7 @@ from tests.source_tree import ROOT
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.tflite.writer import write_tflite
-from tmconvert.verification.accelerators import accelerator as registry
+from tmconvert.verification.accelerators import registry
 from tmconvert.verification.accelerators.accelerator import Accelerator, Outcome
 from tmconvert.verification.accelerators.check import difference_of
 from tmconvert.verification.accelerators.known_defects import known_defects

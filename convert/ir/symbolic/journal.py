@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tmconvert.ir.symbolic.dims import Dim, Size, Symbol
 
 T = TypeVar("T")
+MAX_COUNTED = 256  # sizes that tell how strict a guard is
 # by the signs of a difference
 _RELATIONS = {
     frozenset({0}): "==",
