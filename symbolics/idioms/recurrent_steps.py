@@ -13,7 +13,24 @@ from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.idioms.indices import numbers
 
 # (what the inputs give to the gates, what the hidden state gives, states) -> new states
-Step = Callable[[Term, Term, list[Term]], list[Term]]
+Step = Callable[[list[Term], list[Term], list[Term]], list[Term]]
+# gates whose products are computed apart, so that no step has to split them
+PRODUCTS = {"gru": (2, 1)}
+
+
+def _lstm(given: list[Term], kept: list[Term], states: list[Term]) -> list[Term]:
+    """A sigmoid of all four gates costs less than three, each of one."""
+    gates, width = given[0] + kept[0], states[1].type.shape[-1]
+    i, f, _, o = _parts(gates.sigmoid(), 4)
+    new = gates.call("slice", dim=-1, start=2 * width, end=3 * width, step=1).tanh()
+    cell = f * states[1] + i * new
+    return [o * cell.tanh(), cell]
+
+
+def _gru(given: list[Term], kept: list[Term], states: list[Term]) -> list[Term]:
+    r, z = _parts((given[0] + kept[0]).sigmoid(), 2)
+    new = (given[1] + r * kept[1]).tanh()
+    return [new + z * (states[0] - new)]
 
 
 def _parts(x: Term, count: int) -> list[Term]:
@@ -22,24 +39,27 @@ def _parts(x: Term, count: int) -> list[Term]:
     return [Term(x.g, part) for part in parts]
 
 
-def _lstm(given: Term, kept: Term, states: list[Term]) -> list[Term]:
-    i, f, g, o = _parts(given + kept, 4)
-    cell = f.sigmoid() * states[1] + i.sigmoid() * g.tanh()
-    return [o.sigmoid() * cell.tanh(), cell]
-
-
-def _gru(given: Term, kept: Term, states: list[Term]) -> list[Term]:
-    (r, z, n), (r_kept, z_kept, n_kept) = _parts(given, 3), _parts(kept, 3)
-    new = (n + (r + r_kept).sigmoid() * n_kept).tanh()
-    return [new + (z + z_kept).sigmoid() * (states[0] - new)]
-
-
 STEPS: dict[str, Step] = {
     "lstm": _lstm,
     "gru": _gru,
-    "rnn_tanh": lambda given, kept, states: [(given + kept).tanh()],
-    "rnn_relu": lambda given, kept, states: [(given + kept).relu()],
+    "rnn_tanh": lambda given, kept, states: [(given[0] + kept[0]).tanh()],
+    "rnn_relu": lambda given, kept, states: [(given[0] + kept[0]).relu()],
 }
+
+
+def rows_of(g: Emitter, name: str, weight: Any) -> list[Any]:
+    """Returns the rows of a weight or bias for each product of ``PRODUCTS``; [None] for none."""
+    counts = PRODUCTS.get(name, (1,))
+    if weight is None or len(counts) == 1:
+        return [weight] * len(counts)
+    width = g.type(weight).shape[0] // sum(counts)
+    ends = itertools.accumulate((count * width for count in counts), initial=0)
+    return [g.call("aten::slice", weight, 0, start, end, 1) for start, end in itertools.pairwise(ends)]
+
+
+def products(g: Emitter, x: Any, weights: list[Any], biases: list[Any]) -> list[Any]:
+    """Returns ``x`` times each weight, plus its bias."""
+    return [g.call("aten::linear", x, *each) for each in zip(weights, biases, strict=True)]
 
 
 def layers(
@@ -82,11 +102,11 @@ def _layer(
     for cell, flips in zip(cells, (False, True), strict=False):
         weight_ih, weight_hh, *others = cell
         projection = [others.pop()] if len(cell) % 2 else []
-        bias_ih, bias_hh = others or (None, None)
-        given = g.call("aten::linear", x, weight_ih, bias_ih)
-        parts = [given] if is_there is None else [given, is_there]
+        bias_ih, bias_hh = (rows_of(g, name, bias) for bias in others or (None, None))
+        parts = products(g, x, rows_of(g, name, weight_ih), bias_ih)
+        parts += [] if is_there is None else [is_there]
         slices += [g.call("aten::flip", part, [0]) for part in parts] if flips else parts
-        weights += [weight_hh, *([] if bias_hh is None else [bias_hh]), *projection]
+        weights += [*rows_of(g, name, weight_hh), *(each for each in bias_hh if each is not None), *projection]
     step = _step_graph(g, name, len(cells), states, slices, weights)
     results = g.call("tm::scan", [*states, *slices, *weights], len(states), len(slices), step)
     rows = results[len(states) :]
@@ -118,11 +138,13 @@ def _one_step(
     name: str, states: list[Term], slices: list[Term], weights: list[Term]
 ) -> tuple[list[Term], Term]:
     """Returns the next states of one direction, and its output."""
-    given, *is_there = slices
-    weight, *others = weights
-    bias = others.pop(0).value if others and len(others[0].type.shape) == 1 else None
-    kept = Term(given.g, given.g.call("aten::linear", states[0].value, weight.value, bias))
-    new = STEPS[name](given, kept, states)
+    g, count = states[0].g, len(PRODUCTS.get(name, (1,)))
+    given, is_there, matrices, others = slices[:count], slices[count:], weights[:count], weights[count:]
+    has_bias = bool(others) and len(others[0].type.shape) == 1
+    biases: list[Any] = [other.value for other in others[:count]] if has_bias else [None] * count
+    del others[: count * has_bias]
+    kept = products(g, states[0].value, [weight.value for weight in matrices], biases)
+    new = STEPS[name](given, [Term(g, each) for each in kept], states)
     if others:
         new[0] = new[0].call("linear", others[0])
     if not is_there:

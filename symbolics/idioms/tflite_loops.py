@@ -3,7 +3,8 @@ outputs of each step.
 
 A short scan is unrolled. For a longer one an iteration of the WHILE does several steps, since each iteration
 copies the stacked outputs, and sets up XNNPACK again; on the other hand XNNPACK packs the weights of each
-unrolled step. Beyond ``MAX_TURNS`` a turn is a scan of its own, so that what is copied stays small. The
+unrolled step, so that a loop of few weights has more of them. Beyond ``MAX_TURNS`` a turn is a scan of its
+own, so that what is copied stays small. GPUs run no WHILE, but what is unrolled. The
 numbers are measured: with them an LSTM of 64 to 256 features takes half the time of LiteRT's
 UNIDIRECTIONAL_SEQUENCE_LSTM, whose states, besides, outlast the run, and whose last cell state cannot be had;
 a step of an LSTM of 128 features takes 4 us among 128 as among 512, and 10 to 15 us among thousands.
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from tmconvert.targets.tflite.builder import TfliteBuilder
 
 
-# steps
-UNROLLED = 8
-STEPS_A_TURN = 4
+# steps: the least, the most, and the bytes of weights that all of them may pack
+UNROLLED = (8, 64, 2 << 20)
+STEPS_A_TURN = (4, 8, 128 << 10)
 MAX_TURNS = 64
 TURNS_WITHIN = 16
 BLOCK = 64
@@ -91,9 +92,9 @@ def scan(
     count = sliced[0].shape[0]
     if isinstance(count, Dim):
         return _in_blocks(g, state, sliced, around, step, rows)
-    if count <= UNROLLED:
+    if count <= _steps(UNROLLED, around):
         return _unrolled(g, state, sliced, around, step)
-    at_once = STEPS_A_TURN
+    at_once = _steps(STEPS_A_TURN, around)
     while count > MAX_TURNS * at_once:
         at_once *= TURNS_WITHIN
     looped = count - count % at_once
@@ -105,6 +106,13 @@ def scan(
     results = scan(g, state, rest, around, step, rows)
     both = zip(stacked, results[len(state) :], strict=True)
     return [*results[: len(state)], *(_joined(g, list(parts)) for parts in both)]
+
+
+def _steps(limits: tuple[int, int, int], around: Sequence[Value]) -> int:
+    """Returns how many steps have all weights within the limit; the least where no weights are known."""
+    least, most, within = limits
+    size = sum(value.nbytes for value in around)
+    return max(least, min(most, within // size)) if size else least
 
 
 def _unrolled(

@@ -12,7 +12,7 @@ import numpy as np
 
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.formulas import Term
-from tmconvert.symbolics.idioms.recurrent_steps import STEPS
+from tmconvert.symbolics.idioms.recurrent_steps import STEPS, products, rows_of
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, Tensors
 from tmconvert.symbolics.ops.layers.recurrent import TABLE
 
@@ -54,8 +54,11 @@ def _op(name: str) -> Op:
     @op.decompose
     def cell_step(g, x, hx, w_ih, w_hh, b_ih, b_hh):
         given = [Term(g, state) for state in (hx if several else [hx])]
-        from_input = Term(g, g.call("aten::linear", x, w_ih, b_ih))
-        from_state = Term(g, g.call("aten::linear", given[0].value, w_hh, b_hh))
+        pairs = ((x, w_ih, b_ih), (given[0].value, w_hh, b_hh))
+        from_input, from_state = (
+            [Term(g, each) for each in products(g, of, *(rows_of(g, name, part) for part in parts))]
+            for of, *parts in pairs
+        )
         new = [state.value for state in STEPS[name](from_input, from_state, given)]
         return new if several else new[0]
 

@@ -215,18 +215,15 @@ def _gru(
     """Gates are z, r, h."""
     gate, inner = functions
     g, width = given.g, hidden.type.shape[-1]
-    z, r, h = _parts(given, 3)
+    sizes = [2 * width, width]
+    gates, last = (Term(g, each) for each in g.call("aten::split_with_sizes", recurrence.value, sizes, 0))
+    biases: list[Term | None] = [None, None]
+    if bias is not None:
+        biases = [Term(g, each) for each in g.call("aten::split_with_sizes", bias.value, sizes, 0)]
+    own, h = (Term(g, each) for each in g.call("aten::split_with_sizes", given.value, sizes, -1))
+    update, reset = _parts(gate(_clipped(cell, own + _linear(hidden, gates, biases[0]))), 2)
     if cell.linear_before_reset:
-        kept = _parts(_linear(hidden, recurrence, bias), 3)
-        update, reset = gate(_clipped(cell, z + kept[0])), gate(_clipped(cell, r + kept[1]))
-        new = inner(_clipped(cell, h + reset * kept[2]))
+        new = inner(_clipped(cell, h + reset * _linear(hidden, last, biases[1])))
     else:
-        sizes = [2 * width, width]
-        gates, last = (Term(g, each) for each in g.call("aten::split_with_sizes", recurrence.value, sizes, 0))
-        biases: list[Term | None] = [None, None]
-        if bias is not None:
-            biases = [Term(g, each) for each in g.call("aten::split_with_sizes", bias.value, sizes, 0)]
-        kept = _parts(_linear(hidden, gates, biases[0]), 2)
-        update, reset = gate(_clipped(cell, z + kept[0])), gate(_clipped(cell, r + kept[1]))
         new = inner(_clipped(cell, h + _linear(reset * hidden, last, biases[1])))
-    return (-update + 1) * new + update * hidden
+    return new + update * (hidden - new)
