@@ -106,7 +106,9 @@ def _layer(
         parts = products(g, x, rows_of(g, name, weight_ih), bias_ih)
         parts += [] if is_there is None else [is_there]
         slices += [g.call("aten::flip", part, [0]) for part in parts] if flips else parts
-        weights += [*rows_of(g, name, weight_hh), *(each for each in bias_hh if each is not None), *projection]
+        weights += [
+            each for each in (*rows_of(g, name, weight_hh), *bias_hh) if each is not None
+        ] + projection
     step = _step_graph(g, name, len(cells), states, slices, weights)
     results = g.call("tm::scan", [*states, *slices, *weights], len(states), len(slices), step)
     rows = results[len(states) :]

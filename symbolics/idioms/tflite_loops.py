@@ -4,9 +4,10 @@ outputs of each step.
 A short scan is unrolled. For a longer one an iteration of the WHILE does several steps, since each iteration
 copies the stacked outputs, and sets up XNNPACK again; on the other hand XNNPACK packs the weights of each
 unrolled step, so that a loop of few weights has more of them. Beyond ``MAX_TURNS`` a turn is a scan of its
-own, so that what is copied stays small. GPUs run no WHILE, but what is unrolled. The
-numbers are measured: with them an LSTM of 64 to 256 features takes half the time of LiteRT's
-UNIDIRECTIONAL_SEQUENCE_LSTM, whose states, besides, outlast the run, and whose last cell state cannot be had;
+own, so that what is copied stays small. GPUs run no WHILE, but what is unrolled. The numbers are measured:
+with them an LSTM of 64 to 256 features takes half the time of LiteRT's UNIDIRECTIONAL_SEQUENCE_LSTM, whose
+states, besides, outlast the run, and whose last cell state cannot be had; its LSTM, an operator of one step,
+takes as long, and writes its results over the states that it is given;
 a step of an LSTM of 128 features takes 4 us among 128 as among 512, and 10 to 15 us among thousands.
 """
 
