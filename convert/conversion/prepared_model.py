@@ -184,9 +184,10 @@ def model_of(model: Model, tracing: Tracing) -> Loaded:
         return Loaded(trace_object(model, tracing))
     is_file = isinstance(model, (str, PathLike))
     traced_only = ("kwargs", "freeze_control_flow", "training", "noise", *(() if is_file else ("state",)))
-    given = [name for name in traced_only if getattr(tracing, name)]
+    given = [name for name in (*traced_only, "sizes_of_call") if getattr(tracing, name)]
     if given:
-        name = given[0].replace("kwargs", "example_kwargs")
+        public = {"kwargs": "example_kwargs", "sizes_of_call": "dynamic_shapes by argument"}
+        name = public.get(given[0], given[0])
         raise UsageError("TM6016", f"{name} applies to models that are traced")
     module = loaded(model, tracing.signature, tracing.state)
     return Loaded(module, tracing.args or None, tracing.dynamic_shapes, tracing.fix)

@@ -11,8 +11,20 @@ from typing import Any, NamedTuple
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
 
-# sizes to leave open, by input: see open_sizes
-DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None]
+# sizes to leave open, in any form that ``torch.export`` accepts: see open_sizes
+DynamicShapes = Mapping[str, Mapping[Any, Any] | Sequence[Any] | None] | Sequence[Any] | object
+
+
+class AutomaticSize(str):
+    """The name of a size that is ``Dim.AUTO`` or ``Dim.DYNAMIC``."""
+
+    __slots__ = ()
+
+
+class FreeSize(AutomaticSize):
+    """The name of a size that is ``Dim.AUTO``, which may be static."""
+
+    __slots__ = ()
 
 
 class Tracing(NamedTuple):
@@ -24,7 +36,8 @@ class Tracing(NamedTuple):
     recorded as one call; None selects those of ``register_as_builtin``. ``signature`` names that of a file
     with several, which is not traced. ``fix`` has numbers of dynamic sizes by name, which the file then has.
     ``state`` names tensors that the model keeps from call to call, which become inputs and outputs;
-    with ``noise="input"`` random tensors become inputs.
+    with ``noise="input"`` random tensors become inputs. ``sizes_of_call`` are dynamic sizes that depend on
+    the module: a sequence by argument, or a collection of ``torch.export``.
     """
 
     args: tuple[Any, ...] = ()
@@ -38,6 +51,7 @@ class Tracing(NamedTuple):
     fix: Mapping[str, int] = MappingProxyType({})
     state: tuple[str, ...] = ()
     noise: str = ""
+    sizes_of_call: object = None
 
     @classmethod
     def of(
@@ -64,9 +78,16 @@ class Tracing(NamedTuple):
             args = (args,)
         if kwargs is not None and not isinstance(kwargs, Mapping):
             raise _no_inputs("example_kwargs", kwargs, "{'x': x}, a dict of arguments of forward by name")
-        sizes = None if dynamic_shapes is None else open_sizes(dynamic_shapes)
+        is_by_name = dynamic_shapes is None or isinstance(dynamic_shapes, Mapping)
+        sizes = open_sizes(dynamic_shapes) if dynamic_shapes is not None and is_by_name else None
+        others = None if is_by_name else checked_sizes_of_call(dynamic_shapes)
         given = (tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
-        return cls(*given, signature or "", checked_fix(fix), checked_state(state), checked_noise(noise))
+        state = checked_state(state)
+        return cls(*given, signature or "", checked_fix(fix), state, checked_noise(noise), others)
+
+    @property
+    def has_sizes(self) -> bool:
+        return self.dynamic_shapes is not None or self.sizes_of_call is not None
 
     @property
     def has_inputs(self) -> bool:
@@ -101,17 +122,45 @@ def checked_fix(fix: Mapping[str, int] | None) -> Mapping[str, int]:
     return given
 
 
+def checked_sizes_of_call(sizes: object) -> object:
+    """Returns sizes by argument, or a collection of ``torch.export``. Raises UsageError TM6014 for others."""
+    if isinstance(sizes, (tuple, list)) or callable(getattr(sizes, "dynamic_shapes", None)):
+        return sizes
+    raise _no_sizes("dynamic_shapes", sizes, "a dict by input, or a tuple or list by argument")
+
+
 def open_sizes(dynamic_shapes: object) -> dict[str, dict[int, str]]:
     """Returns names of dynamic sizes by input and axis, from any form that ``torch.export`` accepts.
 
-    The axes of an input are a dict by axis, or a list with an entry for each axis. A size is a name, a
-    ``torch.export.Dim``, an expression of such (``"past+sequence"``, ``2*dim``), ``Dim.AUTO`` or
+    The axes of an input are a dict by axis, or a list with an entry for each axis; those of a nested
+    argument are a dict, list or tuple of such, and its inputs are named ``pair.0`` or ``pair.key``. A size is
+    a name, a ``torch.export.Dim``, an expression of such (``"past+sequence"``, ``2*dim``), ``Dim.AUTO`` or
     ``Dim.DYNAMIC`` (which get a name), or None, a number or ``Dim.STATIC`` for a static one. Raises
     UsageError TM6014.
+
+    >>> open_sizes({"x": {0: "batch"}, "pair": [None, {"k": ["batch", None]}]})
+    {'x': {0: 'batch'}, 'pair.1.k': {0: 'batch'}}
     """
     if not isinstance(dynamic_shapes, Mapping):
         raise _no_sizes("dynamic_shapes", dynamic_shapes, "a dict by input")
-    return {name: dict(_open_axes(name, axes)) for name, axes in dynamic_shapes.items() if axes is not None}
+    return {
+        name: dict(_open_axes(name, axes))
+        for top, given in dynamic_shapes.items()
+        for name, axes in _by_tensor(top, given)
+        if axes is not None
+    }
+
+
+def _by_tensor(name: str, given: object) -> Iterator[tuple[str, object]]:
+    """Yields the axes of each tensor of an argument under its name."""
+    pairs: list[tuple[Any, object]] = []
+    if isinstance(given, (Mapping, list, tuple)):
+        pairs = list(given.items()) if isinstance(given, Mapping) else list(enumerate(given))
+    if not any(isinstance(each, (Mapping, list, tuple)) for _, each in pairs):
+        yield name, given
+        return
+    for key, each in pairs:
+        yield from _by_tensor(f"{name}.{key}", each)
 
 
 def _open_axes(name: str, axes: object) -> Iterator[tuple[int, str]]:
@@ -132,7 +181,8 @@ def _size_name(size: object, automatic: str) -> str | None:
         return None
     hint = getattr(getattr(size, "type", None), "name", "")  # of Dim.AUTO, Dim.DYNAMIC, Dim.STATIC
     if hint:
-        return None if hint == "STATIC" else re.sub(r"\W", "_", automatic)
+        automatic = re.sub(r"\W", "_", automatic)
+        return None if hint == "STATIC" else (FreeSize if hint == "AUTO" else AutomaticSize)(automatic)
     name = getattr(size, "__name__", size)  # that of a Dim
     from tmconvert.ir.symbolic.text import RESERVED, is_size_expression, size_of
 

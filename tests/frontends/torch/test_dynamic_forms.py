@@ -63,3 +63,54 @@ def test_complex_zeros_are_written_to():
     check(
         lambda x: torch.view_as_real(torch.fft.fft(x).new_zeros(2, 3) + torch.fft.fft(x)), torch.randn(2, 3)
     )
+
+
+class Nested(torch.nn.Module):
+    def forward(self, x: Any, pair: Any, *rest: Any, **more: Any) -> Any:
+        return x + pair[0] + pair[1]["k"] + sum(rest) + more["m"]
+
+
+def _nested(rows: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    a, b, c, d, e, f = (torch.randn(rows, 4) for _ in range(6))
+    return (a, (b, {"k": c}), d, e), {"m": f}
+
+
+def _collection(args: Any, kwargs: Any) -> Any:
+    found = torch.export.ShapesCollection()
+    for each in (args[0], args[1][0], args[1][1]["k"], *args[2:], kwargs["m"]):
+        found[each] = {0: torch.export.Dim("n")}
+    return found
+
+
+def _more_inputs(args: Any, kwargs: Any) -> Any:
+    found = torch.export.AdditionalInputs()
+    found.add(*_nested(5))
+    return found
+
+
+N, AUTO, DYNAMIC = {0: torch.export.Dim("n")}, torch.export.Dim.AUTO, {0: torch.export.Dim.DYNAMIC}
+FORMS: dict[str, Callable[[Any, Any], Any]] = {
+    "by name": lambda *_: {"x": N, "pair": (N, {"k": N}), "rest": (N, N), "more": {"m": N}},
+    "by argument": lambda *_: (N, [N, {"k": N}], (N, N), {"m": N}),
+    "automatic": lambda *_: ([AUTO, None], (DYNAMIC, {"k": DYNAMIC}), (DYNAMIC, {0: AUTO}), {"m": DYNAMIC}),
+    "a collection": _collection,
+    "additional inputs": _more_inputs,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_dynamic_shapes(form: str) -> None:
+    args, kwargs = _nested(3)
+    sizes = FORMS[form](args, kwargs)
+    report = tmconvert.to_onnx(Nested(), example_inputs=args, example_kwargs=kwargs, dynamic_shapes=sizes)
+    (name,) = {each["shape"][0] for each in report.inputs}
+    assert isinstance(name, str)
+    assert report.verified
+
+
+def test_an_automatic_size_is_static_where_the_module_needs_it() -> None:
+    layer, sizes = torch.nn.Linear(4, 2), {"input": {0: AUTO, 1: AUTO}}
+    report = tmconvert.to_onnx(layer, example_inputs=(torch.randn(3, 4),), dynamic_shapes=sizes)
+    assert report.inputs[0]["shape"] == ["input_0", 4]
+    with pytest.raises(tmconvert.errors.UsageError, match="by argument applies to models that are traced"):
+        tmconvert.to_onnx(tmconvert.trace(layer, torch.randn(3, 4)), dynamic_shapes=({0: "n"},))

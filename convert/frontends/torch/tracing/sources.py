@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +17,9 @@ from torch.utils._pytree import tree_leaves
 
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
-from tmconvert.frontends.torch.request import Tracing, inputs_needed
+from tmconvert.frontends.torch.request import Tracing, inputs_needed, open_sizes
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
+from tmconvert.frontends.torch.tracing.recording.modules import parameter_names
 from tmconvert.frontends.torch.tracing.recording.state_guard import same_randomness
 from tmconvert.frontends.torch.tracing.recording.users_code import (
     check_arguments,
@@ -99,7 +103,7 @@ def _trace_exported(exported: Exported, tracing: Tracing) -> TracedModule:
     args, kwargs = _tensors(tracing) if tracing.has_inputs else (exported.args, exported.kwargs)
     if not args and not kwargs:
         raise inputs_needed()
-    if tracing.dynamic_shapes is None:
+    if not tracing.has_sizes:
         tracing = tracing._replace(dynamic_shapes=_named_sizes(exported, args, kwargs))
     return _trace_of_user(exported.program, args, kwargs, tracing)
 
@@ -144,7 +148,7 @@ def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule
         if not tracing.has_inputs:
             example = example_inputs(folder, model.module, named_tensors)
             kwargs = example.inputs
-            if tracing.dynamic_shapes is None:
+            if not tracing.has_sizes:
                 tracing = tracing._replace(dynamic_shapes=example.sizes)
         with confined(folder.path, only_folder=True):  # plugins, and lines of source code, lie anywhere
             traced = _trace_of_user(model.module, args, kwargs, tracing)
@@ -169,13 +173,29 @@ def _trace_of_user(
 def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing) -> TracedModule:
     begin("trace")
     module = getattr(module, "_orig_mod", module)  # of torch.compile
+    sizes = _sizes(module, args, kwargs, tracing)
+    if not sizes:
+        return _trace_with(module, args, kwargs, tracing, sizes)
+    from tmconvert.frontends.torch.tracing.sizes.automatic import traced_with
+
+    trace = functools.partial(_trace_with, module, args, kwargs, tracing)
+    return traced_with(trace, sizes, named_tensors(module, args, kwargs))
+
+
+def _trace_with(
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tracing: Tracing,
+    sizes: Mapping[str, Mapping[int, str]] | None,
+) -> TracedModule:
     mode = in_evaluation(module, tracing.training)
     with _uncompiled(), mode as modes, wide_state(module) as notes:
         traced = trace_module(
             module,
             args,
             kwargs,
-            dynamic_shapes=tracing.dynamic_shapes,
+            dynamic_shapes=sizes,
             freeze_control_flow=tracing.freeze_control_flow,
             is_leaf=tracing.is_leaf,
             training=tracing.training,
@@ -186,6 +206,49 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
         traced.notes[:0] = modes
         traced.notes += [note for note in notes if note not in traced.notes]
         return traced
+
+
+def _sizes(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing
+) -> Mapping[str, Mapping[int, str]] | None:
+    """Returns the dynamic sizes by input. Raises UsageError TM6014, and what a collection raises."""
+    given: Any = tracing.sizes_of_call
+    if given is None and not tracing.dynamic_shapes:
+        return tracing.dynamic_shapes
+    if given is not None and not isinstance(given, (tuple, list)):
+        given = given.dynamic_shapes(module, args, kwargs)
+    arguments = _arguments_by_name(module, args, kwargs)
+    if isinstance(given, (tuple, list)):
+        given = dict(zip(arguments, given, strict=False))
+    tensors = named_tensors(module, args, kwargs)
+    names = {id(tensor): name for name, tensor in tensors.items()}
+    sizes = tracing.dynamic_shapes if given is None else open_sizes(given)
+    return sizes and {
+        path if path in tensors else names.get(id(_at(arguments, path)), path): axes
+        for path, axes in sizes.items()
+    }
+
+
+def _arguments_by_name(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a call; those of ``*args`` are one tuple, those of ``**kwargs`` one dict."""
+    function = module.forward if isinstance(module, torch.nn.Module) else module
+    try:
+        return inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # of TorchScript
+        return dict(zip(parameter_names(module, args, kwargs), args, strict=True)) | kwargs
+
+
+def _at(arguments: Any, path: str) -> object:
+    """Returns the tensor at a path such as ``pair.1.key`` of nested arguments; None where there is none."""
+    found = arguments
+    for key in path.split("."):
+        if isinstance(found, Mapping):
+            found = found.get(key)
+        elif isinstance(found, (tuple, list)) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return None
+    return found
 
 
 def _uncompiled() -> AbstractContextManager[Any]:
