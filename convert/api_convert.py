@@ -15,6 +15,7 @@ from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.prepared_model import traced
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.request import ConversionRequest, Model
+from tmconvert.errors import LoadError, UnsupportedError
 from tmconvert.garbage_collection import full_collections_wait, no_collections
 from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
@@ -47,13 +48,27 @@ def _converted(target: str, model: Model, paths: Sequence[Any], arguments: Mappi
         request, notes = with_found_rules(request, catalogue())
     elif request.tries_rules:
         request = traced(request)  # once for all trials
-    report = convert(request, catalogue())
+    try:
+        report = convert(request, catalogue())
+    except (UnsupportedError, LoadError) as error:
+        kept = _with_kept_nodes(request, arguments) if error.code == "TM2003" else None
+        if kept is None:
+            raise
+        report = kept
     report.notes += notes
     if request.tries_rules and not report.stopped:
         from tmconvert.mixed_precision.tried_rules import add_tried_rules
 
         add_tried_rules(report, request, catalogue())
     return report
+
+
+def _with_kept_nodes(request: ConversionRequest, arguments: Mapping[str, Any]) -> Report | None:
+    if request.target.name != "onnx":
+        return None
+    from tmconvert.conversion.simplify import convert_with_kept_nodes
+
+    return convert_with_kept_nodes(request, arguments, catalogue())
 
 
 @entry_point

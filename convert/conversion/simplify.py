@@ -1,4 +1,4 @@
-"""Simplifies ONNX files: a conversion from ONNX to ONNX in which nodes that cannot be converted stay."""
+"""Converts ONNX files to ONNX files in which nodes that cannot be converted stay, and simplifies them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tmconvert.conversion.format_numbers import counted
 from tmconvert.conversion.io_description import FedTensor
 from tmconvert.conversion.options.conversion import OnnxOptions
 from tmconvert.conversion.options.declared import declared
-from tmconvert.conversion.pipeline import convert
+from tmconvert.conversion.pipeline import check_verified, convert
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import (
@@ -27,14 +29,22 @@ from tmconvert.errors import (
 from tmconvert.errors.values import type_and_value
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
 from tmconvert.formats.onnx.external_data import is_inside, location_of, tensors_of
-from tmconvert.formats.onnx.model import read_model, read_whole_model, without_functions
+from tmconvert.formats.onnx.model import (
+    read_model,
+    read_whole_model,
+    set_input_shapes,
+    without_functions,
+)
+from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.formats.onnx.split import STANDARD, SplitModel, size_of
 from tmconvert.ir.types import TensorType
 from tmconvert.output.atomic import commit_together, staged_outputs, temporary_folder
 from tmconvert.symbolics.op import Op
-from tmconvert.targets.options import OLDEST_OPSET
+from tmconvert.targets.options import AUTO, OLDEST_OPSET
 from tmconvert.targets.registry import runtime_for, target_named
 from tmconvert.verification.compare import check, example_inputs
+from tmconvert.verification.input_files import given_inputs
+from tmconvert.verification.verify import Verification
 
 ROUNDS = 40  # each finds nodes to keep
 EXAMPLE_SIZE = 2  # of open sizes
@@ -49,8 +59,47 @@ NEUTRAL = frozenset(
 )
 
 
+# options of a conversion that concern more than the nodes that are converted
+_FOR_WHOLE_MODELS = (
+    *("inputs", "outputs", "rename", "names", "preprocess", "softmax", "argmax"),
+    *("input_shapes", "dynamic_shapes", "fix", "quantized", "calibration", "qparams", "verify_on"),
+    "pass_options",
+)
+
+
 class Unchanged(Exception):
     """A file cannot be simplified, for the reason that is the text."""
+
+
+def convert_with_kept_nodes(
+    request: ConversionRequest, arguments: Mapping[str, Any], catalogue: Mapping[str, Op]
+) -> Report | None:
+    """Converts an ONNX file to one in which the nodes that cannot be converted stay as they are.
+
+    Returns None where nodes cannot stay: for other sources and targets, with options that concern the whole
+    model, and where ONNX Runtime does not load operators of ONNX. Without ``arguments["opset"]`` the opset is
+    the nearest one to the default in which the kept nodes mean the same. Raises UnsupportedError TM2003 for
+    an opset in which they mean something else, WriteError.
+    """
+    model = request.model
+    if request.target.name != "onnx" or not isinstance(model, (str, PathLike)) or not _is_onnx(Path(model)):
+        return None
+    if any(arguments.get(name) for name in _FOR_WHOLE_MODELS):
+        return None
+    is_free = arguments.get("opset") in (None, AUTO)
+    with temporary_folder() as folder:
+        work = _Simplification(Path(model), request.paths[0], request, catalogue, folder, is_free)
+        try:
+            return work.run_with_kept()
+        except (WriteError, OtherOpset):
+            raise
+        except (TmconvertError, Unchanged, ValueError):
+            return None
+
+
+def _is_onnx(path: Path) -> bool:
+    with path.open("rb") as file:
+        return is_onnx(file.read(3))
 
 
 def simplify_model(
@@ -72,7 +121,7 @@ def simplify_model(
     source, out = Path(model), request.paths[0]
     with temporary_folder() as folder:
         try:
-            return _Simplification(source, out, request, catalogue, folder).run(must_shrink=not changes)
+            return _Simplification(source, out, request, catalogue, folder).run(bool(changes))
         except (WriteError, UsageError):
             raise
         except Exception as error:  # whatever it is, the model itself is right
@@ -94,60 +143,95 @@ def _opset_of(path: str) -> int:
     return max(int(found), OLDEST_OPSET)
 
 
+class OtherOpset(UnsupportedError):
+    """Kept nodes are other operators in the requested opset."""
+
+
 class _Simplification:
     def __init__(
-        self, path: Path, out: Path, request: ConversionRequest, catalogue: Mapping[str, Op], folder: Path
+        self,
+        path: Path,
+        out: Path,
+        request: ConversionRequest,
+        catalogue: Mapping[str, Op],
+        folder: Path,
+        is_opset_free: bool = False,
     ) -> None:
         self.path, self.out, self.request, self.catalogue = path, out, request, catalogue
+        self.is_opset_free = is_opset_free
         self.folder, self.written = folder, folder / "written" / out.name
         self.written.parent.mkdir()
 
-    def run(self, *, must_shrink: bool) -> Report:
-        """Raises Unchanged, and what ``convert`` raises for the part without kept nodes."""
-        source = read_model(str(self.path))
-        most = size_of(source.graph.node)
+    def run(self, may_grow: bool) -> Report:
+        """Returns the report of a file, which is smaller unless it ``may_grow``.
+
+        Raises Unchanged, and what ``convert`` raises for the part without kept nodes.
+        """
+        most = size_of(read_model(str(self.path)).graph.node)
         report, split = self._converted()
-        if must_shrink and size_of(self._made().graph.node) > most:
+        if not may_grow and size_of(self._made().graph.node) > most:
             split = SplitModel(self._whole(), () if split is None else split.kept)
             report = self._convert_part(split)
             grown = split.grown(self._made())
-            report, split = self._with_kept(split.kept | grown)
-        made = self._made()
+            found_report, split = self._with_kept(split.kept | grown)
+            if found_report is None:
+                raise Unchanged("all of its nodes stay: each would become more")
+            report = found_report
         found = report.verification
-        if must_shrink and found is not None and (found.refusal or found.undecided):
+        if not may_grow and found is not None and (found.refusal or found.undecided):
             raise Unchanged(found.refusal or "rounding decides its outputs")
-        if split is not None:
-            made = split.joined(made)
-            report.notes = [*map(split.with_names, report.notes), _note_on(split)]
-            if self.request.verify:
-                unseen = _compared(self.path, self._joined_file(made))
-                if unseen:
-                    report.notes, report.verification = [*report.notes, *unseen], None
-        if must_shrink and size_of(made.graph.node) > most:
+        made = self._made() if split is None else self._joined(report, split)
+        if not may_grow and size_of(made.graph.node) > most:
             raise Unchanged("the result would have more nodes")
-        _keep_metadata(source, made)
         return self._commit(report, made)
+
+    def run_with_kept(self) -> Report:
+        """Returns the report of a file in which the nodes that cannot be converted stay.
+
+        Raises as ``run``, and Unchanged where ONNX Runtime refuses operators of ONNX.
+        """
+        report, split = self._with_kept(set())
+        if report is None:
+            version = self.request.target.version_name(self.version)
+            report = Report("onnx", version, self.request.paths)
+        if not self.request.options.allow_random and split.makes_random_numbers():
+            raise Unchanged("it makes random numbers")
+        return self._commit(report, self._joined(report, split))
+
+    @property
+    def version(self) -> int:
+        return self.request.options.version
 
     def _made(self) -> Any:
         return read_whole_model(str(self.written), keeps_links=True)
 
     def _whole(self) -> Any:
-        """Returns the model with all weights, and without functions."""
-        return without_functions(read_whole_model(str(self.path)))
+        """Returns the model with all weights, without functions, and with the requested shapes of inputs."""
+        model = without_functions(read_whole_model(str(self.path)))
+        names = [each.name for each in model.graph.input]
+        set_input_shapes(model, self.request.overrides.resolved(names).input_shapes)
+        return model
 
     def _converted(self) -> tuple[Report, SplitModel | None]:
         try:
             return self._convert(self.path), None
         except (UnsupportedError, LoadError) as error:
-            return self._with_kept(set(), error.message)
+            report, split = self._with_kept(set())
+            if report is None:
+                raise Unchanged(f"all of its nodes stay: {error.message}") from error
+            return report, split
 
-    def _with_kept(self, kept: set[int], why: str = "each would become more") -> tuple[Report, SplitModel]:
-        """Converts the nodes other than ``kept``, and than those that turn out to stop the conversion."""
+    def _with_kept(self, kept: set[int]) -> tuple[Report | None, SplitModel]:
+        """Converts the nodes other than ``kept``, and than those that turn out to stop the conversion.
+
+        The report is None where all nodes stay.
+        """
         model = self._whole()
         for _ in range(ROUNDS):
             split = SplitModel(model, kept)
+            self._choose_opset(split)
             if not split.part.graph.node:
-                raise Unchanged(f"all of its nodes stay: {why}")
+                return None, split
             try:
                 return self._convert_part(split), split
             except (UnsupportedError, LoadError) as error:
@@ -157,20 +241,54 @@ class _Simplification:
                 kept |= found | split.kept
         raise Unchanged("too many nodes cannot be converted")
 
+    def _choose_opset(self, split: SplitModel) -> None:
+        """Takes an opset in which the kept nodes are as in the model. Raises OtherOpset."""
+        changed = split.changed(self.version)
+        if not changed:
+            return
+        nearest = split.nearest_opset(self.version)
+        if not self.is_opset_free:
+            kinds = ", ".join(changed)
+            raise OtherOpset(
+                "TM2003",
+                f"{kinds} cannot stay, since it is another operator in opset {self.version}",
+                notes=[("help", f"use --opset {nearest}")],
+            )
+        options = self.request.options._replace(version=nearest)
+        self.request = replace(self.request, options=options)
+
+    def _joined(self, report: Report, split: SplitModel) -> Any:
+        """Returns the model of what was converted and the kept nodes, and completes its report."""
+        made = split.joined(self._made()) if split.part.graph.node else split.alone(self.version)
+        report.notes = [*map(split.with_names, report.notes), _note_on(split)]
+        if not self.request.verify:
+            return made
+        path = self.written.with_name("joined.onnx")
+        path.write_bytes(made.SerializeToString())
+        try:
+            report.verification = _compared(self.path, path, made.graph, self.request.verify_with)
+        except (LoadError, KeyError, NotRun) as error:
+            is_refusal = isinstance(error, NotRun) and error.is_refusal and split.has_standard_nodes()
+            if is_refusal or self.request.overrides.input_shapes:
+                raise Unchanged(str(error)) from error
+            report.notes.append(f"not verified: the model does not run on random inputs ({error})")
+            report.verification = None
+        return made
+
     def _convert_part(self, split: SplitModel) -> Report:
         part = self.folder / "part.onnx"
         part.write_bytes(split.part.SerializeToString())
-        return self._convert(part)
+        overrides = self.request.overrides._replace(input_shapes={})  # which the part has
+        return self._convert(part, verify_with=None, overrides=overrides)
 
-    def _convert(self, path: Path) -> Report:
-        return convert(replace(self.request, model=str(path), paths=(self.written,)), self.catalogue)
-
-    def _joined_file(self, made: Any) -> Path:
-        path = self.written.with_name("joined.onnx")
-        path.write_bytes(made.SerializeToString())
-        return path
+    def _convert(self, path: Path, **changes: Any) -> Report:
+        request = replace(self.request, model=str(path), paths=(self.written,), **changes)
+        return convert(request, self.catalogue)
 
     def _commit(self, report: Report, made: Any) -> Report:
+        if self.request.require_verified:
+            check_verified(report)
+        _keep_metadata(read_model(str(self.path)), made)
         data = [path for path in self.written.parent.iterdir() if path.suffix == ".data"]
         report.paths = (self.out, *(self.out.with_name(each.name) for each in data))
         with staged_outputs(*report.paths, named=bool(data)) as outputs:
@@ -185,24 +303,48 @@ class _Simplification:
         return report
 
 
-def _compared(path: Path, joined: Path) -> list[str]:
-    """Runs the model and the joined file; their nodes other than the kept ones are verified already.
+class NotRun(Exception):
+    """The model does not run on the inputs tried; with ``is_refusal`` ONNX Runtime does not load it."""
 
-    Returns a note where the model does not run on random inputs. Raises VerificationError for other outputs.
+    def __init__(self, error: VerificationError) -> None:
+        super().__init__(str(error.message))
+        self.is_refusal = any(phrase in error.message for phrase in _REFUSALS)
+
+
+# what ONNX Runtime says of files that it does not load, whatever the inputs
+_REFUSALS = (
+    *("Load model from", "NOT_IMPLEMENTED", "INVALID_GRAPH", "during initialization"),
+    "does not know an operator",
+)
+
+
+def _compared(path: Path, joined: Path, graph: Any, given: Any) -> Verification | None:
+    """Runs the model and the file of ``graph`` on ``given``, or on inputs with which the model runs.
+
+    Raises NotRun, KeyError for strings, sequences and the like, VerificationError for other outputs.
     """
-    runtime, graph = runtime_for("onnx"), read_model(str(path)).graph
-    stored, names = {each.name for each in graph.initializer}, [each.name for each in graph.output]
-    inputs = [each for each in graph.input if each.name not in stored]
+    runtime, names = runtime_for("onnx"), [each.name for each in graph.output]
     if runtime is None:
-        return []
-    try:
-        types = [_type_for(each.type.tensor_type) for each in inputs]
-        given = dict(zip((each.name for each in inputs), example_inputs(types), strict=True))
-        expected = runtime.run([path], given, names)
-    except (LoadError, VerificationError, KeyError) as error:
-        return [f"not verified: the model does not run on random inputs ({error})"]
-    check(runtime.run([joined], given, names), expected, names)
-    return []
+        return None
+    types = {each.name: _type_for(each.type.tensor_type) for each in graph.input}
+    if given is not None:
+        tried = [given_inputs(given, list(types), list(types))]
+    else:
+        random = example_inputs(list(types.values()))
+        tried = [random, [np.ones_like(each) if each.dtype.kind in "iu" else each for each in random]]
+        tried += [[fill(each) for each in random] for fill in (np.ones_like, np.zeros_like)]
+    for number, inputs in enumerate(tried, start=1):
+        fed = dict(zip(types, inputs, strict=True))
+        try:
+            expected = runtime.run([path], fed, names)
+        except VerificationError as error:
+            if number == len(tried):
+                raise NotRun(error) from error
+            continue
+        comparisons = check(runtime.run([joined], fed, names), expected, names)
+        version = f"{runtime.name} {runtime.version}"
+        return Verification(version, tuple(comparisons), reference=version)
+    return None
 
 
 def _type_for(type_: Any) -> TensorType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +134,11 @@ KEPT: dict[str, tuple[onnx.ModelProto, dict[str, np.ndarray], str]] = {
 }
 
 
+@pytest.mark.parametrize("convert", [tmconvert.simplify, tmconvert.to_onnx])
 @pytest.mark.parametrize("case", KEPT)
-def test_keeps_nodes_that_cannot_be_converted(case: str) -> None:
+def test_keeps_nodes_that_cannot_be_converted(case: str, convert: Callable[..., Any]) -> None:
     proto, given, kept = KEPT[case]
-    report = tmconvert.simplify(proto)
+    report = convert(proto)
     made = report.model
     onnx.checker.check_model(made)
     assert kinds(made)[kept] == 1
@@ -147,6 +148,25 @@ def test_keeps_nodes_that_cannot_be_converted(case: str) -> None:
     assert list(made.graph.output) == list(proto.graph.output)
     for one, other in zip(outputs_of(made, given), outputs_of(proto, given), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("opset", "written"), [(None, 18), ("auto", 18), (18, 18), (19, None)])
+def test_a_conversion_keeps_nodes_where_they_mean_the_same(opset: int | None, written: int | None) -> None:
+    proto = KEPT["scales from the data"][0]  # opset 18, whose Resize differs from those of 17 and 19
+    if written is None:
+        with pytest.raises(TmconvertError, match=r"Resize cannot stay(.|\n)*--opset 18"):
+            tmconvert.to_onnx(proto, opset=opset)
+    else:
+        report = tmconvert.to_onnx(proto, opset=opset)
+        assert report.version == report.model.opset_import[0].version == written
+
+
+def test_a_conversion_does_not_verify_unknown_operators() -> None:
+    report = tmconvert.to_onnx(UNCHANGED["an unknown operator"])
+    assert not report.verified
+    assert kinds(report.model) == {"Mystery": 1}
+    with pytest.raises(TmconvertError, match="TM4006"):
+        tmconvert.to_onnx(UNCHANGED["an unknown operator"], require_verified=True)
 
 
 UNCHANGED = {

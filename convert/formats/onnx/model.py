@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,23 @@ def without_functions(model: Any) -> Any:
     from onnx import inliner
 
     return inliner.inline_local_functions(model)
+
+
+def set_input_shapes(model: Any, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Gives inputs of a model other shapes, by name; without the shapes of values that follow from them."""
+    if not shapes:
+        return
+    graph = model.graph
+    for each in graph.input:
+        if each.name in shapes:
+            dims = each.type.tensor_type.shape.dim
+            del dims[:]
+            for size in shapes[each.name]:
+                dims.add(dim_value=size)
+    graph.ClearField("value_info")
+    for each in graph.output:
+        if each.type.WhichOneof("value") == "tensor_type":
+            each.type.tensor_type.ClearField("shape")
 
 
 def store_types(model: Any, types: Mapping[str, bytes]) -> None:

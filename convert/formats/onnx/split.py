@@ -12,6 +12,13 @@ from tmconvert.formats.onnx.model import infer_shapes
 
 STANDARD = ("", "ai.onnx")
 PLAIN = frozenset((*range(1, 8), *range(9, 14)))  # element types that graphs hold as they are
+# operators whose random numbers need a permission
+RANDOM = frozenset(
+    (
+        *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike"),
+        *("RandomUniform", "RandomUniformLike"),
+    )
+)
 _NAME = re.compile(r"node#(\d+)")  # of nodes in ``part``
 _GRAPHS = (5, 10)  # AttributeProto.AttributeType
 
@@ -70,8 +77,8 @@ class SplitModel:
         """
         if not _have_same_edges(converted.graph, self.part.graph):
             raise ValueError("its inputs or outputs would have other names or types")
-        outside = [self.nodes[number] for number in sorted(self.kept | self._copied_constants())]
-        changed = _changed(outside, _opset(self.model), _opset(converted))
+        outside = self._outside()
+        changed = self.changed(_opset(converted))
         if changed:
             raise ValueError(f"{', '.join(changed)} cannot stay, since it is another operator in that opset")
         read = {*_names_read(outside), *self.results}
@@ -93,7 +100,7 @@ class SplitModel:
             graph.ClearField(field)
         graph.node.extend(ordered)
         graph.input.extend(each for each in self.graph.input if each.name not in self.stored)
-        graph.output.extend(self.graph.output)
+        graph.output.extend(self._described(name) for name in self.results)
         _drop_identities(graph)
         imported = {each.domain for each in converted.opset_import}
         converted.opset_import.extend(
@@ -104,6 +111,43 @@ class SplitModel:
         )
         converted.ir_version = max(converted.ir_version, self.model.ir_version)
         return converted
+
+    def alone(self, opset: int) -> Any:
+        """Returns the model, all of whose nodes are kept, with another opset."""
+        made = type(self.model)()
+        made.CopyFrom(self.model)
+        imported = next((each for each in made.opset_import if each.domain in STANDARD), None)
+        imported = made.opset_import.add() if imported is None else imported
+        imported.version = opset
+        del made.graph.node[:]
+        made.graph.node.extend(self.nodes[number] for number in sorted(self.needed))
+        return made
+
+    def changed(self, opset: int) -> list[str]:
+        """Returns the operators of kept nodes that are others in an opset."""
+        return _changed(self._outside(), _opset(self.model), opset)
+
+    def nearest_opset(self, opset: int) -> int:
+        """Returns the opset in which the kept nodes are as in the model that is nearest to ``opset``."""
+        own = _opset(self.model)
+        between = range(opset, own, 1 if own > opset else -1)
+        return next((each for each in between if not self.changed(each)), own)
+
+    def makes_random_numbers(self) -> bool:
+        return any(each.op_type in RANDOM for each in _all_nodes(self._outside()))
+
+    def has_standard_nodes(self) -> bool:
+        """Whether there are kept nodes of ONNX's own operators, which ONNX Runtime should know."""
+        return any(each.domain in STANDARD for each in self._outside())
+
+    def _described(self, name: str) -> Any:
+        """Returns the description of an output, with the inferred shape where it states none."""
+        (described,) = (each for each in self.graph.output if each.name == name)
+        has_shape = described.type.tensor_type.HasField("shape") or not described.type.HasField("tensor_type")
+        return described if has_shape else self.types.get(name, described)
+
+    def _outside(self) -> list[Any]:
+        return [self.nodes[number] for number in sorted(self.kept | self._copied_constants())]
 
     def _needed(self) -> set[int]:
         """Returns the nodes that an output needs."""
