@@ -46,6 +46,7 @@ from tmconvert.verification.compare import check, example_inputs
 from tmconvert.verification.input_files import given_inputs
 from tmconvert.verification.verify import Verification
 
+NOT_VERIFIED = "TM4006"
 ROUNDS = 40  # each finds nodes to keep
 EXAMPLE_SIZE = 2  # of open sizes
 
@@ -79,7 +80,7 @@ def convert_with_kept_nodes(
     Returns None where nodes cannot stay: for other sources and targets, with options that concern the whole
     model, and where ONNX Runtime does not load operators of ONNX. Without ``arguments["opset"]`` the opset is
     the nearest one to the default in which the kept nodes mean the same. Raises UnsupportedError TM2003 for
-    an opset in which they mean something else, WriteError.
+    an opset in which they mean something else, VerificationError TM4006 where that is required, WriteError.
     """
     model = request.model
     if request.target.name != "onnx" or not isinstance(model, (str, PathLike)) or not _is_onnx(Path(model)):
@@ -93,7 +94,9 @@ def convert_with_kept_nodes(
             return work.run_with_kept()
         except (WriteError, OtherOpset):
             raise
-        except (TmconvertError, Unchanged, ValueError):
+        except (TmconvertError, Unchanged, ValueError) as error:
+            if getattr(error, "code", "") == NOT_VERIFIED:
+                raise
             return None
 
 
