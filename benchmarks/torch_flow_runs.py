@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
+import io
 import multiprocessing
 import resource
 import tempfile
@@ -27,7 +29,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong
 
-MEASUREMENTS = ("onnx", "open", "tflite", "open-tflite")
+MEASUREMENTS = ("onnx", "open", "tflite", "open-tflite", "dynamo")
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Row:
     notes: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0  # of processor time, all measurements
+    seconds_of: dict[str, float] = field(default_factory=dict)
     absent: bool = False
 
 
@@ -94,6 +97,7 @@ def _measure(pipe: Connection, name: str, flow: Flow, options: Any) -> None:
         if note:
             row.notes[measure] = " ".join(note.split())[:400]
         usage = resource.getrusage(resource.RUSAGE_SELF)
+        row.seconds_of[measure] = round(usage.ru_utime + usage.ru_stime - row.seconds, 2)
         row.seconds = usage.ru_utime + usage.ru_stime
         pipe.send(row)
         if row.absent:
@@ -118,6 +122,10 @@ class FlowRun:
         is_open, target = name.startswith("open"), "tflite" if name.endswith("tflite") else "onnx"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"model.{target}"
+            if name == "dynamo":
+                self._export_dynamo(path)
+                sizes = self.inputs_of_other_sizes(set()) if self.flow.axes else []
+                return self._compare(path, target, [*self.inputs(), *sizes]), ""
             if not is_open:
                 self._convert(self._traced(is_open), path, target)
                 return self._compare(path, target, self.inputs()), ""
@@ -187,6 +195,23 @@ class FlowRun:
         if target == "tflite":
             return tmconvert.to_tflite(traced, path, io_layout="source", **given)
         return tmconvert.to_onnx(traced, path, opset=self.options.opset, **given)
+
+    def _export_dynamo(self, path: Path) -> None:
+        """Writes a file by torch.onnx.export, whose sizes are open where they can be."""
+        module, args, kwargs = self.example
+        places = {
+            id(self.named_tensors()[name]): dict.fromkeys(axes, torch.export.Dim.AUTO)
+            for name, axes in self.flow.axes.items()
+        }
+        shapes = tree_map(lambda leaf: places.get(id(leaf)), kwargs)
+        with contextlib.redirect_stdout(io.StringIO()):
+            torch.onnx.export(
+                *(module, args, str(path)),
+                kwargs=kwargs,
+                dynamic_shapes=shapes,
+                opset_version=18,
+                dynamo=True,
+            )
 
     def _compare(self, path: Path, target: str, inputs: Sequence[Any]) -> int:
         """Runs the file on each of the inputs; raises TM4001 that names the worst output."""

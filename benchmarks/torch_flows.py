@@ -6,7 +6,8 @@
 
 Three measurements of each model: "onnx", right on two inputs in ONNX Runtime (opset 17); "open", each size
 that PyTorch keeps open is open, at least within a range, and right at three other sets of sizes; "tflite",
-right on two inputs in LiteRT. A fourth on request, "open-tflite", is "open" in LiteRT. Right means
+right on two inputs in LiteRT. On request "open-tflite", "open" in LiteRT, and "dynamo", "open" of a file by
+torch.onnx.export(dynamo=True), for models whose inputs are keywords. Right means
 max|a-b| / max|b| < 1e-3, for each output.
 
 Models have real widths, few layers and random weights. Each has a process of its own with a time limit. A
@@ -26,7 +27,7 @@ import importlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -84,8 +85,9 @@ def _fits(name: str, pattern: str, known: Collection[str]) -> bool:
     return name == pattern if pattern in known else fnmatch.fnmatch(name, pattern) or pattern in name
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def run(known: Mapping[str, Flow], description: str) -> int:
+    """Measures those of the flows that the command line chooses. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], help="names, patterns or parts of names")
     parser.add_argument("--measure", nargs="+", choices=MEASUREMENTS, default=["onnx", "open", "tflite"])
     parser.add_argument("--opset", type=int, default=17)
@@ -96,7 +98,6 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="shows where errors come from")
     parser.add_argument("--verify", action="store_true", help="verifies files on conversion, too")
     options = parser.parse_args()
-    known = flows()
     chosen = {
         name: flow for name, flow in known.items() if any(_fits(name, each, known) for each in options.only)
     }
@@ -120,4 +121,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(flows(), __doc__ or ""))
