@@ -24,8 +24,8 @@ def command(model: str, out: str | None, json: bool, **given: Any) -> None:
     """Compare the written file OUT with its source MODEL.
 
     OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1 when the
-    outputs of OUT differ from those of MODEL. A file alone, without MODEL, is compared with itself on the
-    accelerators that --on names.
+    outputs of OUT differ from those of MODEL; a comparison that shows nothing does not count as verified. A
+    file alone, without MODEL, is compared with itself on the accelerators that --on names.
     """
     tracing, keywords = tracing_of("verify", given)
     inputs = keywords.pop("inputs", None)
@@ -45,12 +45,14 @@ def command(model: str, out: str | None, json: bool, **given: Any) -> None:
             arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, out, keywords))
             verification = api.verify(module, out, arrays, **keywords)
     if json:
-        write_json({"model": model, "file": out or model, "ok": True, **verification.to_json()})
+        known = {"model": model, "file": out or model, "ok": True, "verified": verification.tells}
+        write_json({**known, **verification.to_json()})
         return
     from tmconvert.conversion.report_text import verified
 
     if out is not None:
-        write([("ok", "bold green"), (f": {out} {verified(verification)}", "")])
+        mark = ("ok", "bold green") if verification.tells else ("note", "bold yellow")
+        write([mark, (f": {out} {verified(verification)}", "")])
     for said in verification.accelerators:
         write([("ok", "bold green"), (f": {out or model}: {said}", "")])
 

@@ -30,6 +30,7 @@ from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Encoding, LoweredGraphs
 
 if TYPE_CHECKING:
+    from tmconvert.verification.reference import Reference
     from tmconvert.verification.references import References
     from tmconvert.verification.verify import Verification
 
@@ -227,29 +228,18 @@ def _references(
         Reference(graph, catalogue, *model.layouts, source_outputs if number else example, original, by)
         for number, (graph, source_outputs) in enumerate(zip(model.references, model.truths, strict=True))
     ]
-    uncalibrated = float_graph = None
     for reference in references:
         reference.keeps_ranges = options.keeps_ranges and saturates(module)
+    whole = _confirmed(source, references, model.graph.output_names, recording, catalogue)
     if options.integers is not None:
+        from tmconvert.verification.source import compare_with_source
+
+        notes += compare_with_source(module)
         if source.uncalibrated is None and references[0].is_quantized() and saturates(module):
             from tmconvert.passes.keep_saturation import keep_saturation
 
-            graph = references[0].graph.copy()
-            keep_saturation(graph, catalogue)
-            float_graph = Reference(graph, catalogue)
-        if source.uncalibrated is not None:
-            source_outputs, file = (None, None) if source.recording is None else source.recording[:2]
-            uncalibrated = Reference(
-                source.uncalibrated, catalogue, example=source_outputs, original=file, producer=by
-            )
-            if uncalibrated.input_types != references[0].input_types:
-                uncalibrated = None  # of other sizes
-        from tmconvert.verification.source import check_float_graph, compare_with_source
-        from tmconvert.verification.verify import MAX_BYTES
-
-        notes += compare_with_source(module)
-        if uncalibrated is not None and uncalibrated.bytes_needed() <= MAX_BYTES:
-            check_float_graph(uncalibrated, model.graph.output_names)
+            whole = Reference(references[0].graph.copy(), catalogue)
+            keep_saturation(whole.graph, catalogue)
     inputs = source.inputs
     if request.verify_with is not None:
         from tmconvert.verification.input_files import given_inputs
@@ -257,9 +247,47 @@ def _references(
         inputs = given_inputs(request.verify_with, model.graph.input_names, references[0].input_names)
     return replace(
         References(references, inputs, notes, *samples),
-        uncalibrated=uncalibrated or float_graph,
+        uncalibrated=whole,
         compares_source=options.integers is None,
     )
+
+
+def _confirmed(
+    source: PreparedModel,
+    references: Sequence[Reference],
+    names: Sequence[str],
+    recording: Recording,
+    catalogue: Mapping[str, Op],
+) -> Reference | None:
+    """Compares the graph of a calibrated or quantized model with its source, and tells ``references`` so.
+
+    Returns the graph before the calibration, if its sizes are the same. Raises VerificationError TM4001.
+    """
+    from tmconvert.verification.reference import CONFIRMED, OWN_READING, Reference
+    from tmconvert.verification.verify import MAX_BYTES
+
+    first, graph = references[0], source.uncalibrated or references[0].graph.copy()
+    recorded = source.recording if source.uncalibrated is not None else recording
+    outputs, file = (None, None) if recorded is None or source.overrides.is_cut else recorded[:2]
+    checked = Reference(graph, catalogue, example=outputs, original=file, producer=source.module.producer)
+    if checked.input_types != first.input_types:
+        return None
+    by = doubt = ""
+    if checked.bytes_needed() > MAX_BYTES or checked.is_random:
+        pass
+    elif source.uncalibrated is not None:
+        from tmconvert.verification.source import check_float_graph
+
+        by, doubt = check_float_graph(checked, names)
+    elif file is not None and first.is_quantized() and not first.keeps_ranges:
+        from tmconvert.verification.integer_source import check_quantized_graph
+
+        doubt = check_quantized_graph(checked, names)
+        by = file.name
+    for each in references:
+        each.doubt = doubt
+        each.reading = CONFIRMED % by if by and not doubt else OWN_READING
+    return None if source.uncalibrated is None else checked
 
 
 def _report_samples(request: ConversionRequest, model: LoweredModel) -> tuple[Any, ...]:

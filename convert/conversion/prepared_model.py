@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tmconvert.ir.traced_module import Recording
 from tmconvert.progress import reporting
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import TargetOptions
+
+if TYPE_CHECKING:
+    from tmconvert.calibration.calibrate import CalibratedModel
 
 
 class PreparedModel(NamedTuple):
@@ -84,7 +87,11 @@ class PreparedModel(NamedTuple):
         module = loaded(request.model, request.tracing.signature, request.tracing.state)
         module, overrides, options = _with_images(request, module, request.overrides, catalogue)
         made = _calibrated_as(module, stored, data, catalogue)
-        return cls(made, request.inputs, overrides if made is module else request.overrides, options)
+        if made is None:
+            return cls(module, request.inputs, overrides, options)
+        recording = None if made.applied.is_cut else module.recording()
+        graph = made.float_graph
+        return cls(made.module, request.inputs, request.overrides, options, None, (), graph, recording)
 
 
 def _with_images(
@@ -105,8 +112,8 @@ def _with_images(
 
 def _calibrated_as(
     module: TracedModule, stored: Any, data: object, catalogue: Mapping[str, Op]
-) -> TracedModule:
-    """Calibrates a model on ``data`` with the settings stored in a file; a model with scales is unchanged.
+) -> CalibratedModel | None:
+    """Calibrates a model on ``data`` with the settings stored in a file; None for a model with scales.
 
     Raises UsageError TM6030 where there is no data to do so, TM6002 for data without an option that uses it.
     """
@@ -115,7 +122,7 @@ def _calibrated_as(
     if not isinstance(stored, Mapping) or quantization_of(module, catalogue) is not None:
         if data is not None:
             raise UsageError("TM6002", "the file was written without calibration: omit calibration")
-        return module
+        return None
     if data is None:
         raise UsageError(
             "TM6030",
@@ -126,7 +133,7 @@ def _calibrated_as(
 
     settings = Settings.of(stored.get("settings") or {})
     overrides = IoOverrides.from_json(stored.get("boundary") or {})
-    return calibrate_model(module, data, catalogue, settings, overrides).module
+    return calibrate_model(module, data, catalogue, settings, overrides)
 
 
 def traced(request: ConversionRequest) -> ConversionRequest:

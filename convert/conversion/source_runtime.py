@@ -19,6 +19,10 @@ class SourceRuntime:
         self.sides: Sequence[Sequence[np.ndarray]] = ()
 
     @property
+    def saturates(self) -> bool:
+        return target_named(self.target).saturates_here()
+
+    @property
     def inputs(self) -> list[str]:
         """The names of the inputs, in order."""
         return self.source.inputs

@@ -101,12 +101,16 @@ class Original(Protocol):
     """The file, or the module, that a model was made of; another program than tmconvert runs it.
 
     ``name`` is that of the program, and ``refusal`` why it did not run the last inputs; empty where it did.
-    ``sides`` are inputs for which Python takes other sides of the model's branches than for the example.
+    ``sides`` are inputs for which Python takes other sides of the model's branches than for the example;
+    ``saturates`` states that kernels may accumulate products of integers incorrectly on this processor.
     """
 
     name: str
     refusal: str
     sides: Sequence[Sequence[np.ndarray]]
+
+    @property
+    def saturates(self) -> bool: ...
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         """Returns the outputs for inputs in order; None where the program does not run the file."""

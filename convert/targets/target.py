@@ -310,6 +310,10 @@ class Target(ABC):
         """
         return self.runtime(path)
 
+    def saturates_here(self) -> bool:
+        """Whether the runtime's kernels may accumulate products of integers incorrectly on this processor."""
+        return False
+
     def prepared_run(
         self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
     ) -> Callable[[], object]:

@@ -53,6 +53,22 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
     return arrays
 
 
+def within_ranges(graph: InternalGraph, given: Sequence[np.ndarray] = ()) -> list[np.ndarray]:
+    """Returns random inputs, uniform over the quantized range where an input has one, else ``given`` ones.
+
+    By default those are standard normal.
+    """
+    nodes, random = [node for node in graph.inputs if isinstance(node, TensorNode)], np.random.default_rng(0)
+    arrays = list(given) or example_inputs([node.type for node in nodes])
+    for number, (node, array) in enumerate(zip(nodes, arrays, strict=True)):
+        qparams = node.qparams
+        if qparams is not None and len(qparams.scale) == 1:
+            zero, scale = qparams.zero_point[0], qparams.scale[0]
+            low, high = ((end - zero) * scale for end in (qparams.quant_min, qparams.quant_max))
+            arrays[number] = random.uniform(low, high, array.shape).astype(array.dtype)
+    return arrays
+
+
 def extreme_inputs(
     given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue
 ) -> list[np.ndarray]:

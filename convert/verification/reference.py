@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ALLOWANCE = 20.0  # seconds of processor time
 OWN_READING = "tmconvert's own reading of the source"
+CONFIRMED = f"{OWN_READING}, itself compared with %s"
 SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 MOST_CASES = 64
 # of the negative floats of drawn inputs, for outputs that are constant for others
@@ -61,6 +62,7 @@ class Reference:
     runs the source itself, whose outputs are expected of float models, and what those of quantized ones are
     compared with where the graph ``keeps_ranges``, that is, saturates as they do. ``computed_by`` names what
     computed the last expected outputs, ``refusal`` why it was not the source itself, if that can be run.
+    ``reading`` names tmconvert's own, and what that was compared with; ``doubt`` states why with nothing.
     A graph that draws random numbers draws others for other inputs; the outputs of its example are not
     compared. ``computes_in`` is the float type in which a file computes, where it is coarser than its
     outputs.
@@ -78,6 +80,7 @@ class Reference:
     ) -> None:
         self.graph = graph
         self.producer = producer or "the framework of the source"
+        self.reading, self.doubt = OWN_READING, ""
         self.computed_by, self.refusal = OWN_READING, ""
         self.catalogue = catalogue
         self.is_random = any(True for _ in random_calls(graph, catalogue))
@@ -87,7 +90,7 @@ class Reference:
         self.original = original
         self.computes_in = ""
         self.keeps_ranges = False
-        self.failure = ""  # of the source, for inputs of our own making
+        self.failure = self.refused = ""  # of the source, and of the file, for inputs of our own making
         self._has_run = False  # whether the source itself ran, for any inputs
         self.deadline = math.inf  # of processor time, after which ``run`` raises OutOfBudget
         self.nhwc_inputs = nhwc_inputs or [False] * len(graph.inputs)
@@ -233,7 +236,7 @@ class Reference:
 
     def expected(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the outputs that are expected of a file: those of the original, where it can be run."""
-        self.computed_by, self.refusal = OWN_READING, ""
+        self.computed_by, self.refusal = self.reading, self.doubt
         if self.original is None or self.is_random or self.is_quantized():
             return self.run(inputs)
         found = self.original.run(inputs)
@@ -248,13 +251,14 @@ class Reference:
 
     def of_source(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         """Returns what the source computes in integers, as real numbers: its file in its runtime, or the
-        recorded outputs. None where neither is available.
+        recorded outputs. None where neither is available; ``refusal`` states why.
         """
         from tmconvert.verification.integer_edges import quantized_inputs, real_outputs
 
         example = self.example
         if self.original is not None:
             found = self.original.run(quantized_inputs(self.graph, inputs))
+            self.refusal = self.original.refusal
             return None if found is None else real_outputs(self.graph, found)
         if example is None or example.outputs is None or not self.has_example():
             return None

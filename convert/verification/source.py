@@ -17,30 +17,33 @@ from tmconvert.ir.fake_quant import rounding_of
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.tree import leaves
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong
-from tmconvert.verification.reference import Reference
+from tmconvert.verification.reference import CONFIRMED, Reference
 from tmconvert.verification.tolerance import comparisons_of
 
 _FAR = 0.1  # of the largest element; rounding to eight bits moves networks that were trained with it less
 _LEAST = 10.0  # decibels: steps that fall to the other side cost less, but for a model in which they grow
 
 
-def check_float_graph(reference: Reference, names: Sequence[str]) -> None:
+def check_float_graph(reference: Reference, names: Sequence[str]) -> tuple[str, str]:
     """Checks that a graph, before its calibration, computes what its source does, to the accuracy of floats.
 
     The outputs called ``names`` are compared for the inputs of the example, or drawn ones, and for others.
-    Raises VerificationError TM4001. A source that cannot be run and has no recorded outputs is not
-    compared.
+    Returns what computed the source's outputs, and why that cannot be done, of which one or both are empty.
+    Raises VerificationError TM4001.
     """
     if (
         (reference.original is None and not reference.has_example())
         or reference.is_random
         or reference.lacks([])
     ):
-        return
+        return "", ""
+    by, refusal = "", ""
     for number, case in enumerate((_first_case(reference), reference.second_case())):
         if case is None:
             continue
         given, expected = case
+        if not number:
+            by, refusal = reference.computed_by, reference.refusal
         is_drawn = number > 0 or not reference.has_example()
         made = reference.run(given)
         try:
@@ -51,6 +54,7 @@ def check_float_graph(reference: Reference, names: Sequence[str]) -> None:
                 f"the graph that was calibrated is not its source: {error.message}",
                 notes=[*error.notes, ("help", "report this as a defect, with `tmconvert doctor`")],
             ) from error
+    return by, refusal
 
 
 def _first_case(reference: Reference) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None:
@@ -92,30 +96,32 @@ def against_source(
     """Returns the comparisons of a float file with what its source computes in integers, for one case.
 
     ``comparisons`` are those with the float graph, and the result where there is nothing else to compare
-    with. An output may differ as much as rounding to the steps of the source changes it by measurement,
-    twice that and two steps of eight bits. ``notes`` takes the signal-to-noise ratio. Raises
-    VerificationError TM4001 where the source's own runtime computes something else.
+    with; ``reading`` of the reference tells it. An output may differ as much as rounding to the steps of the
+    source changes it by measurement, twice that and two steps of eight bits. ``notes`` takes the
+    signal-to-noise ratio. Raises VerificationError TM4001 where the source's own runtime computes something
+    else.
     """
     wanted = reference.of_source(given) if reference.is_quantized() else None
     shapes = [each.shape for each in actual]
     if wanted is None or [each.shape for each in wanted] != shapes or reference.lacks([]):
         return list(comparisons)
-    saturated = reference.run(given, rounding=_saturated)
+    unrounded = reference.run(given, rounding=saturated)
     rounded = reference.run(given, rounding=lambda array, qparams: rounding_of(qparams)(array, qparams))
     found, ratios = list(comparisons), list[float]()
     # Kernels for weights in integers round their other operand, too, to steps that no tensor has.
-    least = _FAR if _has_quantized_weights_only(reference.graph) else 2 / 255
+    least = _FAR if has_quantized_weights_only(reference.graph) else 2 / 255
     for place, (made, array) in enumerate(zip(actual, wanted, strict=True)):
         if array.dtype.kind != "f" or not array.size:
             continue
         largest = float(np.max(np.abs(array))) or 1.0
-        noise = float(np.max(np.abs(saturated[place].astype(np.float64) - rounded[place]))) / largest
+        noise = float(np.max(np.abs(unrounded[place].astype(np.float64) - rounded[place]))) / largest
         each = compare([made], [array], [found[place].output])[0]
         found[place] = each._replace(tolerance=max(each.tolerance, 2 * noise + least))
         ratios.append(_ratio(made, array))
     worst = max((each.max_error for each in found), default=0.0)
     if reference.keeps_ranges and reference.original is not None:
         refuse_wrong(found)
+        reference.reading = CONFIRMED % reference.original.name
     if notes is not None and ratios:
         notes.append(
             f"the source, which computes in integers, is {min(ratios):.1f} dB from the float file, "
@@ -125,7 +131,7 @@ def against_source(
     return found if all(each.ok for each in found) else list(comparisons)
 
 
-def _has_quantized_weights_only(graph: InternalGraph) -> bool:
+def has_quantized_weights_only(graph: InternalGraph) -> bool:
     """Whether the model has integers in its constants alone, as dynamic-range files do."""
     computed = set(graph.inputs)
     for expr in graph:
@@ -134,7 +140,7 @@ def _has_quantized_weights_only(graph: InternalGraph) -> bool:
     return all(not isinstance(node, TensorNode) or node.qparams is None for node in computed)
 
 
-def _saturated(array: np.ndarray, qparams: QParams) -> np.ndarray:
+def saturated(array: np.ndarray, qparams: QParams) -> np.ndarray:
     """Clips an array to the range of its QParams, without rounding."""
     shape = [1] * array.ndim
     if qparams.channel_axis is not None:

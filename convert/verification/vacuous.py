@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.ir import Expr, InternalGraph
 from tmconvert.ir.subgraphs import subgraphs_of
 from tmconvert.ir.symbolic.data_dependent import data_symbols
+from tmconvert.verification.compare import Comparison
 
 
 def vacuous_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]) -> dict[str, str]:
@@ -19,6 +20,20 @@ def vacuous_outputs(cases: Sequence[Sequence[np.ndarray]], names: Sequence[str])
         if what:
             found[name] = what
     return found
+
+
+def shown_outputs(comparisons: Sequence[Comparison], expected: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns the expected outputs of a case; zeros for those whose comparison is not informative."""
+    pairs = zip(comparisons, expected, strict=True)
+    return [np.zeros_like(array) if each.is_noise else array for each, array in pairs]
+
+
+def with_noise(vacuous: dict[str, str], cases: Sequence[Sequence[Comparison]]) -> dict[str, str]:
+    """Returns the descriptions, and why those outputs are vacuous that are noise in the comparisons of all
+    cases.
+    """
+    noise = set.intersection(*({each.output for each in case if each.is_noise} for case in cases))
+    return vacuous | dict.fromkeys(sorted(noise & vacuous.keys()), "zero but for rounding")
 
 
 def vacuous_notes(vacuous: dict[str, str]) -> list[str]:

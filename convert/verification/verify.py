@@ -27,8 +27,10 @@ from tmconvert.verification.tolerance import comparisons_of
 from tmconvert.verification.vacuous import (
     independent_notes,
     independent_outputs,
+    shown_outputs,
     vacuous_notes,
     vacuous_outputs,
+    with_noise,
 )
 
 if TYPE_CHECKING:
@@ -168,36 +170,36 @@ def verify_written(
     if not found:
         return None
     cases = [case.expected for case in found]
-    vacuous = vacuous_outputs([case.shown() for case in found], names)
-    are_noise = set.intersection(
-        *({each.output for each in case.comparisons if each.is_noise} for case in found)
-    )
-    vacuous.update(dict.fromkeys(are_noise & vacuous.keys(), "zero but for rounding"))
+    shown = [shown_outputs(case.comparisons, case.expected) for case in found]
+    vacuous = with_noise(vacuous_outputs(shown, names), [case.comparisons for case in found])
     graphs = [each.graph for each in references.references]
     independent = independent_outputs(graphs, cases, names)
     notes += independent_notes(independent)
     notes += vacuous_notes({name: what for name, what in vacuous.items() if name not in independent})
-    comparisons = found[0].comparisons
-    if references.compares_source and any(case.reference.is_quantized() for case in found):
+    comparisons, refusal, computed_by = found[0].comparisons, found[0].refusal, found[0].computed_by
+    if references.compares_source and found[0].reference.is_quantized():
         from tmconvert.verification.source import against_source
 
         for case in reversed(found):
             own = notes if case is found[0] else None
             comparisons = against_source(case.reference, case.given, case.actual, case.comparisons, own)
+        refusal, computed_by = refusal or found[0].reference.refusal, found[0].reference.reading
     name = f"{runtime.name} {runtime.version}"
     notes += references.budget.notes()
     if sides := sum(case.is_side for case in found):
         notes.append(f"other sides of branches that were compared: {sides}")
     failure = found[0].reference.failure
+    refused = found[0].reference.refused
     notes += [f"further inputs were left out, for which the model fails ({failure})"] if failure else []
+    notes += [f"further inputs were left out, which the file does not take ({refused})"] if refused else []
     notes += _undecided_notes(found[1:])
     return Verification(
         name,
         tuple(comparisons),
         vacuous=vacuous,
         independent=tuple(independent),
-        reference=found[0].computed_by,
-        refusal=found[0].refusal,
+        reference=computed_by,
+        refusal=refusal,
         undecided=tuple(each.output for each in comparisons if each.is_undecided),
     )
 
@@ -338,11 +340,6 @@ class _Case:
                 notes=[*error.notes, ("help", "convert without --dynamic, and report this as a defect")],
             ) from error
 
-    def shown(self) -> list[np.ndarray]:
-        """Returns the expected outputs; zeros for those whose comparison is not informative."""
-        pairs = zip(self.comparisons, self.expected, strict=True)
-        return [np.zeros_like(array) if each.is_noise else array for each, array in pairs]
-
 
 def _second(
     found: Sequence[_Case],
@@ -358,13 +355,14 @@ def _second(
     first = found[0]
     is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
     is_cheap |= first.reference.original is not None
-    is_informative = len(vacuous_outputs([case.shown() for case in found], names)) < len(names)
+    known: list[Sequence[np.ndarray]] = [shown_outputs(case.comparisons, case.expected) for case in found]
+    is_informative = len(vacuous_outputs(known, names)) < len(names)
     if not is_cheap and is_informative:
         return []
     drawn = (first.reference.second_case(), first.reference.extreme_case())
     cases = [_Case(first.reference, *each) for each in drawn if each is not None]
     cases += [_Case(first.reference, *each, is_side=True) for each in first.reference.side_cases()]
-    known = [*(case.shown() for case in found), *(case.expected for case in cases)]
+    known += [case.expected for case in cases]
     if budget.allows("further inputs"):
         cases += [_Case(first.reference, *each) for each in first.reference.cases_for(known, names)]
     for case in cases:
@@ -373,7 +371,7 @@ def _second(
         except VerificationError as error:
             if error.code != REFUSED:
                 raise
-            first.reference.failure = error.message  # of a kernel, for elements that it does not take
+            first.reference.refused = error.message  # by a kernel, for elements that it does not take
         if not budget.allows("further inputs"):
             break
     return [case for case in cases if case.comparisons]

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.errors import VerificationError
-from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.ir import InternalGraph
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.traits import Arithmetic
 from tmconvert.targets.registry import runtime_for, write
-from tmconvert.verification.compare import Comparison, example_inputs
+from tmconvert.verification.compare import Comparison
+from tmconvert.verification.inputs import within_ranges
 from tmconvert.verification.integer_rules import IntegerRules
 from tmconvert.verification.layer_checks import Layer, layers
 from tmconvert.verification.noise import LARGEST, Energies, energies
@@ -131,7 +132,7 @@ def _samples(references: References, lowered: InternalGraph) -> tuple[Iterable[S
         return [reference.case(references.inputs)[0]], "the inputs passed"
     if reference.example is not None:
         return [reference.case(None)[0]], "the model's example"
-    return [_within_range(lowered)], "random inputs"
+    return [within_ranges(lowered)], "random inputs"
 
 
 def _checked(layer: Layer, name: str, notes: list[str]) -> Comparison:
@@ -162,19 +163,6 @@ def _check_fused(layer: Layer, name: str) -> None:
             "TM4001"
         )
         raise VerificationError("TM4001", message, notes=[("help", help)]) from error
-
-
-def _within_range(graph: InternalGraph) -> list[np.ndarray]:
-    """Returns random inputs, uniform over the quantized range where an input has one."""
-    types = [node.type for node in graph.inputs if isinstance(node, TensorNode)]
-    arrays, random = example_inputs(types), np.random.default_rng(0)
-    for number, node in enumerate(graph.inputs):
-        qparams = node.qparams if isinstance(node, TensorNode) else None
-        if qparams is not None and len(qparams.scale) == 1:
-            zero, scale = qparams.zero_point[0], qparams.scale[0]
-            low, high = ((end - zero) * scale for end in (qparams.quant_min, qparams.quant_max))
-            arrays[number] = random.uniform(low, high, types[number].shape).astype(types[number].dtype)
-    return arrays
 
 
 def compared(layer: Layer, name: str) -> Comparison:

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.cli.runner import DATA, model, run
 from tmconvert import api
@@ -139,3 +141,19 @@ def test_inputs_of_another_shape_or_dtype() -> None:
     outcome = run("verify", CONV, "o.onnx", "--inputs", "i.npz")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr == "error[TM6003]: input 0 must be f32[1,3,32,32], got f64[1,3,5,7]\n"
+
+
+def test_outputs_that_show_nothing_are_not_called_ok() -> None:
+    x, y = (
+        helper.make_tensor_value_info(*each, [4])
+        for each in (("x", TensorProto.FLOAT), ("y", TensorProto.BOOL))
+    )
+    nodes = [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Greater", ["s", "two"], ["y"])]
+    graph = helper.make_graph(nodes, "never", [x], [y], [numpy_helper.from_array(np.float32(2), "two")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "n.onnx")
+    api.to_tflite("n.onnx", "n.tflite")
+    outcome = run("verify", "n.onnx", "n.tflite")
+    assert outcome.status == 0
+    assert outcome.stdout.startswith("note: n.tflite not verified in LiteRT") and "ok" not in outcome.stdout
+    document = run("verify", "n.onnx", "n.tflite", "--json").json
+    assert (document["ok"], document["verified"]) == (True, False)

@@ -1,4 +1,4 @@
-"""Integer files of calibrated models are compared with the source itself, not with our reading of it."""
+"""Integer files of calibrated and quantized models are compared with the source, not with our reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tmconvert
 from tmconvert.errors import VerificationError
-from tmconvert.frontends.onnx import adapters
+from tmconvert.frontends.onnx import adapters as onnx_adapters
+from tmconvert.frontends.tflite import adapters as tflite_adapters
+from tmconvert.frontends.tflite.layout import like, value_of
 
 WEIGHT = np.random.default_rng(3).normal(size=(5, 7)).astype(np.float32)
 SAMPLES = [np.random.default_rng(number).normal(size=(2, 5)).astype(np.float32) for number in range(8)]
@@ -52,7 +54,7 @@ def test_a_wrong_reading_of_an_onnx_file_is_refused(
     options = {"quantized": True, "calibration": SAMPLES}
     assert convert(model, tmp_path / name, **options).verified
     (tmp_path / name).unlink()
-    monkeypatch.setitem(adapters.OPERATORS._found, "onnx.LeakyRelu", {1: wrong_leaky_relu})
+    monkeypatch.setitem(onnx_adapters.OPERATORS._found, "onnx.LeakyRelu", {1: wrong_leaky_relu})
     with pytest.raises(VerificationError, match="the graph that was calibrated is not its source") as error:
         convert(model, tmp_path / name, **options)
     assert error.value.code == "TM4001"
@@ -74,3 +76,74 @@ def test_a_wrong_reading_of_a_module_is_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(op, "kernel", lambda x, negative_slope: known(x, negative_slope / 2))
     with pytest.raises(VerificationError, match="not its source"):
         tmconvert.to_tflite(net, tmp_path / "other.tflite", **options)
+
+
+# ---- of models that are quantized themselves
+
+
+@pytest.fixture
+def quantized(tmp_path: Path) -> dict[str, Path]:
+    """Two products and their sum, as Q/DQ ONNX and as int8 TFLite files."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("ai_edge_litert")
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("MatMul", ["x", "v"], ["q"]),
+        helper.make_node("Add", ["p", "q"], ["y"]),
+    ]
+    sides = (helper.make_tensor_value_info(name, 1, [2, size]) for name, size in (("x", 5), ("y", 7)))
+    weights = [
+        numpy_helper.from_array(array, name) for name, array in (("w", WEIGHT), ("v", 0.3 * WEIGHT[::-1]))
+    ]
+    graph = helper.make_graph(nodes, "sum", [next(sides)], [next(sides)], weights)
+    path = tmp_path / "sum.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    made = {"onnx": tmp_path / "source.onnx", "tflite": tmp_path / "source.tflite"}
+    for kind, each in made.items():
+        assert DOORS[kind](path, each, quantized=True, calibration=SAMPLES).verified
+    return made
+
+
+DOORS = {"onnx": tmconvert.to_onnx, "tflite": tmconvert.to_tflite}
+WRONG = {"onnx": onnx_adapters.OPERATORS, "tflite": tflite_adapters.OPERATORS}
+
+
+def wrong_add(g: Any, x: Any, y: Any, **options: Any) -> Any:
+    """The sum, of which the second operand has another scale."""
+    made = g.call("aten::add", value_of(x), g.call("aten::mul", value_of(y), g.constant(np.float32(0.8))))
+    return like(x, made) if options else made
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "options"),
+    [
+        ("tflite", "tflite", {"quantized": True}),
+        ("onnx", "tflite", {"quantized": True}),
+        ("onnx", "onnx", {"quantized": True}),
+        ("tflite", "onnx", {"qparams": "p.json"}),
+        ("onnx", "onnx", {"qparams": "p.json", "fake_quant_weights": True}),
+        ("onnx", "onnx", {"weights": "int8"}),
+        ("onnx", "onnx", {}),
+    ],
+)
+def test_a_wrong_reading_of_integers_is_refused(
+    quantized: dict[str, Path],
+    tmp_path: Path,
+    source: str,
+    kind: str,
+    options: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / f"out.{kind}"
+    report = DOORS[kind](quantized[source], out, **options)
+    assert report.verified
+    if options.keys() & {"quantized", "qparams"}:
+        assert "itself compared with" in str(report)
+    out.unlink()
+    name = {"onnx": "onnx.Add", "tflite": "tflite.ADD"}[source]
+    wrong = {1: wrong_add} if source == "onnx" else wrong_add
+    monkeypatch.setitem(WRONG[source]._found, name, wrong)
+    with pytest.raises(VerificationError) as error:
+        DOORS[kind](quantized[source], out, **options)
+    assert error.value.code == "TM4001" and not out.exists()

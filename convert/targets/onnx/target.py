@@ -269,6 +269,11 @@ class OnnxTarget(Target):
 
         return OnnxRuntime()
 
+    def saturates_here(self) -> bool:
+        from tmconvert.targets.onnx.verify.sessions import saturates_here
+
+        return saturates_here()
+
     def prepared_run(
         self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
     ) -> Callable[[], object]:

@@ -380,7 +380,7 @@ class UntouchedModule:
         inputs: Mapping[str, torch.Tensor],
         training: bool = False,
     ) -> None:
-        self.name, self.refusal = f"PyTorch {torch.__version__}", ""
+        self.name, self.refusal, self.saturates = f"PyTorch {torch.__version__}", "", False
         self.sides: Sequence[Sequence[np.ndarray]] = ()
         self._module, self._clone, self._inputs = module, clone, inputs
         self._owners = list(_owners(module))
