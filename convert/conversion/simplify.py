@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,6 +19,7 @@ from tmconvert.conversion.pipeline import check_verified, convert
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import (
+    InternalError,
     LoadError,
     TmconvertError,
     UnsupportedError,
@@ -26,6 +27,7 @@ from tmconvert.errors import (
     VerificationError,
     WriteError,
 )
+from tmconvert.errors.environment import environment_error
 from tmconvert.errors.values import type_and_value
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
 from tmconvert.formats.onnx.external_data import is_inside, location_of, tensors_of
@@ -36,7 +38,7 @@ from tmconvert.formats.onnx.model import (
     without_functions,
 )
 from tmconvert.formats.onnx.recognize import is_onnx
-from tmconvert.formats.onnx.split import STANDARD, SplitModel, size_of
+from tmconvert.formats.onnx.split import STANDARD, CannotStay, SplitModel, size_of
 from tmconvert.ir.types import TensorType
 from tmconvert.output.atomic import commit_together, staged_outputs, temporary_folder
 from tmconvert.symbolics.op import Op
@@ -127,16 +129,27 @@ def simplify_model(
             return _Simplification(source, out, request, catalogue, folder).run(bool(changes))
         except (WriteError, UsageError):
             raise
-        except Exception as error:  # whatever it is, the model itself is right
-            if isinstance(error, (Unchanged, ValueError)) and changes:
+        except Exception as error:  # whatever it is, the model itself is right; a defect is told
+            if isinstance(error, (Unchanged, CannotStay)) and changes:
                 reason = (
                     f"options change the model ({', '.join(changes)}), which cannot be simplified: {error}"
                 )
                 raise UnsupportedError("TM2003", reason) from error
             if changes:
                 raise
-            why = f"{error.code}: {error.message}" if isinstance(error, TmconvertError) else str(error)
-            return _unchanged(source, out, opset, why)
+            return _unchanged(source, out, opset, *_why(error))
+
+
+def _why(error: Exception) -> tuple[str, list[str]]:
+    """Returns why a model stays as it is, and a note on a defect of tmconvert, if it is due to one."""
+    if isinstance(error, (Unchanged, CannotStay)):
+        return str(error), []
+    known = environment_error(error) if isinstance(error, OSError) else error
+    if not isinstance(known, TmconvertError):
+        known = InternalError("TM9000", f"{type(error).__name__}: {error}")
+    why = f"{known.code}: {known.message}"
+    is_defect = isinstance(known, InternalError)
+    return why, [f"this is a defect of tmconvert, please report it: {why}"] * is_defect
 
 
 def _opset_of(path: str) -> int:
@@ -376,7 +389,7 @@ def _keep_metadata(source: Any, made: Any) -> None:
     made.graph.name = source.graph.name or made.graph.name
 
 
-def _unchanged(path: Path, out: Path, version: int, why: str) -> Report:
+def _unchanged(path: Path, out: Path, version: int, why: str, defects: Sequence[str] = ()) -> Report:
     """Copies a model with its external data."""
     model = read_model(str(path))
     locations = sorted(filter(None, {location_of(tensor) for tensor in tensors_of(model.graph)}))
@@ -390,7 +403,7 @@ def _unchanged(path: Path, out: Path, version: int, why: str) -> Report:
                 shutil.copyfileobj(file, output.file)
             output.finish()
         commit_together(outputs)
-    notes = [f"not verified: the file is unchanged, since the model cannot be simplified ({why})"]
+    notes = [f"not verified: the file is unchanged, since the model cannot be simplified ({why})", *defects]
     report = Report("onnx", version, tuple(paths), notes=notes)
     _describe(report, model)
     return report

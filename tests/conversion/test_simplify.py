@@ -195,6 +195,15 @@ def test_a_model_that_cannot_be_simplified_is_copied(case: str, tmp_path: Path) 
     assert any("unchanged" in note for note in report.notes)
 
 
+def test_a_defect_is_told_where_the_model_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(model([make("Relu", "x", "->", "y")], [value("x", [2])], [value("y", [2])]), source)
+    monkeypatch.setattr("tmconvert.conversion.simplify.convert", lambda *_: {}["a"])
+    report = tmconvert.simplify(source, out)
+    assert out.read_bytes() == source.read_bytes()
+    assert "this is a defect of tmconvert, please report it: TM9000: KeyError: 'a'" in report.notes
+
+
 def test_a_copy_has_its_weights(tmp_path: Path) -> None:
     weight = np.ones((2, 300), np.float32)
     proto = model([make("own.Mystery", "x", "w", "->", "y")], [IMAGE], [ANY], {"w": weight})

@@ -23,6 +23,10 @@ _NAME = re.compile(r"node#(\d+)")  # of nodes in ``part``
 _GRAPHS = (5, 10)  # AttributeProto.AttributeType
 
 
+class CannotStay(Exception):
+    """Nodes of a model cannot stay in what was made of the others, for the reason that is the text."""
+
+
 class SplitModel:
     """A model without functions, some of whose nodes are kept; ``part`` is a model of the other ones.
 
@@ -72,15 +76,15 @@ class SplitModel:
     def joined(self, converted: Any) -> Any:
         """Returns a model of the nodes of ``converted``, which was made of ``part``, and the kept nodes.
 
-        Raises ValueError where ``converted`` has other inputs or outputs than ``part``, or an opset in which
+        Raises CannotStay where ``converted`` has other inputs or outputs than ``part``, or an opset in which
         kept nodes are other operators, and where the nodes have no order.
         """
         if not _have_same_edges(converted.graph, self.part.graph):
-            raise ValueError("its inputs or outputs would have other names or types")
+            raise CannotStay("its inputs or outputs would have other names or types")
         outside = self._outside()
         changed = self.changed(_opset(converted))
         if changed:
-            raise ValueError(f"{', '.join(changed)} cannot stay, since it is another operator in that opset")
+            raise CannotStay(f"{', '.join(changed)} cannot stay, since it is another operator in that opset")
         read = {*_names_read(outside), *self.results}
         graph = converted.graph
         taken = {*read, *(each.name for each in self.graph.input), *_names_made(outside)}
@@ -355,7 +359,7 @@ def _in_order(nodes: list[Any]) -> list[Any]:
         while waiting:
             missing = sources[waiting[-1]] - ordered.keys()
             if len(waiting) > len(nodes):
-                raise ValueError("the nodes read one another's results")
+                raise CannotStay("the nodes read one another's results")
             if missing:
                 waiting.append(min(missing))
             else:
