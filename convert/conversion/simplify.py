@@ -96,7 +96,7 @@ def convert_with_kept_nodes(
             return work.run_with_kept()
         except (WriteError, OtherOpset):
             raise
-        except (TmconvertError, Unchanged, ValueError) as error:
+        except (TmconvertError, Unchanged, CannotStay, ValueError) as error:
             if getattr(error, "code", "") == NOT_VERIFIED:
                 raise
             return None

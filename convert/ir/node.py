@@ -124,7 +124,8 @@ class TensorNode(Node):
     ) -> None:
         super().__init__(name, id)
         self.shape = shape
-        self.dtype = dtype
+        is_plain = dtype is None or isinstance(dtype, np.dtype)
+        self.dtype = dtype if is_plain else np.dtype(dtype)  # plugins pass np.float32
         self._type: TensorType | None = None  # the last that was returned, which is so for equal fields
         self._qparams = qparams
         self.layout = layout

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tmconvert
 from tests.cli.runner import run
-from tmconvert.errors import LoadError, UsageError
+from tmconvert.errors import LoadError, Refusal, UsageError
 from tmconvert.frontends import registry
 from tmconvert.frontends.aten.vocabulary import VOCABULARY
 from tmconvert.frontends.shared import registration
 from tmconvert.frontends.shared.vocabulary import AdapterVocabulary
+from tmconvert.ir import CallFunction, Expr, TensorNode, TensorType
+from tmconvert.ir.emitter import EagerEmitter
+from tmconvert.symbolics.registry import catalogue
 
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.tm"
 
@@ -103,3 +108,17 @@ def test_an_exception_in_a_plugin_names_its_line(
     Path("net.tiny").write_text("TINY")
     outcome = run("inspect", "net.tiny", "--plugin", "tiny.py")
     assert outcome.status == status and said in outcome.stderr, outcome.stderr
+
+
+def test_an_error_in_an_adapter_is_told_with_its_line() -> None:
+    class Fails(OtherWords):
+        def find(self, expr: Expr, args: tuple[object, ...]) -> tuple[str, Any]:
+            return "other.f", lambda g, x: len(3)  # type: ignore[arg-type]
+
+    node = TensorNode("x", (2,), np.float32)  # type: ignore[arg-type]
+    assert node.type == TensorType(np.dtype("float32"), (2,))
+    call = CallFunction("other.f", (node,), result=TensorNode("y"))
+    with pytest.raises(
+        Refusal, match=r"its adapter fails at test_registration.py:\d+ \(TypeError: object of"
+    ):
+        Fails().converted(EagerEmitter(catalogue()), call, (np.zeros(2),), {})

@@ -350,7 +350,7 @@ def _drop_identities(graph: Any) -> None:
 
 
 def _in_order(nodes: list[Any]) -> list[Any]:
-    """Returns nodes so that each is after those that make what it reads. Raises ValueError for a cycle."""
+    """Returns nodes so that each is after those that make what it reads. Raises CannotStay for a cycle."""
     makers = {name: number for number, node in enumerate(nodes) for name in node.output if name}
     sources = [{makers[name] for name in _names_read([node]) if name in makers} for node in nodes]
     ordered: dict[int, None] = {}

@@ -88,9 +88,12 @@ class AdapterVocabulary:
             raise Refusal(f"{name}: {error.message}", self.advice(error)) from error
         # Arguments come from a file and may be anything; what an adapter cannot digest is refused.
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            reason = _misfit(adapter, (g, *args), kwargs) or error
+            misfit = _misfit(adapter, (g, *args), kwargs)
+            if misfit is None:
+                reason = f"{type(error).__name__}: {error}"
+                raise Refusal(f"{name}: its adapter fails at {_line_of(error)} ({reason})") from error
             raise Refusal(
-                f"{name} was recorded with arguments that do not fit its signature: {reason}"
+                f"{name} was recorded with arguments that do not fit its signature: {misfit}"
             ) from error
 
     def _custom(
@@ -204,6 +207,21 @@ def _recorded_types(g: Emitter, op: CustomOp, expr: Expr, arguments: object) -> 
 def _by_name(leaf: object) -> Any:
     """Returns dtypes and similar objects of the source by name."""
     return leaf.name if isinstance(leaf, GlobalRef) else leaf
+
+
+def _line_of(error: BaseException) -> str:
+    """Returns the innermost line of an adapter where an error came up."""
+    import traceback
+    from pathlib import Path
+
+    from tmconvert.symbolics.plugins import plugin_frame
+
+    found = plugin_frame(error)
+    if found is not None:
+        return str(found.place)
+    frames = traceback.extract_tb(error.__traceback__)[1:] or traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "adapters" in Path(frame.filename).parts] or frames
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}"
 
 
 def _misfit(adapter: Adapter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
