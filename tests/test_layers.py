@@ -46,7 +46,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "conversion": ("conversion",),
     "inspection": ("inspection",),
     "mixed precision": ("mixed_precision",),
-    "api": ("api", "api_conveniences", "api_convert", "api_inspect", "api_transform", "api_view"),
+    "api": ("api", "api_conveniences", "api_convert", "api_inspect", "api_transform", "api_view", "compat"),
     "command line": ("cli", "__main__"),
 }
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
@@ -74,7 +74,7 @@ CONTENTS = {
     "conversion": "the stages of a conversion, the request, the report",
     "inspection": "what models and written files hold; they are run, timed and compared",
     "mixed precision": "the search for layers that need int16 or float in an integer file",
-    "api": "the public functions",
+    "api": "the public functions, and those of other tools",
     "command line": "click commands, one a file",
 }
 # (importing module, imported module): the reason

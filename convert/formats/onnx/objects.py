@@ -49,6 +49,14 @@ def write_proto(model: ModelProto, path: Path) -> None:
     path.write_bytes(light.SerializeToString())
 
 
+def save_proto(model: ModelProto, path: Path, *, is_external: bool) -> None:
+    """Writes a ModelProto; with ``is_external`` its weights are in the file ``NAME.data`` next to it."""
+    import onnx
+
+    data = {"save_as_external_data": True, "location": f"{path.name}.data"} if is_external else {}
+    onnx.save(model, path, **data)
+
+
 def _copy_fields(message: Message, copy: Message, but: str) -> None:
     """Copies the fields of a protobuf message other than one."""
     for field, value in message.ListFields():

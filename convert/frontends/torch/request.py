@@ -179,6 +179,8 @@ def _size_name(size: object, automatic: str) -> str | None:
     """Returns the name of a dynamic size; None for a static one."""
     if size is None or type(size) is int:
         return None
+    if isinstance(size, AutomaticSize):
+        return size
     hint = getattr(getattr(size, "type", None), "name", "")  # of Dim.AUTO, Dim.DYNAMIC, Dim.STATIC
     if hint:
         automatic = re.sub(r"\W", "_", automatic)

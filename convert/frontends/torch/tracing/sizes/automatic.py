@@ -40,7 +40,9 @@ def traced_with(
         raise errors[0]
     if form != forms[-1] or not errors:
         return traced
-    static = {name for axes in merged.values() for name in axes.values() if isinstance(name, FreeSize)}
+    static: set[str] = {
+        name for axes in merged.values() for name in axes.values() if isinstance(name, FreeSize)
+    }
     for name in sorted(static):
         found = _attempt(trace, _without(merged, static - {name}))
         if not isinstance(found, TmconvertError):
