@@ -49,7 +49,7 @@ def message_of(number: int) -> str:
 @contextlib.contextmanager
 def ending_by_signals() -> Iterator[None]:
     """Handles these signals inside the context, except those that are already handled or ignored
-    (``nohup``).
+    (``nohup``). After one came they stay handled: a second one ends the process while Python ends it.
     """
     global received, is_handled
     if is_handled:
@@ -67,9 +67,10 @@ def ending_by_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
-        received, is_handled = None, False
+        if received is None:
+            for number, handler in kept.items():
+                signal.signal(number, handler)
+            is_handled = False
 
 
 def remove_leftovers() -> None:

@@ -88,6 +88,24 @@ def test_no_folder_is_left_by_a_process_that_ends_at_once(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
+def test_a_second_interrupt_while_python_ends_shows_no_traceback() -> None:
+    program = """
+import os, signal, time
+from tmconvert import signals
+try:
+    with signals.ending_by_signals():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(10)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "\ninterrupted\n")
+
+
 def test_an_interrupt_is_not_lost_while_processes_start() -> None:
     program = "import time; print(1, flush=True); time.sleep(9)"
     with pytest.raises(KeyboardInterrupt), executors._deaf_to_interrupts():
