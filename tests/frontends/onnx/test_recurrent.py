@@ -26,16 +26,14 @@ PARAMETERS = {
 DIRECTIONS = ["forward", "reverse", "bidirectional"]
 
 
-def recurrent(
-    tmp_path, op, direction, *, bias=True, lengths=False, states=False, peepholes=False, **attributes
-):
+def recurrent(tmp_path, op, direction, *, bias=True, lengths=(), states=False, peepholes=False, **attributes):
     count, gates = 2 if direction == "bidirectional" else 1, GATES[op]
     inputs = [
         floats(STEPS, BATCH, WIDTH),
         floats(count, gates * HIDDEN, WIDTH) / 3,
         floats(count, gates * HIDDEN, HIDDEN) / 3,
         floats(count, 2 * gates * HIDDEN) if bias else None,
-        value([5, 2, 4], np.int32) if lengths else None,
+        value([*lengths], np.int32) if lengths else None,
         floats(count, BATCH, HIDDEN) if states else None,
     ]
     if op == "LSTM":
@@ -65,10 +63,11 @@ def recurrent(
     [
         {},
         {"bias": False},
-        {"lengths": True},
-        {"states": True, "lengths": True},
+        {"lengths": (5, 2, 4)},
+        {"states": True, "lengths": (5, 2, 4)},
+        {"states": True, "lengths": (5, 0, 4)},
         {"clip": 0.5},
-        {"clip": 0.5, "lengths": True},
+        {"clip": 0.5, "lengths": (5, 2, 4)},
     ],
     ids=str,
 )
@@ -77,13 +76,15 @@ def test_layers(tmp_path, op, direction, options):
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("options", [{}, {"clip": 0.5, "lengths": True}, {"input_forget": 1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"clip": 0.5, "lengths": (5, 0, 4), "states": True}, {"input_forget": 1}], ids=str
+)
 def test_peepholes(tmp_path, direction, options):
     recurrent(tmp_path, "LSTM", direction, peepholes=True, **options)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("options", [{}, {"lengths": True, "states": True}, {"clip": 0.4}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"lengths": (5, 2, 4), "states": True}, {"clip": 0.4}], ids=str)
 def test_linear_before_reset(tmp_path, direction, options):
     recurrent(tmp_path, "GRU", direction, linear_before_reset=1, **options)
 

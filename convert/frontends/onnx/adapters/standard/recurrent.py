@@ -22,6 +22,7 @@ from tmconvert.frontends.onnx.adapters.standard.recurrent_steps import (
 from tmconvert.frontends.onnx.adapters.standard.slicing import reverse_sequence
 from tmconvert.frontends.onnx.adapters.values import cast, reshaped
 from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 OPERATORS = OperatorTable()
 # gates of aten's layers, by their number in ONNX
@@ -107,7 +108,17 @@ def recurrent_layer(
         lengths = None if known is not None and (known == g.type(x).shape[0]).all() else lengths
     layer = Layer(name, x, weight, recurrence, bias, lengths, states, direction, functions, cell)
     rows, last = _by_aten(g, layer) if _is_usual(layer) else _by_steps(g, layer)
-    return _results(g, layer, rows, last, bool(layout))
+    return _results(g, layer, rows, _of_some_steps(g, last, lengths), bool(layout))
+
+
+def _of_some_steps(g: Emitter, last: Sequence[Any], lengths) -> Sequence[Any]:
+    """Returns the last states, which are 0 for sequences without steps: so ONNX Runtime computes them."""
+    known = None if lengths is None else g.known(lengths)
+    if lengths is None or (known is not None and np.all(known > 0)):
+        return last
+    has_steps = g.call("aten::gt", lengths, g.constant(0, g.type(lengths).dtype))
+    has_steps = Term(g, reshaped(g, has_steps, [1, -1, 1]))
+    return [has_steps.where(Term(g, state), 0).value for state in last]
 
 
 def _state(g: Emitter, given, x, recurrence, count: int) -> Any:
