@@ -25,6 +25,7 @@ from tmconvert.api_inspect import inspect as inspect
 from tmconvert.api_inspect import lint as lint
 from tmconvert.api_inspect import params as params
 from tmconvert.api_inspect import quantization as quantization
+from tmconvert.api_lock import rebuild as rebuild
 from tmconvert.api_transform import decompose as decompose
 from tmconvert.api_transform import normalize as normalize
 from tmconvert.api_transform import optimize as optimize
@@ -259,8 +260,8 @@ def verify(
     options that the file records.
 
     Args:
-        model: The source: a TracedModule, or the path of a model. With ``on`` and without ``path`` the file
-            that is compared on accelerators alone.
+        model: The source: a TracedModule, or the path of a model. Without ``path`` the written
+            file alone, which is compared on accelerators (``on``) or with the values of a ``lock``.
         path: The written file; for Caffe its prototxt.
         inputs: Arrays in the order of the source's inputs; random by default.
 
@@ -277,6 +278,8 @@ def verify(
         >>> tmconvert.verify("net.tm", "net.onnx").max_error  # doctest: +SKIP
         1.2e-07
     """
+    if options["lock"] is not None:
+        return _verified_with_lock(model, path, options["lock"])
     if options["on"] or path is None:
         from tmconvert.inspection.run_on import verified_on
 
@@ -295,6 +298,16 @@ def verify(
     if options["on"]:
         return replace(verification, accelerators=verified_on(options["on"], path, inputs).accelerators)
     return verification
+
+
+def _verified_with_lock(model: Model, path: object, lock: str | PathLike[str]) -> Verification:
+    from tmconvert.errors import UsageError
+    from tmconvert.lock.lock_file import read_lock
+    from tmconvert.lock.verified import verify_with_lock
+
+    if path is not None or not isinstance(model, (str, PathLike)):
+        raise UsageError("TM6002", "verify with lock takes the path of a written file, and no source")
+    return verify_with_lock(Path(model), *read_lock(Path(lock)))
 
 
 @entry_point

@@ -30,6 +30,19 @@ Output = str | PathLike[str] | BinaryIO | None
 
 
 def _converted(target: str, model: Model, paths: Sequence[Any], arguments: Mapping[str, Any]) -> Report:
+    """Converts, and records the conversion where a lock is requested."""
+    if arguments.get("lock") is None:
+        return _converted_unlocked(target, model, paths, arguments)
+    from tmconvert.lock.recording import recording_lock
+
+    with recording_lock(arguments["lock"], target, model, arguments) as recorder:
+        recorder.report = _converted_unlocked(target, model, paths, arguments)
+    return recorder.report
+
+
+def _converted_unlocked(
+    target: str, model: Model, paths: Sequence[Any], arguments: Mapping[str, Any]
+) -> Report:
     """Starts the process of the runtime, which takes as long as small conversions, and converts."""
     with no_collections():  # while modules load
         if arguments.get("passes"):  # users' passes get graphs as users have them

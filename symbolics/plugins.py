@@ -59,6 +59,11 @@ def load_installed(group: str = GROUP, registered: str = "symbolics") -> None:
             ) from error
 
 
+def loaded_files() -> tuple[str, ...]:
+    """Returns the paths of the plugins that were loaded as files."""
+    return tuple(sorted(_files))
+
+
 class PluginFrame(NamedTuple):
     """A line of a plugin in a traceback; ``is_innermost`` where it calls no function of tmconvert."""
 

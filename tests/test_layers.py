@@ -46,7 +46,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "conversion": ("conversion",),
     "inspection": ("inspection",),
     "mixed precision": ("mixed_precision",),
-    "api": ("api", "api_conveniences", "api_convert", "api_inspect", "api_transform", "api_view", "compat"),
+    "lock": ("lock",),
+    "api": (
+        *("api", "api_conveniences", "api_convert", "api_inspect", "api_lock", "api_transform", "api_view"),
+        "compat",
+    ),
     "command line": ("cli", "__main__"),
 }
 # What a layer holds, for the table in ARCHITECTURE.md, which tools/generate_docs.py makes
@@ -74,6 +78,7 @@ CONTENTS = {
     "conversion": "the stages of a conversion, the request, the report",
     "inspection": "what models and written files hold; they are run, timed and compared",
     "mixed precision": "the search for layers that need int16 or float in an integer file",
+    "lock": "records of what made a file, from which it is made again",
     "api": "the public functions, and those of other tools",
     "command line": "click commands, one a file",
 }

@@ -25,10 +25,10 @@ from tmconvert.errors import WriteError
 from tmconvert.formats.mapped_file import open_regular
 from tmconvert.frontends.torch.entry import is_factory
 from tmconvert.frontends.torch.hub_cache import cached_folder
+from tmconvert.lock.digests import file_digest, relative_path
 from tmconvert.output.atomic import staged_outputs
 
 RECORD = "tmconvert-finished.json"
-_CHUNK = 1 << 20
 MOST_BYTES = 1 << 26  # of a record
 SHARE = 0.02  # of the time of a batch, for writing records
 
@@ -97,7 +97,7 @@ class Finished:
             return
         folder = _record_of(conversion).parent
         files, sources = (
-            {_relative(Path(path), folder): _digest(Path(path)) for path in paths}
+            {relative_path(Path(path), folder): file_digest(Path(path)) for path in paths}
             for paths in (outcome.report["paths"], outcome.sources)
         )
         if any(_is_newer(path, self._start) for path in outcome.sources):
@@ -132,7 +132,7 @@ class Finished:
             return False
         folder = _record_of(conversion).parent
         sources = entry.get("sources", {})
-        return all(_digest(folder / path) == digest for path, digest in (files | sources).items())
+        return all(file_digest(folder / path) == digest for path, digest in (files | sources).items())
 
     def _key(self, work: ModelWork, conversion: Conversion) -> str | None:
         """Returns the digest of all that decides the files; None for a factory, whose code is not known."""
@@ -154,8 +154,8 @@ class Finished:
         for path in [*sources, *map(Path, conversion.flags)]:
             for file in _files(path):
                 if file not in self.digests:
-                    self.digests[file] = _digest(file) or ""
-                made.update(f"{_relative(file, folder)}:{self.digests[file]};".encode())
+                    self.digests[file] = file_digest(file) or ""
+                made.update(f"{relative_path(file, folder)}:{self.digests[file]};".encode())
         return made.hexdigest()
 
 
@@ -168,14 +168,6 @@ def _is_source(path: Path, model: Path, outputs: set[Path]) -> bool:
     """Whether a file belongs to a model: it is the model, or one of its weights next to it."""
     has_weights = path.suffix in (".caffemodel", ".data", ".json") or path.name.endswith(".onnx.data")
     return path == model or (has_weights and path.absolute() not in outputs)
-
-
-def _relative(path: Path, folder: Path) -> str:
-    """Returns a path as it is from a folder, with the same separators on all systems."""
-    try:
-        return Path(os.path.relpath(path, folder)).as_posix()
-    except ValueError:  # another drive of Windows
-        return path.absolute().as_posix()
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -210,18 +202,6 @@ def _is_newer(path: str, moment: float) -> bool:
         return Path(path).stat().st_mtime > moment
     except (OSError, ValueError):
         return False
-
-
-def _digest(path: Path) -> str | None:
-    """Returns the SHA-256 of a file; None if it cannot be read."""
-    made = hashlib.sha256()
-    try:
-        with open_regular(path) as file:
-            for chunk in iter(lambda: file.read(_CHUNK), b""):
-                made.update(chunk)
-    except (OSError, ValueError):
-        return None
-    return made.hexdigest()
 
 
 def folders_of(work: Iterable[ModelWork]) -> list[Path]:

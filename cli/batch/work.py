@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import click
 
 from tmconvert import signals
-from tmconvert.cli.batch.opened_files import OpenedFiles
 from tmconvert.cli.failures import as_tmconvert_error
 from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr
 from tmconvert.conversion.options.tracing import TRACING
+from tmconvert.lock.opened_files import OpenedFiles
 from tmconvert.signals import Ended, ending_by_signals
 from tmconvert.symbolics.target_names import TARGETS
 

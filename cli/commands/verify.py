@@ -25,17 +25,20 @@ def command(model: str, out: str | None, json: bool, **given: Any) -> None:
 
     OUT is run in the runtime for its format; for Caffe it is the prototxt. The exit status is 1 when the
     outputs of OUT differ from those of MODEL; a comparison that shows nothing does not count as verified. A
-    file alone, without MODEL, is compared with itself on the accelerators that --on names.
+    file alone, without MODEL, is compared with itself on the accelerators that --on names, or with the
+    outputs of its source that --lock recorded.
     """
     tracing, keywords = tracing_of("verify", given)
     inputs = keywords.pop("inputs", None)
     from tmconvert import api
     from tmconvert.verification.input_files import read_inputs
 
-    if out is None and not keywords.get("on"):
+    if out is None and not (keywords.get("on") or keywords.get("lock")):
         raise click.UsageError("Missing argument 'OUT'.")
     with logging_to_stderr(False), progress(f"verifying {out or model}"):
-        if out is None:
+        if out is None and keywords.get("lock"):
+            verification = api.verify(model, lock=keywords["lock"])
+        elif out is None:
             from tmconvert.inspection.run_file import FileRunner
 
             arrays = None if inputs is None else FileRunner(Path(model)).arrays(inputs)
@@ -50,9 +53,9 @@ def command(model: str, out: str | None, json: bool, **given: Any) -> None:
         return
     from tmconvert.conversion.report_text import verified
 
-    if out is not None:
+    if verification.comparisons:
         mark = ("ok", "bold green") if verification.tells else ("note", "bold yellow")
-        write([mark, (f": {out} {verified(verification)}", "")])
+        write([mark, (f": {out or model} {verified(verification)}", "")])
     for said in verification.accelerators:
         write([("ok", "bold green"), (f": {out or model}: {said}", "")])
 

@@ -115,6 +115,11 @@ def _verify(
         report.notes += coarse_notes(report.verification)
     if request.verify_on and report.verification is not None:
         report.notes += _notes_of_accelerators(request, staged, encoding.graph, references)
+    if request.lock is not None and report.verification is not None:
+        from tmconvert.verification.recorded_case import recorded_case
+
+        is_integer = request.options.integers is not None
+        report.case = recorded_case(staged, encoding.graph, references, is_integer=is_integer)
     if request.require_verified:
         check_verified(report)
 
@@ -123,23 +128,14 @@ def _notes_of_accelerators(
     request: ConversionRequest, staged: Sequence[Path], graph: TargetGraph, references: References
 ) -> list[str]:
     """Returns what accelerators did with the staged files. Raises VerificationError TM4003, TM4007."""
-    import numpy as np
-
-    from tmconvert.ir.fake_quant import quantize
-    from tmconvert.ir.types import QParams
     from tmconvert.targets.registry import runtime_for
     from tmconvert.verification.accelerators.check import check_on
     from tmconvert.verification.accelerators.registry import accelerators_named
+    from tmconvert.verification.recorded_case import stored_inputs
 
-    runtime, reference = runtime_for(graph.target, staged[0]), references.references[0]
+    runtime = runtime_for(graph.target, staged[0])
     assert runtime is not None  # the files were verified in it
-    given, _ = reference.case(references.inputs)
-    inputs = dict(zip(graph.input_names, reference.stored_inputs(given), strict=True))
-    for each in request.target.written_model(staged[0]).input_tensors:
-        if len(each.scale) == 1 and each.dtype and inputs[each.name].dtype.kind == "f":
-            ends = np.iinfo(each.dtype)
-            qparams = QParams(each.dtype, each.scale, each.zero_point, int(ends.min), int(ends.max))
-            inputs[each.name] = quantize(inputs[each.name], qparams).astype(each.dtype)
+    inputs = stored_inputs(staged, graph, references)
     accelerators = accelerators_named(request.verify_on or (), graph.target)
     return check_on(accelerators, runtime, staged, inputs, graph.output_names)
 

@@ -40,7 +40,8 @@ class Report(NotebookForm):
     which a dynamic size is a text, layout, that of the model where it differs, scale, zero point and range;
     ``fed_inputs`` and ``fed_outputs`` are the same as records. ``ranges`` lists the ranges of dynamic sizes
     in which the file is right: ``n <= 512``. ``settings`` are the options that shaped the file; ``advice``
-    has rules that were tried for a file in integers, with the gain of each.
+    has rules that were tried for a file in integers, with the gain of each. ``case`` has the inputs and
+    expected outputs that a lock records.
     """
 
     target: str
@@ -60,6 +61,7 @@ class Report(NotebookForm):
     fed_outputs: list[FedTensor] = field(default_factory=list, repr=False)
     settings: dict[str, Any] = field(default_factory=dict)
     advice: list[dict[str, Any]] = field(default_factory=list)
+    case: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = field(default=None, repr=False)
 
     @property
     def verified(self) -> bool:

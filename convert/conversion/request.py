@@ -40,7 +40,7 @@ class ConversionRequest:
     ``tracing`` or random ones are used. For a file to verify, ``stored`` are the options of the conversion
     that wrote it, by name. ``min_sqnr`` is the lowest signal-to-noise ratio of outputs, in dB, for which
     rules are found; ``tries_rules`` measures the gain of rules after the conversion. ``verify_on``
-    are names of accelerators.
+    are names of accelerators. ``lock`` is the path of a record of the conversion.
     """
 
     model: Model
@@ -61,6 +61,7 @@ class ConversionRequest:
     min_sqnr: float | None = None
     tries_rules: bool = False
     verify_on: Sequence[str] | None = None
+    lock: Path | None = None
 
     @property
     def target(self) -> Target:
@@ -111,6 +112,7 @@ class ConversionRequest:
             min_sqnr=given.get("min_sqnr"),
             tries_rules=bool(given.get("try_rules")),
             verify_on=tuple(given["verify_on"]) or None,
+            lock=None if given["lock"] is None else Path(given["lock"]),
         )
         request._check()
         return request
@@ -177,11 +179,12 @@ class ConversionRequest:
 
             accelerators_named(self.verify_on, self.target.name)
         files = [*self.paths, *self.target.further_paths(self.paths)]
-        keep_model(self.model, *files, *options.extra_files)
+        locks = [] if self.lock is None else [self.lock]
+        keep_model(self.model, *files, *options.extra_files, *locks)
         target = self.target
         check_names(f"{target.title} files", target.suffixes, files)
-        if data.data is not None:
-            check_writable(*files, *options.extra_files)
+        if data.data is not None or locks:
+            check_writable(*files, *options.extra_files, *locks)
 
 
 # the parameters of ``io_overrides_of``, in order

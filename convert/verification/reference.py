@@ -434,6 +434,10 @@ class Reference:
         """Converts inputs to the layout of the file."""
         return _permuted(inputs, self.nhwc_inputs, NCHW_TO_NHWC)
 
+    def stored_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Converts outputs of the source to the layout of the file."""
+        return _permuted(outputs, self.nhwc_outputs, NCHW_TO_NHWC)
+
     def source_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Converts outputs of the file to the layout of the source."""
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)

@@ -384,8 +384,8 @@ def test_a_record_that_this_user_did_not_write_is_not_believed(
     entry["sources"]["/dev/zero"] = "0"
     record.write_text(json.dumps(document))
     opened: list[Path] = []
-    digest = finished._digest
-    monkeypatch.setattr(finished, "_digest", lambda path: (opened.append(path), digest(path))[1])
+    digest = finished.file_digest
+    monkeypatch.setattr(finished, "file_digest", lambda path: (opened.append(path), digest(path))[1])
     assert unchanged(*args) == [False]
     assert Path("/dev/zero") not in opened and (folder / "out/digits.onnx").read_bytes() != b"another"
     assert unchanged(*args) == [True]
@@ -396,7 +396,7 @@ def test_a_record_that_this_user_did_not_write_is_not_believed(
 @pytest.mark.skipif(sys.platform == "win32", reason="devices of POSIX")
 def test_devices_and_pipes_are_never_read(folder: Path) -> None:
     os.mkfifo("pipe")
-    assert finished._digest(Path("/dev/zero")) is finished._digest(Path("pipe")) is None
+    assert finished.file_digest(Path("/dev/zero")) is finished.file_digest(Path("pipe")) is None
     (folder / "out").mkdir()
     (folder / "out" / finished.RECORD).symlink_to("/dev/zero")
     assert finished._read(folder / "out" / finished.RECORD) == {}

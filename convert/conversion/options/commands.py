@@ -106,6 +106,26 @@ _COMPARE = (
     ),
     switch("all_layers", "output", "List all layers.", only="command line"),
 )
+_REBUILD = (
+    Option(
+        "source",
+        "input",
+        "Source in place of that of then.",
+        default_text="that of LOCK",
+        metavar="MODEL",
+    ),
+    switch("allow_code", "input", "Run the factory, plugins and TorchScript that LOCK names."),
+    Option(
+        "folder",
+        "output",
+        "Folder that keeps the files.",
+        "path",
+        default_text="none: they are deleted",
+        metavar="FOLDER",
+        flag="--output-folder",
+        short_flag="-o",
+    ),
+)
 _SAVE_FORMAT = Option(
     "format",
     "output",
@@ -272,6 +292,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "params convert": _PARAMS_CONVERT,
     "params show": (_FROM, JSON),
     "optimize": (_OPTIMIZE, JSON, *TRACING, VERBOSE, *PROGRESS),
+    "rebuild": (*_REBUILD, JSON),
     "run": (*_RUN, JSON, *declared(RunOptions), *TRACING),
     "samples": (JSON,),
     "save": (_SAVE_FORMAT, JSON, *declared(SourceOptions)),

@@ -56,6 +56,15 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
             "Name caches among inputs and outputs as optimum does: past_key_values.0.key, present.0.key."
         ),
     ]
+    lock: Annotated[
+        str | PathLike[str] | None,
+        verification_option(
+            "Write a record of what made the file: digests, options, versions for `tmconvert rebuild`, and "
+            "values for `tmconvert verify --lock`.",
+            metavar="FILE",
+            is_written=True,
+        ),
+    ]
     verify: Annotated[
         bool,
         verification_option(

@@ -1,6 +1,7 @@
 """Options of functions that look at models and files. Evaluated at run time, see ``declared.py``."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Annotated, Any, Literal
 
 from tmconvert.conversion.options.calibration import ImageOptions
@@ -72,6 +73,13 @@ class VerifyOptions(ShapeOptions, total=False):
 
     require_verified: Annotated[
         bool, input_option("End with status 1 if the comparison shows nothing, or its reference is our own.")
+    ]
+    lock: Annotated[
+        str | PathLike[str] | None,
+        input_option(
+            "Compare the file alone with the outputs of its source that this lock records.",
+            metavar="FILE.lock",
+        ),
     ]
     on: Annotated[
         Sequence[str],

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any
 
 import tmconvert
-from tmconvert import cli, symbolics
 
 _OF_SYSTEM = ("/dev/", "/proc/", "/sys/")
 _LISTENING: list[OpenedFiles] = []
@@ -79,8 +78,9 @@ def _is_of_user(path: str) -> bool:
 
 @functools.cache
 def _programs() -> tuple[str, ...]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = [*map(sysconfig.get_path, names), *tmconvert.__path__, *symbolics.__path__, *cli.__path__]
+    names = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
+    own = [os.path.join(each, name) for each in tmconvert.__path__ for name in ("", "symbolics", "cli")]  # noqa: PTH118
+    folders = [*map(sysconfig.get_path, names), *own]
     forms = {form for each in folders for form in (os.path.abspath(each), os.path.realpath(each))}  # noqa: PTH100
     return tuple(os.path.join(each, "") for each in forms)  # noqa: PTH118
 

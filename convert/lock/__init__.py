@@ -1,0 +1,1 @@
+"""Locks: a record of what made a file, from which it is made again."""
