@@ -95,7 +95,7 @@ def environment() -> Environment:
     """Returns the state of this machine; no package is imported."""
     return Environment(
         f"{platform.python_version()} ({sys.executable})",
-        platform.platform(),
+        "-".join((platform.system(), platform.release(), platform.machine())),  # platform() starts a process
         _processor(),
         _features(),
         {name: _installed(name) for name in PACKAGES},
