@@ -249,3 +249,16 @@ def with_copied_ends(g: Any, x: Any, axis: int, before: int, after: int) -> Any:
     parts = [*copies(0, before), x, *copies(shape[axis] - 1, after)]
     shape[axis] += before + after
     return g.op("CONCATENATION", *parts, axis=axis, shape=shape)
+
+
+def has_odd_groups(image: Sequence[int], weights: Sequence[int]) -> bool:
+    """Whether a CONV_2D has groups whose channels 4 does not divide, which LiteRT's GPU computes wrongly."""
+    channels, (filters, *_, part) = image[-1], weights
+    return part < channels and (part % 4 != 0 or (filters * part // channels) % 4 != 0)
+
+
+def is_misread(shape: Sequence[int], shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether LiteRT's GPU reads a constant operand in another order: one of rank 2 or 3 that has several
+    rows, where no operand has a higher rank.
+    """
+    return len(shape) in (2, 3) and shape[0] != 1 and len(shape) == max(map(len, shapes))

@@ -68,6 +68,14 @@ FORMS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "flipped colours": (lambda x: x.flip(1) * 2, (1, 3, 8, 8)),
     "flipped vector": (lambda x: x.flip(0), (7,)),
     "flipped two axes": (lambda x: x.flip(0, 2), (3, 4, 7)),
+    "largest of 6": (lambda x: x.topk(2)[0], (3, 6)),
+    "rows of a matrix": (lambda x: x + _numbers(5, 8), (5, 8)),
+    "rows of matrices": (lambda x: x / (_numbers(3, 1, 8) + 1), (3, 5, 8)),
+    "average with padding": (lambda x: _functions().avg_pool2d(x, 3, 1, 1), (1, 5, 9, 9)),
+    "average of other padding": (lambda x: _functions().avg_pool2d(x, 3, 2, 1), (1, 4, 16, 16)),
+    "groups of 2": (lambda x: _functions().conv2d(x, _numbers(8, 2, 3, 3), groups=4), (1, 8, 9, 9)),
+    "scaled output": (lambda x: _with_double(_functions().linear(x, _numbers(4, 6))), (1, 6)),
+    "shifted output": (lambda x: _with_sum(_functions().conv2d(x, _numbers(4, 3, 1, 1))), (1, 3, 8, 8)),
 }
 
 
@@ -75,6 +83,20 @@ def _functions() -> Any:
     import torch
 
     return torch.nn.functional
+
+
+def _numbers(*shape: int) -> Any:
+    import torch
+
+    return torch.arange(float(np.prod(shape))).reshape(shape) / 16
+
+
+def _with_double(x: Any) -> Any:
+    return x, x * 3
+
+
+def _with_sum(x: Any) -> Any:
+    return x, x + _numbers(1, 4, 1, 1)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -45,6 +45,7 @@ from tmconvert.targets.tflite.passes.assign_layout import AssignLayout
 from tmconvert.targets.tflite.passes.drop_reshapes import drop_reshapes
 from tmconvert.targets.tflite.passes.fold_channel_shuffles import FoldChannelShuffles
 from tmconvert.targets.tflite.passes.fold_transposes import FoldTransposes
+from tmconvert.targets.tflite.passes.forms_for_gpus import choose_forms_for_gpus
 from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 from tmconvert.targets.tflite.passes.fuse_scales import fuse_scales
 from tmconvert.targets.tflite.passes.group_statistics import GroupStatistics
@@ -139,7 +140,9 @@ class TfliteTarget(Target):
         steps: list[Callable[[TargetGraph], PassRecord]] = [
             partial(fuse_activations, keeps_qparams=options.keeps_qparams),
             *([] if options.keeps_qparams else [fuse_scales]),  # a requantize between the two would be lost
-            *(drop_reshapes, split_slices, merge_slices, own_biases),
+            *(drop_reshapes, split_slices, merge_slices),
+            *([choose_forms_for_gpus] if options.integers is None else []),
+            own_biases,
         ]
         records: dict[str, PassRecord] = {}
         for each in graph.nested():

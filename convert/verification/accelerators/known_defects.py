@@ -2,53 +2,71 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tmconvert.symbolics.idioms.tflite import has_odd_groups, is_misread
 from tmconvert.targets.registry import target_named
-from tmconvert.targets.written_model import WrittenLayer, WrittenModel
+from tmconvert.targets.written_model import WrittenModel
 
 Shapes = Sequence[Sequence[int]]
-Stored = Sequence[bool]
+PRODUCTS = "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED TRANSPOSE_CONV"
+PADS = "PAD PADV2"
+
+
+class Operands(NamedTuple):
+    """The inputs of an operator: their shapes, which are constants, and which are outputs of the file that
+    nothing else takes; ``makers`` are the types of the operators that compute them, empty for others.
+    """
+
+    shapes: Shapes
+    stored: Sequence[bool]
+    makers: Sequence[str]
+    last: Sequence[bool]
 
 
 class Defect(NamedTuple):
-    """``applies`` decides by the shapes of an operator's inputs, and which of these are constants."""
+    """``applies`` decides by the operands of an operator of one of these types."""
 
     operators: str
     where: str
-    applies: Callable[[Shapes, Stored], bool]
+    applies: Callable[[Operands], bool]
 
 
-def _ranks_top(shapes: Shapes, stored: Stored) -> bool:
-    return bool(shapes[0]) and shapes[0][-1] % 4 != 0
+def _adds_rows(of: Operands) -> bool:
+    return any(is_misread(shape, of.shapes) for shape, kept in zip(of.shapes, of.stored, strict=True) if kept)
 
 
-def _splits_channels(shapes: Shapes, stored: Stored) -> bool:
-    """Whether a convolution has groups whose channels 4 does not divide."""
-    channels, (filters, *_, part) = shapes[0][-1], shapes[1]
-    return part < channels and (part % 4 != 0 or (filters * part // channels) % 4 != 0)
+def _broadcasts_batch(of: Operands) -> bool:
+    return len(of.shapes[1]) > 2 and [*of.shapes[0][:-2]] != [*of.shapes[1][:-2]]
 
 
-def _adds_rows(shapes: Shapes, stored: Stored) -> bool:
+def _hides_output(of: Operands) -> bool:
+    pairs = zip(of.makers, of.last, of.stored[::-1], of.shapes[::-1], strict=True)
     return any(
-        is_stored and len(shape) in (2, 3) and shape[0] > 1 and len(shape) == max(map(len, shapes))
-        for shape, is_stored in zip(shapes, stored, strict=True)
+        maker in PRODUCTS.split() and is_last and is_stored and math.prod(shape[:-1]) == 1
+        for maker, is_last, is_stored, shape in pairs
     )
-
-
-def _broadcasts_batch(shapes: Shapes, stored: Stored) -> bool:
-    return len(shapes[1]) > 2 and [*shapes[0][:-2]] != [*shapes[1][:-2]]
 
 
 # LiteRT 2.3, its WebGPU accelerator on SwiftShader: each was compared as a file of one operator
 LITERT_GPU = (
-    Defect("TOPK_V2", "over an axis whose size 4 does not divide", _ranks_top),
-    Defect("CONV_2D", "with groups whose channels 4 does not divide", _splits_channels),
-    Defect("ADD MUL SUB", "with a constant of rank 2 or 3 whose first size exceeds 1", _adds_rows),
+    Defect("TOPK_V2", "over an axis whose size 4 does not divide", lambda of: of.shapes[0][-1] % 4 != 0),
+    Defect(
+        "CONV_2D", "with groups whose channels 4 does not divide", lambda of: has_odd_groups(*of.shapes[:2])
+    ),
+    Defect(
+        "ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE POW",
+        "with a constant of rank 2 or 3 whose first size exceeds 1",
+        _adds_rows,
+    ),
+    Defect("ADD MUL", "of an output that a convolution or FULLY_CONNECTED computes", _hides_output),
+    Defect("AVERAGE_POOL_2D", "after PAD", lambda of: of.makers[0] in PADS.split()),
     Defect("BATCH_MATMUL", "with a batch that is broadcast", _broadcasts_batch),
-    Defect("SOFTMAX", "of rank 1", lambda shapes, stored: len(shapes[0]) == 1),
+    Defect("SOFTMAX", "of rank 1", lambda of: len(of.shapes[0]) == 1),
 )
 DEFECTS = {"litert-gpu": LITERT_GPU}
 
@@ -57,17 +75,21 @@ def known_defects(accelerator: str, target: str, path: Path) -> list[str]:
     """Returns descriptions of the operators of a file that the accelerator is known to compute wrongly."""
     table = DEFECTS.get(accelerator, ())
     model = target_named(target).written_model(path) if table else WrittenModel(target)
-    found = [_described(row, layer, model) for layer in model.layers for row in table]
-    return list(dict.fromkeys(filter(None, found)))
-
-
-def _described(row: Defect, layer: WrittenLayer, model: WrittenModel) -> str:
-    """Returns the operator and where it is wrong; empty where the row does not apply, or sizes are open."""
-    names = [name for name in layer.inputs if name]
-    shapes = [model.tensors.get(name) for name in names]
-    if layer.type not in row.operators.split():
-        return ""
-    fixed = [shape for shape in shapes if shape is not None and all(isinstance(each, int) for each in shape)]
-    if len(fixed) != len(shapes) or not row.applies(fixed, [name in model.constants for name in names]):
-        return ""
-    return f"{layer.type} {row.where}"
+    makers = {name: layer.type for layer in model.layers for name in layer.outputs}
+    uses = Counter(name for layer in model.layers for name in layer.inputs)
+    found = []
+    for layer in model.layers:
+        names = [name for name in layer.inputs if name]
+        shapes = [model.tensors.get(name) or () for name in names]
+        fixed = [shape for shape in shapes if all(isinstance(each, int) for each in shape)]
+        if len(fixed) < len(shapes):
+            continue
+        of = Operands(
+            fixed,
+            [name in model.constants for name in names],
+            [makers.get(name, "") for name in names],
+            [name in model.outputs and uses[name] == 1 for name in names],
+        )
+        rows = [row for row in table if layer.type in row.operators.split()]
+        found += [f"{layer.type} {row.where}" for row in rows if row.applies(of)]
+    return list(dict.fromkeys(found))
