@@ -297,7 +297,8 @@ class SizeChecks:
         return sizes if self._bytes(sizes) <= MAX_BYTES else None
 
     def _bytes(self, sizes: Sizes) -> int:
-        types = self._result_types()
+        inputs = [node.type for node in self.symbolic.graph.inputs if isinstance(node, TensorNode)]
+        types = [*inputs, *self._result_types()]
         return sum(int(example(substituted([each.size], sizes)[0])) * each.dtype.itemsize for each in types)
 
     def _result_types(self) -> list[TensorType]:

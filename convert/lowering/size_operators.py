@@ -58,11 +58,14 @@ class SizeOperators(ABC):
     def float_size(self, size: Dim, atom: Any) -> Value:
         """Writes the operators of ``size``, which is ``Rounded``, with integers.
 
-        Where float64 gives another size, they are not valid.
+        They are valid for the sizes that were tried, up to the first one where float64 gives another.
         """
-        symbols, differing = size.symbols.values(), atom.differing_sizes()
-        first = max(differing[0].values()) if differing else 0
-        if all(symbol.example * symbol.unit < first for symbol in symbols):
+        from tmconvert.ir.symbolic.rounded import MOST
+
+        symbols = size.symbols.values()
+        differing = atom.differing_sizes() if len(symbols) in MOST else []
+        first = max(differing[0].values()) if differing else MOST.get(len(symbols), 0) + 1
+        if atom.is_rational and all(symbol.example * symbol.unit < first for symbol in symbols):
             for symbol in symbols:
                 limit = Dim((((symbol,), symbol.unit),)) - (first - 1)
                 current_journal().take(limit, {-1, 0}, is_of_target=True)

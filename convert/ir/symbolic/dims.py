@@ -323,8 +323,10 @@ def substituted(tree: object, sizes: Mapping[str, Size]) -> Any:
     def part(symbol: Symbol) -> Size:
         return sizes[symbol.name] // symbol.unit if symbol.name in sizes else of(symbol)
 
+    known: dict[int, Any] = {}
+
     def leaf(value: object) -> Any:
-        return value.at(part) if isinstance(value, Dim) else value
+        return value.at(part, known) if isinstance(value, Dim) else value
 
     return map_leaves(leaf, tree)
 
@@ -457,7 +459,7 @@ def _atom_at(atom: Atom, value: Callable[[Symbol], Size], known: dict[int, Any])
         size = atom.size.at(value, known)
         return np.maximum(size, 0) if isinstance(size, np.ndarray) else positive(size)
     if atom.is_float:
-        return atom.at(value)  # type: ignore[attr-defined]
+        return atom.at(value, known)  # type: ignore[attr-defined]
     numerator, denominator = (
         part.at(value, known) if isinstance(part, Dim) else part
         for part in (atom.numerator, atom.denominator)

@@ -1,8 +1,8 @@
 """Sizes that a program computes in float64 and rounds: ``int(n * 0.29)`` is 28 for 100, not 29.
 
 ``rounded`` returns integer arithmetic where that gives the same sizes: because no step has a rounding error
-that matters, or because all sizes up to ``MOST`` were tried, which becomes a guard. Elsewhere the size is an
-atom that computes the steps in float64.
+that matters, or because all sizes of a declared range were tried. Elsewhere the size is an atom that computes
+the steps in float64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 
 from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.dims import Dim, Floor, Size, Symbol, of, symbols_of
-from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.symbolic.signs import signs
 
 MOST = {1: 1 << 20, 2: 1 << 10}  # the largest size that is tried, by the number of symbols
@@ -29,25 +28,34 @@ Value = Any  # a float, a size, or ``Steps``
 
 
 class Steps(NamedTuple):
-    """A computation in float64: the name of a function of two operands. ``float32`` rounds the first one."""
+    """A computation in float64: the name of a function of two operands, or of the first of them alone, as
+    ``float32``, which rounds it to that type.
+    """
 
     name: str
     left: Value
-    right: Value
+    right: Value = 0
 
     def __str__(self) -> str:
-        if self.name == "float32":
-            left, sign, right = self.left.left, "/" if self.left.name == "truediv" else "*", self.left.right
-            return f"float32({left}{sign}{right})"
-        return f"{self.name}64({self.left},{self.right})"
+        name = self.name if self.name == "float32" else f"{self.name}64"
+        return f"{name}({','.join(map(str, self.operands))})"
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.left,) if self.name in UNARY else (self.left, self.right)
 
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv")},
     "min": np.minimum,
     "max": np.maximum,
-    "float32": lambda value, _: np.float64(np.float32(value)),
+    "pow": np.power,
+    "float32": lambda value, _: np.asarray(value, np.float32).astype(np.float64)[()],
+    "sqrt": lambda value, _: np.sqrt(value),
+    "log": lambda value, _: np.log(value),
 }
+UNARY = frozenset(("float32", "sqrt", "log"))
+IRRATIONAL = frozenset(("pow", "sqrt", "log"))  # functions of sizes that are no fractions of them
 ROUNDINGS: dict[str, Callable[[Any], Any]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint}
 
 
@@ -69,10 +77,12 @@ class Rounded(Floor):
     @property
     def is_never_negative(self) -> bool:
         """Whether only sizes and numbers that are not negative are multiplied, divided, added or compared."""
-        is_rising = not any(step.name == "sub" for step in _nested(self.steps))
-        return is_rising and all(
-            each >= 0 if not isinstance(each, Dim) else signs(each) <= {0, 1} for each in _leaves(self.steps)
-        )
+        return _is_never_negative(self.steps)
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether the size is a rounded fraction of sizes, but for rounding errors."""
+        return not any(step.name in IRRATIONAL for step in _nested(self.steps))
 
     @property
     def integers(self) -> Size:
@@ -82,9 +92,9 @@ class Rounded(Floor):
     def differing_sizes(self) -> list[dict[str, int]]:
         return differing_sizes(self.name, self.steps)
 
-    def at(self, value: Callable[[Symbol], Any]) -> Any:
+    def at(self, value: Callable[[Symbol], Any], known: dict[int, Any] | None = None) -> Any:
         """Returns the size where symbols have these values: sizes, or arrays of integers."""
-        return rounded(self.name, _at(self.steps, value))
+        return rounded(self.name, _at(self.steps, value, known))
 
 
 def rounded(name: str, steps: Value) -> Any:
@@ -95,30 +105,33 @@ def rounded(name: str, steps: Value) -> Any:
     """
     if not symbols_of(_leaves(steps)):
         return _rounded(name, steps)
-    numerator, denominator = fraction(steps)
-    size = _exactly(name, numerator, denominator)
-    if rounds_like_integers(steps) or _rounds_to_fraction(name, steps):
-        return size
-    symbols = list(symbols_of(_leaves(steps)).values())
+    atom = Rounded(*fraction(steps), name, steps)
+    is_proven = rounds_like_integers(steps) or _rounds_to_fraction(name, steps)
+    return atom.integers if is_proven or (atom.is_rational and _is_tried(name, steps)) else of(atom)
+
+
+def _is_tried(name: str, steps: Value) -> bool:
+    """Whether sizes have declared ranges, in all of which integer arithmetic gives the same."""
+    symbols = symbols_of(_leaves(steps)).values()
     most = MOST.get(len(symbols), 0)
-    if most and not differing_sizes(name, steps):
-        for symbol in symbols:
-            if symbol.most is None or symbol.most * symbol.unit > most:
-                current_journal().take(of(symbol) * symbol.unit - most, {-1, 0})
-        return size
-    return of(Rounded(numerator, denominator, name, steps))
+    is_within = all(each.most is not None and each.most * each.unit <= most for each in symbols)
+    return is_within and not differing_sizes(name, steps)
 
 
 def fraction(value: Value) -> tuple[Size, Size]:
-    """Returns a computation as the numerator and denominator that it has without rounding errors."""
+    """Returns a computation as the numerator and denominator that it has without rounding errors; those of
+    the operand of a function that is not rational.
+    """
     if isinstance(value, (int, Dim)):
         return value, 1
     if not isinstance(value, Steps):
         exact = Fraction(value).limit_denominator(DENOMINATOR)
         return exact.numerator, exact.denominator
+    if value.name in UNARY:
+        return fraction(value.left)
     (above, below), (over, under) = fraction(value.left), fraction(value.right)
-    if value.name == "float32":
-        return above, below
+    if value.name == "pow":
+        return above * over, below * under
     if value.name == "mul":
         return above * over, below * under
     if value.name == "truediv":
@@ -193,7 +206,7 @@ def _is_exact(value: Value) -> bool:
     if not isinstance(value, Steps):
         return math.isfinite(value) and Fraction(value).denominator <= DENOMINATOR
     divides = value.name == "truediv"
-    if value.name == "float32":
+    if value.name in UNARY or value.name == "pow":
         return False
     if divides and not (isinstance(value.right, (int, float)) and math.frexp(value.right)[0] in (0.5, -0.5)):
         return False
@@ -242,10 +255,21 @@ def _computed(value: Value) -> Any:
     return np.asarray(value, np.float64)[()]
 
 
-def _at(value: Value, sizes: Callable[[Symbol], Any]) -> Value:
+def _at(value: Value, sizes: Callable[[Symbol], Any], known: dict[int, Any] | None = None) -> Value:
     if isinstance(value, Steps):
-        return Steps(value.name, _at(value.left, sizes), _at(value.right, sizes))
-    return value.at(sizes) if isinstance(value, Dim) else value
+        return Steps(value.name, _at(value.left, sizes, known), _at(value.right, sizes, known))
+    return value.at(sizes, known) if isinstance(value, Dim) else value
+
+
+def _is_never_negative(value: Value) -> bool:
+    if not isinstance(value, Steps):
+        return signs(value) <= {0, 1} if isinstance(value, Dim) else value >= 0
+    if value.name == "log":  # that of a size plus a half, of which a size of 1 or more is left
+        inner = value.left
+        return isinstance(inner, Steps) and (inner.name, inner.right) == ("add", 0.5) and inner.left >= 1
+    if value.name == "pow":
+        return _is_never_negative(value.left)
+    return value.name != "sub" and all(map(_is_never_negative, value.operands))
 
 
 def _nested(value: Value) -> list[Steps]:

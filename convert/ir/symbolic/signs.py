@@ -48,7 +48,13 @@ def _signs(value: Dim) -> set[int]:
     if found is None:
         opposite = _signs_if_growing(-value)
         found = None if opposite is None else {-sign for sign in opposite}
-    for each in (_signs_by_case, _signs_by_period, _signs_of_quotients, _signs_by_remainder):
+    for each in (
+        _signs_by_case,
+        _signs_by_period,
+        _signs_of_quotients,
+        _signs_by_remainder,
+        _signs_by_fraction,
+    ):
         found = found or each(value)
     return found or {-1, 0, 1}
 
@@ -71,18 +77,31 @@ def _signs_by_remainder(value: Dim) -> set[int] | None:
         atom = monomial[0] if len(monomial) == 1 else None
         if not isinstance(atom, Floor) or atom.is_float or not isinstance(atom.denominator, int):
             continue
-        if atom.parts > MOST_NESTED:  # each level has two bounds to look at
-            continue
         times, rest = divmod(factor, atom.denominator)
         if rest:
             continue
         one = value - factor * of(atom) + times * atom.numerator
         other = one - times * (atom.denominator - 1)
+        if atom.parts > MOST_NESTED and isinstance(one, Dim):  # each level has two bounds to look at
+            continue
         least, most = sorted((one, other), key=lambda bound: (bound is one) == (times > 0))
         if signs(least) <= {0, 1}:
             return signs(least) | {1}
         if signs(most) <= {-1, 0}:
             return signs(most) | {-1}
+    return None
+
+
+def _signs_by_fraction(value: Dim) -> set[int] | None:
+    """Signs of a sum with a size that is computed in floats, which is at most 1 off the exact fraction."""
+    for monomial, factor in value.terms:
+        atom: Any = monomial[0] if len(monomial) == 1 else None
+        if isinstance(atom, Floor) and atom.is_float and atom.is_rational:  # type: ignore[attr-defined]
+            exact = value + factor * (atom.integers - of(atom))  # type: ignore[attr-defined]
+            least, most = signs(exact - abs(factor)), signs(exact + abs(factor))
+            if least <= {0, 1} or most <= {-1, 0}:
+                return least | {1} if least <= {0, 1} else most | {-1}
+            return None
     return None
 
 
@@ -279,7 +298,7 @@ def _denominators(value: Size, symbol: Symbol) -> int:
         for atom in monomial:
             if isinstance(atom, Positive):
                 found = math.lcm(found, _denominators(atom.size, symbol))
-            if isinstance(atom, Floor) and isinstance(atom.denominator, int):
+            if isinstance(atom, Floor) and isinstance(atom.denominator, int) and not atom.is_float:
                 inner = atom.numerator
                 if isinstance(inner, Dim) and symbol.name in inner.symbols:
                     found = math.lcm(found, atom.denominator * _denominators(inner, symbol))
@@ -341,7 +360,7 @@ def _compared_with(size: Size, symbol: Symbol) -> int:
         if not monomial:
             most = max(most, abs(factor) * scale)
         for atom in monomial:
-            if not isinstance(atom, Symbol):
+            if not isinstance(atom, Symbol) and not atom.is_float:
                 inner = atom.numerator if isinstance(atom, Floor) else atom.size
                 most = max(most, _compared_with(inner, symbol))
     return most

@@ -16,7 +16,10 @@ _TOKEN = re.compile(
 MAX_TOKENS = 1000
 NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 ROUNDINGS = {"floor64": "floor", "ceil64": "ceil", "round64": "round"}
-STEPS = {f"{name}64": name for name in ("add", "sub", "mul", "truediv", "min", "max")}
+STEPS = {
+    f"{name}64": name for name in ("add", "sub", "mul", "truediv", "min", "max", "pow", "sqrt", "log")
+} | {"float32": "float32"}
+UNARY = frozenset(("sqrt", "log", "float32"))
 FUNCTIONS = frozenset({"floor", "min", "max", *ROUNDINGS, *STEPS})
 RESERVED = FUNCTIONS | frozenset({"none", "true", "false", "inf", "nan", "loc", "by", "nhwc"})
 
@@ -112,11 +115,12 @@ class _Reader:
             return self.sum(depth)
         self.take(token)
         self.take("(")
-        left = self.steps(depth + 1)
-        self.take(",")
-        right = self.steps(depth + 1)
+        operands = [self.steps(depth + 1)]
+        if STEPS[token] not in UNARY:
+            self.take(",")
+            operands.append(self.steps(depth + 1))
         self.take(")")
-        return Steps(STEPS[token], left, right)
+        return Steps(STEPS[token], *operands)
 
     def product(self, depth: int) -> Size:
         result = self.factor(depth)

@@ -72,9 +72,12 @@ class OnnxSizeOperators(SizeOperators):
         from tmconvert.ir.symbolic.rounded import Steps
 
         made: Value
-        if isinstance(value, Steps):
-            pair = self._in_float64(value.left), self._in_float64(value.right)
-            made = self.g.op("Div" if value.name == "truediv" else value.name.capitalize(), *pair)
+        if isinstance(value, Steps) and value.name == "float32":
+            narrow = self.g.op("Cast", self._in_float64(value.left), to=1, dtype=np.dtype(np.float32))
+            made = self.g.op("Cast", narrow, to=11, dtype=np.dtype(np.float64))
+        elif isinstance(value, Steps):
+            operator = "Div" if value.name == "truediv" else value.name.capitalize()
+            made = self.g.op(operator, *map(self._in_float64, value.operands))
         elif isinstance(value, Dim):
             made = self.g.op("Cast", self.size(value), to=11, dtype=np.dtype(np.float64))
         else:

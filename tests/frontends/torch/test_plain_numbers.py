@@ -17,9 +17,13 @@ WEIGHTS = [float(number) for number in range(64)]
 
 CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
     "function": (
-        lambda x: x * int(math.log2(x.shape[0])),
-        "takes the plain number 2 here, and 3 there, in `lambda x: x * int(math.log2(x.shape[0])),`: "
-        "int() or math.log2() may have made it of the size",
+        lambda x: x * int(math.log(x.shape[0])),
+        "takes the plain number 1 here, and 2 there, in `lambda x: x * int(math.log(x.shape[0])),`: "
+        "int() or math.log() may have made it of the size",
+    ),
+    "product": (
+        lambda x: x * int(0.29 * x.shape[0]),
+        "Python multiplies a float by a size, which leaves no trace; write the size first",
     ),
     "list": (
         lambda x: x * WEIGHTS[x.shape[0]],

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
-from tmconvert.ir.symbolic.dims import dim
+from tmconvert.ir.symbolic.dims import dim, substituted
 from tmconvert.ir.symbolic.rounded import Steps, differing_sizes, rounded
 from tmconvert.ir.symbolic.text import parse_size
 from tmconvert.targets.registry import runtime_for
@@ -51,6 +51,20 @@ FUNCTIONS: dict[str, tuple[int, Function]] = {
     "round": (15, lambda x: x[:, : round(x.shape[1] * 0.7)]),
     "a scale for the smaller side": (49, _smaller_side),
     "a scale within a box": (49, _within),
+    "a scale and a half": (343, lambda x: x.new_ones(int(x.shape[0] * (128 / max(x.shape)) + 0.5)) * x.sum()),
+    "float32 of NumPy": (30, lambda x: x[:, : int((x.shape[1] + 1) * np.float32(0.29))]),
+    "a float32 tensor": (100, lambda x: x[:, : int(torch.tensor(x.shape[1]).float() * 0.29)]),
+    "a quotient of rounded products": (
+        100,
+        lambda x: x[:, : int(x.shape[1] * 0.25) // int(x.shape[1] * 0.01 + 1)],
+    ),
+    "toward zero": (9, lambda x: x[:, : 9 + int(x.shape[1] * 0.5 - 7.3)]),
+    "a rounded product of NumPy": (10, lambda x: x[:, : int(np.round(x.shape[1] * 0.35))]),
+    "a square root": (49, lambda x: x[:, : math.isqrt(x.shape[1]) + int(x.shape[0] ** 0.5)]),
+    "a power of two": (
+        64,
+        lambda x: F.pad(x, (0, 2 ** int(np.ceil(np.log2(x.shape[1]))) + x.shape[1].bit_length())),
+    ),
 }  # fmt: skip
 
 
@@ -117,6 +131,20 @@ def test_what_needs_no_float64_has_no_range(function: Function, target: str, tmp
         x = torch.randn(2, count)
         (made,) = runtime.run([path], {"x": x.numpy()}, [report.outputs[0]["name"]])
         np.testing.assert_allclose(made, function(x).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["floor", "ceil", "round"])
+def test_two_sizes_are_rounded_like_python_at_all_sizes(kind: str) -> None:
+    """Integers are taken only where they are proven to be right; 343 and 12544 are beyond any trial."""
+    of_python = {"floor": math.floor, "ceil": math.ceil, "round": round}[kind]
+    height, width = dim("h", 60), dim("w", 80)
+    steps = Steps("mul", height, Steps("truediv", 128, Steps("max", height, width)))
+    size = rounded(kind, Steps("add", steps, 0.5))
+    random = np.random.default_rng(0)
+    for h, w in ((343, 12544), *random.integers(1, 20000, (3000, 2)).tolist()):
+        made = substituted(size, {"h": h, "w": w})
+        assert made == of_python(h * (128 / max(h, w)) + 0.5)
+    assert str(parse_size(str(size), size.symbols)) == str(size)
 
 
 @pytest.mark.parametrize("name", ["floor", "ceil", "round"])

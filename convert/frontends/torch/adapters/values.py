@@ -56,7 +56,11 @@ _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 
 
 class SizeFloat:
-    """A float that is computed of symbolic sizes; it is a tensor where a tensor is computed with it."""
+    """A float that is computed of symbolic sizes in some ``steps``; it is a tensor where a tensor is computed
+    with it.
+    """
+
+    steps: Any
 
     def as_tensor(self, g: Emitter) -> Any:
         """Returns the value as a float32 tensor of rank 0."""

@@ -52,8 +52,7 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import (
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Scope, Side, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
-from tmconvert.frontends.torch.tracing.sizes.cat_of_parts import drop_unused_parts
-from tmconvert.frontends.torch.tracing.sizes.integers import sizes_of_builtins
+from tmconvert.frontends.torch.tracing.sizes.replaced_functions import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd
 from tmconvert.frontends.torch.tracing.special.quantized import (
     dtype_of,
@@ -162,6 +161,8 @@ class ModuleRun:
                     result = plain_structure(result, opener("returns"))
                     self.top.result = recorder.values_of(result)
                 if recorder.tape.rejoins:
+                    from tmconvert.frontends.torch.tracing.sizes.cat_of_parts import drop_unused_parts
+
                     drop_unused_parts(recorder.tape)
                 self._check_numbers()
                 returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.torch.tracing.data.integers import INTEGERS, IntTaken
+from tmconvert.frontends.torch.tracing.data.integers import IntTaken
 from tmconvert.frontends.torch.tracing.data.outside import Outside, generators_in, taken_from_outside
 from tmconvert.frontends.torch.tracing.module_run import ONE_AT_A_TIME, Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recording.arrays import array_of
@@ -72,7 +72,7 @@ class Runs:
         self.answers = [Answers(True, False), Answers(False, False)]
         if symbols:
             self.answers.insert(0, Answers(True, True))
-        self.first = _first_run(lambda: self.run({}), self.answers)
+        self.first = self._with_traced_int(_first_run(lambda: self.run({}), self.answers))
         self.original = untouched if self._returns_the_same() else None
         self.first.expected = None if self.original is None else untouched.first
         untouched.sides = [side.inputs for side in self.first.sides if side.inputs is not None]
@@ -86,6 +86,19 @@ class Runs:
 
         first = Example(self.first.inputs, self.first.outputs)
         return Rerun(self.compared, self.inputs, first, self.original)
+
+    def _with_traced_int(self, first: ModuleRun) -> ModuleRun:
+        """Returns a run in which ``int`` and ``float`` keep sizes traced, in the files that convert sizes."""
+        found = first.tape.int_files.keys() - self.int_files.keys()
+        if not found:
+            return first
+        before = dict(self.int_files)
+        self.int_files.update(dict.fromkeys(sorted(found)))
+        other = self._tried({}, None)
+        if other is not None and _have_same_outputs(other, first):
+            return self._with_traced_int(other)
+        self.int_files = before
+        return first
 
     def _returns_the_same(self) -> bool:
         """Whether the module by itself returns outputs of the types of the traced run, in float32 like it.
@@ -115,6 +128,8 @@ class Runs:
         try:
             return _like_plain(functools.partial(self._once, others, replay), bool(self.symbols))
         except Exception as error:
+            from tmconvert.frontends.torch.tracing.data.perturbed_inputs import lengths_like_sizes
+
             longer = lengths_like_sizes(self.inputs, others)
             if not longer or isinstance(error, TmconvertError):
                 raise
@@ -294,30 +309,6 @@ class Runs:
 def answers_of(tape: Tape) -> tuple[bool, ...]:
     """Returns the answers of the decisions on sizes in order."""
     return tuple(each.args[1] for each in tape.sized)
-
-
-def lengths_like_sizes(
-    inputs: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]
-) -> dict[str, torch.Tensor]:
-    """Returns the integer inputs of ``others`` that have a size of ``inputs`` as an element, with the other
-    size in its place: the lengths of a batch whose longest item is as long as the axis.
-    """
-    sizes = {
-        before: after
-        for name, tensor in others.items()
-        for before, after in zip(inputs[name].shape, tensor.shape, strict=True)
-        if before != after
-    }
-    found = {}
-    for name, tensor in (*inputs.items(), *others.items()):
-        if tensor.dtype not in INTEGERS:
-            continue
-        changed = tensor
-        for before, after in sizes.items():
-            changed = torch.where(tensor == before, after, changed)
-        if not torch.equal(changed, tensor):
-            found[name] = changed
-    return found
 
 
 def _have_same_outputs(one: ModuleRun, two: ModuleRun) -> bool:

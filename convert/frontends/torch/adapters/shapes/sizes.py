@@ -40,10 +40,13 @@ class Quotient(SizeFloat):
 
 
 class FunctionOfSizes(SizeFloat):
-    """A root or another function of sizes, or a number computed of one: a float32 tensor of rank 0."""
+    """A root or another function of sizes, or a number computed of one: a float32 tensor of rank 0.
 
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
+    ``steps`` compute it in float64, where it is rounded to a size.
+    """
+
+    def __init__(self, tensor: Any, steps: Any) -> None:
+        self.tensor, self.steps = tensor, steps
 
     def as_tensor(self, g: Emitter) -> Any:
         return self.tensor
@@ -58,8 +61,8 @@ def as_quotient(number: Any) -> Quotient:
     return number if isinstance(number, Quotient) else Quotient(number)
 
 
-def _steps(name: str, left: Any, right: Any) -> Steps:
-    return Steps(name, as_quotient(left).steps, as_quotient(right).steps)
+def _steps(name: str, *operands: Any) -> Steps:
+    return Steps(name, *(each.steps if isinstance(each, SizeFloat) else each for each in operands))
 
 
 def _operand(g, number):
@@ -74,7 +77,8 @@ def _calculation(name: str) -> None:
 
     def adapter(g, left, right):
         if name in TENSORS and any(isinstance(x, FunctionOfSizes) for x in (left, right)):
-            return FunctionOfSizes(g.call(TENSORS[name], _operand(g, left), _operand(g, right)))
+            made = g.call(TENSORS[name], _operand(g, left), _operand(g, right))
+            return FunctionOfSizes(made, _steps(name, left, right))
         is_float = name == "truediv" or any(isinstance(x, (float, Quotient)) for x in (left, right))
         if name in TENSORS and is_float and any(isinstance(x, (Dim, Quotient)) for x in (left, right)):
             return Quotient(_steps(name, left, right))
@@ -91,7 +95,7 @@ def _rounding(compute: Callable[[Any], Any]) -> None:
     name = compute.__name__
 
     def adapter(g, value):
-        return rounded(name, value.steps) if isinstance(value, Quotient) else compute(value)
+        return rounded(name, value.steps) if isinstance(value, SizeFloat) else compute(value)
 
     FUNCTIONS.add(f"{compute.__module__}.{name}")(adapter)
 
@@ -102,9 +106,22 @@ for _function_of_python in (math.floor, math.ceil, round):
 
 @FUNCTIONS.add("operator.pow")
 def power(g, base, exponent):
-    if not isinstance(base, (Dim, SizeFloat)):
+    if not any(isinstance(each, (Dim, SizeFloat)) for each in (base, exponent)):
         return operator.pow(base, exponent)
-    return FunctionOfSizes(g.call("aten::pow", _operand(g, base), _operand(g, exponent)))
+    if isinstance(exponent, Dim):
+        return rounded("floor", Steps("pow", float(base), exponent))
+    made = g.call("aten::pow", _operand(g, base), _operand(g, exponent))
+    is_root = not isinstance(exponent, SizeFloat) and exponent == 0.5
+    return FunctionOfSizes(made, _steps("sqrt", base) if is_root else _steps("pow", base, exponent))
+
+
+@FUNCTIONS.add("numpy.float32")
+def single(g, value):
+    if isinstance(value, FunctionOfSizes):
+        return FunctionOfSizes(value.tensor, _steps("float32", value))
+    return (
+        Quotient(_steps("float32", value)) if isinstance(value, (Dim, Quotient)) else float(np.float32(value))
+    )
 
 
 def _function(name: str) -> None:
@@ -113,7 +130,7 @@ def _function(name: str) -> None:
     def adapter(g, value):
         if not isinstance(value, (Dim, SizeFloat)):
             return plain(value)
-        return FunctionOfSizes(g.call(f"aten::{name}", _operand(g, value)))
+        return FunctionOfSizes(g.call(f"aten::{name}", _operand(g, value)), _steps(name, value))
 
     FUNCTIONS.add(f"math.{name}")(adapter)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-import math
 import sys
 from functools import cache
 from types import FrameType
@@ -20,7 +19,7 @@ import torch
 
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name
-from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, untraced
+from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, truncated
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -104,20 +103,16 @@ class _CalledInt(type):
             if isinstance(given, TracedInt):
                 return given
             if isinstance(given, TracedFloat):
-                return _truncated(given)
+                return truncated(given)
             if isinstance(given, torch.Tensor) and given.numel() == 1:
                 number = given.item()
-                return _truncated(number) if isinstance(number, float) else number
+                if isinstance(number, TracedInt):
+                    return number
+                return truncated(number) if isinstance(number, TracedFloat) else builtins.int(number)
         return builtins.int(*args, **options)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, builtins.int)
-
-
-def _truncated(number: float) -> Any:
-    if not isinstance(number, TracedFloat):
-        return builtins.int(number)
-    return math.floor(number) if untraced(number) >= 0 else math.ceil(number)
 
 
 class TracedIntType(builtins.int, metaclass=_CalledInt):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
+
+from tmconvert.frontends.torch.tracing.data.integers import INTEGERS
 
 
 def _negated(tensor: torch.Tensor) -> torch.Tensor:
@@ -64,3 +66,27 @@ def moved(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.flip(list(range(tensor.dim())))
     factors = torch.linspace(0.5, 0.9, max(tensor.numel(), 1))[: tensor.numel()]
     return tensor * factors.reshape(tensor.shape).to(tensor.dtype)
+
+
+def lengths_like_sizes(
+    inputs: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Returns the integer inputs of ``others`` that have a size of ``inputs`` as an element, with the other
+    size in its place: the lengths of a batch whose longest item is as long as the axis.
+    """
+    sizes = {
+        before: after
+        for name, tensor in others.items()
+        for before, after in zip(inputs[name].shape, tensor.shape, strict=True)
+        if before != after
+    }
+    found = {}
+    for name, tensor in (*inputs.items(), *others.items()):
+        if tensor.dtype not in INTEGERS:
+            continue
+        changed = tensor
+        for before, after in sizes.items():
+            changed = torch.where(tensor == before, after, changed)
+        if not torch.equal(changed, tensor):
+            found[name] = changed
+    return found

@@ -60,6 +60,22 @@ _SIZED = """arange zeros ones empty full rand randn randint new_zeros new_ones n
     reshape repeat tile narrow pad unflatten"""
 SIZED = frozenset(_SIZED.split())
 INTEGERS = ("int64", "int32", "int16", "int8")
+JOINS = frozenset(("cat", "concat", "concatenate", "stack"))
+
+
+def join_of(name: Name) -> str | None:
+    """Returns the function that joins tensors, of those in ``JOINS``; None for other functions."""
+    own = aten_name(name.text, name.is_method).rpartition(":")[2].partition(".")[0]
+    return own if own in JOINS else None
+
+
+def rejoined(recorder: Any, name: Name, *call: Any) -> Any:
+    """Returns what a join of all parts of a tensor records; None for other calls."""
+    if join_of(name) is None:
+        return None
+    from tmconvert.frontends.torch.tracing.sizes import cat_of_parts
+
+    return cat_of_parts.rejoined(recorder, name, *call)
 
 
 def is_open(name: Name, args: tuple[object, ...], kwargs: dict[str, object], values: Sequence[Value]) -> bool:

@@ -21,7 +21,6 @@ from tmconvert.frontends.torch.tracing.recording.source_lines import calling_pla
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import Origins, version_of
-from tmconvert.frontends.torch.tracing.sizes.cat_of_parts import is_join, rejoined
 from tmconvert.frontends.torch.tracing.sizes.integers import (
     TO_NUMBER,
     TO_TEXT,
@@ -151,7 +150,7 @@ class Recorder(TorchFunctionMode):
 
     def record(self, name: Name, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function, and puts the call on the tape."""
-        joined = rejoined(self, name, function, args, kwargs) if is_join(name) else None
+        joined = op_traits.rejoined(self, name, function, args, kwargs)
         if joined is not None:
             return joined
         if op_traits.looks_at_memory(name):

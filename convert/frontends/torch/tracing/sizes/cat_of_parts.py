@@ -13,6 +13,7 @@ import torch
 
 from tmconvert.frontends.torch.names import Name, aten_name
 from tmconvert.frontends.torch.tracing.recording.aliases import View
+from tmconvert.frontends.torch.tracing.recording.op_traits import join_of
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.ir.tree import leaves, map_leaves
@@ -20,7 +21,6 @@ from tmconvert.ir.tree import leaves, map_leaves
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
 
-JOINS = frozenset(("cat", "concat", "concatenate", "stack"))
 # calls that make parts: the position of the axis among their arguments
 PARTS = {"unbind": 1, "split": 2, "chunk": 2, "split_with_sizes": 2, "tensor_split": 2}
 _UNUSED = frozenset((*PARTS, "select", "reshape", "arange"))  # the others read the sizes of parts from data
@@ -41,7 +41,7 @@ def rejoined(
     axis = view.call.kwargs.get("dim", (*view.call.args, 0, 0)[PARTS[parts]])
     if type(axis) is not int:
         return None
-    is_stack = _join(name) == "stack"
+    is_stack = join_of(name) == "stack"
     if parts != "unbind" and (is_stack or axis % rank != dim % rank):
         return None
     result: torch.Tensor = recorder.run(function, *args, **kwargs)
@@ -56,14 +56,6 @@ def rejoined(
     recorder.aliases.add(result, value)
     recorder.tape.rejoins = True
     return result
-
-
-def is_join(name: Name) -> bool:
-    return _join(name) in JOINS
-
-
-def _join(name: Name) -> str:
-    return aten_name(name.text, name.is_method).rpartition(":")[2].partition(".")[0]
 
 
 def _own(call: Record) -> str:

@@ -39,7 +39,13 @@ def differing_conversions(tape: Tape, number: int) -> list[int]:
             continue
         try:
             sizes = differing_sizes(kind, followed(operands[0]))
-        except (ArithmeticError, AttributeError, TypeError, ValueError):  # other functions of sizes
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ):  # other functions of sizes
             continue
         found |= dict.fromkeys(each["n"] for each in sizes if each["n"] <= LARGEST)
     return list(found)[:FEW]

@@ -14,14 +14,13 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import torch
 
-from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.tree import map_leaves
 
 # Libraries that cache what they compute from sizes, unless these have no hash, like torch.SymInt. From the
 # cache they would take sizes of another tensor, or of another run, that happen to be equal.
@@ -101,6 +100,18 @@ class TracedInt(int):
 
     __rand__ = __and__
 
+    def bit_length(self) -> Any:
+        size = self if _is_never_negative(self) else REPLACED["max"](self, -self)
+        return floor_log2(size, 0.5) + 1
+
+    def __rlshift__(self, number: Any) -> Any:
+        return number * self.__rpow__(2)
+
+    def __rpow__(self, base: Any, modulus: Any = None) -> Any:
+        power = plain_call(operator.pow, _of_python(base), self)
+        is_followed = base == 2 and isinstance(power, int)
+        return TracedInt(power, ("pow", 2, self), self.note) if is_followed else power
+
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         if isinstance(exponent, NUMBERS) and (exponent % 1 or exponent == -1):
             return _power(self, exponent)
@@ -140,11 +151,17 @@ class TracedFloat(float):
         return TracedInt(number, ("round", self), self.note) if digits is None else number
 
     def __int__(self) -> int:
-        rounded = math.floor(self) if float.__ge__(self, 0) else math.ceil(self)
-        self.note("int", rounded, None, True)
+        rounded = truncated(self)
+        if isinstance(rounded, TracedInt):
+            self.note("int", rounded, None, True)
         return int.__int__(rounded)
 
-    __trunc__ = __int__
+    def __trunc__(self) -> int:
+        return truncated(self)
+
+    def __rpow__(self, base: Any, modulus: Any = None) -> Any:
+        power = plain_call(operator.pow, _of_python(base), self)
+        return FunctionFloat(power, ("pow", 2.0, self), self.note) if base == 2 else power
 
     def __pow__(self, exponent: object, modulus: object = None) -> Any:
         return _power(self, exponent)
@@ -164,14 +181,25 @@ class NumpyFloat(TracedFloat):
         return getattr(np.float64(untraced(self)), name)
 
 
+class SingleFloat(NumpyFloat):
+    """A number that NumPy computes in float32."""
+
+
 class FunctionFloat(NumpyFloat):
     """A root or another function of sizes, or a number computed of one: a tensor computes with it.
 
-    What Python rounds it to is a plain number, which runs at other sizes compare.
+    Square roots, powers of 2 and logarithms to base 2 are rounded to sizes. What Python rounds others to is
+    a plain number, which runs at other sizes compare.
     """
 
-    __floor__, __ceil__, __round__ = float.__floor__, float.__ceil__, float.__round__  # type: ignore[assignment]
-    __int__, __trunc__ = float.__int__, float.__trunc__
+    def __floor__(self) -> Any:
+        return _rounded_function(self, "floor")
+
+    def __ceil__(self) -> Any:
+        return _rounded_function(self, "ceil")
+
+    def __round__(self, digits: Any = None) -> Any:
+        return _rounded_function(self, "round") if digits is None else float.__round__(self, digits)
 
 
 NUMBERS = (int, float)
@@ -183,6 +211,8 @@ FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")  # of ``math`` and NumPy, th
 HOMES = dict.fromkeys(("min", "max", "round"), "builtins") | dict.fromkeys(
     ("floor", "ceil", *FUNCTIONS), "math"
 )
+HOMES["float32"] = "numpy"
+_log = math.log
 TRACED = (TracedInt, TracedFloat)
 
 
@@ -215,79 +245,81 @@ def untraced_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[
     }
 
 
-def _plain_call(function: Callable[..., Any], *args: Any) -> Any:
+def plain_call(function: Callable[..., Any], *args: Any) -> Any:
     return function(*map(untraced, args))
 
 
 def _power(base: Any, exponent: object) -> Any:
     """Returns a size or a float to the power of a plain number."""
-    number = _plain_call(operator.pow, base, exponent)
+    number = plain_call(operator.pow, base, exponent)
     if not isinstance(number, float) or isinstance(exponent, TRACED):
         return number
     return FunctionFloat(number, ("pow", base, exponent), base.note)
 
 
-def _of_math(name: str) -> Callable[..., Any]:
-    """Returns the function of ``math`` that keeps a traced argument traced."""
-    plain = getattr(math, name)
-
-    @functools.wraps(plain)
-    def function(*args: Any) -> Any:
-        if not any(isinstance(each, TRACED) for each in args):
-            return plain(*args)
-        number = _plain_call(plain, *args)
-        if len(args) == 2:  # a logarithm to a base
-            return function(args[0]) / function(args[1])
-        return FunctionFloat(number, (name, *args), args[0].note)
-
-    return function
+def truncated(number: TracedFloat) -> Any:
+    """Returns what ``int`` makes of a traced float, whose sign may be another one at other sizes."""
+    down, up = number.__floor__(), number.__ceil__()
+    if _is_never_negative(number) or not isinstance(down, TracedInt):
+        return down if untraced(number) >= 0 else up
+    return REPLACED["max"](down, 0) + REPLACED["min"](up, 0)
 
 
-MATH: dict[str, Any] = {name: _of_math(name) for name in FUNCTIONS}
+def _is_never_negative(number: Any) -> bool:
+    if not isinstance(number, TRACED):
+        return isinstance(number, NUMBERS) and bool(number >= 0)
+    kind, *operands = number.origin
+    return kind in _KEPT_SIGNS or (kind in _SIGNS and all(map(_is_never_negative, operands)))
 
 
-class _OfNumpy:
-    """A function of NumPy of one argument that keeps a traced number traced; all else is as with NumPy's."""
-
-    def __init__(self, name: str, of_number: Callable[[Any], Any]) -> None:
-        self._plain, self._of_number = getattr(np, name), of_number
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        if len(args) == 1 and not options and isinstance(args[0], TRACED):
-            result = self._of_number(args[0])
-            if isinstance(result, TracedInt):
-                return NumpyFloat(float(untraced(result)), ("mul", result, 1.0), result.note)
-            return result if isinstance(result, TRACED) else np.float64(result)
-        return self._plain(*args, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._plain, name)
+_KEPT_SIGNS = frozenset(("size", "numel", "sqrt", "exp"))
+_SIGNS = frozenset(
+    ("add", "mul", "truediv", "floordiv", "min", "max", "floor", "ceil", "round", "float32", "pow")
+)
 
 
-def _of_rounding(rounded: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda number: number if isinstance(number, TracedInt) else rounded(number)
+def in_float32(number: Any) -> Any:
+    """Returns a traced or plain number rounded to float32."""
+    if isinstance(number, SingleFloat) or not isinstance(number, TRACED):
+        return number if isinstance(number, SingleFloat) else float(np.float32(number))
+    return SingleFloat(float(np.float32(untraced(number))), ("float32", number), number.note)
 
 
-_ROUNDED = {"floor": _of_rounding(math.floor), "ceil": _of_rounding(math.ceil)}
-NUMPY: dict[str, Any] = {name: _OfNumpy(name, function) for name, function in (MATH | _ROUNDED).items()}
+def in_single(name: str, left: Any, right: Any) -> Any:
+    """Returns a sum, difference, product or quotient in float32: that of float64, rounded once more."""
+    left, right = in_float32(left), in_float32(right)
+    note = left.note if isinstance(left, TRACED) else right.note
+    number = plain_call(getattr(operator, name), left, right)
+    return in_float32(TracedFloat(number, (name, left, right), note))
 
 
-def _of_arrays(name: str) -> Callable[..., Any]:
-    """Returns the function of NumPy that records which sizes it makes an array from."""
-    plain = getattr(np, name)
+def floor_log2(size: Any, more: float) -> Any:
+    """Returns the logarithm to base 2 of a size and a half, or less a half, rounded down.
 
-    @functools.wraps(plain)
-    def function(*args: Any, **options: Any) -> Any:
-        for leaf in leaves((args, options)):
-            if isinstance(leaf, TracedInt):
-                leaf.note("int", leaf, None, True)
-        args, options = map_leaves(untraced, (args, options))
-        return plain(*args, **options)
-
-    return function
+    Between two integers, rounding errors of the logarithm do not matter.
+    """
+    half = size + more
+    log = FunctionFloat(_log(untraced(half)), ("log", half), half.note)
+    quotient = log / _log(2.0)
+    return TracedInt(float.__floor__(quotient), ("floor", quotient), half.note)
 
 
-NUMPY |= {name: _of_arrays(name) for name in ("arange", "linspace", "zeros", "ones", "full")}
+def _rounded_function(number: FunctionFloat, kind: str) -> Any:
+    name, *operands = number.origin
+    if name == "log2" and isinstance(operands[0], TracedInt) and kind != "round":
+        return floor_log2(operands[0], 0.5) if kind == "floor" else floor_log2(operands[0], -0.5) + 1
+    plain = getattr(float, f"__{kind}__")(number)
+    return TracedInt(plain, (kind, number), number.note) if _is_exact(number) else plain
+
+
+def _is_exact(number: Any) -> bool:
+    """Whether all runtimes compute the same float64: by arithmetic, square roots and powers of 2."""
+    if not isinstance(number, FunctionFloat):
+        return True
+    name, *operands = number.origin
+    is_root = name == "pow" and operands[1:] == [0.5]
+    is_known = is_root or name in ("add", "sub", "mul", "truediv", "sqrt", "float32")
+    return (is_known or (name == "pow" and operands[0] == 2.0)) and all(map(_is_exact, operands))
 
 
 def _of_python(number: Any) -> Any:
@@ -309,11 +341,21 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
             from tmconvert.frontends.torch.tracing.sizes.repeated_numbers import RepeatedNumber
 
             return RepeatedNumber(other * untraced(self), self)
+        if isinstance(other, np.floating) and _is_single(compute, self, other):
+            other = SingleFloat(float(other), ("float32", float(other)), self.note)
         other = _of_python(other)
         if not isinstance(other, NUMBERS) or isinstance(other, bool):
             return NotImplemented
         left, right = (other, self) if swapped else (self, other)
+        if isinstance(left, SingleFloat) or isinstance(right, SingleFloat):
+            return _computed_in_single(name, left, right)
         number = compute(untraced(left), untraced(right))
+        if name in ("floordiv", "mod") and isinstance(number, float):
+            is_whole = isinstance(self, TracedInt) and float(untraced(other)).is_integer()
+            whole = (
+                compute(*(each if each is self else int(each) for each in (left, right))) if is_whole else 0
+            )
+            return TracedFloat(number, ("mul", whole, 1.0), self.note) if is_whole else number
         if isinstance(number, int):
             return TracedInt(number, (name, left, right), self.note)
         if isinstance(number, float):
@@ -327,6 +369,29 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
         return number
 
     return method
+
+
+def _is_single(compute: Callable[[Any, Any], Any], number: Any, other: np.floating[Any]) -> bool:
+    """Whether NumPy computes with a number of its own in float32, which its releases do not all do."""
+    return isinstance(compute(_of_numpy(number), other), np.float32)
+
+
+def _of_numpy(number: Any) -> Any:
+    kinds = ((SingleFloat, np.float32), (NumpyFloat, np.float64))
+    kind = next((kind for traced, kind in kinds if isinstance(number, traced)), None)
+    return untraced(number) if kind is None else kind(untraced(number))
+
+
+def _computed_in_single(name: str, left: Any, right: Any) -> Any:
+    pair = _of_numpy(left), _of_numpy(right)
+    number = getattr(operator, name)(*pair)
+    if any(isinstance(each, FunctionFloat) for each in (left, right)) or name in ("floordiv", "mod"):
+        return number
+    if isinstance(number, np.float32):
+        return in_single(name, left, right)
+    return NumpyFloat(
+        float(number), (name, left, right), left.note if isinstance(left, TRACED) else right.note
+    )
 
 
 def _comparison(name: str) -> Callable[[Any, Any], Any]:
@@ -356,7 +421,7 @@ def _reflected(name: str) -> Callable[[Any, Any], Any]:
 
 
 for _class in TRACED:
-    for _name in ("pow", "divmod") + (("lshift", "rshift", "or_", "xor") if _class is TracedInt else ()):
+    for _name in ("divmod", *(("rshift", "or_", "xor") if _class is TracedInt else ())):
         setattr(_class, f"__r{_name.strip('_')}__", _reflected(_name))
     for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
         setattr(_class, f"__{_name}__", _arithmetic(_name, False))
@@ -423,71 +488,3 @@ REPLACED: dict[str, Any] = {
     "len": _length,
     "range": TracedRange,
 }
-
-
-Namespace = dict[str, Any]  # the global variables of a module of Python
-
-
-@contextmanager
-def sizes_of_builtins(
-    called: Collection[object],
-    replaced: Mapping[str, Mapping[str, Any]],
-    further: Sequence[tuple[Namespace, Namespace]] = (),
-) -> Iterator[None]:
-    """Replaces functions that lose traced sizes: ``len``, ``min``, ``max`` and ``range`` in the packages of
-    the classes of modules, or of a function, that are called, and torchvision, and some of ``math`` and
-    NumPy. The latter are also found under another name in the files of the classes, but only under their own
-    in the rest of the packages.
-
-    ``replaced`` are further names to replace, by module; ``further`` functions, as those of NumPy.
-
-    Modules that torch imports during the run keep Python's own functions.
-    """
-    own, others = _namespaces(called)
-    given = [(file, name) for file in (*own, *others) for name in REPLACED if name not in file]
-    for file, name in given:
-        file[name] = REPLACED[name]
-    for owner, values in replaced.items():
-        for name, value in values.items():
-            vars(sys.modules[owner])[name] = value
-            given.append((vars(sys.modules[owner]), name))
-    kept = [
-        (file, name, file[name], value)
-        for file, values in ((vars(math), MATH), (vars(np), NUMPY), *further)
-        for name, value in values.items()
-    ]
-    known = {id(value): new for _, _, value, new in kept}
-    usual = {name for _, name, _, _ in kept}
-    # to look at each value of a large package takes longer than to trace a small model
-    places = [*((file, file.keys()) for file in own), *((file, usual & file.keys()) for file in others)]
-    kept += [
-        (file, name, file[name], known[id(file[name])])
-        for file, names in places
-        for name in names
-        if id(file[name]) in known
-    ]
-    for file, name, _, value in kept:
-        file[name] = value
-    try:
-        yield
-    finally:
-        for file, name in given:
-            file.pop(name, None)
-        for file, name, value, _ in kept:
-            file[name] = value
-
-
-def _namespaces(called: Collection[object]) -> tuple[list[Namespace], list[Namespace]]:
-    """Returns the namespaces of functions and of the classes of modules, and the others of their packages and
-    of torchvision.
-    """
-    own = {getattr(each, "__module__", None) or "" for each in called}
-    packages = {name.partition(".")[0] for name in own if "." in name} - {"torch"} | {"torchvision"}
-    inside = tuple(f"{package}." for package in packages)
-    others = {name for name in tuple(sys.modules) if name in packages or name.startswith(inside)} - own
-
-    def of(names: Collection[str]) -> list[Namespace]:
-        found = [name for name in names if name in sys.modules and not name.startswith("torch.")]
-        return [vars(sys.modules[name]) for name in found]
-
-    return of(own), of(others)

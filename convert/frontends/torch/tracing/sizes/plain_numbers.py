@@ -17,6 +17,7 @@ _FUNCTIONS = re.compile(
     r"(?<![\w.])(?:int|float|complex|str|len|sum|prod|range|divmod|enumerate|list|(?:math|np|numpy)\.[\w.]+)(?=\()"
     r"|(?<=\.)(?:bit_length|get|index|count|item|tolist|numpy)(?=\()"
 )
+_PRODUCT = re.compile(r"(?<![\w.])\d+(?:\.\d*(?:e[-+]?\d+)?|e-?\d+) ?[*/+-] ?[a-zA-Z_]")
 _LONGEST = 100  # characters of a line that are shown
 
 
@@ -65,6 +66,10 @@ def _code(source: Source | None) -> str:
     line = linecache.getline(source.file, source.line).strip() if source and source.line else ""
     if not line:
         return ""
+    if _PRODUCT.search(line):
+        return (
+            f", in `{line}`: Python multiplies a float by a size, which leaves no trace; write the size first"
+        )
     shown = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     names = list(dict.fromkeys(found.group() for found in _FUNCTIONS.finditer(line)))
     made = " or ".join(f"{name}()" for name in names) or "a loop, a list, a table or another line"

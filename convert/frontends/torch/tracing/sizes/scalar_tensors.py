@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,7 +20,16 @@ from tmconvert.frontends.torch.names import Name, aten_name
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken, file_of_caller
 from tmconvert.frontends.torch.tracing.recording.op_traits import SIZED
 from tmconvert.frontends.torch.tracing.recording.tape import Value
-from tmconvert.frontends.torch.tracing.sizes.integers import NUMBERS, TRACED, TracedFloat, TracedInt
+from tmconvert.frontends.torch.tracing.sizes.integers import (
+    NUMBERS,
+    TRACED,
+    TracedFloat,
+    TracedInt,
+    in_float32,
+    in_single,
+    truncated,
+    untraced,
+)
 from tmconvert.ir.tree import leaves, map_leaves
 
 if TYPE_CHECKING:
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 
 INDEXED = frozenset(("getitem", "setitem"))
 READS = frozenset(("item", "tolist", "_local_scalar_dense"))
-EXACT = {torch.float32: 1 << 24, torch.float64: 1 << 53}  # integers below have no rounding error
+EXACT = 1 << 24  # integers below have no rounding error in float32
 DENOMINATOR = 1 << 16  # of the fraction that a float stands for
 INTEGERS = (torch.int64, torch.int32)
 CREATIONS = frozenset(("tensor", "as_tensor", "scalar_tensor", "asarray"))
@@ -44,25 +53,13 @@ _NAMES: dict[str, tuple[str, ...]] = {
 ARITHMETIC = {name: getattr(operator, kind) for kind, names in _NAMES.items() for name in names}
 
 
-class Held(NamedTuple):
-    """The number that a tensor holds, and how often it was rounded to floats, exact below ``limit``.
-
-    A float32 tensor may have been ``computed`` by tensors, with other rounding errors than Python's.
-    """
-
-    number: Any
-    roundings: int = 0
-    limit: int = EXACT[torch.float64]
-    computed: bool = False
-
-
 class SizeTensors:
     """The traced numbers that tensors of a run hold, by the Values of these tensors."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._held: dict[Value, Held] = {}
-        self._filled: dict[Value, Held] = {}  # the number that all elements of a tensor have
+        self._held: dict[Value, Any] = {}
+        self._filled: dict[Value, Any] = {}  # the number that all elements of a tensor have
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -71,56 +68,55 @@ class SizeTensors:
         """Notes the number of the tensor of one element that a call made, if it is one of sizes."""
         own = _own(name)
         if own in CREATIONS and args and isinstance(args[0], TRACED):
-            held: Held | None = Held(args[0])
+            held: Any = args[0]
         elif own == "getitem" and self._filled:
             held = self._filled.get(self._recorder.value_of(args[0]))
         elif own in ARITHMETIC or own in ("ceil", "floor") or own in SAME:
-            if not any(isinstance(leaf, TRACED) or self._known(leaf) for leaf in leaves(args)):
+            if not any(isinstance(leaf, TRACED) or self._known(leaf) is not None for leaf in leaves(args)):
                 return
             held = self._computed(own, args, kwargs, tensor.dtype)
         else:
             return
-        held = None if held is None else _as_type(held, tensor.dtype)
-        if held is not None and isinstance(held.number, TRACED):
+        held = _as_type(held, tensor.dtype)
+        if isinstance(held, TRACED) and self._recorder.run(tensor.item) == untraced(held):
             self._held[self._recorder.value_of(tensor)] = held
 
     def fill(self, tensor: torch.Tensor, number: Any) -> None:
         """Notes the number that all elements of a tensor of integers have."""
         if isinstance(number, TracedInt):
-            self._filled[self._recorder.value_of(tensor)] = Held(number)
+            self._filled[self._recorder.value_of(tensor)] = number
 
-    def _known(self, leaf: object) -> Held | None:
+    def _known(self, leaf: object) -> Any:
         is_scalar = bool(self._held) and isinstance(leaf, torch.Tensor) and not leaf.dim()
         return self._held.get(self._recorder.value_of(leaf)) if is_scalar else None
 
-    def _operand(self, leaf: Any) -> Held | None:
+    def _operand(self, leaf: Any) -> Any:
         """Returns the number of an operand, also of a constant of one integer."""
         if not isinstance(leaf, torch.Tensor):
-            return Held(leaf) if isinstance(leaf, NUMBERS) and not isinstance(leaf, bool) else None
+            return leaf if isinstance(leaf, NUMBERS) and not isinstance(leaf, bool) else None
         held = self._known(leaf)
         if held is not None or leaf.dim() or leaf.dtype not in INTEGERS:
             return held
         is_constant = self._recorder.value_of(leaf).captured is not None
-        return Held(self._recorder.run(leaf.item)) if is_constant else None
+        return self._recorder.run(leaf.item) if is_constant else None
 
-    def _computed(
-        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype
-    ) -> Held | None:
+    def _computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> Any:
         first = self._operand(args[0])
         if first is None:
             return None
         if name in ("ceil", "floor"):
-            size = _rounded(first, name == "ceil")
-            return None if size is None else Held(size)
+            return _rounded(first, name)
         if name in SAME:
             return first
         second = self._operand(args[1]) if len(args) == 2 and not kwargs else None
         if second is None:
             return None
         is_reflected = name in ("rsub", "rtruediv", "rfloordiv", "rmod")
-        pair = (second.number, first.number) if is_reflected else (first.number, second.number)
-        roundings = first.roundings + second.roundings
-        return Held(ARITHMETIC[name](*pair), roundings, min(first.limit, second.limit), True)
+        pair = (second, first) if is_reflected else (first, second)
+        if dtype != torch.float32:
+            return ARITHMETIC[name](*pair)
+        kind = next(kind for kind, names in _NAMES.items() if name in names)
+        return None if kind in ("floordiv", "mod") else in_single(kind, *pair)
 
     def in_call(self, name: Name, args: Any) -> Any:
         """Returns the arguments of a call with sizes in place of tensors that are bounds or amounts, and with
@@ -140,8 +136,7 @@ class SizeTensors:
 
     def _size(self, leaf: Any) -> Any:
         held = self._known(leaf)
-        is_size = held is not None and isinstance(held.number, TracedInt) and leaf.dtype in INTEGERS
-        return held.number if held is not None and is_size else leaf
+        return held if isinstance(held, TracedInt) and leaf.dtype in INTEGERS else leaf
 
     def read(self, name: str, tensor: Any) -> Any:
         """Returns what ``item()`` and ``tolist()`` return for the tensor; None where its number is not known.
@@ -157,8 +152,8 @@ class SizeTensors:
                 raise IntTaken(file)
             return None
         if tensor.is_floating_point():
-            return held.number * 1.0
-        return held.number if isinstance(held.number, TracedInt) else None
+            return TracedFloat(float(untraced(held)), ("mul", held, 1.0), held.note)
+        return held if isinstance(held, TracedInt) else None
 
 
 def _own(name: Name) -> str:
@@ -166,39 +161,41 @@ def _own(name: Name) -> str:
     return own.removeprefix("torch.").partition(".")[0]
 
 
-def _as_type(held: Held, dtype: torch.dtype) -> Held | None:
-    """Returns the number in a tensor of ``dtype``; None where it may be another one."""
+def _as_type(number: Any, dtype: torch.dtype) -> Any:
+    """Returns the number in a tensor of ``dtype``; None where it is not followed."""
     if dtype in INTEGERS:
-        size = held.number if isinstance(held.number, TracedInt) else _rounded(held, up=False)
-        return None if size is None else Held(size)
-    if dtype not in EXACT:
-        return None
-    return held._replace(roundings=held.roundings + 1, limit=min(held.limit, EXACT[dtype]))
+        return _rounded(number, "truncated") if isinstance(number, TRACED) else None
+    if dtype == torch.float32:
+        return None if number is None else in_float32(number)
+    return number if dtype == torch.float64 else None
 
 
-def _rounded(held: Held, up: bool) -> Any:
-    """Returns a float as a size, rounded; a guard keeps it where rounding errors do not change the result."""
-    if isinstance(held.number, TracedFloat) and held.limit == EXACT[torch.float64]:
-        return (math.ceil if up else math.floor)(held.number)
+def _rounded(number: Any, kind: str) -> Any:
+    """Returns a float as a size; below 2**24, a guard, most roundings to float32 do not matter."""
+    if not isinstance(number, TracedFloat):
+        return number
     from tmconvert.ir.symbolic.rounded import rounds_like_integers
 
-    fraction = _fraction(held.number)
-    if fraction is None or (held.computed and not rounds_like_integers(_steps(held.number))):
-        return None
-    above, below = fraction
-    if not above >= 0 or not above * max(held.roundings, 1) < held.limit:
-        return None
-    return above if below == 1 else (above + (below - 1 if up else 0)) // below
+    fraction, steps, roundings = _fraction(number), *_steps(number)
+    if roundings and fraction is not None and rounds_like_integers(steps):
+        above, below = fraction
+        if above >= 0 and above * roundings < EXACT:
+            return above if below == 1 else (above + (below - 1 if kind == "ceil" else 0)) // below
+    round_: Callable[[Any], Any] = {"ceil": math.ceil, "floor": math.floor}.get(kind, truncated)
+    return round_(number)
 
 
-def _steps(number: Any) -> Any:
+def _steps(number: Any) -> tuple[Any, int]:
+    """Returns the computation of a number in float64, and how often float32 rounds it."""
     from tmconvert.ir.symbolic.rounded import Steps
 
-    return (
-        Steps(number.origin[0], *map(_steps, number.origin[1:]))
-        if isinstance(number, TracedFloat)
-        else number
-    )
+    if not isinstance(number, TracedFloat):
+        return number, 0
+    parts = [_steps(each) for each in number.origin[1:]]
+    counts = sum(count for _, count in parts)
+    if number.origin[0] == "float32":
+        return parts[0][0], counts + 1
+    return Steps(number.origin[0], *(steps for steps, _ in parts)), counts
 
 
 def _fraction(number: Any) -> tuple[Any, int] | None:
@@ -209,6 +206,8 @@ def _fraction(number: Any) -> tuple[Any, int] | None:
         exact = Fraction(number).limit_denominator(DENOMINATOR)
         return (exact.numerator, exact.denominator) if float(exact) == number else None
     kind, *operands = number.origin
+    if kind == "float32":
+        return _fraction(operands[0])
     if kind not in ("add", "sub", "mul", "truediv"):
         return None
     parts = [_fraction(each) for each in operands]

@@ -1,0 +1,170 @@
+"""Functions of Python, ``math`` and NumPy that keep sizes traced while a module runs."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tmconvert.frontends.torch.tracing.sizes.integers import (
+    FUNCTIONS,
+    REPLACED,
+    TRACED,
+    FunctionFloat,
+    NumpyFloat,
+    TracedInt,
+    plain_call,
+    untraced,
+)
+from tmconvert.ir.tree import leaves, map_leaves
+
+
+def _of_math(name: str) -> Callable[..., Any]:
+    """Returns the function of ``math`` that keeps a traced argument traced."""
+    plain = getattr(math, name)
+
+    @functools.wraps(plain)
+    def function(*args: Any) -> Any:
+        if not any(isinstance(each, TRACED) for each in args):
+            return plain(*args)
+        number = plain_call(plain, *args)
+        if len(args) == 2:  # a logarithm to a base
+            return function(args[0]) / function(args[1])
+        return FunctionFloat(number, (name, *args), args[0].note)
+
+    return function
+
+
+def _of_isqrt(size: Any) -> Any:
+    return math.floor(MATH["sqrt"](size)) if isinstance(size, TracedInt) else _isqrt(size)
+
+
+def _of_pow(base: Any, exponent: Any) -> Any:
+    is_traced = isinstance(base, TRACED) or isinstance(exponent, TRACED)
+    return (base * 1.0) ** exponent if is_traced else _pow(base, exponent)
+
+
+_isqrt, _pow = math.isqrt, math.pow
+MATH: dict[str, Any] = {name: _of_math(name) for name in FUNCTIONS} | {"isqrt": _of_isqrt, "pow": _of_pow}
+
+
+class _OfNumpy:
+    """A function of NumPy of one argument that keeps a traced number traced; all else is as with NumPy's."""
+
+    def __init__(self, name: str, of_number: Callable[[Any], Any]) -> None:
+        self._plain, self._of_number = getattr(np, name), of_number
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if len(args) == 1 and not options and isinstance(args[0], TRACED):
+            result = self._of_number(args[0])
+            if isinstance(result, TracedInt):
+                return NumpyFloat(float(untraced(result)), ("mul", result, 1.0), result.note)
+            return result if isinstance(result, TRACED) else np.float64(result)
+        return self._plain(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+
+def _of_rounding(rounded: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda number: number if isinstance(number, TracedInt) else rounded(number)
+
+
+_ROUNDED = {"floor": _of_rounding(math.floor), "ceil": _of_rounding(math.ceil)}
+_ROUNDED |= dict.fromkeys(("round", "around", "rint"), _of_rounding(round))
+_ROUNDED |= dict.fromkeys(("trunc", "fix"), _of_rounding(math.trunc))
+NUMPY: dict[str, Any] = {
+    name: _OfNumpy(name, function)
+    for name, function in ({name: MATH[name] for name in FUNCTIONS} | _ROUNDED).items()
+}
+
+
+def _of_arrays(name: str) -> Callable[..., Any]:
+    """Returns the function of NumPy that records which sizes it makes an array from."""
+    plain = getattr(np, name)
+
+    @functools.wraps(plain)
+    def function(*args: Any, **options: Any) -> Any:
+        for leaf in leaves((args, options)):
+            if isinstance(leaf, TracedInt):
+                leaf.note("int", leaf, None, True)
+        args, options = map_leaves(untraced, (args, options))
+        return plain(*args, **options)
+
+    return function
+
+
+NUMPY |= {name: _of_arrays(name) for name in ("arange", "linspace", "zeros", "ones", "full")}
+
+
+Namespace = dict[str, Any]  # the global variables of a module of Python
+
+
+@contextmanager
+def sizes_of_builtins(
+    called: Collection[object],
+    replaced: Mapping[str, Mapping[str, Any]],
+    further: Sequence[tuple[Namespace, Namespace]] = (),
+) -> Iterator[None]:
+    """Replaces functions that lose traced sizes: ``len``, ``min``, ``max`` and ``range`` in the packages of
+    the classes of modules, or of a function, that are called, and torchvision, and some of ``math`` and
+    NumPy. The latter are also found under another name in the files of the classes, but only under their own
+    in the rest of the packages.
+
+    ``replaced`` are further names to replace, by module; ``further`` functions, as those of NumPy.
+
+    Modules that torch imports during the run keep Python's own functions.
+    """
+    own, others = _namespaces(called)
+    given = [(file, name) for file in (*own, *others) for name in REPLACED if name not in file]
+    for file, name in given:
+        file[name] = REPLACED[name]
+    for owner, values in replaced.items():
+        for name, value in values.items():
+            vars(sys.modules[owner])[name] = value
+            given.append((vars(sys.modules[owner]), name))
+    kept = [
+        (file, name, file[name], value)
+        for file, values in ((vars(math), MATH), (vars(np), NUMPY), *further)
+        for name, value in values.items()
+    ]
+    known = {id(value): new for _, _, value, new in kept}
+    usual = {name for _, name, _, _ in kept}
+    # to look at each value of a large package takes longer than to trace a small model
+    places = [*((file, file.keys()) for file in own), *((file, usual & file.keys()) for file in others)]
+    kept += [
+        (file, name, file[name], known[id(file[name])])
+        for file, names in places
+        for name in names
+        if id(file[name]) in known
+    ]
+    for file, name, _, value in kept:
+        file[name] = value
+    try:
+        yield
+    finally:
+        for file, name in given:
+            file.pop(name, None)
+        for file, name, value, _ in kept:
+            file[name] = value
+
+
+def _namespaces(called: Collection[object]) -> tuple[list[Namespace], list[Namespace]]:
+    """Returns the namespaces of functions and of the classes of modules, and the others of their packages and
+    of torchvision.
+    """
+    own = {getattr(each, "__module__", None) or "" for each in called}
+    packages = {name.partition(".")[0] for name in own if "." in name} - {"torch"} | {"torchvision"}
+    inside = tuple(f"{package}." for package in packages)
+    others = {name for name in tuple(sys.modules) if name in packages or name.startswith(inside)} - own
+
+    def of(names: Collection[str]) -> list[Namespace]:
+        found = [name for name in names if name in sys.modules and not name.startswith("torch.")]
+        return [vars(sys.modules[name]) for name in found]
+
+    return of(own), of(others)
