@@ -138,6 +138,9 @@ def test_names_are_checked_before_the_conversion(fake: Fake, tmp_path: Path) -> 
 def test_steps_count_for_small_integers_and_indices_are_exact() -> None:
     one = np.array([1], np.int8)
     assert difference_of(one, one + np.int8(1)) == (1, 1)
+    many = np.arange(-100, 101, dtype=np.int8)
+    assert difference_of(many, many) == (0, 4)
+    assert difference_of(one > 0, one < 0) == (1, 0.5)
     gap, limit = difference_of(np.array([1]), np.array([2]))
     assert gap > limit
     nan = np.array([np.nan, 1])
@@ -179,6 +182,16 @@ def test_known_defects_are_found_by_shapes(tmp_path: Path) -> None:
             write_tflite(graph, file)
         assert known_defects("litert-gpu", "tflite", path) == found
         assert known_defects("openvino", "tflite", path) == []
+
+
+@pytest.mark.parametrize(("runtime", "found"), [("2.18", ["CAST of quantized integers"]), ("2.23", [])])
+def test_casts_of_quantized_integers_are_known(tmp_path: Path, runtime: str, found: list[str]) -> None:
+    """The file of 2.23, with QUANTIZE, agrees on LiteRT's GPU; the other one differs by 107 steps."""
+    path = tmp_path / "net.tflite"
+    tmconvert.to_tflite(ROOT / "samples/digits_qat.tm", path, quantized=True, runtime=runtime)
+    for accelerator in ("litert-gpu", "openvino"):
+        named = [each.partition(" (")[0] for each in known_defects(accelerator, "tflite", path)]
+        assert named == found
 
 
 needs_gpu = pytest.mark.skipif(

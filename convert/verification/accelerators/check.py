@@ -14,6 +14,7 @@ from tmconvert.verification.runtime import Runtime
 
 TOLERANCE = 1e-3  # of the largest value of an output in floating point
 STEPS = 1.0  # of the scale of an output in 8 or 16 bits; indices and counts are equal
+SHARE = 0.02  # of the values that such an output takes, since accelerators may round between layers, or not
 MOST_OPERATORS = 6  # that a note names
 
 
@@ -48,7 +49,7 @@ def _note(
     places += f", ... ({len(made.elsewhere)} in all)" if len(made.elsewhere) > MOST_OPERATORS else ""
     if made.outputs is None:
         return f"{name} refuses the file: {places or made.refused}"
-    worst, difference, is_exceeded = "", -1.0, False
+    worst, text, difference, is_exceeded = "", "", -1.0, False
     for (output, array), found in zip(expected.items(), made.outputs, strict=True):
         size, limit = difference_of(np.asarray(found), array)
         if size / limit > difference:
@@ -57,13 +58,16 @@ def _note(
     if is_exceeded:
         message = f"{name} computes the output {worst} wrongly: it differs from the processor's by {text}"
         raise _error(message, accelerator, path, option)
+    agrees = "agrees with the processor" + (f" within {text}" if "steps" in text and difference else "")
     if not made.is_whole:
-        return f"{name} agrees with the processor; on the processor ran: {places or 'some operators'}"
-    return f"{name} runs the whole file, and agrees with the processor"
+        return f"{name} {agrees}; on the processor ran: {places or 'some operators'}"
+    return f"{name} runs the whole file, and {agrees}"
 
 
 def difference_of(found: np.ndarray, expected: np.ndarray) -> tuple[float, float]:
     """Returns how far two arrays are apart, and the limit: relative for floats, in steps for integers.
+
+    An accelerator that computes integers in float does not round between layers as the processor does.
 
     NaN and infinity must be at the same positions.
     """
@@ -71,7 +75,9 @@ def difference_of(found: np.ndarray, expected: np.ndarray) -> tuple[float, float
         return float("inf"), TOLERANCE
     if expected.dtype.kind in "iub":
         gap = float(np.abs(found.astype(np.int64) - expected.astype(np.int64)).max(initial=0))
-        return gap, STEPS if expected.dtype.itemsize <= 2 else 0.5
+        taken = float(np.ptp(expected.astype(np.int64))) if expected.size else 0.0
+        is_scaled = expected.dtype.kind != "b" and expected.dtype.itemsize <= 2
+        return gap, max(STEPS, SHARE * taken) if is_scaled else 0.5
     a, b = found.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():

@@ -18,14 +18,15 @@ PADS = "PAD PADV2"
 
 
 class Operands(NamedTuple):
-    """The inputs of an operator: their shapes, which are constants, and which are outputs of the file that
-    nothing else takes; ``makers`` are the types of the operators that compute them, empty for others.
+    """The inputs of an operator: their shapes, and which are constants, quantized, or outputs of the file
+    that nothing else takes; ``makers`` are the types of the operators that compute them, or empty.
     """
 
     shapes: Shapes
     stored: Sequence[bool]
     makers: Sequence[str]
     last: Sequence[bool]
+    quantized: Sequence[bool]
 
 
 class Defect(NamedTuple):
@@ -52,8 +53,15 @@ def _hides_output(of: Operands) -> bool:
     )
 
 
+# They compute with the numbers that integers represent, which CAST does not convert.
+CAST = Defect(
+    "CAST",
+    "of quantized integers (for --runtime 2.23 conversions write QUANTIZE)",
+    lambda of: of.quantized[0],
+)
 # LiteRT 2.3, its WebGPU accelerator on SwiftShader: each was compared as a file of one operator
 LITERT_GPU = (
+    CAST,
     Defect("TOPK_V2", "over an axis whose size 4 does not divide", lambda of: of.shapes[0][-1] % 4 != 0),
     Defect(
         "CONV_2D", "with groups whose channels 4 does not divide", lambda of: has_odd_groups(*of.shapes[:2])
@@ -68,7 +76,7 @@ LITERT_GPU = (
     Defect("BATCH_MATMUL", "with a batch that is broadcast", _broadcasts_batch),
     Defect("SOFTMAX", "of rank 1", lambda of: len(of.shapes[0]) == 1),
 )
-DEFECTS = {"litert-gpu": LITERT_GPU}
+DEFECTS = {"litert-gpu": LITERT_GPU, "openvino": (CAST,)}
 
 
 def known_defects(accelerator: str, target: str, path: Path) -> list[str]:
@@ -89,6 +97,7 @@ def known_defects(accelerator: str, target: str, path: Path) -> list[str]:
             [name in model.constants for name in names],
             [makers.get(name, "") for name in names],
             [name in model.outputs and uses[name] == 1 for name in names],
+            [name in model.quantized for name in names],
         )
         rows = [row for row in table if layer.type in row.operators.split()]
         found += [f"{layer.type} {row.where}" for row in rows if row.applies(of)]
