@@ -39,7 +39,7 @@ COMMAND_GROUPS = {
     },
     "Check": {
         "check": "List every op that would stop a conversion.",
-        "lint": "Check a Caffe prototxt against a dialect.",
+        "lint": "Check any file against a profile, or a prototxt against a dialect.",
         "verify": "Compare a written file with its source.",
         "compare": "Compare two models or files, layer by layer.",
         "rebuild": "Convert again as a lock records it, and compare the files.",

@@ -1,4 +1,4 @@
-"""Formats the violations of a Caffe net."""
+"""Formats the violations of a dialect or a profile."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ def _by_message(violations: Sequence[Violation]) -> list[list[Violation]]:
     return list(groups.values())
 
 
-def violation_lines(violations: Sequence[Violation], dialect: str) -> Iterator[Line]:
-    """Returns for each rule the remedy, and each location."""
+def violation_lines(violations: Sequence[Violation], of: str) -> Iterator[Line]:
+    """Returns for each rule of ``of``, such as "dialect nnie", the remedy, and each location."""
     rules = list(dict.fromkeys(violation.rule for violation in violations))
     total, broken = counted(len(violations), "violation"), counted(len(rules), "rule")
-    yield f"{total} of {broken} of the dialect {dialect}"
+    yield f"{total} of {broken} of the {of}"
     for rule in rules:
         found = [violation for violation in violations if violation.rule == rule]
         yield ""
-        doubt = "" if found[0].confirmed else "  (no document confirms it)"
-        yield [(rule, "bold red"), (doubt, "")]
+        yield [(rule, "bold red"), (_remark(found[0]), "")]
         for same in _by_message(found):
             first, count = same[0], len(same)
             layer = f"{first.layer}: " if first.layer else ""
@@ -43,3 +42,12 @@ def violation_lines(violations: Sequence[Violation], dialect: str) -> Iterator[L
             yield f"  {line}{layer}{first.message}{more}"
         if found[0].help:
             yield [("  help: ", "blue"), (found[0].help, "")]
+
+
+def _remark(violation: Violation) -> str:
+    """Returns what becomes of the operator, and whether that is confirmed; empty where there is no doubt."""
+    by = "tool" if violation.effect else "document"
+    effects = {"elsewhere": "not run there", "wrong": "computed wrongly", "refused": "not loaded"}
+    known = [effects[violation.effect]] if violation.effect else []
+    known += [] if violation.confirmed else [f"no {by} confirms it"]
+    return f"  ({', '.join(known)})" if known else ""

@@ -21,6 +21,7 @@ from tmconvert.api_inspect import check as check
 from tmconvert.api_inspect import compare as compare
 from tmconvert.api_inspect import evaluate as evaluate
 from tmconvert.api_inspect import findings as findings
+from tmconvert.api_inspect import forecast as forecast
 from tmconvert.api_inspect import inspect as inspect
 from tmconvert.api_inspect import lint as lint
 from tmconvert.api_inspect import params as params

@@ -14,7 +14,7 @@ from tmconvert.conversion.options.declared import expand_options
 from tmconvert.conversion.options.inspection import BenchOptions, CompareOptions, EvaluateOptions
 from tmconvert.conversion.options.tracing import EdgeOptions, SourceOptions
 from tmconvert.conversion.prepared_model import loaded
-from tmconvert.conversion.request import Model, io_overrides_of, tracing_of
+from tmconvert.conversion.request import Model, io_overrides_of, tracing_of, with_profile
 from tmconvert.passes.unsupported import UnsupportedGroup
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.targets.registry import target_named, target_version
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tmconvert.inspection.bench import BenchResult
     from tmconvert.inspection.comparison import ModelComparison
     from tmconvert.inspection.evaluation import Evaluation
+    from tmconvert.inspection.forecast import Forecast
     from tmconvert.inspection.given_inputs import Inputs
     from tmconvert.inspection.inspection import Inspection
     from tmconvert.qparams.survey import Quantization
@@ -240,6 +241,8 @@ def findings(
     model: Model,
     target: str,
     version: int | str | None = None,
+    *,
+    profile: str | None = None,
     **options: Unpack[EdgeOptions],
 ) -> Findings:
     """Returns what ``tmconvert check`` prints.
@@ -247,10 +250,12 @@ def findings(
     Args:
         model: A TracedModule, or the path of a model.
         target: "onnx", "tflite" or "caffe", or the target of an installed package.
-        version: Opset, runtime or dialect; None is the default of the target.
+        version: Opset, runtime or dialect; None is the default of the target, or of the profile.
+        profile: The name of a profile, or the path of a TOML file with one.
 
     Returns:
-        The groups of ``check``; without any, violated limits of the target and missing runtime kernels.
+        The groups of ``check``; without any, violated limits of the target and the profile, and missing
+        runtime kernels.
 
     Raises:
         LoadError: The model cannot be read.
@@ -261,33 +266,72 @@ def findings(
         >>> api.findings("net.tm", "caffe", "nnie").violations  # doctest: +SKIP
     """
     overrides = io_overrides_of(options["input_shapes"], options["inputs"], options["outputs"])
-    return check_conversion(loaded(model), target_named(target).default_options(version), overrides)
+    wanted = target_named(target).default_options(version)
+    return check_conversion(loaded(model), with_profile(wanted, profile, version), overrides)
 
 
 @entry_point
-def lint(prototxt: str | PathLike[str], dialect: str = "bvlc") -> list[Violation]:
-    """Checks a Caffe net of any origin against the rules of a dialect.
+def lint(file: str | PathLike[str], dialect: str = "bvlc", *, profile: str | None = None) -> list[Violation]:
+    """Checks a file of any origin: a Caffe net against a dialect, a TFLite or an ONNX file against a profile.
 
     Args:
-        prototxt: The path of the net.
-        dialect: "bvlc", or that of a vendor, such as "nnie".
+        file: The path of the file.
+        dialect: Of a net: "bvlc", or that of a vendor, such as "nnie".
+        profile: The name of a profile, such as "ethos-u55", or the path of a TOML file with one.
 
     Returns:
-        All violations: of the text, layers and fields, the order and shapes of blobs, and the limits of the
-        dialect; an empty list for a valid net.
+        All violations. For a net: of the text, layers and fields, the order and shapes of blobs, and the
+        limits of the dialect. For a profile: operators that do not run there, or are computed wrongly, by
+        rule. An empty list for a file that keeps to all rules.
 
     Raises:
         LoadError: The file cannot be read.
-        UsageError: TM6001 for an unknown dialect.
+        UsageError: TM6001 for an unknown dialect, TM6002 for an unknown profile, TM6070 for a file that is
+            no profile.
 
     Example:
-        >>> tmconvert.lint("net.prototxt", "nnie")  # doctest: +SKIP
+        >>> tmconvert.lint("net.tflite", profile="ethos-u55")  # doctest: +SKIP
         []
     """
+    if profile is not None:
+        from tmconvert.profiles.files import operations_of_file
+        from tmconvert.profiles.judge import file_violations
+        from tmconvert.profiles.registry import profile_named
+
+        return file_violations(profile_named(profile), operations_of_file(Path(file)))
     target_version("caffe", dialect)
     from tmconvert.targets.caffe.lint import lint as lint_net  # which loads protobuf
 
-    return lint_net(Path(prototxt), dialect)
+    return lint_net(Path(file), dialect)
+
+
+@entry_point
+def forecast(file: str | PathLike[str], profile: str) -> Forecast:
+    """Predicts where the operators of a TFLite or ONNX file run.
+
+    Args:
+        file: The path of the file, of any origin.
+        profile: The name of a profile, such as "litert-gpu", or the path of a TOML file with one.
+
+    Returns:
+        ``there`` and ``elsewhere``, operators by type; ``parts``, the runs of operators on the device;
+        ``crossing``, the bytes that cross between it and the processor; ``rules``, what keeps operators from
+        running there. ``lines`` of it are the text of ``tmconvert inspect --profile``.
+
+    Raises:
+        LoadError: The file cannot be read.
+        UsageError: TM6002 for an unknown profile, or one for files of another kind; TM6070 for a file that is
+            no profile.
+
+    Example:
+        >>> from tmconvert import api
+        >>> api.forecast("net.tflite", "ethos-u55").elsewhere  # doctest: +SKIP
+        Counter({'GATHER': 2})
+    """
+    from tmconvert.inspection.forecast import forecast_file
+    from tmconvert.profiles.registry import profile_named
+
+    return forecast_file(Path(file), profile_named(profile))
 
 
 @entry_point

@@ -37,6 +37,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
             "written_model",
         )
     ),
+    "profiles": ("profiles",),
     "verification": ("verification",),
     "targets": ("targets",),
     "quantization parameters": ("qparams",),
@@ -69,6 +70,7 @@ CONTENTS = {
     "code": "Python code of PyTorch for a graph: modules to train, packages, their text",
     "surgery": "the classes of models as users have them: search, edits, names of torch.fx, printed forms",
     "the interface of targets": "class Target, its options and registry",
+    "profiles": "what accelerators and small runtimes run, as data, and the rules that judge files by it",
     "verification": "references, comparison, the protocol of a runtime, reports",
     "targets": "one folder a target: builder, passes, encodings, writer, reader, runtime",
     "quantization parameters": "files of quantization parameters, one format a file",

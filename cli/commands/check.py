@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,12 +27,16 @@ _VERSIONS = tuple(option.name for option in VERSIONS)
 @model_argument
 @declared_options("check")
 @click.pass_context
-def command(ctx: click.Context, /, model: str, target: str, json: bool, **given: Any) -> None:
+def command(
+    ctx: click.Context, /, model: str, target: str | None, profile: str | None, json: bool, **given: Any
+) -> None:
     """List every op of MODEL that would stop a conversion.
 
     For Caffe the list also has the limits of the dialect that the net would exceed, by rule. The exit status
-    is 1 unless the list is empty.
+    is 1 unless the list is empty. With --profile it has the operators that the device would leave to the
+    processor, compute wrongly, or not load.
     """
+    target = target or _target_of(profile)
     version = version_of(target, given)
     others = {name: value for name, value in given.items() if name not in _VERSIONS}
     tracing, edges = tracing_of("check", others)
@@ -40,7 +44,8 @@ def command(ctx: click.Context, /, model: str, target: str, json: bool, **given:
     from tmconvert.conversion.report_text import version_text
 
     with logging_to_stderr(False), progress(f"checking {model}"):
-        found = api.findings(api.load(model, **tracing), target, version, **edges)
+        requested = None if profile and not _has_version(given) else version
+        found = api.findings(api.load(model, **tracing), target, requested, profile=profile, **edges)
     if version == AUTO:
         version = found.version
     groups, broken = found.unsupported, found.violations
@@ -62,11 +67,24 @@ def command(ctx: click.Context, /, model: str, target: str, json: bool, **given:
         if found.sufficient_version is not None:
             write("", f"opset {found.sufficient_version} and later can express all of them")
     elif broken:
-        write(*violation_lines(broken, str(version)))
+        write(*violation_lines(broken, f"profile {profile}" if profile else f"dialect {version}"))
     else:
         write([("ok", "bold green"), (": every op can be converted", "")])
         write(*([("note", "bold yellow"), (f": {line}", "")] for line in found.missing_kernels))
     ctx.exit(1 if groups or broken else 0)
+
+
+def _target_of(profile: str | None) -> str:
+    """Returns the target of a profile: its first. Raises UsageError without one."""
+    if profile is None:
+        raise click.UsageError("missing option '--target', or --profile, which implies it")
+    from tmconvert.profiles.registry import profile_named
+
+    return profile_named(profile).targets[0]
+
+
+def _has_version(given: Mapping[str, Any]) -> bool:
+    return any(given.get(name) is not None for name in _VERSIONS)
 
 
 def _lines(groups: Sequence[UnsupportedGroup], target: str) -> Iterator[Line]:

@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 @click.command("inspect", cls=GroupedCommand, example="tmconvert inspect model.tflite")
 @model_argument
 @declared_options("inspect")
-def command(model: str, graph: bool, tabular: bool, json: bool, usage: str | None, **given: Any) -> None:
+def command(
+    model: str, graph: bool, tabular: bool, json: bool, usage: str | None, profile: str | None, **given: Any
+) -> None:
     """Show what is in MODEL: inputs, outputs, operators, parameters and sizes.
 
-    MODEL is a source model, which need not be convertible, an ONNX or TFLite file, or a prototxt.
+    MODEL is a source model, which need not be convertible, an ONNX or TFLite file, or a prototxt. With
+    --profile it is an ONNX or TFLite file, and a forecast is added: which operators run on that device, how
+    many bytes cross between it and the processor, and what would bring the others over.
     """
+    if profile and (usage or graph or tabular):
+        raise click.UsageError("--profile goes without --usage, --graph and --tabular")
     if usage and (graph or tabular):
         raise click.UsageError("--usage goes without --graph and --tabular")
     if graph and tabular and not json:
@@ -35,7 +41,14 @@ def command(model: str, graph: bool, tabular: bool, json: bool, usage: str | Non
     with logging_to_stderr(False), progress(f"loading {model}"):
         module = api.load(model, check=False, **tracing) if graph or tabular else None
         found = None if module is not None and not json else _inspected(model, module, tracing)
-    if module is None:
+    if profile:
+        assert found is not None
+        forecast = api.forecast(model, profile)
+        if json:
+            write_json({**found.to_json(), "forecast": forecast.to_json()})
+        else:
+            write(*_styled(found), "", *forecast.lines())
+    elif module is None:
         assert found is not None
         program = found.usage(usage) if usage else ""
         if json:

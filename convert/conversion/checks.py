@@ -49,4 +49,9 @@ def check_conversion(module: TracedModule, options: TargetOptions, overrides: Io
         return Findings(unsupported, sufficient, version=options.version)
     graph = lowered(module, options, catalogue(), overrides=overrides).graph
     target = target_named(options.target)
-    return Findings([], None, target.violations(graph), target.missing_kernels(graph), options.version)
+    broken = target.violations(graph)
+    if options.profile:
+        from tmconvert.conversion.profile_notes import graph_violations
+
+        broken = [*broken, *graph_violations(graph, options.profile)]
+    return Findings([], None, broken, target.missing_kernels(graph), options.version)

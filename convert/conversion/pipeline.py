@@ -67,6 +67,10 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     encoding = _encoded(model, module, options, catalogue, report.notes)
     report.notes += source.notes
     graph = encoding.graph
+    if options.profile:
+        from tmconvert.conversion.profile_notes import check_profile
+
+        report.notes += check_profile(graph, options.profile)
     example = None if recording.example is None or overrides.is_cut else recording.example.inputs
     fed = fed_tensors(graph, model.references[0], model.layouts, example)
     describe(report, graph, target.files(graph, paths, options), fed)

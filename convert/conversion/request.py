@@ -239,6 +239,7 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         if option.choices:
             check_choice(option.name, value, option.choices)
     options = _with_rules(_with_random(target.requested_options(given), given), given)
+    options = with_profile(options, given.get("profile"), _version_of(target, given))
     qparams, bakes_weights = given["qparams"], given["fake_quant_weights"]
     if qparams is None and not bakes_weights:
         return options
@@ -251,6 +252,32 @@ def requested_options(target: Target, given: Mapping[str, Any]) -> TargetOptions
         raise UsageError("TM6002", f"{name} applies to a plain float model: omit {other}")
     path = None if qparams is None else Path(qparams)
     return options._replace(parameters=Parameters(path, format.name, bool(bakes_weights)))
+
+
+def _version_of(target: Target, given: Mapping[str, Any]) -> object:
+    declared = (each for each in conversion_options(target.name) if each.is_version)
+    return next((given.get(each.name) for each in declared), None)
+
+
+def with_profile(options: TargetOptions, name: str | None, version: object) -> TargetOptions:
+    """Returns the options of a conversion for a profile, whose version of the target is the default.
+
+    Raises UsageError TM6002 for an unknown profile, and one for files of another kind; TM6070.
+    """
+    if not name:
+        return options
+    from tmconvert.profiles.registry import profile_named
+
+    profile = profile_named(name)
+    if options.target not in profile.targets:
+        takes = " and ".join(profile.targets)
+        raise UsageError("TM6002", f"the profile {name} is for files of {takes}, not of {options.target}")
+    if version is None and profile.version:
+        known = target_named(options.target).version_number(
+            int(profile.version) if options.target == "onnx" else profile.version
+        )
+        options = options._replace(version=known)
+    return options._replace(profile=name)
 
 
 def _settings(given: Mapping[str, Any], options: TargetOptions) -> Any:

@@ -85,7 +85,7 @@ class TargetOptions(NamedTuple):
     second file; ``value_info`` stores the types of intermediate results. ``takes_lowest`` takes the lowest
     version, from ``version`` on, that can express the model. ``own`` are the options that the target itself
     declares, by name. ``allow_random`` accepts operators that draw random numbers, with the ``seed`` if it is
-    not None.
+    not None. ``profile`` is the name of a profile, or the path of a file with one, whose forms are written.
     """
 
     target: str
@@ -106,6 +106,7 @@ class TargetOptions(NamedTuple):
     own: Mapping[str, Any] = MappingProxyType({})
     allow_random: bool = False
     seed: int | None = None
+    profile: str = ""
 
     @property
     def is_plain_float(self) -> bool:
@@ -151,6 +152,7 @@ class TargetOptions(NamedTuple):
             "float_type": self.float_type,
             "io_type": "float32" if self.float_io else None,
             "integer_weights": None if self.integer_weights == "float32" else self.integer_weights,
+            "profile": self.profile or None,
             **self.own,
             **({"allow_random": True, "seed": self.seed} if self.allow_random else {}),
         }

@@ -8,7 +8,8 @@ from typing import NamedTuple
 class Violation(NamedTuple):
     """A violated rule: the layer (may be empty), the problem, and the remedy.
 
-    ``confirmed`` is false where no document confirms the rule.
+    ``confirmed`` is false where no document confirms the rule; for a profile, no tool. ``effect`` is what a
+    profile states of such an operator: "elsewhere", "wrong" or "refused".
     """
 
     rule: str
@@ -17,6 +18,7 @@ class Violation(NamedTuple):
     layer: str = ""
     line: int = 0
     confirmed: bool = True
+    effect: str = ""
 
     def __str__(self) -> str:
         where = f"layer {self.layer}: " if self.layer else ""
@@ -30,4 +32,5 @@ class Violation(NamedTuple):
             "message": self.message,
             "help": self.help,
             "confirmed": self.confirmed,
+            **({"effect": self.effect} if self.effect else {}),
         }

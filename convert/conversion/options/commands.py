@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tmconvert.conversion.options.calibration import CalibrateOptions
-from tmconvert.conversion.options.conversion import KEYWORDS, QPARAMS_FORMATS, VERSIONS, ConversionOptions
+from tmconvert.conversion.options.conversion import (
+    KEYWORDS,
+    PROFILES,
+    QPARAMS_FORMATS,
+    VERSIONS,
+    ConversionOptions,
+)
 from tmconvert.conversion.options.declared import declared, in_order
 from tmconvert.conversion.options.flags import FLAGS, JSON, PARTS, USAGE, VERBOSE
 from tmconvert.conversion.options.inspection import (
@@ -29,6 +35,13 @@ _CALIBRATE = Option(
     is_required=True,
 )
 _TARGET = Option("target", "output", "Target format.", choices=TARGETS, is_required=True)
+_PROFILE = Option(
+    "profile",
+    "output",
+    "Profile of an accelerator or a runtime, such as ethos-u55 or litert-gpu, or FILE.toml with one.",
+    suggestions=PROFILES,
+    metavar="P",
+)
 _VERIFY = Option(
     "inputs",
     "input",
@@ -272,15 +285,22 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
     "bench": (_RUN[0]._replace(default_text="zeros"), JSON, *declared(BenchOptions)),
     "calibrate": (_CALIBRATE, JSON, *declared(CalibrateOptions)),
-    "check": (_TARGET, *VERSIONS, JSON, *declared(EdgeOptions), *TRACING),
+    "check": (
+        _TARGET._replace(is_required=False, default_text="that of --profile"),
+        *VERSIONS,
+        _PROFILE,
+        JSON,
+        *declared(EdgeOptions),
+        *TRACING,
+    ),
     "compare": (*_COMPARE, JSON, *declared(CompareOptions)),
     "convert": (*_CONVERT, JSON),
     "init": _INIT,
     "code": (*_CODE, JSON, *declared(SourceOptions)),
     "doctor": (JSON,),
     "evaluate": (_CALIBRATE, JSON, *declared(EvaluateOptions)),
-    "inspect": (*_INSPECT, USAGE, JSON, *declared(TracingOptions)),
-    "lint": (VERSIONS[-1], JSON),
+    "inspect": (*_INSPECT, USAGE, _PROFILE, JSON, *declared(TracingOptions)),
+    "lint": (VERSIONS[-1], _PROFILE, JSON),
     "ops": _OPS,
     "params check": (
         _FROM,

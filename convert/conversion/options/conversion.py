@@ -26,6 +26,11 @@ from tmconvert.targets.options import AUTO, DEFAULT_OPSET, DEFAULT_TFLITE_RUNTIM
 if TYPE_CHECKING:  # help texts do not load it
     from tmconvert.passes.manager import PassOptions
 
+# of tmconvert.profiles.data, which is not listed to show help
+PROFILES = (
+    *("edgetpu", "ethos-u55", "ethos-u65", "ethos-u85", "litert-gpu", "ncnn", "nnapi", "openvino"),
+    *("ort-web", "qnn", "tensorrt", "tflm", "tvm", "webgpu", "xnnpack"),
+)
 # of tmconvert.qparams.formats, whose readers are not needed to show help
 QPARAMS_FORMATS = (
     *("mgeconvert", "aimet", "aimet-1.0", "aimet-2.0", "tensorrt", "tensorrt-ranges", "tensorrt-json"),
@@ -194,6 +199,17 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
 class IntegerOptions(ConversionOptions, total=False):
     """Keywords of conversions to targets with integer files."""
 
+    profile: Annotated[
+        str | None,
+        output_option(
+            "Write forms that this profile runs.",
+            suggestions=PROFILES,
+            meaning='The name of a profile, such as "ethos-u55", or the path of a TOML file with one: forms that it '
+            "runs are written.",
+            metavar="P",
+            is_common=True,
+        ),
+    ]
     allow_random: Annotated[
         bool,
         output_option(

@@ -12,6 +12,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager
 from tmconvert.passes.unsupported import unsupported_error
+from tmconvert.profiles.registry import profile_named
 from tmconvert.symbolics.op import Op, SchemaError
 from tmconvert.targets.options import TFLITE_RUNTIME, Integers, TargetOptions
 from tmconvert.targets.registry import lower, passes_for
@@ -90,14 +91,20 @@ def integer_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
     integers, vocabulary = options.integers, graphs.module.vocabulary
     assert integers is not None
     infers = vocabulary is None or not vocabulary.has_all_qparams
+    profile = profile_named(options.profile) if options.profile else None
     made = to_integers(
         graphs.graph,
         graphs.catalogue,
         activations=integers.activations,
         io_type=integers.io_type,
         infers=infers,
+        profile=profile,
     )
     made.graph = legalize(made.graph)
+    if profile is not None:
+        from tmconvert.targets.tflite.alternatives.rewrite import take_alternatives
+
+        take_alternatives(made.graph, profile)
     if not made.integers:
         _check_has_scales(graphs.graph, made)
     if not integers.allow_float and (lacking := unsupported_calls(made, graphs.source)):

@@ -26,6 +26,7 @@ from tmconvert.passes.fold_scale_bias import FoldScaleBias
 from tmconvert.passes.fuse_views import FuseViews
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
+from tmconvert.profiles.registry import profile_named
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import (
     DEFAULT_TFLITE_RUNTIME,
@@ -150,6 +151,10 @@ class TfliteTarget(Target):
                 made = step(each)
                 records.setdefault(made.name, PassRecord(made.name)).add(made)
         narrowed = [] if options.keep_int64 else [narrow_integers(graph)]
+        if options.profile and options.integers is None:
+            from tmconvert.targets.tflite.alternatives.rewrite import take_alternatives
+
+            narrowed.append(take_alternatives(graph, profile_named(options.profile)))
         return [*records.values(), *narrowed]
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:

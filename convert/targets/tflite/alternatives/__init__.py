@@ -1,0 +1,1 @@
+"""Other forms of operators, for profiles that do not run the usual ones."""

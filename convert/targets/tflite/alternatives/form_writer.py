@@ -1,0 +1,118 @@
+"""Writes the operators of another form: new values with free names, and the parameters of the old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tmconvert.lowering.names import Names
+from tmconvert.lowering.target_graph import Attribute, Operator, Value
+
+INT32 = np.dtype(np.int32)
+
+
+class FormWriter:
+    """Appends operators that stand for ``operator``; the last one has its results."""
+
+    def __init__(self, operator: Operator, names: Names) -> None:
+        self.operator, self.names = operator, names
+        self.operators: list[Operator] = []
+
+    def op(
+        self,
+        type: str,
+        inputs: Sequence[Value | None],
+        shape: Sequence[int],
+        *,
+        like: Value | None = None,
+        dtype: np.dtype | None = None,
+        options: Mapping[str, Attribute] | None = None,
+        **attributes: Attribute,
+    ) -> Value:
+        """Appends an operator with the attributes and ``options``, and returns its result: of the type and
+        the parameters of ``like``, by default the first input.
+        """
+        model = like if like is not None else next(each for each in inputs if each is not None)
+        name = self.names.free(f"{self.operator.outputs[0].name}_{type.lower()}")
+        made = Value(name, dtype or model.dtype, tuple(shape))
+        if dtype is None:
+            made.quantization, made.qparams = model.quantization, model.qparams
+        self._append(type, inputs, [made], {**(options or {}), **attributes})
+        return made
+
+    def last(
+        self,
+        type: str,
+        inputs: Sequence[Value | None],
+        number: int = 0,
+        options: Mapping[str, Attribute] | None = None,
+        **attributes: Attribute,
+    ) -> list[Operator]:
+        """Appends the operator of result ``number``, and returns all operators."""
+        self._append(type, inputs, [self.operator.outputs[number]], {**(options or {}), **attributes})
+        return self.operators
+
+    def copy(self, inputs: Sequence[Value | None], shape: Sequence[int], **attributes: Attribute) -> Value:
+        """Appends the operator itself with other operands, and returns its result in another shape."""
+        result = self.operator.outputs[0]
+        kept = {**self.operator.attributes, **attributes}
+        return self.op(self.operator.type, inputs, shape, like=result, options=kept)
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        if x.shape == tuple(shape):
+            return x
+        return self.op("RESHAPE", [x, self.ints(shape)], shape, new_shape=[int(each) for each in shape])
+
+    def last_reshape(self, x: Value, number: int = 0) -> list[Operator]:
+        shape = [int(each) for each in self.operator.outputs[number].shape]
+        # without an axis the operand of the shape would have no elements
+        inputs = [x, self.ints(shape)] if shape else [x]
+        return self.last("RESHAPE", inputs, number, new_shape=shape)
+
+    def transpose(self, x: Value, order: Sequence[int]) -> Value:
+        if list(order) == list(range(len(order))):
+            return x
+        return self.op("TRANSPOSE", [x, self.ints(order)], [x.shape[axis] for axis in order])
+
+    def slice(self, x: Value, begin: Sequence[int], shape: Sequence[int]) -> Value:
+        if x.shape == tuple(shape):
+            return x
+        return self.op("SLICE", [x, self.ints(begin), self.ints(shape)], shape)
+
+    def ints(self, values: Sequence[int]) -> Value:
+        array = np.array(values, INT32)
+        return Value(self.names.free(f"{self.operator.outputs[0].name}_numbers"), INT32, array.shape, array)
+
+    def const(self, array: np.ndarray, like: Value | None = None) -> Value:
+        """Returns a constant; with the parameters of ``like`` where the elements are those of it."""
+        name = self.names.free(f"{self.operator.outputs[0].name}_numbers")
+        made = Value(name, array.dtype, array.shape, np.ascontiguousarray(array))
+        if like is not None:
+            made.quantization, made.qparams = like.quantization, like.qparams
+        return made
+
+    def _append(
+        self,
+        type: str,
+        inputs: Sequence[Value | None],
+        outputs: list[Value],
+        attributes: dict[str, Attribute],
+    ) -> None:
+        name = f"/{outputs[0].name}/{type}"
+        source = self.operator.source
+        self.operators.append(Operator(type, list(inputs), outputs, dict(attributes), name, source))
+
+
+def sizes(value: Value | None) -> tuple[int, ...] | None:
+    """Returns the shape of a value; None where there is none, or it has open sizes."""
+    if value is None or not all(isinstance(each, (int, np.integer)) for each in value.shape):
+        return None
+    return tuple(int(each) for each in value.shape)
+
+
+def numbers(value: Value | None) -> list[int] | None:
+    """Returns the integers of a constant of shapes, axes or indices; None for a computed one."""
+    if value is None or value.data is None:
+        return None
+    return [int(each) for each in np.ravel(value.data)]

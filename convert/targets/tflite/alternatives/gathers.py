@@ -1,0 +1,72 @@
+"""Gathers with indices of other ranks, and reshapes without an axis."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tmconvert.lowering.target_graph import Operator
+from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, sizes
+
+
+def flat_indices(g: FormWriter) -> list[Operator] | None:
+    """GATHER by indices of one axis, and a RESHAPE of the result."""
+    x, indices = g.operator.inputs
+    shape, given = sizes(x), sizes(indices)
+    if x is None or indices is None or shape is None or given is None or len(given) == 1:
+        return None
+    if g.operator.attributes.get("batch_dims", 0):
+        return None
+    axis = g.operator.attributes.get("axis", 0)
+    assert isinstance(axis, int)
+    axis %= len(shape)
+    count = math.prod(given)
+    rows = g.const(indices.data.reshape(-1)) if indices.data is not None else g.reshape(indices, [count])
+    made = [*shape[:axis], count, *shape[axis + 1 :]]
+    return g.last_reshape(g.op("GATHER", [x, rows], made, axis=axis))
+
+
+def slice_of_one(g: FormWriter) -> list[Operator] | None:
+    """GATHER of constant indices as slices, which are concatenated."""
+    x, indices = g.operator.inputs
+    shape = sizes(x)
+    if x is None or indices is None or indices.data is None or shape is None:
+        return None
+    if g.operator.attributes.get("batch_dims", 0) or not 0 < indices.data.size <= 8:
+        return None
+    axis = g.operator.attributes.get("axis", 0)
+    assert isinstance(axis, int)
+    axis %= len(shape)
+    parts = []
+    for at in np.ravel(indices.data):
+        extents = [1 if a == axis else size for a, size in enumerate(shape)]
+        parts.append(g.slice(x, [int(at) * (a == axis) for a in range(len(shape))], extents))
+    made = [len(parts) if a == axis else size for a, size in enumerate(shape)]
+    whole = parts[0] if len(parts) == 1 else g.op("CONCATENATION", parts, made, axis=axis)
+    return g.last_reshape(whole)
+
+
+def scalar_by_option(g: FormWriter) -> list[Operator] | None:
+    """RESHAPE to a scalar, whose shape, a constant without elements, is in the options alone."""
+    x, result = g.operator.inputs[0], g.operator.outputs[0]
+    if x is None or result.shape or len(g.operator.inputs) < 2:
+        return None
+    return g.last("RESHAPE", [x], new_shape=[])
+
+
+def largest_of_negation(g: FormWriter) -> list[Operator] | None:
+    """ARG_MIN as ARG_MAX of the negated operand."""
+    x, axis = g.operator.inputs
+    shape = sizes(x)
+    if x is None or shape is None or x.quantization is not None:
+        return None
+    return g.last("ARG_MAX", [g.op("NEG", [x], shape), axis], options=g.operator.attributes)
+
+
+GATHERS = (
+    ("GATHER", flat_indices),
+    ("GATHER", slice_of_one),
+    ("RESHAPE", scalar_by_option),
+    ("ARG_MIN", largest_of_negation),
+)

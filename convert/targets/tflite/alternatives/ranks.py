@@ -1,0 +1,133 @@
+"""The same operators on tensors of fewer axes, between two RESHAPE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
+
+_UNARY = """
+ABS CAST CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGICAL_NOT LOGISTIC NEG QUANTIZE DEQUANTIZE
+RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE TANH
+"""
+_BINARY = """
+ADD DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM
+MUL NOT_EQUAL POW SELECT_V2 SQUARED_DIFFERENCE SUB
+"""
+_FEWEST = 3  # axes; below, there is nothing to merge
+
+
+def merged_transpose(g: FormWriter) -> list[Operator] | None:
+    """TRANSPOSE without axes of one element, where axes that stay neighbours are one."""
+    x, order = g.operator.inputs
+    shape, axes = sizes(x), numbers(order)
+    if x is None or shape is None or axes is None or len(shape) < _FEWEST:
+        return None
+    kept = [axis % len(shape) for axis in axes if shape[axis] > 1]
+    groups: list[list[int]] = []
+    for axis in kept:
+        skipped = all(shape[each] == 1 for each in range(groups[-1][-1] + 1, axis)) if groups else False
+        if groups and axis > groups[-1][-1] and skipped:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    stored = sorted(groups)
+    if len(stored) >= len(shape):
+        return None
+    small = g.reshape(x, [math.prod(shape[axis] for axis in group) for group in stored] or [1])
+    return g.last_reshape(g.transpose(small, [stored.index(group) for group in groups] or [0]))
+
+
+def flat_function(g: FormWriter) -> list[Operator] | None:
+    """A function of one tensor on rows of its last axis."""
+    x = g.operator.inputs[0]
+    shape = sizes(x)
+    if x is None or shape is None or len(shape) < _FEWEST or len(g.operator.inputs) != 1:
+        return None
+    rows = [math.prod(shape[:-1]), shape[-1]]
+    return g.last_reshape(g.copy([g.reshape(x, rows)], rows))
+
+
+def merged_operands(g: FormWriter) -> list[Operator] | None:
+    """A function of several tensors, where neighbouring axes that are broadcast alike are one."""
+    made, operands = sizes(g.operator.outputs[0]), [each for each in g.operator.inputs if each is not None]
+    shapes = [sizes(each) for each in operands]
+    if made is None or len(made) < _FEWEST:
+        return None
+    aligned = [(1,) * (len(made) - len(each)) + each for each in shapes if each is not None]
+    if len(aligned) != len(operands):
+        return None
+    groups: list[list[int]] = []
+    kinds: list[tuple[bool, ...]] = []
+    for axis in range(len(made)):
+        kind = tuple(each[axis] == made[axis] for each in aligned)
+        if made[axis] == 1:
+            continue
+        if kinds and kinds[-1] == kind:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+            kinds.append(kind)
+    if len(groups) >= len(made):
+        return None
+    results = [math.prod(made[axis] for axis in group) for group in groups] or [1]
+    small = [
+        _reshaped(g, value, [math.prod(shape[axis] for axis in group) for group in groups] or [1])
+        for value, shape in zip(operands, aligned, strict=True)
+    ]
+    return g.last_reshape(g.copy(small, results))
+
+
+def merged_around_axis(g: FormWriter) -> list[Operator] | None:
+    """CONCATENATION of tensors of three axes: what is before, along and after it."""
+    made, operands = sizes(g.operator.outputs[0]), [each for each in g.operator.inputs if each is not None]
+    axis = g.operator.attributes.get("axis", 0)
+    if made is None or len(made) <= _FEWEST or not isinstance(axis, int):
+        return None
+    axis %= len(made)
+
+    def small(shape: Sequence[int]) -> list[int]:
+        return [math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])]
+
+    parts = [_reshaped(g, each, small(each.shape)) for each in operands]
+    return g.last_reshape(g.copy(parts, small(made), axis=1))
+
+
+def merged_slice(g: FormWriter) -> list[Operator] | None:
+    """SLICE with neighbouring axes that are whole as one."""
+    x, begin, _ = g.operator.inputs
+    shape, starts, made = sizes(x), numbers(begin), sizes(g.operator.outputs[0])
+    if x is None or shape is None or starts is None or made is None or len(shape) < _FEWEST:
+        return None
+    sizes_in, first, sizes_out = list[int](), list[int](), list[int]()
+    was_whole = False
+    for size, start, extent in zip(shape, starts, made, strict=True):
+        is_whole = size == extent
+        if is_whole and was_whole:
+            sizes_in[-1] *= size
+            sizes_out[-1] *= extent
+        else:
+            sizes_in.append(size)
+            first.append(start)
+            sizes_out.append(extent)
+        was_whole = is_whole
+    if len(sizes_in) >= len(shape):
+        return None
+    return g.last_reshape(g.slice(g.reshape(x, sizes_in), first, sizes_out))
+
+
+def _reshaped(g: FormWriter, value: Value, shape: list[int]) -> Value:
+    if value.data is not None:
+        return g.const(value.data.reshape(shape), value)
+    return g.reshape(value, shape)
+
+
+RANKS = (
+    ("TRANSPOSE", merged_transpose),
+    (_UNARY, flat_function),
+    (_BINARY, merged_operands),
+    ("CONCATENATION", merged_around_axis),
+    ("SLICE", merged_slice),
+)

@@ -1,0 +1,78 @@
+"""Means in the shapes of NPUs, and products of elements by multiplication."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
+
+_LONGEST = 4095  # elements of an axis that NPUs average
+_MOST_FACTORS = 64
+
+
+def mean_of_rows(g: FormWriter) -> list[Operator] | None:
+    """MEAN over the rows or the columns of one image: [1, R, 1, I], or [1, O, R, 1] where the last axis is
+    reduced; the reduced axes are moved to the front where they are in between.
+    """
+    x, axes = g.operator.inputs
+    shape, reduced = sizes(x), numbers(axes)
+    if x is None or shape is None or not reduced:
+        return None
+    rank = len(shape)
+    reduced = sorted({axis % rank for axis in reduced})
+    kept = [axis for axis in range(rank) if axis not in reduced]
+    count, others = math.prod(shape[axis] for axis in reduced), math.prod(shape[axis] for axis in kept)
+    wide = [axis for axis in range(rank) if shape[axis] > 1]
+    is_last = [axis for axis in wide if axis in reduced] == wide[
+        len(wide) - sum(a in reduced for a in wide) :
+    ]
+    if is_last and count <= _LONGEST and others > 1:
+        rows = g.reshape(x, [1, others, count, 1])
+        return g.last_reshape(_mean(g, rows, [2], [1, others, 1, 1]))
+    is_first = [axis for axis in wide if axis in reduced] == wide[: sum(a in reduced for a in wide)]
+    moved = x if is_first else g.transpose(x, [*reduced, *kept])
+    split = _two_factors(count)
+    if split is None:
+        return None
+    rows = g.reshape(moved, [1, *split, others])
+    return g.last_reshape(_mean(g, rows, [1, 2], [1, 1, 1, others]))
+
+
+def _mean(g: FormWriter, x: Value, axes: Sequence[int], shape: Sequence[int]) -> Value:
+    return g.copy([x, g.ints(axes)], shape, keep_dims=True)
+
+
+def _two_factors(count: int) -> tuple[int, int] | None:
+    """Returns two factors that are both short enough, the second as small as possible."""
+    for second in range(1, _LONGEST + 1):
+        if count % second == 0 and count // second <= _LONGEST:
+            return count // second, second
+    return None
+
+
+def product_of_parts(g: FormWriter) -> list[Operator] | None:
+    """REDUCE_PROD along axes with few elements: slices that are multiplied, two by two."""
+    x, axes = g.operator.inputs
+    shape, reduced = sizes(x), numbers(axes)
+    if x is None or shape is None or not reduced or x.quantization is not None:
+        return None
+    reduced = sorted({axis % len(shape) for axis in reduced})
+    if math.prod(shape[axis] for axis in reduced) > _MOST_FACTORS:
+        return None
+    found = x
+    for axis in reduced:
+        parts = []
+        for at in range(shape[axis]):
+            extents = [1 if a == axis else size for a, size in enumerate(found.shape)]
+            parts.append(g.slice(found, [at * (a == axis) for a in range(len(shape))], extents))
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            rest = parts[len(parts) - len(parts) % 2 :]
+            parts = [g.op("MUL", [a, b], a.shape) for a, b in pairs] + rest
+        found = parts[0]
+    return g.last_reshape(found)
+
+
+REDUCTIONS = (("MEAN", mean_of_rows), ("REDUCE_PROD", product_of_parts))
