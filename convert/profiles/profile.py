@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tmconvert.profiles.operation import Operation
@@ -99,16 +99,6 @@ class OperatorGroup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Quantizing:
-    """How weights and activations must be quantized; the encodings of conversions ask it.
-
-    ``tables`` states whether lookup tables by CAST and GATHER run.
-    """
-
-    tables: bool = True
-
-
-@dataclass(frozen=True)
 class Profile:
     """The operators that a device, or a small runtime, runs, and its rules.
 
@@ -127,7 +117,6 @@ class Profile:
     operators: tuple[OperatorGroup, ...]
     rules: tuple[ProfileRule, ...]
     sources: Mapping[str, FactSource]
-    quantizing: Quantizing = field(default_factory=Quantizing)
     known: frozenset[str] = frozenset()
     version: str = ""
 

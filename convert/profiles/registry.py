@@ -18,7 +18,6 @@ from tmconvert.profiles.profile import (
     OperatorGroup,
     Profile,
     ProfileRule,
-    Quantizing,
     names_in,
 )
 from tmconvert.profiles.quantities import Number, is_quantity
@@ -40,7 +39,6 @@ _FIELDS = {
         "sources",
         "operators",
         "rules",
-        "quantization",
         "version",
     },
     "sources": {"document", "confirmed"},
@@ -50,7 +48,6 @@ _FIELDS = {
         *("when", "effect", "help", "source"),
     },
     "when": {"quantity", "low", "high", "among", "not_among", "multiple_of"},
-    "quantization": {"tables"},
 }
 
 
@@ -128,9 +125,6 @@ class _Reader:
             names = {name for group in operators for name in group.names}
             operators += [group._replace(names=group.names - names) for group in base.operators]
             rules += [rule for rule in base.rules if rule.name not in own]
-        quantization = self._table(table, "quantization")
-        self._check_fields(quantization, "quantization")
-        quantizing = Quantizing(bool(quantization.get("tables", base.quantizing.tables if base else True)))
         return Profile(
             self.name,
             self._text(table, "title", self.name),
@@ -139,7 +133,6 @@ class _Reader:
             tuple(operators),
             tuple(rules),
             self.sources,
-            quantizing,
             frozenset(name for group in operators for name in group.names),
             self._text(table, "version", base.version if base else ""),
         )

@@ -204,10 +204,10 @@ class IntegerOptions(ConversionOptions, total=False):
         output_option(
             "Write forms that this profile runs.",
             suggestions=PROFILES,
-            meaning='The name of a profile, such as "ethos-u55", or the path of a TOML file with one: forms that it '
-            "runs are written.",
             metavar="P",
             is_common=True,
+            meaning='A profile, whose forms are written: its name, such as "ethos-u55", or the path of a '
+            "TOML file.",
         ),
     ]
     allow_random: Annotated[

@@ -98,7 +98,6 @@ def integer_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         activations=integers.activations,
         io_type=integers.io_type,
         infers=infers,
-        profile=profile,
     )
     made.graph = legalize(made.graph)
     if profile is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.profiles.profile import Profile
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.options import IntegerType, IoType
 from tmconvert.targets.tflite.integer.encode import encode
@@ -27,19 +26,17 @@ def to_integers(
     activations: IntegerType = "int8",
     io_type: IoType = "int8",
     infers: bool = True,
-    profile: Profile | None = None,
 ) -> IntegerGraph:
     """Returns a copy of ``graph`` with int8 weights and activations of the type ``activations``.
 
     ``io_type`` is that of its inputs and outputs: "int8", "uint8", "int16" or "float32". Without ``infers``
-    only tensors with QParams in the source, or with fixed QParams of a kernel, are integers. Where
-    ``profile`` runs no lookup tables, kernels that it runs are used in their place.
+    only tensors with QParams in the source, or with fixed QParams of a kernel, are integers.
 
     The QParams are resolved once, and handed on with the graph. They are resolved again only where a rewrite
     changed the graph: its tensors have other neighbours, from which QParams are propagated and inferred.
     """
     prepared = prepare(ResolvedGraph(graph, activations, infers=infers))
-    resolved = add_tables(prepared, catalogue, profile)
+    resolved = add_tables(prepared, catalogue)
     if (
         resolved is not prepared
     ):  # results of tables have QParams, by which averages and resizes are rewritten

@@ -17,7 +17,6 @@ from tmconvert.ir.fake_quant import ONNX
 from tmconvert.ir.types import QParams
 from tmconvert.lowering.rewriting import users
 from tmconvert.lowering.target_graph import Operator, Value
-from tmconvert.profiles.profile import Profile
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.tflite.element_types import OLDEST
 from tmconvert.targets.tflite.integer.elementwise_function import ElementwiseFunction, broadcasts_to
@@ -35,9 +34,7 @@ _EQUAL = 1e-6  # of two scales
 _ROUNDS = 5
 
 
-def add_tables(
-    resolved: ResolvedGraph, catalogue: Mapping[str, Op], profile: Profile | None = None
-) -> ResolvedGraph:
+def add_tables(resolved: ResolvedGraph, catalogue: Mapping[str, Op]) -> ResolvedGraph:
     """Returns a copy of the graph with a TABLE of (operand, float32 results) for each such function;
     ``resolved`` itself where none is needed.
 
@@ -45,13 +42,13 @@ def add_tables(
     operators before had none, which may be the operand of another table.
     """
     for _ in range(_ROUNDS):
-        before, resolved = resolved, _add_once(resolved, catalogue, profile)
+        before, resolved = resolved, _add_once(resolved, catalogue)
         if resolved is before:
             break
     return resolved
 
 
-def _add_once(resolved: ResolvedGraph, catalogue: Mapping[str, Op], profile: Profile | None) -> ResolvedGraph:
+def _add_once(resolved: ResolvedGraph, catalogue: Mapping[str, Op]) -> ResolvedGraph:
     graph, all_qparams, takers = resolved.graph, resolved.all_qparams, users(resolved.graph)
     values = [*graph.inputs, *(value for operator in graph.operators for value in operator.outputs)]
     nodes = {value: node for value in values if (node := graph.node_of(value)) is not None}
@@ -60,7 +57,7 @@ def _add_once(resolved: ResolvedGraph, catalogue: Mapping[str, Op], profile: Pro
     for operator in graph.operators:
         node = nodes.get(operator.outputs[0])
         table = None
-        if not isinstance(node, TensorNode) or operator.type in TABLES or _has_kernel(operator, profile):
+        if not isinstance(node, TensorNode) or operator.type in TABLES:
             pass
         elif _is_wanted(operator, all_qparams, graph.version) or (
             resolved.infers and _is_lacking(operator, all_qparams, takers)
@@ -75,13 +72,6 @@ def _add_once(resolved: ResolvedGraph, catalogue: Mapping[str, Op], profile: Pro
     all_tables = (operator for operator in made.graph.operators if operator.type in TABLES)
     is_valid = all(_has_qparams(each, all_qparams, made.all_qparams) for each in all_tables)
     return made if is_valid else resolved
-
-
-def _has_kernel(operator: Operator, profile: Profile | None) -> bool:
-    """Whether a profile without lookup tables runs the operator's own kernel."""
-    if profile is None or profile.quantizing.tables:
-        return False
-    return spec(operator.type).integer is not None and profile.has(operator.type)
 
 
 def _is_wanted(operator: Operator, all_qparams: Mapping[Value, QParams], runtime: int | str) -> bool:
