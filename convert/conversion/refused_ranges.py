@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,19 +13,26 @@ from tmconvert.errors.source import Source
 from tmconvert.ir.symbolic.dims import Symbol
 from tmconvert.ir.symbolic.journal import MAX_COUNTED, Guard, summarized
 
-MOST_SHOWN = 8  # further conditions in an error
+MOST_SHOWN = 4  # further conditions in an error
+LONGEST = 100  # characters of a condition that is shown as a formula
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
+_CALL = re.compile(r"\b(float32|[a-z]+64)\(")
 
 
 def refused_ranges(
     broken: Sequence[tuple[Guard, Mapping[str, int]]], symbols: Mapping[str, Symbol]
 ) -> UnsupportedError:
     """Returns the error TM2030 for guards, each with sizes beyond it where the source runs."""
-    guard, sizes = max(broken, key=lambda each: _excluded(each[0], symbols))
-    (first,) = summarized([guard])
+    ordered = sorted(broken, key=lambda each: _excluded(each[0], symbols), reverse=True)
+    guard, sizes = ordered[0]
     names = [name for name in guard.difference.symbols if name in symbols]
     at = ", ".join(f"{name} = {sizes[name]}" for name in names)
     fixed = ", ".join(f"{name} at {symbols[name].example * symbols[name].unit}" for name in names)
-    also = [("also", text) for text in summarized([each for each, _ in broken]) if text != first]
+    first = _shown(guard)
+    strictest = set(summarized([each for each, _ in broken]))  # of several lower bounds the largest
+    others = [each for each, _ in ordered if strictest.issuperset(summarized([each]))]
+    texts = dict.fromkeys(f"{_shown(each)}{_at(each)}" for each in others if _shown(each) != first)
+    also = [("also", text) for text in texts]
     also[MOST_SHOWN:] = [("also", f"{len(also) - MOST_SHOWN} more conditions")] * (len(also) > MOST_SHOWN)
     return UnsupportedError(
         "TM2030",
@@ -45,3 +54,44 @@ def _excluded(guard: Guard, symbols: Mapping[str, Symbol]) -> int:
     sizes = {name: symbol.example * symbol.unit for name, symbol in symbols.items()}
     names, numbers = [name for name in guard.difference.symbols if name in sizes], np.arange(1, MAX_COUNTED)
     return sum(int(guard.broken_at({**sizes, name: numbers}).sum()) for name in names)
+
+
+def _at(guard: Guard) -> str:
+    return f" ({guard.source})" if isinstance(guard.source, Source) and guard.source else ""
+
+
+def _shown(guard: Guard) -> str:
+    """Returns a condition as a reader writes it; a long one by the sizes in it."""
+    text = infix(summarized([guard])[0])
+    names = list(guard.difference.symbols)
+    if len(text) > LONGEST:
+        text = f"a relation of {' and '.join(names)} that is too long to show"
+    found = [name for name, symbol in guard.difference.symbols.items() if symbol.from_data]
+    return f"{text} ({', '.join(found)}: as many elements as the data select)" if found else text
+
+
+def infix(text: str) -> str:
+    """Returns a condition with the operators of Python in place of functions of floats.
+
+    >>> infix("floor64(mul64(n,truediv64(32,h))) >= 1")
+    'floor(n * (32 / h)) >= 1'
+    """
+    call = _CALL.search(text)
+    if call is None:
+        return text
+    name, start = call[1].removesuffix("64"), call.end()
+    depth, place, commas = 1, start, list[int]()
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        commas += [place] * (depth == 1 and text[place] == ",")
+        place += 1
+    edges = [start - 1, *commas, place - 1]
+    parts = [infix(text[one + 1 : two]) for one, two in itertools.pairwise(edges)]
+    made = f"({f' {SIGNS[name]} '.join(parts)})" if name in SIGNS else f"{name}({_bare(', '.join(parts))})"
+    return f"{text[: call.start()]}{made}{infix(text[place:])}"
+
+
+def _bare(text: str) -> str:
+    """Returns an operand without parentheses around all of it."""
+    depths = np.cumsum([{"(": 1, ")": -1}.get(each, 0) for each in text])
+    return text[1:-1] if text.startswith("(") and depths[:-1].all() else text

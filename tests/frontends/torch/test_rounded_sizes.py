@@ -183,3 +183,24 @@ def test_diagonals_of_tall_and_wide_matrices(name: str, target: str, tmp_path: P
         x = torch.rand(sizes)
         (made,) = runtime.run([path], {"x": x.numpy()}, [report.outputs[0]["name"]])
         np.testing.assert_allclose(made, function(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_refused_range_is_shown_as_code_with_the_strictest_first(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        rows, columns = x.shape
+        y = x * 2 if int(rows * (32 / columns)) != 7 else x * 3
+        return y + 1 if rows != 5 else y - 1
+
+    with pytest.raises(UnsupportedError) as caught:
+        tmconvert.to_onnx(
+            function,
+            tmp_path / "m.onnx",
+            example_inputs=(torch.randn(12, 20),),
+            dynamic_shapes={"x": {0: "rows", 1: "columns"}},
+        )
+    also = [text for label, text in caught.value.notes if label == "also"]
+    shown = [caught.value.message, *also]
+    assert caught.value.code == "TM2030" and any(
+        "floor(rows * (32 / columns)) != 7" in text for text in shown
+    )
+    assert also and all("test_rounded_sizes.py:" in text for text in also)
