@@ -55,6 +55,7 @@ from tmconvert.frontends.torch.module_tracer import Tracer as Tracer
 from tmconvert.frontends.torch.request import DynamicShapes
 from tmconvert.garbage_collection import full_collections_wait
 from tmconvert.ir.interpreter import Interpreter as Interpreter
+from tmconvert.observation import observe as observe
 from tmconvert.output.atomic import check_writable
 from tmconvert.progress import Progress
 from tmconvert.surgery import TracedModule as TracedModule

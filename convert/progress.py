@@ -6,6 +6,7 @@ Work reports to the function of the innermost ``reporting`` of its thread; witho
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,7 +49,10 @@ def _as_listener(progress: Progress) -> Listener:
 
 
 def begin(stage: Stage) -> None:
-    """Reports that a stage begins."""
+    """Reports that a stage begins, also to the logger ``tmconvert.progress`` of a program that logs."""
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        logging.getLogger(__name__).debug("%s begins", stage)
     listener = _listener.get()
     if listener is not None:
         listener(0, 0, stage)

@@ -63,6 +63,7 @@ PUBLIC = [
     "lint",
     "load",
     "normalize",
+    "observe",
     "optimize",
     "params",
     "parse_graph",

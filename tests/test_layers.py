@@ -51,6 +51,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "api": (
         *("api", "api_conveniences", "api_convert", "api_inspect", "api_lock", "api_transform", "api_view"),
         "compat",
+        "observation",
     ),
     "command line": ("cli", "__main__"),
 }

@@ -149,6 +149,7 @@ def _input_qparams(model: Any, type_: str, scales: Numbers, zeros: Numbers) -> d
     from tmconvert import api
 
     module = api.load(model) if isinstance(model, (str, Path)) else model
+    assert module.graph is not None
     names = [each.name for each in module.graph.inputs[1:]]
     pairs = zip(many, zero_points * (len(many) if len(zero_points) == 1 else 1), strict=True)
     return {name: (type_, scale, int(zero)) for name, (scale, zero) in zip(names, pairs, strict=True)}

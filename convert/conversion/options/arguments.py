@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
@@ -335,7 +336,8 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        bound = bound_arguments(function.__name__, inspect.signature(function), args, kwargs)
+        named = _with_observed(function.__name__, kwargs)
+        bound = bound_arguments(function.__name__, inspect.signature(function), args, named)
         try:
             with _files_for_objects(function.__name__, bound) as files:
                 check_arguments(function.__name__, bound)
@@ -354,6 +356,16 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
             raise environmental from error
 
     return one_frame(called)
+
+
+def _with_observed(function: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replaces the Observation that is the argument ``seen`` by the options that it stands for."""
+    observation = sys.modules.get("tmconvert.observation")
+    if observation is None or not isinstance(given.get("seen"), observation.Observation):
+        return given
+    options = dict(given["seen"].options)
+    inputs = options.pop("example_kwargs") if function == "trace" else {}
+    return {**inputs, **options, **{name: value for name, value in given.items() if name != "seen"}}
 
 
 def _files_for_objects(

@@ -53,8 +53,8 @@ def save_proto(model: ModelProto, path: Path, *, is_external: bool) -> None:
     """Writes a ModelProto; with ``is_external`` its weights are in the file ``NAME.data`` next to it."""
     import onnx
 
-    data = {"save_as_external_data": True, "location": f"{path.name}.data"} if is_external else {}
-    onnx.save(model, path, **data)
+    location = f"{path.name}.data" if is_external else None
+    onnx.save(model, path, save_as_external_data=is_external, location=location)
 
 
 def _copy_fields(message: Message, copy: Message, but: str) -> None:

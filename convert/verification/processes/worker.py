@@ -235,6 +235,16 @@ _worker: Worker | None = None
 _starting = threading.Lock()
 
 
+def _renew_lock() -> None:
+    """In a fork: another thread of the parent may have held the lock, and does not exist here."""
+    global _starting
+    _starting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 def worker() -> Worker:
     """Returns the worker of this process, a new one where it has ended. Raises Unavailable."""
     global _worker

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,23 @@ from tmconvert.progress import begin
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.pretrained import PretrainedFolder
     from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
+
+
+_PROCESS = os.getpid()
+
+
+@contextlib.contextmanager
+def _one_thread_in_fork() -> Iterator[None]:
+    """Uses one thread in a fork of a process that used several: the pool of OpenMP's does not exist there."""
+    threads = torch.get_num_threads()
+    if os.getpid() == _PROCESS or threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def trace_object(model: object, tracing: Tracing) -> TracedModule:
@@ -190,7 +209,7 @@ def _trace_with(
     sizes: Mapping[str, Mapping[int, str]] | None,
 ) -> TracedModule:
     mode = in_evaluation(module, tracing.training)
-    with _uncompiled(), mode as modes, wide_state(module) as notes:
+    with _one_thread_in_fork(), _uncompiled(), mode as modes, wide_state(module) as notes:
         traced = trace_module(
             module,
             args,
