@@ -180,8 +180,8 @@ def test_known_defects_are_found_by_shapes(tmp_path: Path) -> None:
         path = tmp_path / f"{size}.tflite"
         with path.open("wb") as file:
             write_tflite(graph, file)
-        assert known_defects("litert-gpu", "tflite", path) == found
-        assert known_defects("openvino", "tflite", path) == []
+        assert known_defects("litert-gpu", path) == found
+        assert known_defects("openvino", path) == []
 
 
 @pytest.mark.parametrize(("runtime", "found"), [("2.18", ["CAST of quantized integers"]), ("2.23", [])])
@@ -190,7 +190,7 @@ def test_casts_of_quantized_integers_are_known(tmp_path: Path, runtime: str, fou
     path = tmp_path / "net.tflite"
     tmconvert.to_tflite(ROOT / "samples/digits_qat.tm", path, quantized=True, runtime=runtime)
     for accelerator in ("litert-gpu", "openvino"):
-        named = [each.partition(" (")[0] for each in known_defects(accelerator, "tflite", path)]
+        named = [each.partition(" (")[0] for each in known_defects(accelerator, path)]
         assert named == found
 
 

@@ -54,11 +54,15 @@ def _note(
         size, limit = difference_of(np.asarray(found), array)
         if size / limit > difference:
             worst, difference, is_exceeded = output, size / limit, size > limit
-            text = f"{size:.2g} of its largest value" if limit == TOLERANCE else f"{size:.0f} steps"
+            text = (
+                f"{size:.2g} of its largest value"
+                if limit == TOLERANCE
+                else f"{size:.0f} step{'s' * (size != 1)}"
+            )
     if is_exceeded:
         message = f"{name} computes the output {worst} wrongly: it differs from the processor's by {text}"
         raise _error(message, accelerator, path, option)
-    agrees = "agrees with the processor" + (f" within {text}" if "steps" in text and difference else "")
+    agrees = "agrees with the processor" + (f" within {text}" if " step" in text and difference else "")
     if not made.is_whole:
         return f"{name} {agrees}; on the processor ran: {places or 'some operators'}"
     return f"{name} runs the whole file, and {agrees}"
@@ -87,8 +91,8 @@ def difference_of(found: np.ndarray, expected: np.ndarray) -> tuple[float, float
 
 
 def _error(message: str, accelerator: Accelerator, path: Path, option: str) -> VerificationError:
-    name, target = accelerator.name, accelerator.targets[0]
-    known = known_defects(name, target, path)
+    name = accelerator.name
+    known = known_defects(name, path)
     notes = [("known defects", f"{name} computes wrongly: {'; '.join(known)}")] if known else []
     text = (
         f"the file is right on the processor; convert without {option} {name} to write it all the same"

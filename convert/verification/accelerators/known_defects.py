@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tmconvert.symbolics.idioms.tflite import has_odd_groups, is_misread
-from tmconvert.targets.registry import target_named
-from tmconvert.targets.written_model import WrittenModel
+from tmconvert.targets.written_model import written_model
 
 Shapes = Sequence[Sequence[int]]
 PRODUCTS = "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED TRANSPOSE_CONV"
@@ -79,10 +78,12 @@ LITERT_GPU = (
 DEFECTS = {"litert-gpu": LITERT_GPU, "openvino": (CAST,)}
 
 
-def known_defects(accelerator: str, target: str, path: Path) -> list[str]:
+def known_defects(accelerator: str, path: Path) -> list[str]:
     """Returns descriptions of the operators of a file that the accelerator is known to compute wrongly."""
     table = DEFECTS.get(accelerator, ())
-    model = target_named(target).written_model(path) if table else WrittenModel(target)
+    if not table:
+        return []
+    model = written_model(path)
     makers = {name: layer.type for layer in model.layers for name in layer.outputs}
     uses = Counter(name for layer in model.layers for name in layer.inputs)
     found = []

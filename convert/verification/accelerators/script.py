@@ -65,6 +65,18 @@ def openvino(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.nda
     return [result[named.get(name, at)] for at, name in enumerate(outputs)], {"is_whole": True}
 
 
+def tflm(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """Its tensors have no names; inputs and outputs are those of the file in order."""
+    from tflite_micro.python.tflite_micro import runtime  # type: ignore[import-not-found, unused-ignore]
+
+    arena = 4 * Path(path).stat().st_size + (64 << 20)
+    model = runtime.Interpreter.from_file(path, arena_size=arena)
+    for position, array in enumerate(inputs.values()):
+        model.set_input(array, position)
+    model.invoke()
+    return [model.get_output(position) for position in range(len(outputs))], {"is_whole": True}
+
+
 def webgpu(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.ndarray], dict[str, Any]]:
     import onnxruntime
 
@@ -85,7 +97,7 @@ def main() -> None:
     request = json.loads((folder / "request.json").read_text("utf-8"))
     with np.load(folder / "inputs.npz") as stored:
         inputs = {each: stored[f"arr_{at}"] for at, each in enumerate(request["inputs"])}
-    run = {"litert-gpu": litert_gpu, "openvino": openvino, "webgpu": webgpu}[name]
+    run = {"litert-gpu": litert_gpu, "openvino": openvino, "tflm": tflm, "webgpu": webgpu}[name]
     report: dict[str, Any] = {}
     try:
         found, report = run(request["path"], inputs, request["outputs"])

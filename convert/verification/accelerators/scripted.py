@@ -111,6 +111,13 @@ SCRIPTED: tuple[Accelerator, ...] = (
     ),
     ScriptedAccelerator("openvino", "OpenVINO on the processor", "openvino", ("onnx", "tflite")),
     ScriptedAccelerator(
+        "tflm",
+        "TFLite Micro, the interpreter of microcontrollers,",
+        "tflite-micro",
+        ("tflite",),
+        "pip takes --pre",
+    ),
+    ScriptedAccelerator(
         "webgpu",
         "the WebGPU provider of ONNX Runtime",
         "onnxruntime-webgpu",

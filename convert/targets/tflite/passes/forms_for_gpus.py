@@ -43,7 +43,14 @@ def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
     outputs = frozenset(id(value) for value in graph.outputs)
     around = _Graph(producers(graph), graph.use_counts(), outputs, names_of_values(graph))
     operators: list[Operator] = []
+    known: dict[int, Value] = {}
     for operator in graph.operators:
+        operator.inputs = [known.get(id(value), value) for value in operator.inputs]
+        product = _known_product(operator, around)
+        if product is not None:
+            known[id(operator.outputs[0])] = product
+            record.did(operator, "is a constant now, which GPUs do not multiply")
+            continue
         is_float = bool(operator.inputs) and all(
             value is None or value.is_constant or value.dtype == np.float32 for value in operator.inputs
         )
@@ -57,6 +64,25 @@ def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
         each for each in operators if each.type not in _PADS.split() or id(each.outputs[0]) in uses
     ]
     return record
+
+
+def _known_product(operator: Operator, graph: _Graph) -> Value | None:
+    """Returns the product of constants, such as the first state of a recurrent layer and its weights."""
+    arrays = [None if value is None else value.data for value in operator.inputs]
+    result = operator.outputs[0]
+    if operator.type != "FULLY_CONNECTED" or id(result) in graph.outputs or is_symbolic(result.shape):
+        return None
+    x, weight, bias = (*arrays, None)[:3]
+    is_plain = operator.attributes.get("fused_activation_function", "NONE") == "NONE"
+    if (
+        x is None
+        or weight is None
+        or not is_plain
+        or (bias is None and operator.inputs[2:] not in ([], [None]))
+    ):
+        return None
+    data = x.reshape(-1, weight.shape[1]) @ weight.T + (0 if bias is None else bias)
+    return graph.constant(result, data.astype(result.dtype).reshape(result.shape))
 
 
 def _average(operator: Operator, graph: _Graph) -> list[Operator] | None:
