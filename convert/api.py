@@ -16,6 +16,7 @@ from tmconvert.api_convert import to_caffe as to_caffe
 from tmconvert.api_convert import to_onnx as to_onnx
 from tmconvert.api_convert import to_target as to_target
 from tmconvert.api_convert import to_tflite as to_tflite
+from tmconvert.api_diff import diff as diff
 from tmconvert.api_inspect import bench as bench
 from tmconvert.api_inspect import check as check
 from tmconvert.api_inspect import compare as compare

@@ -103,6 +103,7 @@ FUNCTIONS = (
     "check",
     "compare",
     "decompose",
+    "diff",
     "evaluate",
     "findings",
     "forecast",
@@ -114,6 +115,7 @@ FUNCTIONS = (
     "params",
     "parse_graph",
     "quantization",
+    "rebuild",
     "register_pass",
     "register_symbolic",
     "replace_pattern",
@@ -135,6 +137,9 @@ FUNCTIONS = (
 OWN = {(function, "progress"): ("class", "function") for function in FUNCTIONS}
 
 
+API_FILES = ("api_convert", "api_diff", "api_inspect", "api_lock", "api_transform", "api_view")
+
+
 def parameters(function: str) -> list[inspect.Parameter]:
     every = inspect.signature(getattr(api, function)).parameters.values()
     return [each for each in every if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
@@ -147,6 +152,8 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "bench": {"seconds": 0.01},
         "check": {"model": model, "target": "onnx"},
         "compare": {"first": model, "second": model},
+        "diff": {"first": model, "second": model},
+        "rebuild": {"lock": folder / "written.lock"},
         "evaluate": {"first": model, "second": model, "data": np.zeros((2, 1, 8, 8), np.float32)},
         "to_folder": {"model": model, "output": folder / "net"},
         "findings": {"model": model, "target": "caffe"},
@@ -196,7 +203,7 @@ def only_our_errors() -> Iterator[None]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: TracedModule) -> Path:
     """The working folder, with a written model; other texts than paths may become files in it."""
     monkeypatch.chdir(tmp_path)
-    tmconvert.to_onnx(model, "written.onnx", verify=False)
+    tmconvert.to_onnx(MODEL, "written.onnx", verify=False, lock="written.lock")
     return tmp_path
 
 
@@ -206,14 +213,14 @@ def test_every_public_function_is_tried() -> None:
         for name, each in vars(api).items()
         if not name.startswith("_")
         and inspect.isfunction(each)
-        and each.__module__
-        in (api.__name__, *(f"tmconvert.api_{part}" for part in ("convert", "inspect", "transform", "view")))
+        and each.__module__ in (api.__name__, *(f"tmconvert.{file}" for file in API_FILES))
     }
     assert public == set(FUNCTIONS)
     classes = {name for name in tmconvert.__all__ if inspect.isclass(getattr(tmconvert, name))}
     others = {
         "register_as_builtin",
         "register_supported_type",
+        "observe",
         "temporary_symbolics",
         "trace_through",
         "wrap",

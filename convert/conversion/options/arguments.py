@@ -224,7 +224,7 @@ KINDS: Mapping[str, Kind] = {
         ),
         _OUTPUT,
     ),
-    "caffemodel": _PATH,
+    **dict.fromkeys(("caffemodel", "lock", "rebuild.folder", "diff.page"), _PATH),
     "check": _SWITCH,
     "format": _OPTION,
     "target": _VERSION,
@@ -260,7 +260,7 @@ KINDS: Mapping[str, Kind] = {
     "decompose.table": Kind("a dict of functions by op", _by_name, "TM6052"),
     "split_module.by": _CALLABLE._replace(code="TM6052"),
     **dict.fromkeys(
-        ("watch", "on", "verify_on"),
+        ("watch", "on", "verify_on", "fail_on"),
         Kind(
             "a list of names",
             lambda value: _are_names(value) or (isinstance(value, (list, tuple)) and not value),

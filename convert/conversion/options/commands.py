@@ -119,6 +119,19 @@ _COMPARE = (
     ),
     switch("all_layers", "output", "List all layers.", only="command line"),
 )
+_DIFF = (
+    switch("compare_outputs", "output", "Run both on the same inputs, and compare outputs and layers."),
+    switch("latency", "output", "Measure the latency of both files by turns."),
+    Option(
+        "fail_on",
+        "output",
+        "End with status 1 if this holds: changed-outputs, operators, weights, any, size+5%, latency+10%.",
+        "entries",
+        metavar="CONDITION",
+    ),
+    Option("page", "output", "Write a page with both graphs side by side.", "path", metavar="PAGE.html"),
+    switch("markdown", "output", "Print Markdown, for a pull request.", only="command line"),
+)
 _REBUILD = (
     Option(
         "source",
@@ -297,6 +310,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "convert": (*_CONVERT, JSON),
     "init": _INIT,
     "code": (*_CODE, JSON, *declared(SourceOptions)),
+    "diff": (*_DIFF, JSON),
     "doctor": (JSON,),
     "evaluate": (_CALIBRATE, JSON, *declared(EvaluateOptions)),
     "inspect": (*_INSPECT, USAGE, _PROFILE, JSON, *declared(TracingOptions)),

@@ -35,7 +35,7 @@ function aboutGraphs() {
     for (const node of graph.nodes) counts.set(node.type, (counts.get(node.type) || 0) + 1);
     const sorted = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
     const stored = Object.values(graph.constants).reduce((sum, each) => sum + (each.bytes || 0), 0);
-    const marks = ["float", "transpose", "quantize"].map((mark) => [mark, graph.nodes.filter((node) => node.mark === mark)]);
+    const marks = ["float", "transpose", "quantize", "removed", "added", "changed"].map((mark) => [mark, graph.nodes.filter((node) => node.mark === mark)]);
     return [
       heading(graph.title, graph.kind),
       pairs([...graph.summary, ["nodes", number(graph.nodes.length)], ["constants", byteSize(stored)]]),
@@ -47,7 +47,7 @@ function aboutGraphs() {
   });
 }
 
-const MARK_NAMES = { float: "Kept in float", transpose: "Transposes", quantize: "Quantize and dequantize" };
+const MARK_NAMES = { float: "Kept in float", transpose: "Transposes", quantize: "Quantize and dequantize", removed: "Removed", added: "Added", changed: "Changed" };
 
 function operatorTable(graph, counts) {
   const largest = counts.length ? counts[0][1] : 1;
