@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tmconvert import api_convert
-from tmconvert.compat.keywords import check_keywords, other_than
+from tmconvert.compat.keywords import check_keywords
 from tmconvert.errors import UsageError
 
 Numbers = float | Sequence[float] | None
@@ -118,7 +118,7 @@ def _convert(
     refused = {"require_quantize": "Caffe has no integer files"} if target == "caffe" else {}
     if target == "caffe":
         given["require_quantize"], is_quantized = is_quantized, False
-    check_keywords(f"mgeconvert.{target}", other_than(_DEFAULTS, given), WITHOUT_MEANING, refused)
+    check_keywords(f"mgeconvert, to {target}", given, WITHOUT_MEANING, refused, _DEFAULTS)
     options = {name: value for name, value in options.items() if value is not None}
     if outputs:
         options["outputs"] = list(outputs)

@@ -34,7 +34,10 @@ WITHOUT_MEANING = {
 REFUSED = {
     "custom_rewriter": "register a pass with tmconvert.register_pass",
     "function_rewrite_rules": "use tmconvert.replace_pattern",
-    "mutable_initializer": "weights are constants in the result",
+    **dict.fromkeys(
+        ("mutable_initializer", "initializers_as_constants"), "weights are constants in the result"
+    ),
+    "perform_optimization": "a model that stays as it is needs no call",
     "range_opt": "values of inputs are not restricted",
 }
 _DEFAULTS = {
@@ -43,7 +46,7 @@ _DEFAULTS = {
     "check_rtol": 1e-4,
     "check_atol": 1e-5,
     "input_fill": "random",
-    "import_custom_schemas": True,
+    **dict.fromkeys(("import_custom_schemas", "perform_optimization", "initializers_as_constants"), True),
     "gemm_fusion_backend": "ort_cpu",
     "gradient_precision": "fp32",
 }
@@ -92,21 +95,16 @@ def simplify(
         >>> from tmconvert.compat import onnxsim
         >>> simple, check = onnxsim.simplify("net.onnx")  # doctest: +SKIP
     """
-    given = {name: value for name, value in others.items() if _DEFAULTS.get(name) != value}
-    given |= {"skip_fuse_bn": skip_fuse_bn, "no_optimization": not perform_optimization}
-    given["trainable_initializers"] = not initializers_as_constants
-    refused = {
-        **REFUSED,
-        "no_optimization": "copy the model instead",
-        "trainable_initializers": "weights are constants in the result",
-    }
-    check_keywords("onnxsim.simplify", given, WITHOUT_MEANING, refused)
+    given = {**others, "skip_fuse_bn": skip_fuse_bn, "perform_optimization": perform_optimization}
+    given["initializers_as_constants"] = initializers_as_constants
+    check_keywords("onnxsim.simplify", given, WITHOUT_MEANING, REFUSED, _DEFAULTS)
     options: dict[str, Any] = {}
     shapes = overwrite_input_shapes or input_shapes
     if shapes:
         options["input_shapes"] = shapes if isinstance(shapes, Mapping) else {_only_input(model): shapes}
     if unused_output:
-        options["outputs"] = [name for name in _outputs(model) if name not in unused_output]
+        names = [each.name for each in _graph(model).output]
+        options["outputs"] = [name for name in names if name not in unused_output]
     if target_opset_version is not None:
         options["opset"] = _newest() if target_opset_version == "latest" else target_opset_version
     if input_data:
@@ -120,10 +118,6 @@ def _graph(model: Any) -> Any:
     from tmconvert.formats.onnx.model import read_model
 
     return read_model(os.fspath(model)).graph if isinstance(model, (str, os.PathLike)) else model.graph
-
-
-def _outputs(model: Any) -> list[str]:
-    return [each.name for each in _graph(model).output]
 
 
 def _only_input(model: Any) -> str:

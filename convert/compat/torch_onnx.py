@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tmconvert import api, api_convert
-from tmconvert.compat.keywords import check_keywords, other_than
+from tmconvert.compat.keywords import check_keywords
 from tmconvert.conversion.io_names import written_outputs
 from tmconvert.conversion.report import Report
 from tmconvert.errors import UsageError
@@ -37,13 +37,9 @@ REFUSED = {
     "export_params": "the file has the weights",
     "operator_export_type": "all operators are those of ONNX, or of register_symbolic",
 }
-_DEFAULTS = {
-    "optimize": True,
-    "do_constant_folding": True,
-    "autograd_inlining": True,
-    "export_params": True,
+_DEFAULTS: Mapping[str, Any] = {
+    **dict.fromkeys(("optimize", "do_constant_folding", "autograd_inlining", "export_params"), True),
     "artifacts_dir": ".",
-    "verify": False,
 }
 
 
@@ -159,11 +155,10 @@ def export(
         >>> from tmconvert.compat import torch_onnx
         >>> torch_onnx.export(net, (x,), "net.onnx", input_names=["image"])  # doctest: +SKIP
     """
-    given = other_than(_DEFAULTS, others)
+    given = dict(others)
     if getattr(given.get("operator_export_type"), "name", "ONNX") == "ONNX":
         given.pop("operator_export_type", None)
-    given = {name: _as_set(name, value) for name, value in given.items()}
-    check_keywords("torch.onnx.export", given, WITHOUT_MEANING, REFUSED)
+    check_keywords("torch.onnx.export", given, WITHOUT_MEANING, REFUSED, _DEFAULTS)
     args, named = _inputs(args, dict(kwargs or {}), dynamo)
     if not args and not named and callable(getattr(model, "example_arguments", None)):
         args, own = model.example_arguments()
@@ -189,11 +184,6 @@ def export(
     if verbose:
         LOGGER.info("%s", report)
     return OnnxProgram(report) if dynamo else None
-
-
-def _as_set(name: str, value: Any) -> Any:
-    """Returns True for a switch that is off where it is on by default, so that it counts as given."""
-    return True if value is False and _DEFAULTS.get(name) is True else value
 
 
 def _inputs(args: Any, named: dict[str, Any], dynamo: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
