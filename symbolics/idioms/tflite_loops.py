@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # steps: the least, the most, and the bytes of weights that all of them may pack
 UNROLLED = (8, 64, 2 << 20)
-STEPS_A_TURN = (4, 8, 128 << 10)
+STEPS_A_TURN = (4, 16, 320 << 10)
 MAX_TURNS = 64
 TURNS_WITHIN = 16
 BLOCK = 64
@@ -95,7 +95,7 @@ def scan(
         return _in_blocks(g, state, sliced, around, step, rows)
     if count <= _steps(UNROLLED, around):
         return _unrolled(g, state, sliced, around, step)
-    at_once = _steps(STEPS_A_TURN, around)
+    at_once = _steps(STEPS_A_TURN, around) & ~3  # a multiple of 4, which leaves fewer remainders
     while count > MAX_TURNS * at_once:
         at_once *= TURNS_WITHIN
     looped = count - count % at_once
