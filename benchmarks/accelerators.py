@@ -1,6 +1,6 @@
 """Files of the recorded models on accelerators, each compared with the processor.
 
-    python benchmarks/accelerators.py [--on litert-gpu tflm webgpu] [--quantized] [MODEL ...]
+    python benchmarks/accelerators.py [MODEL ...] [--on litert-gpu tflm webgpu] [--quantized]
 
 Prints a table for each accelerator that is installed: files that are whole and right, partly on the processor
 and right, refused, wrong, and aborted. Exit status 1 if one is wrong or aborted. A driver in software:
