@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tmconvert.lowering.names import Names
-from tmconvert.lowering.target_graph import Attribute, Operator, Value
+from tmconvert.lowering.target_graph import Attribute, Operator, Quantization, Value
 
 INT32 = np.dtype(np.int32)
 
@@ -15,8 +15,8 @@ INT32 = np.dtype(np.int32)
 class FormWriter:
     """Appends operators that stand for ``operator``; the last one has its results."""
 
-    def __init__(self, operator: Operator, names: Names) -> None:
-        self.operator, self.names = operator, names
+    def __init__(self, operator: Operator, names: Names, made_by: Mapping[int, Operator]) -> None:
+        self.operator, self.names, self.made_by = operator, names, made_by
         self.operators: list[Operator] = []
 
     def op(
@@ -27,6 +27,7 @@ class FormWriter:
         *,
         like: Value | None = None,
         dtype: np.dtype | None = None,
+        quantization: Quantization | None = None,
         options: Mapping[str, Attribute] | None = None,
         **attributes: Attribute,
     ) -> Value:
@@ -38,6 +39,7 @@ class FormWriter:
         made = Value(name, dtype or model.dtype, tuple(shape))
         if dtype is None:
             made.quantization, made.qparams = model.quantization, model.qparams
+        made.quantization = quantization or made.quantization
         self._append(type, inputs, [made], {**(options or {}), **attributes})
         return made
 
@@ -90,6 +92,12 @@ class FormWriter:
         made = Value(name, array.dtype, array.shape, np.ascontiguousarray(array))
         if like is not None:
             made.quantization, made.qparams = like.quantization, like.qparams
+        return made
+
+    def quantized(self, array: np.ndarray, scale: float) -> Value:
+        """Returns a constant of integers with this scale, and 0 at 0."""
+        made = self.const(array)
+        made.quantization = Quantization(np.array([scale], np.float32), 0, np.zeros(1, np.int64))
         return made
 
     def _append(

@@ -16,16 +16,18 @@ from tmconvert.targets.tflite.alternatives.functions import FUNCTIONS
 from tmconvert.targets.tflite.alternatives.gathers import GATHERS
 from tmconvert.targets.tflite.alternatives.ranks import RANKS
 from tmconvert.targets.tflite.alternatives.reductions import REDUCTIONS
+from tmconvert.targets.tflite.alternatives.tables import TABLES
 from tmconvert.targets.tflite.alternatives.windows import WINDOWS
 
 # an alternative: the operators, or None where it does not apply
 Form = Callable[[FormWriter], "list[Operator] | None"]
+_IDLE = ("ADD", "CAST", "RESHAPE")  # which may have lost their users
 _DEEPEST = 4  # forms of operators that forms consist of
 
 
 def _forms() -> Mapping[str, Sequence[Form]]:
     found: dict[str, list[Form]] = {}
-    for table in (REDUCTIONS, BROADCASTS, WINDOWS, GATHERS, FUNCTIONS, RANKS):
+    for table in (REDUCTIONS, BROADCASTS, WINDOWS, GATHERS, TABLES, FUNCTIONS, RANKS):
         for names, form in table:
             for name in names.split():
                 found.setdefault(name, []).append(form)
@@ -51,6 +53,7 @@ def take_alternatives(graph: TargetGraph, profile: Profile) -> PassRecord:
 class _Rewriter:
     def __init__(self, graph: TargetGraph, profile: Profile) -> None:
         self.profile, self.names, self.forms = profile, names_of_values(graph), _forms()
+        self.made_by = producers(graph)
 
     def alternative(self, operator: Operator, depth: int = 0) -> list[Operator] | None:
         """Returns operators that run where ``operator`` does not; None where it runs, or nothing does.
@@ -61,7 +64,7 @@ class _Rewriter:
         if self._runs(operator) or depth >= _DEEPEST:
             return None
         for form in self.forms.get(operator.type, ()):
-            made = form(FormWriter(operator, self.names))
+            made = form(FormWriter(operator, self.names, self.made_by))
             if made is None:
                 continue
             whole = [part for each in made for part in self._with_forms(each, operator, depth)]
@@ -82,7 +85,7 @@ class _Rewriter:
 
 
 def _merge_reshapes(graph: TargetGraph) -> None:
-    """Makes chains of RESHAPE one, which reads what the first one reads, and drops what nobody takes."""
+    """Makes chains of RESHAPE one, which reads what the first one reads; drops operators without users."""
     made_by = producers(graph)
     for operator in graph.operators:
         while operator.type == "RESHAPE" and operator.inputs[0] is not None:
@@ -96,7 +99,7 @@ def _merge_reshapes(graph: TargetGraph) -> None:
         kept = [
             operator
             for operator in graph.operators
-            if operator.type != "RESHAPE"
+            if operator.type not in _IDLE
             or id(operator.outputs[0]) in results
             or taken.get(id(operator.outputs[0]))
         ]
