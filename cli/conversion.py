@@ -81,6 +81,11 @@ def run_conversion(
         if given.get("report") is not None and not report.stopped:
             report.write_layers(given["report"])
             write_message(f"wrote the quantization report to {given['report']}")
+    if given.get("firmware") and not report.stopped:
+        from tmconvert.inspection.firmware import npu_of, write_firmware
+
+        npu = npu_of(given.get("profile") or "")
+        write_message(*write_firmware(Path(report.paths[0]), Path(given["firmware"]), npu))
     options = keywords.get("pass_options")
     if options is not None and options.dump_after:
         folder = options.dump_folder or options.next_to(report.paths[0]).dump_folder

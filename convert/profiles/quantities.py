@@ -240,6 +240,15 @@ def _cut_axes(operation: Operation) -> Values:
     return [sum(a != b for a, b in zip(x, y, strict=True))]
 
 
+def _strided_axes(operation: Operation) -> Values:
+    """The axes of a STRIDED_SLICE with steps above 1, from the end: -1 for the last."""
+    steps = operation.inputs[3]
+    if steps is None or steps.read is None:
+        return []
+    numbers = np.ravel(steps.read()).tolist()
+    return [axis - len(numbers) for axis, step in enumerate(numbers) if step != 1]
+
+
 def _flat_sizes(operation: Operation) -> Values:
     """(height * width) as NPUs count them: all axes between the first and the last."""
     return [math.prod(_shape(operation.inputs[0])[:-1])]
@@ -283,6 +292,7 @@ NAMED: dict[str, Callable[[Operation], Values]] = {
     "sum of weights": _weight_sum,
     "first size of a constant": _expanded_constant,
     "cut axes": _cut_axes,
+    "strided axes": _strided_axes,
     "rows": _flat_sizes,
     "has scales": _quantized,
     "equal scales": lambda operation: [

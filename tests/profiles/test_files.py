@@ -12,6 +12,8 @@ import tmconvert
 from tests.cli.runner import run
 from tmconvert import api
 from tmconvert.errors import TmconvertError
+from tmconvert.inspection.firmware import write_firmware
+from tmconvert.profiles.files import operations_of_file
 from tmconvert.profiles.registry import profile_named
 
 OWN = """
@@ -107,3 +109,19 @@ def test_a_field_that_is_wrong_is_named(old: str, new: str, cause: str, tmp_path
     with pytest.raises(TmconvertError, match=cause) as raised:
         profile_named(str(own))
     assert raised.value.code == "TM6070"
+
+
+def test_sources_for_firmware(tmp_path: Path) -> None:
+    model = tmp_path / "m.tflite"
+    written(model, profile="tflm")
+    notes = write_firmware(model, tmp_path / "firmware")
+    write_firmware(model, tmp_path / "firmware")  # once more over the first ones
+    texts = {path.name: path.read_text("utf-8") for path in (tmp_path / "firmware").iterdir()}
+    assert set(texts) == {"model_data.h", "op_resolver.h", "arena.h", "test_vector.h"}
+    types = {each.type for each in operations_of_file(model).main}
+    assert f"MicroMutableOpResolver<{len(types)}> MakeOpResolver()" in texts["op_resolver.h"]
+    assert "resolver.AddConv2D();" in texts["op_resolver.h"]
+    numbers = texts["model_data.h"].partition("{")[2].partition("}")[0]
+    assert bytes(map(int, numbers.split(","))) == model.read_bytes()
+    assert "const int8_t test_output_0[]" in texts["test_vector.h"]
+    assert ("kArenaSize" in texts["arena.h"]) == (not any("not measured" in note for note in notes))

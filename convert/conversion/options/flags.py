@@ -55,6 +55,16 @@ FLAGS = (
         only="command line",
         is_written=True,
     ),
+    Option(
+        "firmware",
+        "output",
+        "Also write C++ sources for TFLite Micro.",
+        "path",
+        metavar="DIR",
+        targets=("tflite",),
+        only="command line",
+        is_written=True,
+    ),
     VERBOSE,
     switch("time_passes", "debugging", "Print the time of each pass to stderr.", only="command line"),
 )

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from tmconvert.lowering.target_graph import Operator
-from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, sizes
+from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
+
+_MOST_PARTS = 32  # slices that stand for a gather
 
 
 def flat_indices(g: FormWriter) -> list[Operator] | None:
@@ -33,7 +35,7 @@ def slice_of_one(g: FormWriter) -> list[Operator] | None:
     shape = sizes(x)
     if x is None or indices is None or indices.data is None or shape is None:
         return None
-    if g.operator.attributes.get("batch_dims", 0) or not 0 < indices.data.size <= 8:
+    if g.operator.attributes.get("batch_dims", 0) or not 0 < indices.data.size <= _MOST_PARTS:
         return None
     axis = g.operator.attributes.get("axis", 0)
     assert isinstance(axis, int)
@@ -45,6 +47,31 @@ def slice_of_one(g: FormWriter) -> list[Operator] | None:
     made = [len(parts) if a == axis else size for a, size in enumerate(shape)]
     whole = parts[0] if len(parts) == 1 else g.op("CONCATENATION", parts, made, axis=axis)
     return g.last_reshape(whole)
+
+
+def slices_of_steps(g: FormWriter) -> list[Operator] | None:
+    """STRIDED_SLICE as slices of one element along each axis with steps, which are concatenated."""
+    x, begin, _, steps = g.operator.inputs
+    shape, starts, by, made = sizes(x), numbers(begin), numbers(steps), sizes(g.operator.outputs[0])
+    masks = [name for name, value in g.operator.attributes.items() if name.endswith("mask") and value]
+    if x is None or shape is None or starts is None or by is None or made is None or masks:
+        return None
+    axes = [axis for axis, step in enumerate(by) if step != 1 and made[axis] > 1]
+    if len(made) != len(shape) or math.prod(made[axis] for axis in axes) > _MOST_PARTS or not axes:
+        return None
+    whole = [made[axis] if axis not in axes else shape[axis] for axis in range(len(shape))]
+    first = [
+        start % size if axis not in axes else 0
+        for axis, (start, size) in enumerate(zip(starts, shape, strict=True))
+    ]
+    value = g.slice(x, first, whole)
+    for axis in axes:
+        whole[axis] = 1
+        places = [starts[axis] % shape[axis] + at * by[axis] for at in range(made[axis])]
+        parts = [g.slice(value, [at * (a == axis) for a in range(len(shape))], whole) for at in places]
+        whole[axis] = made[axis]
+        value = g.op("CONCATENATION", parts, whole, axis=axis)
+    return g.last_reshape(value)
 
 
 def scalar_by_option(g: FormWriter) -> list[Operator] | None:
@@ -67,6 +94,7 @@ def largest_of_negation(g: FormWriter) -> list[Operator] | None:
 GATHERS = (
     ("GATHER", flat_indices),
     ("GATHER", slice_of_one),
+    ("STRIDED_SLICE", slices_of_steps),
     ("RESHAPE", scalar_by_option),
     ("ARG_MIN", largest_of_negation),
 )
