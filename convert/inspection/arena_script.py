@@ -29,7 +29,7 @@ def main(path: str) -> int:
     while high - low > STEP:
         middle = (low + high) // 2 // STEP * STEP
         low, high = (low, middle) if fits(path, middle) else (middle, high)
-    print(high)
+    sys.stdout.write(f"{high}\n")
     return 0
 
 

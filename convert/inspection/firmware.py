@@ -58,11 +58,11 @@ def write_firmware(path: Path, folder: Path, npu: str = "") -> list[str]:
         "arena.h": f"constexpr int kArenaSize = {arena};\n" if arena else "// not measured\n",
         "test_vector.h": "".join(_vector_lines(inputs, outputs)),
     }
-    with staged_outputs(*(folder / name for name in texts)) as outputs:
-        for output, text in zip(outputs, texts.values(), strict=True):
-            output.file.write(f"#pragma once\n\n{text}".encode())
-            output.finish()
-        commit_together(outputs)
+    with staged_outputs(*(folder / name for name in texts)) as staged:
+        for each, text in zip(staged, texts.values(), strict=True):
+            each.file.write(f"#pragma once\n\n{text}".encode())
+            each.finish()
+        commit_together(staged)
     return [*notes, f"wrote {', '.join(texts)} to {folder}"]
 
 

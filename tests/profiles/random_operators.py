@@ -17,7 +17,7 @@ from tmconvert.profiles.profile import Profile, ProfileRule
 from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.operators import SPECS
 
-_TYPES = ("int8", "int8", "float32", "int16", "int32", "int64", "bool")
+_TYPES = ("int8", "int8", "float32", "int16", "int32", "int64", "bool", "float16", "float64")
 _EXTENTS = [1, 1, 2, 3, 4, 5, 6, 8]
 _MOST = 1 << 19  # elements
 _TRIES = 30_000
@@ -64,7 +64,7 @@ def unknown_operator(profile: Profile, target: str, path: Path) -> bool:
     names = (
         ("WHERE", "BITCAST", "BITWISE_XOR", "RIGHT_SHIFT")
         if target == "tflite"
-        else ("Det", "Hardmax", "Unique")
+        else ("Det", "Hardmax", "Adagrad")
     )
     for name in names:
         if not profile.has(name):
@@ -78,7 +78,7 @@ def _operators(
 ) -> Iterator[Operator]:
     while types:
         type = types[int(random.integers(len(types)))]
-        count, rank = int(random.integers(1, 5)), int(random.integers(0, 7))
+        count, rank = int(random.integers(1, 5)), int(random.choice([0, 1, 2, 3, 4, 4, 5, 6, 9]))
         values = [
             _value(f"in{i}", random, rank, sizes, is_constant=random.random() < (0.6 if i else 0.1))
             for i in range(count)
@@ -97,7 +97,7 @@ def _operators(
 def _value(
     name: str, random: np.random.Generator, rank: int, sizes: list[int], *, is_constant: bool = False
 ) -> Value:
-    rank = rank if random.random() < 0.7 else int(random.integers(0, 6))
+    rank = rank if random.random() < 0.8 else int(random.integers(0, 6))
     shape = tuple(int(random.choice(sizes[: 8 if random.random() < 0.6 else None])) for _ in range(rank))
     while np.prod(shape, dtype=np.int64) > _MOST:
         shape = (*shape[:-1], 1) if shape[-1] > 1 else (1, *shape[1:-1])[: max(rank - 1, 0)]

@@ -9,6 +9,7 @@ import numpy as np
 from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
 
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 _MOST_PARTS = 32  # slices that stand for a gather
 
 
@@ -53,7 +54,7 @@ def slices_of_steps(g: FormWriter) -> list[Operator] | None:
     """STRIDED_SLICE as slices of one element along each axis with steps, which are concatenated."""
     x, begin, _, steps = g.operator.inputs
     shape, starts, by, made = sizes(x), numbers(begin), numbers(steps), sizes(g.operator.outputs[0])
-    masks = [name for name, value in g.operator.attributes.items() if name.endswith("mask") and value]
+    masks = [name for name in _MASKS if g.operator.attributes.get(name)]
     if x is None or shape is None or starts is None or by is None or made is None or masks:
         return None
     axes = [axis for axis, step in enumerate(by) if step != 1 and made[axis] > 1]

@@ -21,7 +21,7 @@ from tmconvert.targets.tflite.alternatives.windows import WINDOWS
 
 # an alternative: the operators, or None where it does not apply
 Form = Callable[[FormWriter], "list[Operator] | None"]
-_IDLE = ("ADD", "CAST", "RESHAPE")  # which may have lost their users
+_UNUSED = ("ADD", "CAST", "RESHAPE")  # which may have lost their users
 _DEEPEST = 4  # forms of operators that forms consist of
 
 
@@ -99,7 +99,7 @@ def _merge_reshapes(graph: TargetGraph) -> None:
         kept = [
             operator
             for operator in graph.operators
-            if operator.type not in _IDLE
+            if operator.type not in _UNUSED
             or id(operator.outputs[0]) in results
             or taken.get(id(operator.outputs[0]))
         ]

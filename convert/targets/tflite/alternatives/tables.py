@@ -115,9 +115,11 @@ def _steps(g: FormWriter, rows: Value, thresholds: np.ndarray) -> tuple[Value, f
     made = Quantization(
         np.array([scale / largest], np.float32), 0, np.array([0 if is_wide else -128], np.int64)
     )
-    options = {"fused_activation_function": "RELU"} if is_wide else {}
+    clamp = "RELU" if is_wide else "NONE"
     shape = [rows.shape[0], len(thresholds)]
-    steps = g.op("FULLY_CONNECTED", [rows, weight, offset], shape, quantization=made, **options)
+    steps = g.op(
+        "FULLY_CONNECTED", [rows, weight, offset], shape, quantization=made, fused_activation_function=clamp
+    )
     return steps, scale
 
 
