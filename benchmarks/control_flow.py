@@ -1,13 +1,13 @@
 """Random programs with Python's control flow, compared with PyTorch on both sides of their decisions.
 
     python -m benchmarks.control_flow --count 60 --seed 1
-    python -m benchmarks.control_flow --loops
+    python -m benchmarks.control_flow --loops [--name greedy]
 
 Each program is a function of two tensors with branches on data, some nested or in loops of Python, early
 returns, lists that grow and counters as indices. It is traced once, and ONNX Runtime and LiteRT run it on
 inputs that lead to different sides. A program is right, refused with a code, or wrong.
 
-``--loops`` runs the programs of ``control_flow_loops.py`` instead, at many sizes.
+``--loops`` runs the programs of ``control_flow_loops.py`` instead, at many sizes or on other data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import linecache
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +126,13 @@ class Program:
         return text.format(n=self.random.choice((-2, 0, 0.5, 3)), m=self.random.choice((0.5, -1.5, 2)))
 
 
-def compiled(text: str, name: str) -> Callable[..., Any]:
+def compiled(text: str, name: str, names: Mapping[str, object]) -> Callable[..., Any]:
     """Returns the function ``forward`` of a program, whose lines tracebacks show."""
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    names: dict[str, Any] = {"torch": torch, "__name__": name}
+    found: dict[str, Any] = {"torch": torch, "__name__": name, **names}
     torch.manual_seed(0)
-    exec(compile(text, name, "exec"), names)
-    return names["forward"]  # type: ignore[no-any-return]
+    exec(compile(text, name, "exec"), found)
+    return found["forward"]  # type: ignore[no-any-return]
 
 
 def cases() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -143,79 +143,71 @@ def cases() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     yield torch.ones(3, 4), torch.ones(3, 4) > 0
 
 
-def difference(function: Callable[..., Any], path: Path) -> str:
+def difference(function: Callable[..., Any], path: Path, inputs: Iterable[Sequence[torch.Tensor]]) -> str:
     """Returns where a file differs from PyTorch; empty if it does not."""
-    for number, (x, mask) in enumerate(cases()):
-        wanted = [each.numpy() for each in function(x.clone(), mask.clone())]
+    for number, given in enumerate(inputs):
+        try:
+            wanted = function(*(each.clone() for each in given))
+        except Exception:  # data, or a size, that the program does not take
+            continue
+        wanted = [each.numpy() for each in (wanted if isinstance(wanted, tuple) else [wanted])]
         if not all(np.isfinite(each).all() for each in wanted):
             continue
-        made = tmconvert.run(path, [x.numpy(), mask.numpy()])
-        outputs = list(made.values()) if isinstance(made, dict) else list(made)
-        for one, two in zip(wanted, outputs, strict=True):
-            scale = max(1.0, float(np.abs(one).max()))
-            if one.shape != two.shape or np.abs(one - two).max() > 1e-3 * scale:
+        made = tmconvert.run(path, [each.numpy() for each in given])
+        for one, two in zip(wanted, made.values() if isinstance(made, dict) else made, strict=True):
+            scale = max(1.0, float(np.abs(one).max(initial=0)))
+            if one.shape != two.shape or np.abs(one - two).max(initial=0) > 1e-3 * scale:
                 return f"{path.suffix} differs on case {number}"
     return ""
 
 
-def outcome(seed: int, folder: Path) -> tuple[str, str]:
-    """Returns what came of a program, in a word and in detail."""
-    text = Program(seed).text()
-    function = compiled(text, f"<program-{seed}>")
-    first = next(cases())
+def outcome(
+    function: Callable[..., Any], text: str, path: Path, inputs: Sequence[Sequence[torch.Tensor]], **how: Any
+) -> tuple[str, str]:
+    """Returns what came of a program, in a word and in detail; ``how`` are options of the trace."""
     try:
-        function(*first)
+        function(*inputs[0])
     except Exception as error:
         return "not a program", str(error)
     try:
-        traced = tmconvert.trace(function, *first)
+        traced = tmconvert.trace(function, *inputs[0], **how)
         for suffix, write in ((".onnx", tmconvert.to_onnx), (".tflite", tmconvert.to_tflite)):
-            path = folder / f"p{seed}{suffix}"
-            write(traced, path)
-            found = difference(function, path)
+            if how and suffix == ".tflite":  # LiteRT is asked for one size at a time
+                continue
+            write(traced, path.with_suffix(suffix))
+            found = difference(function, path.with_suffix(suffix), inputs)
             if found:
                 return "wrong", f"{found}\n{text}"
     except TmconvertError as error:
-        reason = next((text for kind, text in error.notes if kind == "note"), error.message)
+        reason = next((text for kind, text in error.notes if kind in ("note", "also")), error.message)
         return f"refused {error.code}", f"{error.source}: {reason}"
     except Exception as error:
         return "crashed", f"{type(error).__name__}: {error}\n{text}"
     return "right", ""
 
 
-def loop_outcome(function: Callable[..., Any], path: Path) -> tuple[str, str]:
-    """Returns what came of a program with a loop over the first axis of its input."""
-    try:
-        traced = tmconvert.trace(function, torch.randn(6, 4, 3), dynamic_shapes={"x": {0: "n"}})
-        tmconvert.to_onnx(traced, path)
-    except TmconvertError as error:
-        return f"refused {error.code}", " ".join(text for kind, text in error.notes if kind == "also")
-    except Exception as error:
-        return "crashed", f"{type(error).__name__}: {error}"
-    for size in SIZES:
-        x = torch.randn(size, 4, 3)
-        try:
-            wanted = function(x.clone())
-        except Exception:  # a size that the program does not take
-            continue
-        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-        made = tmconvert.run(path, [x.numpy()])
-        for one, two in zip(wanted, made.values() if isinstance(made, dict) else made, strict=True):
-            if tuple(one.shape) != two.shape or not np.allclose(one.numpy(), two, rtol=1e-3, atol=1e-4):
-                return "wrong", f"differs at {size}"
-    return "right", ""
-
-
 def outcomes(given: argparse.Namespace, folder: Path) -> Iterator[tuple[object, str, str]]:
     """Yields the name of each program, and what came of it."""
-    if given.loops:
-        from benchmarks.control_flow_loops import PROGRAMS
-
-        for name, make in PROGRAMS.items():
-            yield name, *loop_outcome(make(), folder / f"{name}.onnx")
+    if not given.loops:
+        for seed in range(given.seed, given.seed + given.count):
+            text = Program(seed).text()
+            function = compiled(text, f"<program-{seed}>", {})
+            yield seed, *outcome(function, text, folder / f"p{seed}", list(cases()))
         return
-    for seed in range(given.seed, given.seed + given.count):
-        yield seed, *outcome(seed, folder)
+    from benchmarks.control_flow_loops import ON_DATA, names, over_sizes, programs
+
+    held = names()
+    sized = [[torch.randn(size, 4, 3)] for size in (6, *SIZES)]
+    x = torch.linspace(-2, 3, 20).reshape(5, 4)
+    other = [[x * factor] for factor in (1, 10, 0.01, -1, -30)] + [[x.flip(0) * 3]]
+    for programs_, inputs, how in (
+        (over_sizes(), sized, {"dynamic_shapes": {"x": {0: "n"}}}),
+        (programs(ON_DATA), other, {}),
+    ):
+        for name, text in programs_:
+            if given.name in name:
+                function = compiled(text, f"<{name}>", held)
+                yield name, *outcome(function, text, folder / name.replace(" ", "_"), inputs, **how)
 
 
 def main() -> None:
@@ -223,6 +215,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--loops", action="store_true", help="run the programs with loops over open sizes")
+    parser.add_argument("--name", default="", help="run those with this in their names")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():

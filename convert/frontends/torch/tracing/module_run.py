@@ -50,7 +50,7 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import (
     shown_names,
 )
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
-from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Scope, Side, Tape, Value
+from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Scope, Side, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd
@@ -117,7 +117,7 @@ class ModuleRun:
         answers: Answers,
         follows_gradients: bool = False,
         replay: Outcomes | None = None,
-        forced: Sequence[bool] = (),
+        forced: Forced | None = None,
         deciding: Collection[tuple[str, str]] = (),
         int_files: Sequence[str] = (),
     ) -> None:

@@ -21,7 +21,7 @@ from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, mod
 from tmconvert.frontends.torch.tracing.recording.objects import opener
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
-from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Tape
+from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken, is_close
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
@@ -64,6 +64,7 @@ class Runs:
     ) -> None:
         self.loops = loops  # to roll on all tapes
         self.deciding = deciding  # comparisons of sizes whose both sides are wanted
+        self._endless: set[str] = set()  # loops that end on data alone
         self.ways: dict[Any, ModuleRun] = {}  # by the answers of their decisions on sizes
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
@@ -144,22 +145,23 @@ class Runs:
         self, others: Mapping[str, torch.Tensor], replay: Outcomes | None, follow_sizes: bool
     ) -> ModuleRun:
         """Returns a run whose recording has both sides of all decisions on data."""
-        found = self._one_way(others, replay, follow_sizes, ())
+        found = self._one_way(others, replay, follow_sizes, None)
         if not found.tape.decided:
             return found
         from tmconvert.frontends.torch.tracing.control_flow.both_sides import BothSides
 
-        def run(changed: Mapping[str, torch.Tensor], forced: Sequence[bool]) -> ModuleRun:
+        def run(changed: Mapping[str, torch.Tensor], forced: Forced | None) -> ModuleRun:
             return self._one_way({**others, **changed}, replay, follow_sizes, forced)
 
-        return BothSides(run, {**self.inputs, **others}, is_example=not others).joined(found)
+        inputs = {**self.inputs, **others}
+        return BothSides(run, inputs, self._endless, is_example=not others).joined(found)
 
     def _one_way(
         self,
         others: Mapping[str, torch.Tensor],
         replay: Outcomes | None,
         follow_sizes: bool,
-        forced: Sequence[bool],
+        forced: Forced | None,
     ) -> ModuleRun:
         """Runs the module with answers for its first decisions."""
         replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
@@ -222,9 +224,16 @@ class Runs:
         found = self._known.pop((symbol.name, number), None) or self.run(others)
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
-        if self.loops and not difference and validate_dynamic_shapes.difference(self.first.tape, like.tape):
+        if (
+            self._has_loops()
+            and not difference
+            and validate_dynamic_shapes.difference(self.first.tape, like.tape)
+        ):
             return self.first.tape  # whose graph computes the same
         return like.tape
+
+    def _has_loops(self) -> bool:
+        return self.loops is not None or self.first.tape.has_data_loops
 
     def refused_loops(self) -> Mapping[str, str]:
         """Returns why loops stay unrolled, by their lines."""
@@ -301,8 +310,10 @@ class Runs:
         self.recovery.recover(found.tape)
         tape, path = found.tape, self.ways.get(answers_of(found.tape), self.first)
         difference = tape.unlike_plain or validate_dynamic_shapes.difference(path.tape, tape)
-        if difference and self.loops is not None and self.loops.compute_the_same(self.first, found):
-            return ""
+        if difference and self._has_loops():
+            from tmconvert.frontends.torch.tracing.loops.rolling import compute_the_same
+
+            return "" if compute_the_same(self.first, found) else difference
         return difference
 
 

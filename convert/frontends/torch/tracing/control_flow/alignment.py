@@ -247,7 +247,9 @@ class _Matching:
         if isinstance(one, Value):
             pairs.append((one, two))
             return True
-        if isinstance(one, Scope):
+        if isinstance(one, Scope):  # whose formal inputs are its own
+            formal = match_trees(one.args, two.args) or ()
+            self.inside.add(pair for pair in formal if pair[0].scope is one and pair[1].scope is two)
             return self.scopes(one, two)
         if isinstance(one, dict):
             return one.keys() == two.keys() and all(self.trees(one[key], two[key], pairs) for key in one)

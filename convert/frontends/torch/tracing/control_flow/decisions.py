@@ -6,14 +6,15 @@ joined to one call of ``torch.cond`` (``both_sides.py``, ``joining.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice, pairwise
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tmconvert.errors.source import Source
-from tmconvert.frontends.torch.tracing.recording.tape import Record, Value
+from tmconvert.frontends.torch.tracing.recording.tape import Forced, Record, Scope, Value
 from tmconvert.ir.tree import map_leaves
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ _RANDOM = (
 _FEW = 16  # elements of constants that are compared by value
 
 
+class Endless(Exception):
+    """A run does not end with the answers that it is given."""
+
+
 class Decisions:
     """The decisions of one run: first with the tape's ``forced`` answers, then with those of the data.
 
@@ -41,11 +46,13 @@ class Decisions:
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder, self._tape, self._forced = recorder, recorder.tape, recorder.tape.forced
+        self._recorder, self._tape = recorder, recorder.tape
+        self._forced: Forced = recorder.tape.forced or Forced()
+        self._asked, self._rounds = 0, Counter[str]()
         self._answers: dict[int, bool] = {}
         self._numbers: dict[Value, int] = {}  # of equal computations
         self._known: dict[Any, int] = {}
-        self._seen = 0  # records
+        self._seen: dict[Scope, int] = {}  # items
 
     def answer(self, tensor: torch.Tensor, outcome: bool, place: Source, choice: Any) -> bool:
         """Returns the answer of a decision, and puts the decision on the tape.
@@ -54,20 +61,30 @@ class Decisions:
         """
         value = self._recorder.value_of(tensor)
         number = self._number(value)
+        self._asked += 1
+        if self._forced.most is not None and self._asked > self._forced.most:
+            raise Endless("the module does not end")
         if number not in self._answers:
             decided = self._tape.decided if choice is None else self._tape.sized
-            is_forced = choice is None and len(decided) < len(self._forced)
-            answer = self._forced[len(decided)] if is_forced else outcome
+            answer = outcome if choice is not None else self._given(str(place), outcome)
             size = () if choice is None else (self._recorder.value_of(choice),)
             decided.append(Record(DECISION, False, (value, answer, *size), {}, (), place))
             self._recorder.scope.items.append(decided[-1])
             self._answers[number] = answer
         return self._answers[number]
 
+    def _given(self, place: str, outcome: bool) -> bool:
+        """Returns the answer that the next decision on data is given, else that of the data."""
+        if len(self._tape.decided) < len(self._forced.first):
+            return self._forced.first[len(self._tape.decided)]
+        if place not in self._forced.loops:
+            return self._forced.others.get(place, outcome)
+        go, rounds = self._forced.loops[place]
+        self._rounds[place] += 1
+        return go if self._rounds[place] <= rounds else not go
+
     def _number(self, value: Value) -> int:
-        records = list(islice(self._tape.top.records(), self._seen, None))
-        self._seen += len(records)
-        for record in records:
+        for record in self._unseen(self._tape.top):
             operands = map_leaves(self._key, (record.args, record.kwargs))
             is_random = any(part in record.name for part in _RANDOM)
             key: object = object() if is_random or record.subgraphs else repr((record.name, operands))
@@ -75,6 +92,18 @@ class Decisions:
                 self._numbers.setdefault(result, self._known.setdefault((key, index), len(self._known)))
         key = self._key(value)
         return self._known.setdefault(key, len(self._known))
+
+    def _unseen(self, scope: Scope) -> Iterator[Record]:
+        """Yields the records that are new in a scope; its last item may still grow."""
+        items = scope.items[self._seen.get(scope, 0) :]
+        self._seen[scope] = len(scope.items) - int(bool(items) and isinstance(items[-1], Scope))
+        for item in items:
+            if isinstance(item, Scope):
+                yield from self._unseen(item)
+                continue
+            yield item
+            for body in item.subgraphs:
+                yield from body.records()
 
     def _key(self, leaf: object) -> object:
         if not isinstance(leaf, Value):

@@ -63,7 +63,7 @@ class _Join:
 
 def join(tape: Tape, decision: Record, other: Tape, opposite: Record) -> None:
     """Puts what ``other`` does otherwise into ``tape``. Raises CannotJoin."""
-    chains = _chain(tape.top, decision), _chain(other.top, opposite)
+    chains = chain(tape.top, decision), chain(other.top, opposite)
     if not all(chains):
         raise CannotJoin("it is in a side of another decision")
     known = _before(*chains, (decision.args[0], opposite.args[0]))
@@ -71,12 +71,12 @@ def join(tape: Tape, decision: Record, other: Tape, opposite: Record) -> None:
     _Writer(chains, known, found).write(decision)
 
 
-def _chain(top: Scope, decision: Record) -> list[Step]:
+def chain(top: Scope, decision: Record) -> list[Step]:
     """Returns the scopes from the top to the one that has the decision."""
     for index, item in enumerate(top.items):
         if item is decision:
             return [Step(top, index)]
-        if isinstance(item, Scope) and (inner := _chain(item, decision)):
+        if isinstance(item, Scope) and (inner := chain(item, decision)):
             return [Step(top, index), *inner]
     return []
 
@@ -202,7 +202,7 @@ class _Writer:
             return [
                 Record("torch.cond", False, args, kwargs, made, decision.source, subgraphs=tuple(subgraphs))
             ]
-        if all(map(_is_cheap, subgraphs)) and (args[0].shape, args[0].dtype) == ((), "bool"):
+        if all(map(is_cheap, subgraphs)) and (args[0].shape, args[0].dtype) == ((), "bool"):
             return self._selected(args[0], subgraphs, made, decision)
         return [Record("torch.cond", False, args, {}, made, decision.source, subgraphs=tuple(subgraphs))]
 
@@ -241,7 +241,7 @@ class _Writer:
         return self.joined.get((one, two), one)
 
 
-def _is_cheap(subgraph: Scope) -> bool:
+def is_cheap(subgraph: Scope) -> bool:
     """Whether a side is a few elementwise calls, which cost less than a branch."""
     return len(subgraph.items) <= MOST_CHEAP and all(
         isinstance(item, Record) and aten_name(item.name, item.is_method).strip("_") in CHEAP

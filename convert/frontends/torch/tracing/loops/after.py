@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tmconvert.frontends.torch.tracing.loops.copies import LEAST
+from tmconvert.frontends.torch.tracing.loops.copies import LEAST, Differs
 from tmconvert.frontends.torch.tracing.loops.tidy import Item, like, own_name, scopes_of
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Value
 from tmconvert.ir.tree import Tree, leaves_of, map_leaves
@@ -90,7 +90,9 @@ class _Uses:
     def _emit(self, method: str, tensor: Value, *args: object, shape: Sequence[int]) -> Value:
         value = like(tensor, self.scope, shape)
         source = self.step.source if self.item is None else self.item.source
-        self.items.append(Record(method, True, (tensor, *args), {}, value, source or self.step.source))
+        call = Record(method, True, (tensor, *args), {}, value, source or self.step.source)
+        self.items.append(call)
+        self.step.emitted.add(call)
         return value
 
     # ---- joins
@@ -114,6 +116,7 @@ class _Uses:
             else self._emit("unsqueeze", self._one(part), axis, shape=_with(part.shape or (), axis, 1))
             for part in parts
         ]
+        self.step.joins.add(call)
         call.name, call.is_method, call.function = "torch.cat", False, None
         call.args, call.kwargs = (joined, axis), {}
 
@@ -147,14 +150,15 @@ class _Uses:
 
     def _rows(self, part: Stretch, kind: str = "stack", axis: int = 0) -> Value:
         """Returns the stacked results of a stretch, in its order; the first axis is that of the rounds."""
-        count = self.step.copies.count
         if len(part.positions) > 1:
             row = self.step.joined(kind, part.positions, axis)
         else:
             row = self.step.row(part.positions[0])
         shape = [*(row.shape or ())]
         low, high = min(part.first, part.last), max(part.first, part.last)
-        if high - low + 1 < count:
+        if high - low + 1 < self.step.length(part.positions[0]):
+            if not self.step.is_static:
+                raise Differs("a part of a list of all rounds is used after the loop", self.step.source)
             shape[0] = high - low + 1
             row = self._emit("narrow", row, 0, low, shape[0], shape=shape)
         if part.last < part.first:

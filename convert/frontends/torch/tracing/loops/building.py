@@ -19,7 +19,7 @@ from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.tree import leaves, leaves_of, map_leaves
 
 LABEL = "loop_step"
-SCAN = "torch.scan"
+SCAN, WHILE = "torch.scan", "torch.while_loop"
 
 
 def rolled(top: Scope, scope: Scope, copies: Copies) -> None:
@@ -46,13 +46,17 @@ def _used_in(top: Scope) -> Iterator[Value]:
 class Step:
     """The subgraph of a loop: the first copy, with formal inputs for what a round gets."""
 
+    is_static = True  # the number of rounds is that of the copies
+
     def __init__(self, outer: Scope, copies: Copies, items: Sequence[Item]) -> None:
         self.outer, self.copies = outer, copies
         self.source = items[0].source or Source("")
-        earlier = sum(isinstance(each, Record) and each.name == SCAN for each in outer.items)
+        earlier = sum(isinstance(each, Record) and each.name in (SCAN, WHILE) for each in outer.items)
         name = f"{LABEL}@{earlier}"
         self.scope = Scope(f"{outer.path}.{name}" if outer.path else name, LABEL, outer, source=self.source)
         self.made: list[Any] = []  # by position
+        self.emitted: set[Record] = set()  # calls after the loop that join results of all rounds
+        self.joins: set[Record] = set()  # those of the model
         self.rows: dict[int, Value] = {}  # stacked results by position
         self.finals: dict[tuple[int, int], Value] = {}  # what is carried last, by position and age
         self._carried: dict[tuple[int, tuple[Value, ...]], list[Value]] = {}
@@ -60,10 +64,13 @@ class Step:
         self._calls: list[Record] = []  # before the scan
         self._scanned: list[Value] = []
         self._uses = iter(copies.uses)
-        for item in items[: copies.period]:
-            self._item(item, self.scope)
+        self._copy(items[: copies.period])
 
     # ---- the copy
+
+    def _copy(self, items: Sequence[Item]) -> None:
+        for item in items:
+            self._item(item, self.scope)
 
     def _item(self, item: Item, scope: Scope) -> None:
         """Adds a copy of an item to a scope, leaf by leaf in the order of ``copies.steps_of``."""
@@ -180,6 +187,10 @@ class Step:
                 if isinstance(leaf, Value):
                     found.setdefault(leaf, (number, position))
         return found
+
+    def length(self, position: int) -> int:
+        """Returns the number of rounds that have a result at a position."""
+        return self.copies.count
 
     def row(self, position: int) -> Value:
         """Returns the results of all rounds at a position, stacked."""

@@ -144,16 +144,17 @@ def copies_in(
             for shift in range(rest + 1 if most - peeled >= LEAST else 0):
                 at = start + shift + front * period
                 try:
-                    _matched(steps, at, period, LEAST, sizes)
-                    return _matched(steps, at, period, most - peeled, sizes)
+                    matched(steps, at, period, LEAST, sizes)
+                    return matched(steps, at, period, most - peeled, sizes)
                 except Differs as differs:
                     first = first or differs
     raise first or Differs("it has too few rounds", None)
 
 
-def _matched(
+def matched(
     steps: Sequence[Sequence[Step]], start: int, period: int, count: int, sizes: Mapping[Value, int]
 ) -> Copies:
+    """Returns how the leaves of consecutive copies are related. Raises Differs."""
     copies = [
         [step for item in steps[start + number * period :][:period] for step in item]
         for number in range(count)

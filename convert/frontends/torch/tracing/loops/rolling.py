@@ -68,21 +68,6 @@ class Loops:
             ]
         drop_unused_sizes(tape.top)
 
-    def compute_the_same(self, first: ModuleRun, found: ModuleRun) -> bool:
-        """Whether the graph of ``first`` gives the outputs of another run, in which loops have few rounds."""
-        extents = [extent for array in found.inputs for extent in array.shape]
-        before = [extent for array in first.inputs for extent in array.shape]
-        if not any(a < b for a, b in zip(extents, before, strict=True)):
-            return False
-        try:
-            with without_guards(first.tape):
-                graph = first.traced()
-            made = [leaf for leaf in leaves(run_module(graph, found.inputs)) if isinstance(leaf, np.ndarray)]
-        except Exception:  # what the interpreter cannot run at this size is not compared
-            return False
-        pairs = zip(made, found.outputs, strict=True)
-        return all(a.shape == b.shape and is_close(a, b) for a, b in pairs)
-
     def _roll_one(self, top: Scope, scope: Scope, own: set[Item]) -> bool:
         """Rolls the longest loop among the items of a scope; False where there is none.
 
@@ -108,6 +93,22 @@ class Loops:
             self.counts.setdefault(signature, []).append(copies.count)
             return True
         return False
+
+
+def compute_the_same(first: ModuleRun, found: ModuleRun) -> bool:
+    """Whether the graph of ``first`` gives the outputs of another run, in which loops have few rounds."""
+    extents = [extent for array in found.inputs for extent in array.shape]
+    before = [extent for array in first.inputs for extent in array.shape]
+    if not any(a < b for a, b in zip(extents, before, strict=True)):
+        return False
+    try:
+        with without_guards(first.tape):
+            graph = first.traced()
+        made = [leaf for leaf in leaves(run_module(graph, found.inputs)) if isinstance(leaf, np.ndarray)]
+    except Exception:  # what the interpreter cannot run at this size is not compared
+        return False
+    pairs = zip(made, found.outputs, strict=True)
+    return all(a.shape == b.shape and is_close(a, b) for a, b in pairs)
 
 
 def open_loops(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbol]) -> Loops | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -93,6 +93,19 @@ class Side(NamedTuple):
     inputs: tuple[Any, ...] | None
 
 
+class Forced(NamedTuple):
+    """The answers that a run is given: the ``first``, then those of its ``loops`` and at ``others`` places.
+
+    A loop has its place, the answer with which it goes on, and the number of rounds after which it stops.
+    The run ends where the module asks more than ``most`` times.
+    """
+
+    first: tuple[bool, ...] = ()
+    loops: Mapping[str, tuple[bool, int]] = {}
+    others: Mapping[str, bool] = {}
+    most: int | None = None
+
+
 @dataclass(eq=False, slots=True)
 class Scope:
     """One call of a module: its records and the calls of submodules, in order.
@@ -169,11 +182,12 @@ class Tape:
     outcomes: Outcomes = field(default_factory=dict)
     is_recovered: bool = False  # sizes were recovered on it
     decided: list[Record] = field(default_factory=list)  # decisions on data, whose other sides are not on it
-    forced: Sequence[bool] = ()  # the answers of the first decisions
+    forced: Forced | None = None  # answers that decisions are given
     deciding: Collection[tuple[str, str]] = ()  # comparisons of sizes that are decisions, as in ``outcomes``
     sized: list[Record] = field(default_factory=list)  # decisions on sizes, whose other sides are not on it
     with_floats: Any = None  # see ``data/floats.py``; None where no float was read
     answering: Any = None  # what gives them
+    has_data_loops: bool = False
     calls: int = 0  # before its loops were rolled
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
 
