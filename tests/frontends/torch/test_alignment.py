@@ -11,9 +11,9 @@ from tmconvert.frontends.torch.tracing.control_flow.alignment import (  # noqa: 
     Correspondence,
     Demands,
     common_prefix,
-    common_tail,
     fit,
     match,
+    tails,
 )
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Value  # noqa: E402
 
@@ -34,11 +34,16 @@ class Recording:
         return result
 
 
+def longest(ones, twos, demands):
+    """Returns the longest common tail all of whose joins fit."""
+    return [tail for tail in tails(ones, twos, demands) if all(fit(*pair) for pair in tail.joins)][-1]
+
+
 def aligned(one: Recording, two: Recording, results):
     known = Correspondence([(one.x, two.x)])
     prefix = common_prefix(one.scope.items, two.scope.items, known)
     rest = one.scope.items[prefix:], two.scope.items[prefix:]
-    return prefix, common_tail(*rest, Demands(known, [results]), fit)
+    return prefix, longest(*rest, Demands(known, [results]))
 
 
 def test_calls_before_and_after_a_difference_are_common():
@@ -72,7 +77,7 @@ def test_the_tail_ends_where_types_differ_or_uses_cross():
     c, d = two.call("exp", two.x), two.call("exp", two.x)
     known = Correspondence([(one.x, two.x)])
     results = one.call("sub", a, b), two.call("sub", d, c)
-    tail = common_tail(one.scope.items, two.scope.items, Demands(known, [results]), fit)
+    tail = longest(one.scope.items, two.scope.items, Demands(known, [results]))
     assert (tail.length, tail.joins) == (1, [(a, d), (b, c)])
 
 
@@ -83,9 +88,6 @@ def test_constants_match_by_type_value_and_sign():
         recording.call("add", recording.x, number)
     equal = {(i, j) for i, a in enumerate(items) for j, b in enumerate(items) if i < j and match(a, b)}
     assert equal == {(4, 5)}
-    loose = match(items[1], items[2], same_numbers=False)
-    assert loose.numbers == [(1.0, 0.0)]
-    assert loose.used == [(recording.x, recording.x)]
 
 
 def test_equal_tensors_are_one_constant_and_different_ones_a_pair():

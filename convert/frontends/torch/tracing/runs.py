@@ -15,6 +15,7 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken
 from tmconvert.frontends.torch.tracing.data.outside import Outside, generators_in, taken_from_outside
+from tmconvert.frontends.torch.tracing.data.perturbed_inputs import lengths_like_sizes
 from tmconvert.frontends.torch.tracing.module_run import ONE_AT_A_TIME, Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recording.arrays import array_of
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of

@@ -3,15 +3,14 @@
 An item of a scope is a Record, or the Scope of a module call. Two items *match* where they call the same
 with the same constants; a module call matches with all that is inside. Their operands may be any Values: the
 pairs of operands are part of the Match, and whoever compares decides what they mean. ``common_prefix``
-requires that operands correspond. ``common_tail`` walks two lists from their ends, and returns the pairs of
-operands that the tails need from what is before. In one recording, two copies of a loop's body match with
-``same_numbers=False``: the pairs of operands are what is carried, and ``Match.numbers`` the counters.
+requires that operands correspond. ``tails`` walks two lists from their ends, and yields the pairs of
+operands that the tails need from what is before.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,19 +21,17 @@ from tmconvert.ir.tree import Tree
 
 Item = Record | Scope
 Pair = tuple[Value, Value]
-NUMBERS = (int, float)
 
 
 @dataclass
 class Match:
     """Two items that do the same: the pairs of operands from outside, and of all results, in order.
 
-    A constant tensor that both use is no pair. ``numbers`` are the plain numbers that differ.
+    A constant tensor that both use is no pair.
     """
 
     used: list[Pair] = field(default_factory=list)
     made: list[Pair] = field(default_factory=list)
-    numbers: list[tuple[Any, Any]] = field(default_factory=list)
 
 
 class Correspondence:
@@ -66,6 +63,11 @@ class Tail:
 
     length: int
     joins: list[Pair]
+
+
+def inputs_of(one: Scope, two: Scope) -> Correspondence:
+    """Returns the correspondence of the inputs of two recordings."""
+    return Correspondence(match_trees((one.args, one.kwargs), (two.args, two.kwargs)) or ())
 
 
 class Demands:
@@ -115,20 +117,6 @@ def common_prefix(ones: Sequence[Item], twos: Sequence[Item], known: Corresponde
     return min(len(ones), len(twos))
 
 
-def common_tail(
-    ones: Sequence[Item], twos: Sequence[Item], demands: Demands, fits: Callable[[Value, Value], bool]
-) -> Tail | None:
-    """Returns the longest common tail all of whose joins fit; None where not even those after it fit.
-
-    ``demands`` are what is used after the lists, such as the results of their scopes. They are changed.
-    """
-    best: Tail | None = None
-    for tail in tails(ones, twos, demands):
-        if all(fits(*pair) for pair in tail.joins):
-            best = tail
-    return best
-
-
 def tails(ones: Sequence[Item], twos: Sequence[Item], demands: Demands) -> Iterator[Tail]:
     """Yields the common tails from the shortest, which is empty, to the longest."""
     yield Tail(0, demands.joins())
@@ -170,19 +158,16 @@ def fit_in_rank(one: Value, two: Value) -> bool:
 # ---- equality of items
 
 
-def match(one: Item, two: Item, *, same_numbers: bool = True) -> Match | None:
-    """Compares two items; None where they are different calls.
-
-    ``same_numbers`` requires that plain numbers are equal, not only of one type.
-    """
+def match(one: Item, two: Item) -> Match | None:
+    """Compares two items; None where they are different calls."""
     found = Match()
-    return found if _Matching(found, same_numbers).items(one, two) else None
+    return found if _Matching(found).items(one, two) else None
 
 
 def match_trees(one: Tree, two: Tree) -> list[Pair] | None:
     """Returns the pairs of Values of two trees; None where they differ in structure or constants."""
     found = Match()
-    return found.used if _Matching(found, True).trees(one, two, found.used) else None
+    return found.used if _Matching(found).trees(one, two, found.used) else None
 
 
 def same_constant(one: Value, two: Value) -> bool:
@@ -200,8 +185,8 @@ def same_constant(one: Value, two: Value) -> bool:
 class _Matching:
     """Adds to ``found`` what is paired while two items are compared."""
 
-    def __init__(self, found: Match, same_numbers: bool) -> None:
-        self.found, self.same_numbers = found, same_numbers
+    def __init__(self, found: Match) -> None:
+        self.found = found
         self.inside = Correspondence()
 
     def items(self, one: Item, two: Item) -> bool:
@@ -264,9 +249,4 @@ class _Matching:
     def constants(self, one: Any, two: Any) -> bool:
         if isinstance(one, float) and math.isnan(one) and math.isnan(two):
             return True
-        if bool(one == two) and (type(one) is not float or math.copysign(1, one) == math.copysign(1, two)):
-            return True
-        if self.same_numbers or type(one) not in NUMBERS:
-            return False
-        self.found.numbers.append((one, two))
-        return True
+        return bool(one == two) and (type(one) is not float or math.copysign(1, one) == math.copysign(1, two))

@@ -22,7 +22,7 @@ from tmconvert.frontends.torch.tracing.recording.tape import Forced, Record, Sid
 
 MOST_RUNS = 16
 MOST_DECISIONS = 8  # one after the other
-MOST_ASKED, MOST_FREELY = 1100, 200  # in one run, with given answers and on other data
+MOST_DECIDED, MOST_FREELY = 1100, 200  # in one run, with given answers and on other data
 Inputs = Mapping[str, torch.Tensor]
 # runs the module on inputs that take the place of the example's, with answers for its first decisions
 Run = Callable[[Inputs, Forced], ModuleRun]
@@ -89,15 +89,15 @@ class BothSides:
         if not self._loops:
             return False
         before, forced, place = self._loops[-1]
-        asked = sum(str(each.source) == place for each in run.tape.decided[len(before) : index])
-        return str(run.tape.decided[index].source) == place and asked <= forced.loops[place][1]
+        decided = sum(str(each.source) == place for each in run.tape.decided[len(before) : index])
+        return str(run.tape.decided[index].source) == place and decided <= forced.loops[place][1]
 
     def _forget(self, run: ModuleRun, index: int) -> None:
         """Takes the decisions that are joined from the list, but not those of loops that are explored."""
         run.tape.decided[index:] = [each for each in run.tape.decided[index:] if each in self._own]
 
     def _rolled(self, run: ModuleRun, index: int, go: bool) -> bool:
-        """Makes a loop that asks from the decision of this index on a call; False where there is none."""
+        """Makes a loop that decides from the decision of this index on a call; False where there is none."""
         decision, forced = run.tape.decided[index], self._given(run, index)
         place = str(decision.source)
         try:
@@ -121,10 +121,10 @@ class BothSides:
         """Returns the answers of a run before the decision of this index, and of the loops around it."""
         answers = tuple(each.args[1] for each in run.tape.decided[:index])
         if not self._loops:
-            return Forced(answers, most=MOST_ASKED)
+            return Forced(answers, most=MOST_DECIDED)
         before, forced, _ = self._loops[-1]
-        asked = Counter(str(each.source) for each in run.tape.decided[len(before) : index])
-        loops = {place: (go, rounds - asked[place]) for place, (go, rounds) in forced.loops.items()}
+        decided = Counter(str(each.source) for each in run.tape.decided[len(before) : index])
+        loops = {place: (go, rounds - decided[place]) for place, (go, rounds) in forced.loops.items()}
         return forced._replace(first=answers, loops=loops)
 
     def _side(self, run: ModuleRun, index: int) -> ModuleRun | None:

@@ -1,6 +1,6 @@
 """Loops that end on data: ``while err > tol: ...``, ``for ...: if (token == end).all(): break``.
 
-Python asks at the same place in each round. The module runs with a few rounds, with one more, with none, and
+Python decides at the same place in each round. The module runs with a few rounds, with one more, with none, and
 with as many as it does. The rounds become one call of ``torch.while_loop``; then all recordings must be
 equal.
 """
@@ -11,7 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.torch.tracing.control_flow.alignment import Correspondence, Pair, match, match_trees
+from tmconvert.frontends.torch.tracing.control_flow.alignment import (
+    Correspondence,
+    Pair,
+    inputs_of,
+    match,
+    match_trees,
+)
 from tmconvert.frontends.torch.tracing.control_flow.decisions import Endless
 from tmconvert.frontends.torch.tracing.control_flow.joining import chain
 from tmconvert.frontends.torch.tracing.loops.after import JOINS, uses_after
@@ -42,7 +48,7 @@ class _Shape:
 
 
 class DataLoop:
-    """A loop that asks at a place after the decisions ``forced.first``, and goes on with ``go``."""
+    """A loop that decides at a place after the decisions ``forced.first``, and goes on with ``go``."""
 
     def __init__(self, run: Run, forced: Forced, place: str, go: bool, endless: set[str]) -> None:
         self._run, self._forced, self._place, self._go = run, forced, place, go
@@ -147,13 +153,13 @@ class _Found:
         tidy(self.top, (), ())
         decisions = [each for each in run.tape.decided[index:] if str(each.source) == place]
         self.source = decisions[0].source if decisions else None
-        # a later loop of the same lines asks after this one has stopped
+        # a later loop of the same lines decides after this one has stopped
         ends = next((i for i, each in enumerate(decisions) if each.args[1] != go), None)
         self.stops = ends is not None
         decisions = decisions[: None if ends is None else ends + 1]
         chains = [chain(self.top, each) for each in decisions]
         if not chains or not all(chains) or len({each[-1].scope for each in chains}) > 1:
-            raise Differs("it asks in different modules", self.source)
+            raise Differs("it decides in different modules", self.source)
         self.scope: Scope = chains[0][-1].scope
         self.places = [each[-1].at for each in chains]
 
@@ -214,8 +220,7 @@ class _Rolled:
         """Takes what follows the loop in a run without rounds as what slots have before it."""
         slots = {slot.final: slot for slot in self.step.used_slots()}
         positions = {slot.final: position for position, slot in self.step.outputs.items()}
-        known = Correspondence(match_trees(self.top.args, zero.top.args) or ())
-        known.add(match_trees(self.top.kwargs, zero.top.kwargs) or ())
+        known = inputs_of(self.top, zero.top)
 
         def check(pair: Pair) -> None:
             one, two = pair
@@ -239,8 +244,7 @@ class _Rolled:
 
     def take_slots(self, other: _Rolled) -> None:
         """Takes what slots have before the loop from another recording of the same calls."""
-        known = Correspondence(match_trees(self.top.args, other.top.args) or ())
-        known.add(match_trees(self.top.kwargs, other.top.kwargs) or ())
+        known = inputs_of(self.top, other.top)
         for one, two in zip(self.scope.items[: self.start], other.scope.items[: self.start], strict=True):
             found = match(one, two)
             known.add(found.made if found else ())
@@ -254,8 +258,7 @@ class _Rolled:
 
 def _compare(one: ModuleRun, two: ModuleRun) -> None:
     """Raises Differs where two recordings are not equal."""
-    known = Correspondence(match_trees(one.top.args, two.top.args) or ())
-    known.add(match_trees(one.top.kwargs, two.top.kwargs) or ())
+    known = inputs_of(one.top, two.top)
 
     def check(pair: Pair) -> None:
         if not known.has(*pair):

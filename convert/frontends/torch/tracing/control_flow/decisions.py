@@ -48,7 +48,7 @@ class Decisions:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._tape = recorder, recorder.tape
         self._forced: Forced = recorder.tape.forced or Forced()
-        self._asked, self._rounds = 0, Counter[str]()
+        self._count, self._rounds = 0, Counter[str]()
         self._answers: dict[int, bool] = {}
         self._numbers: dict[Value, int] = {}  # of equal computations
         self._known: dict[Any, int] = {}
@@ -61,8 +61,8 @@ class Decisions:
         """
         value = self._recorder.value_of(tensor)
         number = self._number(value)
-        self._asked += 1
-        if self._forced.most is not None and self._asked > self._forced.most:
+        self._count += 1
+        if self._forced.most is not None and self._count > self._forced.most:
             raise Endless("the module does not end")
         if number not in self._answers:
             decided = self._tape.decided if choice is None else self._tape.sized

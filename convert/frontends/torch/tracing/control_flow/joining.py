@@ -23,6 +23,7 @@ from tmconvert.frontends.torch.tracing.control_flow.alignment import (
     common_prefix,
     fit,
     fit_in_rank,
+    inputs_of,
     match_trees,
     tails,
 )
@@ -83,10 +84,7 @@ def chain(top: Scope, decision: Record) -> list[Step]:
 
 def _before(ones: Sequence[Step], twos: Sequence[Step], conditions: Pair) -> Correspondence:
     """Returns which Values correspond before the decision. Raises CannotJoin where the calls differ."""
-    pairs = match_trees(
-        (ones[0].scope.args, ones[0].scope.kwargs), (twos[0].scope.args, twos[0].scope.kwargs)
-    )
-    known = Correspondence(pairs or ())
+    known = inputs_of(ones[0].scope, twos[0].scope)
     for number, (one, two) in enumerate(zip(ones, twos, strict=False)):
         prefixes = one.scope.items[: one.at], two.scope.items[: two.at]
         arguments = [(step.scope.path, step.scope.args, step.scope.kwargs) for step in (one, two)]

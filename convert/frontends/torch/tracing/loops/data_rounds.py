@@ -1,6 +1,6 @@
 """Makes one call of torch.while_loop of the rounds of a loop that ends on data.
 
-A round does ``before``, asks, and does ``after`` unless that was the end. It is ``while ...: after`` where
+A round does ``before``, decides, and does ``after`` unless that was the end. It is ``while ...: after`` where
 nothing is before, and else ``for ...: before; if ...: break; after``. Tensors that change are carried in
 *slots*. In a loop with ``before``, what comes after a round that stopped needs to know which of its results
 are new: a slot that is ``kept`` has what a round gave that did not stop.
@@ -64,7 +64,7 @@ class Rounds(Step):
         self.kept: dict[int, Slot] = {}
         self._lists: dict[int, tuple[Slot, Value]] = {}
         self.rounds_went: Slot | None = None  # the number of rounds that did not stop
-        self._asked: Any = None  # the condition
+        self._condition_value: Any = None  # the condition
         self.side = Scope("", LABELS[0], None)
         self.outputs: dict[int, Slot] = {}
         super().__init__(outer, copies, items)
@@ -79,9 +79,9 @@ class Rounds(Step):
             use = next(self._uses)
             next(self._uses)
             if isinstance(use, Inside) and self.before:
-                self._asked = self.made[use.position]
+                self._condition_value = self.made[use.position]
             elif isinstance(use, Carried) and len(use.initial) == 1 and not self.before:
-                self._asked = self._slots(use)[0]
+                self._condition_value = self._slots(use)[0]
             else:
                 raise Differs("its condition is not that of the round", self.source)
 
@@ -256,7 +256,7 @@ class Rounds(Step):
         """Returns whether the round goes on, in the body; nothing for a loop with nothing before."""
         if not self.before:
             return self.scope  # type: ignore[return-value]
-        return self._as_bool(self._asked, self.scope.items, self.scope)
+        return self._as_bool(self._condition_value, self.scope.items, self.scope)
 
     def _as_bool(self, value: Value, items: list[Any], scope: Scope) -> Value:
         def call(method: str, *args: object, shape: Any) -> Value:
@@ -300,7 +300,11 @@ class Rounds(Step):
         formal = {id(each.inside): like(each.inside, found) for each in slots}
         found.args = tuple(formal.values())
         found.parameters = tuple(f"state_{i}" for i in range(len(slots)))
-        value = found.args[0] if self.before else self._as_bool(formal[id(self._asked)], found.items, found)
+        value = (
+            found.args[0]
+            if self.before
+            else self._as_bool(formal[id(self._condition_value)], found.items, found)
+        )
         if self.most is not None and self._number is not None:
             number = formal[id(self._number.inside)]
             below = Value(found, "lt_out", (), "bool")

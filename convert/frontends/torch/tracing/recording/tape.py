@@ -97,7 +97,7 @@ class Forced(NamedTuple):
     """The answers that a run is given: the ``first``, then those of its ``loops`` and at ``others`` places.
 
     A loop has its place, the answer with which it goes on, and the number of rounds after which it stops.
-    The run ends where the module asks more than ``most`` times.
+    The run ends where the module decides more than ``most`` times.
     """
 
     first: tuple[bool, ...] = ()
