@@ -15,7 +15,6 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken
 from tmconvert.frontends.torch.tracing.data.outside import Outside, generators_in, taken_from_outside
-from tmconvert.frontends.torch.tracing.data.perturbed_inputs import lengths_like_sizes
 from tmconvert.frontends.torch.tracing.module_run import ONE_AT_A_TIME, Answers, ModuleRun
 from tmconvert.frontends.torch.tracing.recording.arrays import array_of
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
@@ -154,8 +153,8 @@ class Runs:
         def run(changed: Mapping[str, torch.Tensor], forced: Forced | None) -> ModuleRun:
             return self._one_way({**others, **changed}, replay, follow_sizes, forced)
 
-        inputs = {**self.inputs, **others}
-        return BothSides(run, inputs, self._endless, is_example=not others).joined(found)
+        sides = BothSides(run, {**self.inputs, **others}, self._endless, is_example=not others)
+        return sides.joined(found)
 
     def _one_way(
         self,
@@ -495,18 +494,14 @@ def savable(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [each for each in dense if not (is_large and id(each) in parameters)]
 
 
-def _is_module(value: object) -> bool:
-    return isinstance(value, torch.nn.Module)
-
-
 def _owners(module: Any) -> Iterator[Any]:
     """Yields what holds state: the module, and what a function, or a method, refers to."""
-    if _is_module(module):
+    if isinstance(module, torch.nn.Module):
         yield module
         return
     yield from (each for each in (getattr(module, "__self__", None),) if hasattr(each, "__dict__"))
     with suppress(TypeError, ValueError):
         found = inspect.getclosurevars(inspect.unwrap(module))
         held = {**found.globals, **found.nonlocals}
-        yield from filter(_is_module, held.values())
+        yield from (each for each in held.values() if isinstance(each, torch.nn.Module))
         yield SimpleNamespace(**held)

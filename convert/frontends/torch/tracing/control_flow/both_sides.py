@@ -187,7 +187,7 @@ class BothSides:
         most = f"{MOST_RUNS} runs and {MOST_DECISIONS} decisions one after the other"
         shown = f"both sides of all decisions are more than {most}; most are at {place} ({count})"
         reason = self._reasons.get(place)
-        return f"{shown}, which is no loop of the file: {reason}" if reason else shown
+        return f"{shown}, which cannot be a loop of the file: {reason}" if reason else shown
 
 
 def _answers(run: ModuleRun) -> set[tuple[str, bool]]:

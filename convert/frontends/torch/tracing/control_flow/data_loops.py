@@ -1,7 +1,7 @@
 """Loops that end on data: ``while err > tol: ...``, ``for ...: if (token == end).all(): break``.
 
-Python decides at the same place in each round. The module runs with a few rounds, with one more, with none, and
-with as many as it does. The rounds become one call of ``torch.while_loop``; then all recordings must be
+Python decides at the same place in each round. The module runs with a few rounds, with one more, with none,
+and with as many as it does. The rounds become one call of ``torch.while_loop``; then all recordings must be
 equal.
 """
 

@@ -94,9 +94,10 @@ class Side(NamedTuple):
 
 
 class Forced(NamedTuple):
-    """The answers that a run is given: the ``first``, then those of its ``loops`` and at ``others`` places.
+    """The answers that a run is given: the ``first``, then those of its ``loops``, by their lines, and those
+    at ``others``.
 
-    A loop has its place, the answer with which it goes on, and the number of rounds after which it stops.
+    A loop has the answer with which it goes on, and the number of rounds after which it stops.
     The run ends where the module decides more than ``most`` times.
     """
 
