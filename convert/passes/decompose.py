@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -47,15 +47,18 @@ def _made(op: Op, call: CallFunction, emitter: GraphEmitter) -> Any:
 class Decompose:
     """Decompose calls of ops that have no symbolic for a target.
 
-    Calls that a decomposition emits are decomposed in turn. A call of an op that the target does not support
-    for a stated reason stays: the lowering reports it. Results keep their names and types. Raises
-    Undecomposed where a decomposition refuses a call.
+    Calls of ``others``, and those that a decomposition emits, are decomposed as well. A call of an op that
+    the target does not support for a stated reason stays: the lowering reports it. Results keep their names
+    and types. Raises Undecomposed where a decomposition refuses a call.
     """
 
     name = "decompose"
 
-    def __init__(self, catalogue: Mapping[str, Op], target: str, version: int) -> None:
+    def __init__(
+        self, catalogue: Mapping[str, Op], target: str, version: int, others: Collection[str] = ()
+    ) -> None:
         self.catalogue = catalogue
+        self.others = others
         self.target = target
         self.version = version
 
@@ -75,6 +78,8 @@ class Decompose:
         if not isinstance(expr, CallFunction):
             return False
         op = self.catalogue.get(expr.function)
+        if op is not None and expr.function in self.others:
+            return op.decomposition is not None and not op.needs_itself
         return op is not None and op.is_decomposed(self.target, self.version, expr)
 
     def _replace(self, graph: InternalGraph, call: CallFunction) -> None:

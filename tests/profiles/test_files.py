@@ -71,6 +71,17 @@ def test_a_conversion_writes_what_the_profile_runs(tmp_path: Path) -> None:
         assert np.abs(array.astype(int) - other[name]).max() <= 1
 
 
+@pytest.mark.parametrize("is_quantized", [False, True])
+def test_a_function_without_an_operator_is_computed_by_others(is_quantized: bool, tmp_path: Path) -> None:
+    x = torch.linspace(-3, 3, 24).reshape(4, 6)
+    traced = tmconvert.trace(torch.nn.functional.gelu, x)
+    options = {"quantized": True, "calibration": [(np.asarray(x),)]} if is_quantized else {}
+    report = tmconvert.to_tflite(traced, tmp_path / "m.tflite", profile="tflm", **options)
+    assert report.verified
+    assert tmconvert.lint(tmp_path / "m.tflite", profile="tflm") == []
+    assert "GELU" not in {each.type for each in operations_of_file(tmp_path / "m.tflite").main}
+
+
 def test_what_a_runtime_does_not_load_is_an_error(tmp_path: Path) -> None:
     def distances(x: torch.Tensor) -> torch.Tensor:
         return x**0.3

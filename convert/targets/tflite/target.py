@@ -122,7 +122,7 @@ class TfliteTarget(Target):
                 catalogue, keeps_qparams=options.keeps_qparams, takes_decompositions=integers is not None
             ),
             GroupStatistics(catalogue, options.version),
-            Decompose(catalogue, self.name, options.version),
+            Decompose(catalogue, self.name, options.version, _decomposed_ops(options)),
             AlignRanks(catalogue),
             *_fold_layout_changes(catalogue),
             AlignRanks(catalogue),  # of operands that passes since then, or a user's, have put in
@@ -239,6 +239,31 @@ class TfliteTarget(Target):
         runtime = self.runtime()
         if runtime is not None:
             worker.start(runtime)
+
+
+# ops with an operator of their own, and a decomposition for profiles without it
+_OPERATORS = {
+    "aten::gelu": "GELU",
+    "aten::atan": "ATAN2",
+    "aten::atan2": "ATAN2",
+    "aten::log_softmax": "LOG_SOFTMAX",
+    "aten::elu": "ELU",
+    "aten::hardswish": "HARD_SWISH",
+    "aten::sin": "SIN",
+    "aten::cos": "COS",
+    "aten::round": "ROUND",
+    "aten::cumsum": "CUMSUM",
+}
+
+
+def _decomposed_ops(options: TargetOptions) -> frozenset[str]:
+    """Returns the ops whose operators the profile lacks, which are decomposed; none for integer files, whose
+    functions are tables.
+    """
+    if not options.profile or options.integers is not None:
+        return frozenset()
+    profile = profile_named(options.profile)
+    return frozenset(op for op, type in _OPERATORS.items() if not profile.has(type))
 
 
 def _has_half_weights(source: InternalGraph) -> bool:

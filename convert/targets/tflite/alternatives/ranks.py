@@ -80,6 +80,15 @@ def merged_operands(g: FormWriter) -> list[Operator] | None:
     return g.last_reshape(g.copy(small, results))
 
 
+def with_four_axes(g: FormWriter) -> list[Operator] | None:
+    """A function of several tensors with axes of one before theirs, up to four."""
+    made, operands = sizes(g.operator.outputs[0]), [each for each in g.operator.inputs if each is not None]
+    if made is None or len(made) > _FEWEST or any(sizes(each) is None for each in operands):
+        return None
+    wide = [_reshaped(g, each, [*[1] * (4 - len(each.shape)), *each.shape]) for each in operands]
+    return g.last_reshape(g.copy(wide, [*[1] * (4 - len(made)), *made]))
+
+
 def merged_around_axis(g: FormWriter) -> list[Operator] | None:
     """CONCATENATION of tensors of three axes: what is before, along and after it."""
     made, operands = sizes(g.operator.outputs[0]), [each for each in g.operator.inputs if each is not None]
@@ -128,6 +137,7 @@ RANKS = (
     ("TRANSPOSE", merged_transpose),
     (_UNARY, flat_function),
     (_BINARY, merged_operands),
+    (_BINARY, with_four_axes),
     ("CONCATENATION", merged_around_axis),
     ("SLICE", merged_slice),
 )

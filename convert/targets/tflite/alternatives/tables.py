@@ -9,6 +9,7 @@ stands for values that are nearly equal, and the differences are two digits of s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -174,4 +175,34 @@ def _in_digits(
     )
 
 
-TABLES = (("GATHER", steps_of_table),)
+def _gelu(x: np.ndarray) -> np.ndarray:
+    return np.array([each / 2 * (1 + math.erf(each / math.sqrt(2))) for each in x])
+
+
+# functions with a kernel in int8 that small runtimes lack
+_FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "EXP": np.exp,
+    "GELU": _gelu,
+    "LOG": lambda x: np.log(np.maximum(x, 1e-30)),
+}
+
+
+def table_of_function(g: FormWriter) -> list[Operator] | None:
+    """A function of one tensor in int8 as a lookup table."""
+    x, y = g.operator.inputs[0], g.operator.outputs[0]
+    if x is None or x.quantization is None or y.quantization is None:
+        return None
+    if x.dtype.name != "int8" or y.dtype.name != "int8" or g.operator.attributes.get("approximate"):
+        return None
+    known, made = x.quantization, y.quantization
+    zeros = [0 if each.zero_point is None else int(each.zero_point[0]) for each in (known, made)]
+    numbers = (np.arange(-128, 128) - zeros[0]) * float(known.scale[0])
+    results = np.rint(_FUNCTIONS[g.operator.type](numbers) / float(made.scale[0])) + zeros[1]
+    table = g.const(np.clip(results, -128, 127).astype(np.int8), y)
+    options = {"in_data_type": "INT8", "out_data_type": "INT32"}
+    wide = g.op("CAST", [x], x.shape, dtype=np.dtype(np.int32), options=options)
+    places = g.op("ADD", [wide, g.const(np.array(128, np.int32))], x.shape)
+    return g.last("GATHER", [table, places], axis=0)
+
+
+TABLES = (("GATHER", steps_of_table), (" ".join(_FUNCTIONS), table_of_function))
