@@ -42,6 +42,7 @@ COMMAND_GROUPS = {
         "lint": "Check any file against a profile, or a prototxt against a dialect.",
         "verify": "Compare a written file with its source.",
         "compare": "Compare two models or files, layer by layer.",
+        "reduce": "Reduce a model that fails to the smallest one that fails alike.",
         "diff": "List what changed between two models or files.",
         "rebuild": "Convert again as a lock records it, and compare the files.",
         "evaluate": "Measure how far two models differ on the samples of a folder.",

@@ -74,6 +74,7 @@ __all__ = [
     "params",
     "parse_graph",
     "rebuild",
+    "reduce",
     "register_as_builtin",
     "register_pass",
     "register_supported_type",

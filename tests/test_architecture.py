@@ -69,6 +69,7 @@ PUBLIC = [
     "params",
     "parse_graph",
     "rebuild",
+    "reduce",
     "register_as_builtin",
     "register_pass",
     "register_supported_type",

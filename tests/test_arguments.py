@@ -116,6 +116,7 @@ FUNCTIONS = (
     "parse_graph",
     "quantization",
     "rebuild",
+    "reduce",
     "register_pass",
     "register_symbolic",
     "replace_pattern",
@@ -137,7 +138,7 @@ FUNCTIONS = (
 OWN = {(function, "progress"): ("class", "function") for function in FUNCTIONS}
 
 
-API_FILES = ("api_convert", "api_diff", "api_inspect", "api_lock", "api_transform", "api_view")
+API_FILES = ("api_convert", "api_diff", "api_inspect", "api_lock", "api_reduce", "api_transform", "api_view")
 
 
 def parameters(function: str) -> list[inspect.Parameter]:
@@ -153,6 +154,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "check": {"model": model, "target": "onnx"},
         "compare": {"first": model, "second": model},
         "diff": {"first": model, "second": model},
+        "reduce": {"model": model, "path": folder / "o.tm"},
         "rebuild": {"lock": folder / "written.lock"},
         "evaluate": {"first": model, "second": model, "data": np.zeros((2, 1, 8, 8), np.float32)},
         "to_folder": {"model": model, "output": folder / "net"},

@@ -47,8 +47,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "conversion": ("conversion",),
     "inspection": ("inspection",),
     "mixed precision": ("mixed_precision",),
-    "difference": ("difference",),
-    "lock": ("lock",),
+    "whole models": ("difference", "lock", "reduction"),
     "api": (
         *(
             "api",
@@ -57,6 +56,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
             "api_diff",
             "api_inspect",
             "api_lock",
+            "api_reduce",
             "api_transform",
             "api_view",
         ),
@@ -91,8 +91,7 @@ CONTENTS = {
     "conversion": "the stages of a conversion, the request, the report",
     "inspection": "what models and written files hold; they are run, timed and compared",
     "mixed precision": "the search for layers that need int16 or float in an integer file",
-    "difference": "which nodes of two models correspond, and what changed",
-    "lock": "records of what made a file, from which it is made again",
+    "whole models": "differences of two models, records of conversions, reductions of what fails",
     "api": "the public functions, and those of other tools",
     "command line": "click commands, one a file",
 }

@@ -103,8 +103,11 @@ def convert_with_kept_nodes(
 
 
 def _is_onnx(path: Path) -> bool:
-    with path.open("rb") as file:
-        return is_onnx(file.read(3))
+    try:
+        with path.open("rb") as file:
+            return is_onnx(file.read(3))
+    except (OSError, ValueError):  # a factory, a folder
+        return False
 
 
 def simplify_model(

@@ -18,6 +18,7 @@ import numpy as np
 from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode
 
 TRUSTED = 0.7  # share of pairs that are known by weights and have equal names: then names are marks, too
+_LARGE = 4  # elements of constants that tell nodes apart
 _MOST_ALIGNED = 4000  # nodes of one gap, whose alignment takes the product of its sides
 
 
@@ -58,7 +59,7 @@ class Side:
 
     def _weights(self, node: ViewNode) -> Hashable:
         constants = self.constants(node)
-        if sum(self.graph.tensors[each].values.size for each in constants) < 4:  # type: ignore[union-attr]
+        if sum(np.size(self.graph.tensors[each].values) for each in constants) < _LARGE:
             return None
         return (node.type, *map(self.digest, constants))
 

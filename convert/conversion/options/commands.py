@@ -132,6 +132,26 @@ _DIFF = (
     Option("page", "output", "Write a page with both graphs side by side.", "path", metavar="PAGE.html"),
     switch("markdown", "output", "Print Markdown, for a pull request.", only="command line"),
 )
+_REDUCE = (
+    Option(
+        "output",
+        "output",
+        "The reduced model: .onnx for an ONNX file, .py or .tm for others.",
+        "path",
+        metavar="FILE",
+        short_flag="-o",
+        is_required=True,
+    ),
+    Option(
+        "target",
+        "output",
+        "Target of the conversion that fails.",
+        default_text="onnx",
+        choices=TARGETS,
+        flag="--to",
+    ),
+    Option("time_limit", "output", "Seconds for one run.", "number", default_text="60", metavar="S"),
+)
 _REBUILD = (
     Option(
         "source",
@@ -327,6 +347,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "params show": (_FROM, JSON),
     "optimize": (_OPTIMIZE, JSON, *TRACING, VERBOSE, *PROGRESS),
     "rebuild": (*_REBUILD, JSON),
+    "reduce": (*_REDUCE, JSON),
     "run": (*_RUN, JSON, *declared(RunOptions), *TRACING),
     "samples": (JSON,),
     "save": (_SAVE_FORMAT, JSON, *declared(SourceOptions)),

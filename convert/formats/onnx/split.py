@@ -43,7 +43,7 @@ class SplitModel:
         self.stored = {each.name for each in self.graph.initializer}
         self.stored |= {each.values.name for each in self.graph.sparse_initializer}
         self.results = [each.name for each in self.graph.output]
-        self.reads = [list(dict.fromkeys(_names_read([node]))) for node in self.nodes]
+        self.reads = [list(dict.fromkeys(names_read([node]))) for node in self.nodes]
         self.makers = {name: number for number, node in enumerate(self.nodes) for name in node.output if name}
         self.needed = self._needed()
         self.kept = self._with_neighbors(self.needed.intersection(kept))
@@ -85,7 +85,7 @@ class SplitModel:
         changed = self.changed(_opset(converted))
         if changed:
             raise CannotStay(f"{', '.join(changed)} cannot stay, since it is another operator in that opset")
-        read = {*_names_read(outside), *self.results}
+        read = {*names_read(outside), *self.results}
         graph = converted.graph
         taken = {*read, *(each.name for each in self.graph.input), *_names_made(outside)}
         edges = {each.name for each in (*graph.input, *graph.output)}
@@ -213,7 +213,7 @@ class SplitModel:
             graph.node.add().CopyFrom(self.nodes[number])
             for node in _all_nodes([graph.node[-1]]):
                 node.name = f"node#{number}"
-        read, made = set(_names_read(graph.node)), set(_names_made(graph.node))
+        read, made = set(names_read(graph.node)), set(_names_made(graph.node))
         left_out = {name for number in copied for name in self.nodes[number].output}
         inputs = [each.name for each in self.graph.input if each.name not in self.stored]
         inputs += [name for number in sorted(self.kept) for name in self.nodes[number].output if name]
@@ -283,14 +283,14 @@ def size_of(nodes: Iterable[Any]) -> int:
     return sum(each.op_type != "Constant" for each in _all_nodes(nodes))
 
 
-def _names_read(nodes: Iterable[Any]) -> Iterator[str]:
+def names_read(nodes: Iterable[Any]) -> Iterator[str]:
     """Yields the values that nodes read, without those that their subgraphs make."""
     for node in nodes:
         yield from filter(None, node.input)
         for graph in _graphs(node):
             own = {each.name for each in (*graph.input, *graph.initializer)}
             own |= {name for each in graph.node for name in each.output}
-            read = (*_names_read(graph.node), *(each.name for each in graph.output))
+            read = (*names_read(graph.node), *(each.name for each in graph.output))
             yield from (name for name in read if name not in own)
 
 
@@ -352,7 +352,7 @@ def _drop_identities(graph: Any) -> None:
 def _in_order(nodes: list[Any]) -> list[Any]:
     """Returns nodes so that each is after those that make what it reads. Raises CannotStay for a cycle."""
     makers = {name: number for number, node in enumerate(nodes) for name in node.output if name}
-    sources = [{makers[name] for name in _names_read([node]) if name in makers} for node in nodes]
+    sources = [{makers[name] for name in names_read([node]) if name in makers} for node in nodes]
     ordered: dict[int, None] = {}
     for start in range(len(nodes)):
         waiting = [start]
