@@ -100,6 +100,25 @@ TYPES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+def test_code_that_asks_for_the_type_of_a_tensor_is_not_recorded_more_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tmconvert.frontends.torch.tracing.runs import Runs
+
+    counts: list[int] = []
+    once = Runs._one_way
+
+    def counted(self: Runs, *args: Any) -> Any:
+        counts[-1] += 1
+        return once(self, *args)
+
+    monkeypatch.setattr(Runs, "_one_way", counted)
+    for same in (lambda x: x / x.shape[0] if abs else x, lambda x: x / x.shape[0] if type else x):
+        counts.append(0)
+        tmconvert.trace(same, torch.randn(3, 4), dynamic_shapes={"x": {0: "n"}})
+    assert 1 < counts[1] <= counts[0]
+
+
 @pytest.mark.parametrize("rows", [3, 7])
 @pytest.mark.parametrize("name", TYPES)
 def test_code_that_asks_for_the_type_of_a_size_specializes_it(name: str, rows: int, tmp_path: Path) -> None:

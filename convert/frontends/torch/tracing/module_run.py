@@ -53,7 +53,7 @@ from tmconvert.frontends.torch.tracing.recording.structure import plain_structur
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Scope, Side, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import sizes_of_builtins
-from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd
+from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd, is_close
 from tmconvert.frontends.torch.tracing.special.quantized import (
     dtype_of,
     observers_at_rest,
@@ -321,3 +321,38 @@ def _check_real(tensor: torch.Tensor, what: str) -> None:
 
 def _copied(tensor: torch.Tensor) -> np.ndarray:
     return array_of(tensor).copy()
+
+
+def have_same_outputs(one: ModuleRun, two: ModuleRun) -> bool:
+    """Whether the outputs of both runs are equal up to rounding."""
+    return _are_close(one.outputs, two.outputs)
+
+
+def _are_close(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    return len(ones) == len(others) and all(
+        a.shape == b.shape and is_close(a, b) for a, b in zip(ones, others, strict=True)
+    )
+
+
+def run_like_plain(
+    run: Callable[[bool], ModuleRun], follow_sizes: bool, by_itself: Callable[[], Sequence[np.ndarray] | None]
+) -> ModuleRun:
+    """Returns a run with sizes that are followed; one with plain integers where it does not compute the same.
+
+    Code can tell both apart by ``type(n) is int`` or, since Python has each small integer once, by
+    ``n is 7``. ``by_itself`` gives the outputs of the module with nothing recorded, which takes a fraction of
+    the time; where they are other ones, as of noise, a recorded run decides.
+    """
+    found = run(follow_sizes)
+    if not follow_sizes or not found.tape.reads.tells_types:
+        return found
+    made = by_itself()
+    if made is not None and _are_close(found.outputs, made):
+        return found
+    plain = run(False)
+    if have_same_outputs(found, plain):
+        return found
+    plain.tape.unlike_plain = (
+        "the module tests the type or the identity of a size, and computes something else"
+    )
+    return plain

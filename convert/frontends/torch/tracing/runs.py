@@ -15,7 +15,13 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken
 from tmconvert.frontends.torch.tracing.data.outside import Outside, generators_in, taken_from_outside
-from tmconvert.frontends.torch.tracing.module_run import ONE_AT_A_TIME, Answers, ModuleRun
+from tmconvert.frontends.torch.tracing.module_run import (
+    ONE_AT_A_TIME,
+    Answers,
+    ModuleRun,
+    have_same_outputs,
+    run_like_plain,
+)
 from tmconvert.frontends.torch.tracing.recording.arrays import array_of
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
 from tmconvert.frontends.torch.tracing.recording.objects import opener
@@ -23,7 +29,7 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, 
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
-from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken, is_close
+from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened, wide_state
 from tmconvert.ir.traced_module import Example
@@ -96,7 +102,7 @@ class Runs:
         before = dict(self.int_files)
         self.int_files.update(dict.fromkeys(sorted(found)))
         other = self._tried({}, None)
-        if other is not None and _have_same_outputs(other, first):
+        if other is not None and have_same_outputs(other, first):
             return self._with_traced_int(other)
         self.int_files = before
         return first
@@ -121,13 +127,34 @@ class Runs:
 
         return SizeRecovery(self.symbols, self.resized)
 
-    def run(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None = None) -> ModuleRun:
+    def run(
+        self,
+        others: Mapping[str, torch.Tensor],
+        replay: Outcomes | None = None,
+        *,
+        like_plain: bool = True,
+        known: ModuleRun | None = None,
+    ) -> ModuleRun:
         """Runs the module with other inputs, by name; comparisons have the outcomes of ``replay``.
 
-        Where the module fails at other sizes, its lengths follow the sizes.
+        Where the module fails at other sizes, its lengths follow the sizes. Unless ``like_plain``, only the
+        first run says whether the module computes the same with plain integers: for runs whose outputs are
+        compared with those of others, or at the sizes of the first. ``known`` is the run with sizes that are
+        followed, where it was made before.
         """
+
+        def run(given: Mapping[str, torch.Tensor]) -> ModuleRun:
+            follow_sizes = bool(self.symbols)
+            if not like_plain and not self.first.tape.unlike_plain:
+                return self._once(given, replay, follow_sizes)
+            return run_like_plain(
+                lambda follow: known if known and follow else self._once(given, replay, follow),
+                follow_sizes,
+                lambda: self.untouched.outputs(given) if given else self.untouched.first,
+            )
+
         try:
-            return _like_plain(functools.partial(self._once, others, replay), bool(self.symbols))
+            return run(others)
         except Exception as error:
             from tmconvert.frontends.torch.tracing.data.perturbed_inputs import lengths_like_sizes
 
@@ -135,9 +162,7 @@ class Runs:
             if not longer or isinstance(error, TmconvertError):
                 raise
             try:
-                return _like_plain(
-                    functools.partial(self._once, {**others, **longer}, replay), bool(self.symbols)
-                )
+                return run({**others, **longer})
             except Exception:
                 raise error from None
 
@@ -181,7 +206,8 @@ class Runs:
 
     def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> ModuleRun:
         """Runs the module on other data."""
-        return self.run({name: change(tensor) for name, tensor in self.inputs.items()}, self._replay)
+        others = {name: change(tensor) for name, tensor in self.inputs.items()}
+        return self.run(others, self._replay, like_plain=False)
 
     def decided_by_data(self) -> str:
         """Returns what Python decides by data, with the place; empty for nothing.
@@ -211,7 +237,7 @@ class Runs:
         """Whether the branches of the first run give other outputs on other data than the module itself."""
         others = {name: change(tensor) for name, tensor in self.inputs.items()}
         like_first = self._tried(others, self.first.tape.outcomes)
-        return like_first is not None and not _have_same_outputs(like_first, found)
+        return like_first is not None and not have_same_outputs(like_first, found)
 
     def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
         """Returns what a run computes, and how it differs from the first one."""
@@ -221,7 +247,7 @@ class Runs:
     def at_size(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run with this number of elements for the symbol."""
         others = self.sized({symbol.name: number})
-        found = self._known.pop((symbol.name, number), None) or self.run(others)
+        found = self.run(others, known=self._known.pop((symbol.name, number), None))
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
         if (
@@ -246,7 +272,8 @@ class Runs:
     def resized(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run at this size, if possible with the calls of the first one."""
         key = symbol.name, number
-        found = self._known[key] = self._known.get(key) or self.run(self.sized({symbol.name: number}))
+        found = self._known.get(key) or self.run(self.sized({symbol.name: number}), like_plain=False)
+        self._known[key] = found
         from tmconvert.frontends.torch.tracing.sizes.recovered import called
 
         if called(found.tape) == called(self.first.tape):
@@ -266,10 +293,10 @@ class Runs:
             for number in symbol.neighbours():
                 tried = {**sizes, symbol.name: number}
                 other = self._tried(self.sized(tried), None)
+                if other is not None and len(tried) == 1:
+                    self._known[symbol.name, number] = other
                 if other is None or called(other.tape) == called(self.first.tape):
                     continue
-                if len(tried) == 1:
-                    self._known[symbol.name, number] = other
                 if self._replayed(self.sized(tried), self.first, other) is not None:
                     continue
                 chosen = self._replayed({}, other, self.first)
@@ -294,11 +321,11 @@ class Runs:
         if path.tape.outcomes == expected.tape.outcomes:
             return None
         found = self._tried(others, path.tape.outcomes)
-        return found if found is not None and _have_same_outputs(found, expected) else None
+        return found if found is not None and have_same_outputs(found, expected) else None
 
     def _tried(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None) -> ModuleRun | None:
         try:
-            return self.run(others, replay)
+            return self.run(others, replay, like_plain=False)
         except (Exception, SystemExit):  # the module's own, at a size that it does not take
             return None
 
@@ -320,31 +347,6 @@ class Runs:
 def answers_of(tape: Tape) -> tuple[bool, ...]:
     """Returns the answers of the decisions on sizes in order."""
     return tuple(each.args[1] for each in tape.sized)
-
-
-def _have_same_outputs(one: ModuleRun, two: ModuleRun) -> bool:
-    pairs = list(zip(one.outputs, two.outputs, strict=False))
-    return len(one.outputs) == len(two.outputs) and all(
-        a.shape == b.shape and is_close(a, b) for a, b in pairs
-    )
-
-
-def _like_plain(run: Callable[[bool], ModuleRun], follow_sizes: bool) -> ModuleRun:
-    """Returns a run with sizes that are followed; one with plain integers where it does not compute the same.
-
-    Code can tell both apart by ``type(n) is int`` or, since Python has each small integer once, by
-    ``n is 7``.
-    """
-    found = run(follow_sizes)
-    if not follow_sizes or not found.tape.reads.tells_types:
-        return found
-    plain = run(False)
-    if _have_same_outputs(found, plain):
-        return found
-    plain.tape.unlike_plain = (
-        "the module tests the type or the identity of a size, and computes something else"
-    )
-    return plain
 
 
 def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:
