@@ -15,7 +15,7 @@ from tmconvert.symbolics.registry import catalogue
 
 if TYPE_CHECKING:
     from tmconvert.conversion.request import Model
-    from tmconvert.reduction.reduced import Reduced
+    from tmconvert.reduction.reduced import Candidates, Reduced
 
 
 @entry_point
@@ -62,11 +62,11 @@ def reduce(
         return reduce_model(candidates, trials, Path(path), Path(folder), catalogue())
 
 
-def _candidates(model: Model):  # type: ignore[no-untyped-def]
+def _candidates(model: Model) -> Candidates:
     from tmconvert.targets.recognize import written_target
 
-    target = written_target(model) if isinstance(model, (str, PathLike)) else None
-    if target is not None and target.name == "onnx":
+    target = written_target(model)
+    if isinstance(model, (str, PathLike)) and target is not None and target.name == "onnx":
         from tmconvert.formats.onnx.candidates import OnnxCandidates
 
         return OnnxCandidates(Path(model))

@@ -59,7 +59,8 @@ class Side:
 
     def _weights(self, node: ViewNode) -> Hashable:
         constants = self.constants(node)
-        if sum(np.size(self.graph.tensors[each].values) for each in constants) < _LARGE:
+        values = [self.graph.tensors[each].values for each in constants]
+        if sum(each.size for each in values if each is not None) < _LARGE:
             return None
         return (node.type, *map(self.digest, constants))
 

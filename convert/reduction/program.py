@@ -65,9 +65,8 @@ def _calls(module: TracedModule) -> str:
     graph = flatten_module(module).graph
     assert graph is not None
     names: dict[Node, str] = {}
-    inputs = [node for node in graph.inputs if isinstance(node, TensorNode)]
-    for number, node in enumerate(inputs):
-        names[node] = f"x{number}"
+    inputs: list[Node] = [node for node in graph.inputs if isinstance(node, TensorNode)]
+    names.update({node: f"x{number}" for number, node in enumerate(inputs)})
     lines = []
     for expr in graph:
         if isinstance(expr, Input):

@@ -49,7 +49,7 @@ class OnnxCandidates:
         constants = [self.constants[name] for name in used if name in self.constants and name not in made]
         values = [self.types.get(name) or onnx.ValueInfoProto(name=name) for name in sorted(outputs)]
         graph = helper.make_graph(
-            nodes, "reduced", [self.types[name] for name in inputs], values, map(self._constant, constants)
+            nodes, "reduced", [self.types[name] for name in inputs], values, [*map(self._constant, constants)]
         )
         model = helper.make_model(
             graph, opset_imports=self.model.opset_import, functions=self.model.functions

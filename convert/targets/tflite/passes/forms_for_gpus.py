@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,9 +97,9 @@ def _average(operator: Operator, graph: _Graph) -> list[Operator] | None:
         return None
     if x is None or is_symbolic((x.shape, result.shape)):
         return None
-    attributes = dict(operator.attributes)
-    window = attributes.pop("filter_height"), attributes.pop("filter_width")
-    stride = attributes["stride_h"], attributes["stride_w"]
+    attributes: dict[str, Any] = dict(operator.attributes)
+    window: tuple[int, int] = attributes.pop("filter_height"), attributes.pop("filter_width")
+    stride: tuple[int, int] = attributes["stride_h"], attributes["stride_w"]
     if graph.uses[id(x)] == 1 and attributes["padding"] == "VALID" and _pads_zeros(pad):
         amounts, given = pad.inputs[1], pad.inputs[0]
         assert amounts is not None and amounts.data is not None and given is not None
@@ -152,7 +152,7 @@ def _top(operator: Operator, graph: _Graph) -> list[Operator] | None:
     width = -(-x.shape[-1] // 4) * 4
     low = graph.constant(x, np.full((*x.shape[:-1], width - x.shape[-1]), -np.inf, np.float32))
     filled = Value(graph.names.free(x.name), x.dtype, (*x.shape[:-1], width))
-    attributes = {"axis": len(x.shape) - 1, "fused_activation_function": "NONE"}
+    attributes: dict[str, Any] = {"axis": len(x.shape) - 1, "fused_activation_function": "NONE"}
     name = graph.names.free(operator.name)
     return [
         Operator("CONCATENATION", [x, low], [filled], dict(attributes), name, operator.source),
