@@ -19,6 +19,7 @@ COMMAND_GROUPS = {
         "caffe": "Convert a model to a Caffe prototxt and caffemodel.",
         "convert": "Convert many models, as a configuration file describes it.",
         "init": "Write a commented configuration file for `tmconvert convert`.",
+        "package": "Write the folder that onnxruntime-genai and others open.",
         "save": "Convert a model to the safe .tm format.",
         "trace": "Run a PyTorch model once, and save its graph.",
     },

@@ -28,6 +28,7 @@ from tmconvert.api_inspect import lint as lint
 from tmconvert.api_inspect import params as params
 from tmconvert.api_inspect import quantization as quantization
 from tmconvert.api_lock import rebuild as rebuild
+from tmconvert.api_package import package as package
 from tmconvert.api_reduce import reduce as reduce
 from tmconvert.api_transform import decompose as decompose
 from tmconvert.api_transform import normalize as normalize

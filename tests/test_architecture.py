@@ -66,6 +66,7 @@ PUBLIC = [
     "normalize",
     "observe",
     "optimize",
+    "package",
     "params",
     "parse_graph",
     "rebuild",

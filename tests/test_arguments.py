@@ -112,6 +112,7 @@ FUNCTIONS = (
     "load",
     "normalize",
     "optimize",
+    "package",
     "params",
     "parse_graph",
     "quantization",
@@ -138,7 +139,9 @@ FUNCTIONS = (
 OWN = {(function, "progress"): ("class", "function") for function in FUNCTIONS}
 
 
-API_FILES = ("api_convert", "api_diff", "api_inspect", "api_lock", "api_reduce", "api_transform", "api_view")
+API_FILES = tuple(
+    f"api_{part}" for part in ("convert", "diff", "inspect", "lock", "package", "reduce", "transform", "view")
+)
 
 
 def parameters(function: str) -> list[inspect.Parameter]:
@@ -163,6 +166,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "lint": {"file": folder / "o.prototxt"},
         "load": {"path": MODEL},
         "params": {"file": folder / "o.json"},
+        "package": {"source": "no such folder", "output": folder / "package", "kind": "optimum"},
         "parse_graph": {"text": "graph main(%x: f32[2]) -> (%x) {\n}\n"},
         "register_pass": {"name": "Own", "pass_": lambda graph: None},
         "register_symbolic": {"name": "aten::swish", "function": lambda g, x: x},

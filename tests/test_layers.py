@@ -48,6 +48,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "inspection": ("inspection",),
     "mixed precision": ("mixed_precision",),
     "whole models": ("difference", "lock", "reduction"),
+    "packaging": ("packaging",),
     "api": (
         *(
             "api",
@@ -56,6 +57,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
             "api_diff",
             "api_inspect",
             "api_lock",
+            "api_package",
             "api_reduce",
             "api_transform",
             "api_view",
@@ -92,6 +94,7 @@ CONTENTS = {
     "inspection": "what models and written files hold; they are run, timed and compared",
     "mixed precision": "the search for layers that need int16 or float in an integer file",
     "whole models": "differences of two models, records of conversions, reductions of what fails",
+    "packaging": "folders that a program opens, one kind a file, each opened by its program",
     "api": "the public functions, and those of other tools",
     "command line": "click commands, one a file",
 }

@@ -24,7 +24,10 @@ from tmconvert.conversion.options.inspection import (
 from tmconvert.conversion.options.tracing import PROGRESS, TRACING, EdgeOptions, SourceOptions, TracingOptions
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.option import Option, switch
+from tmconvert.targets.options import DEFAULT_OPSET
 
+# of tmconvert.packaging.registry, which is not needed to show help
+PACKAGES = ("onnxruntime-genai", "transformers.js", "sentence-transformers", "optimum")
 _CALIBRATE = Option(
     "data",
     "calibration",
@@ -151,6 +154,45 @@ _REDUCE = (
         flag="--to",
     ),
     Option("time_limit", "output", "Seconds for one run.", "number", default_text="60", metavar="S"),
+)
+_PACKAGE = (
+    Option(
+        "output",
+        "output",
+        "The package, a new folder.",
+        "path",
+        metavar="FOLDER",
+        short_flag="-o",
+        is_required=True,
+    ),
+    Option(
+        "kind",
+        "output",
+        "Program that opens the package.",
+        choices=PACKAGES,
+        metavar="KIND",
+        flag="--for",
+        is_required=True,
+    ),
+    Option("weights", "output", "Type of large weights.", choices=("float16", "int8", "int4")),
+    Option("float_type", "output", "Type of floats.", choices=("float16",), metavar="TYPE"),
+    Option(
+        "dtypes",
+        "output",
+        "Data types of the model files, for programs that choose among several: fp32,fp16,q8,q4.",
+        "names",
+        default_text="all",
+        metavar="NAME,...",
+    ),
+    Option("opset", "output", "ONNX opset version.", "opset", default_text=str(DEFAULT_OPSET), metavar="N"),
+    switch("external_data", "output", "Store the weights next to the model file; always above 2 GiB."),
+    switch("download", "input", "Fetch SOURCE from the hub of Hugging Face, if it is not on this machine."),
+    switch(
+        "verify",
+        "verification",
+        "Do not compare the files with PyTorch, and do not open the package.",
+        default=True,
+    ),
 )
 _REBUILD = (
     Option(
@@ -345,6 +387,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "params convert": _PARAMS_CONVERT,
     "params show": (_FROM, JSON),
+    "package": (*_PACKAGE, JSON),
     "optimize": (_OPTIMIZE, JSON, *TRACING, VERBOSE, *PROGRESS),
     "rebuild": (*_REBUILD, JSON),
     "reduce": (*_REDUCE, JSON),

@@ -152,7 +152,13 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
         return _trace_of_user(module, args, kwargs, tracing)
 
 
-def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule:
+def trace_pretrained(
+    folder: PretrainedFolder,
+    tracing: Tracing,
+    *,
+    for_package: bool = False,
+    pooling: tuple[tuple[str, ...], bool] | None = None,
+) -> TracedModule:
     """Traces the model in a folder of transformers. Raises LoadError TM1028, UnsupportedError."""
     from tmconvert.frontends.torch.tracing.programs.pretrained import (
         confined,
@@ -163,14 +169,22 @@ def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule
     with same_randomness():
         torch.manual_seed(0)
         model = pretrained_model(folder)
+        if pooling is not None:
+            model = model._replace(module=model.module.base_model)
         args, kwargs = _tensors(tracing)
         if not tracing.has_inputs:
-            example = example_inputs(folder, model.module, named_tensors)
+            example = example_inputs(folder, model.module, named_tensors, for_package=for_package)
             kwargs = example.inputs
             if not tracing.has_sizes:
                 tracing = tracing._replace(dynamic_shapes=example.sizes)
+        module = model.module
+        if pooling is not None:
+            from tmconvert.frontends.torch.tracing.programs.pooling import SentenceVectors
+
+            module = SentenceVectors(module, pooling[0], normalizes=pooling[1]).eval()
+            kwargs = {name: each for name, each in kwargs.items() if name != "use_cache"}
         with confined(folder.path, only_folder=True):  # plugins, and lines of source code, lie anywhere
-            traced = _trace_of_user(model.module, args, kwargs, tracing)
+            traced = _trace_of_user(module, args, kwargs, tracing)
         traced.notes += model.notes
         return traced
 

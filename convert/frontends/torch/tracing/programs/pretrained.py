@@ -59,11 +59,13 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
     return Pretrained(model.eval(), _notes(folder, kind, report))
 
 
-def example_inputs(folder: PretrainedFolder, model: Any, named_tensors: NamedTensors) -> Example:
+def example_inputs(
+    folder: PretrainedFolder, model: Any, named_tensors: NamedTensors, *, for_package: bool = False
+) -> Example:
     """Returns example inputs for the task of the model, which runs for them. Raises LoadError TM1028."""
     try:
         with confined(folder.path):
-            return example_of(model, named_tensors)
+            return example_of(model, named_tensors, for_package=for_package)
     except LoadError:
         raise
     except Exception as error:  # of many kinds: the configuration contradicts the class

@@ -6,6 +6,7 @@ Which inputs a model takes follows from the parameters of its ``forward`` and th
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,13 @@ CACHES = ("cache", "past_key_values")  # the second in older releases
 IMAGE_SIZE, SAMPLES, FRAMES, MEL_BINS = 224, 16000, 200, 80
 Sizes = dict[str, dict[int, str]]
 NamedTensors = Callable[[Any, tuple[Any, ...], dict[str, Any]], Mapping[str, torch.Tensor]]
+# names of open sizes, as programs that open packages know them; transformers.js looks for batch_size
+NAMES_IN_PACKAGES = {
+    "batch": "batch_size",
+    "past": "past_sequence_length",
+    "sequence": "sequence_length",
+    "decoder_sequence": "decoder_sequence_length",
+}
 
 
 class Example(NamedTuple):
@@ -25,10 +33,12 @@ class Example(NamedTuple):
     sizes: Sizes
 
 
-def example_of(model: Any, named_tensors: NamedTensors) -> Example:
+def example_of(model: Any, named_tensors: NamedTensors, *, for_package: bool = False) -> Example:
     """Returns example inputs for the task of a model; sizes of batch, sequences and caches are open.
 
-    ``named_tensors(module, args, kwargs)`` names the tensors among the arguments.
+    ``named_tensors(module, args, kwargs)`` names the tensors among the arguments. Programs that open packages
+    expect caches that keep all positions, also where attention has a window: so are they with
+    ``for_package``, and open sizes have the names of ``NAMES_IN_PACKAGES``.
     """
     parameters = inspect.signature(model.forward).parameters
     config = model.config
@@ -37,10 +47,20 @@ def example_of(model: Any, named_tensors: NamedTensors) -> Example:
         found.inputs[name] = tensor
         found.sizes[name] = {0: "batch", **axes}
     if _is_decoder(model, parameters):
-        return _with_cache(model, parameters, found, named_tensors)
-    if "use_cache" in parameters:
+        found = _with_cache(model, parameters, found, named_tensors, keeps_all=for_package)
+    elif "use_cache" in parameters:
         found.inputs["use_cache"] = False
-    return found
+    return found._replace(sizes=_renamed(found.sizes)) if for_package else found
+
+
+def _renamed(sizes: Sizes) -> Sizes:
+    return {
+        name: {
+            axis: re.sub(r"\w+", lambda found: NAMES_IN_PACKAGES.get(found[0], found[0]), size)
+            for axis, size in axes.items()
+        }
+        for name, axes in sizes.items()
+    }
 
 
 def _inputs(
@@ -102,16 +122,24 @@ def _cache_name(parameters: Mapping[str, Any]) -> str | None:
 
 
 def _with_cache(
-    model: Any, parameters: Mapping[str, Any], example: Example, named_tensors: NamedTensors
+    model: Any,
+    parameters: Mapping[str, Any],
+    example: Example,
+    named_tensors: NamedTensors,
+    *,
+    keeps_all: bool,
 ) -> Example:
     """Returns inputs of a step in the middle of a text: its cache is that of ``PAST`` tokens before."""
     tokens = torch.randint(3, max(4, int(model.config.get_text_config().vocab_size)), (BATCH, PAST + NEW))
+    name = _cache_name(parameters)
+    assert name is not None
     with torch.no_grad():
-        past, longer = (
-            next(made[name] for name in CACHES if name in made)
-            for length in (PAST, PAST + 1)
-            for made in (model(input_ids=tokens[:, :length], use_cache=True),)
-        )
+        past, longer = (_cache_after(model, tokens[:, :length], name, {}) for length in (PAST, PAST + 1))
+        if keeps_all and _has_windows(past):
+            past, longer = (
+                _cache_after(model, tokens[:, :length], name, {name: type(past)()})
+                for length in (PAST, PAST + 1)
+            )
     positions = torch.arange(PAST, PAST + NEW).expand(BATCH, -1).clone()
     inputs = {**example.inputs, "input_ids": tokens[:, PAST:], "attention_mask": torch.ones_like(tokens)}
     sizes = {**example.sizes, "attention_mask": {0: "batch", 1: "past+sequence"}}
@@ -119,10 +147,24 @@ def _with_cache(
         inputs["position_ids"], sizes["position_ids"] = positions, {0: "batch", 1: "sequence"}
     inputs.pop("token_type_ids", None)
     sizes.pop("token_type_ids", None)
-    name = _cache_name(parameters)
-    assert name is not None
     inputs |= {name: past, "use_cache": True}
     return Example(inputs, {**sizes, **_cache_sizes(name, past, longer, named_tensors)})
+
+
+def _cache_after(model: Any, tokens: torch.Tensor, name: str, empty: Mapping[str, Any]) -> Any:
+    made = model(input_ids=tokens, use_cache=True, **empty)
+    return next(made[each] for each in CACHES if each in made)
+
+
+def _has_windows(cache: Any) -> bool:
+    """Whether layers of a cache keep the last positions only, and all keep keys and values as they are."""
+    from transformers import cache_utils
+
+    layers = getattr(cache, "layers", ())
+    plain = getattr(cache_utils, "DynamicLayer", ())
+    return any(getattr(each, "is_sliding", False) for each in layers) and all(
+        isinstance(each, plain) for each in layers
+    )
 
 
 def _cache_sizes(argument: str, past: Any, longer: Any, named_tensors: NamedTensors) -> Sizes:

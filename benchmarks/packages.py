@@ -1,0 +1,148 @@
+"""Packages of tiny configurations, each opened by its program: `tmconvert package`.
+
+    python benchmarks/packages.py [NAME...] [--for onnxruntime-genai transformers.js]
+
+The folders have random weights, as `save_pretrained` writes them. A row is right if the program is
+installed, opens the package, and computes what PyTorch does; docs/how-to/packages.md has the variables that
+name where it is installed. Prompts give different tokens: the last number of a decoder's row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchvision_ops
+
+import tmconvert
+from tmconvert.errors import TmconvertError
+
+torchvision_ops.declare = lambda: None  # these models need none of them
+from decoding_families import FAMILIES  # noqa: E402
+
+DECODERS = (
+    "llama",
+    "qwen2",
+    "qwen3",
+    "mistral",
+    "gemma2",
+    "gemma3",
+    "phi3",
+    "gpt2",
+    "smollm3",
+    "olmo2",
+    "helium",
+)
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+TEXT = {**SIZES, "vocab_size": 61, "max_position_embeddings": 64}
+IMAGES = {**SIZES, "image_size": 32, "patch_size": 8}
+# name -> (class of the model, class of its configuration, settings)
+ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bert": ("BertModel", "BertConfig", TEXT),
+    "bert-mlm": ("BertForMaskedLM", "BertConfig", TEXT),
+    "roberta": ("RobertaForSequenceClassification", "RobertaConfig", TEXT),
+    "mpnet": ("MPNetModel", "MPNetConfig", TEXT),
+    "vit": ("ViTForImageClassification", "ViTConfig", IMAGES),
+    "deit": ("DeiTModel", "DeiTConfig", IMAGES),
+}
+SENTENCES = ("bert", "mpnet")
+KINDS = {
+    "onnxruntime-genai": DECODERS,
+    "transformers.js": (*DECODERS, *ENCODERS),
+    "optimum": (*DECODERS, *ENCODERS),
+    "sentence-transformers": SENTENCES,
+}
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "a",
+    "small",
+    "text",
+    ".",
+    "another",
+    "one",
+    ",",
+    "which",
+    "has",
+    "more",
+    "words",
+    "than",
+    "the",
+    "first",
+]
+
+
+def saved(name: str, folder: Path) -> None:
+    """Writes the folder of a model with random weights, and a tokenizer for encoders of text."""
+    import transformers
+
+    torch.manual_seed(0)
+    if name in FAMILIES:
+        FAMILIES[name]().save_pretrained(folder)
+        return
+    model, config, settings = ENCODERS[name]
+    made = getattr(transformers, model)(getattr(transformers, config)(**settings))
+    for each in made.parameters():
+        each.data.normal_(0, 0.3)
+    made.eval().save_pretrained(folder)
+    if name in SENTENCES:
+        _tokenizer().save_pretrained(folder)
+
+
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    numbers = {word: number for number, word in enumerate(WORDS)}
+    made = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
+    made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    return PreTrainedTokenizerFast(tokenizer_object=made, **special)
+
+
+def row(name: str, kind: str, folder: Path) -> bool:
+    """Makes a package, and prints what came of it."""
+    start = time.process_time()
+    options: dict[str, Any] = {"dtypes": ["fp32", "q4"]} if kind == "transformers.js" else {}
+    try:
+        report = tmconvert.package(folder, folder.with_name(f"{name}-{kind}"), kind=kind, **options)
+    except TmconvertError as error:
+        is_right, text = False, str(error).replace("\n", " / ")[:200]
+    else:
+        is_right, text = report.opened, "; ".join(each.text for each in report.checks)
+    print(
+        f"| {name} | {kind} | {'yes' if is_right else 'NO'} | {text} | {time.process_time() - start:.0f} s |",
+        flush=True,
+    )
+    return is_right
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--for", nargs="+", default=list(KINDS), choices=list(KINDS), dest="kinds")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| model | program | right | what it computed | processor time |\n|---|---|---|---|---|")
+    results = []
+    for name in given.names or (*DECODERS, *ENCODERS):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / name
+            saved(name, folder)
+            results += [row(name, kind, folder) for kind in given.kinds if name in KINDS[kind]]
+    print(f"{sum(results)} of {len(results)} are right")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

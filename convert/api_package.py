@@ -1,0 +1,74 @@
+"""The public function that makes packages; ``tmconvert.api`` has the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tmconvert.api_convert import to_onnx
+from tmconvert.conversion.options.arguments import entry_point
+
+if TYPE_CHECKING:
+    from tmconvert.packaging.report import PackageReport
+
+
+@entry_point
+def package(
+    source: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    kind: str,
+    weights: Literal["float16", "int8", "int4"] | None = None,
+    float_type: Literal["float16"] | None = None,
+    dtypes: Sequence[str] | None = None,
+    opset: int | Literal["auto"] | None = None,
+    external_data: bool = False,
+    download: bool = False,
+    verify: bool = True,
+) -> PackageReport:
+    """Writes the folder that a program opens: model files, configuration and tokenizer.
+
+    The folder gets its name after that program has opened it, in a process of its own, and has computed the
+    tokens or vectors of PyTorch. Nothing of the source is executed.
+
+    Args:
+        source: A folder of transformers, or the name of one in the local cache of Hugging Face.
+        output: The folder to write, which must not exist.
+        kind: The program: "onnxruntime-genai".
+        weights: Type of large weights, for kinds with one model file.
+        float_type: Type of floats, for kinds with one model file.
+        dtypes: Data types of the model files, for kinds with several: "fp32", "fp16", "q8", "q4".
+        opset: ONNX opset version; int4 weights need 21, and take it by default.
+        external_data: Store the weights next to the model file; always above 2 GiB.
+        download: Fetch a source that is neither a folder nor in the cache from the hub of Hugging Face.
+        verify: Compare the files with PyTorch, and open the package.
+
+    Returns:
+        The files with their sizes, what opened them, and what was left out because it is not installed.
+
+    Raises:
+        LoadError: TM1001, TM1028 for a source that cannot be used; TM1030 for a download that fails.
+        UnsupportedError: TM2032 for a model that the kind does not take; what ``to_onnx`` raises.
+        VerificationError: TM4008 if the program does not open the package, or computes something else.
+        UsageError: TM6002 for options that do not fit the kind.
+        WriteError: TM5001 if the folder exists, or cannot be written.
+
+    Example:
+        >>> tmconvert.package("folder", "out", kind="onnxruntime-genai", weights="int4")  # doctest: +SKIP
+    """
+    from tmconvert.packaging.package import make_package
+
+    options = {"weights": weights, "float_type": float_type, "opset": opset}
+    options["external_data"] = external_data or None
+    return make_package(
+        fspath(source),
+        Path(output),
+        kind,
+        to_onnx,
+        options=options,
+        dtypes=dtypes,
+        download=download,
+        verify=verify,
+    )

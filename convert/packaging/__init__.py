@@ -1,0 +1,1 @@
+"""Folders that a program opens: model files, configuration and tokenizer, one kind of package a file."""

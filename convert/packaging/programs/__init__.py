@@ -1,0 +1,1 @@
+"""Scripts that run the programs which open packages, each in a process of its own."""

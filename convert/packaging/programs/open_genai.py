@@ -1,0 +1,33 @@
+"""Decodes prompts in onnxruntime-genai; needs nothing of tmconvert."""
+
+from typing import Any
+
+from question import reply
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+    import onnxruntime_genai as genai
+
+    model = genai.Model(question["folder"])
+    found: dict[str, Any] = {"version": getattr(genai, "__version__", ""), "tokens": []}
+    for prompt in question["prompts"]:
+        params = genai.GeneratorParams(model)
+        params.set_search_options(
+            max_length=len(prompt) + question["steps"], do_sample=False, repetition_penalty=1.0
+        )
+        generator = genai.Generator(model, params)
+        generator.append_tokens(np.array(prompt, np.int32))
+        while not generator.is_done():
+            generator.generate_next_token()
+        found["tokens"].append([int(token) for token in generator.get_sequence(0)][len(prompt) :])
+    if question["text"]:
+        try:
+            found["text_tokens"] = [int(token) for token in genai.Tokenizer(model).encode(question["text"])]
+        except Exception as error:
+            found["text_error"] = str(error)
+    return found
+
+
+if __name__ == "__main__":
+    reply(answer)

@@ -1,0 +1,164 @@
+"""The source of a package: a folder of transformers, found by path, in the cache, or on the hub."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tmconvert.errors import LoadError
+from tmconvert.errors.source import Source as Place
+from tmconvert.formats.mapped_file import read_regular
+from tmconvert.frontends.torch.hub_cache import cache, cached_folder, is_hub_name
+from tmconvert.frontends.torch.pretrained import CONFIG, MOST_BYTES, check_folder, is_pretrained
+
+GENERATION = "generation_config.json"
+# what tokenizers and preprocessors read; none of it is code
+COPIED = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model"),
+    *("sentencepiece.bpe.model", "chat_template.jinja", "chat_template.json", GENERATION),
+    *("preprocessor_config.json", "processor_config.json"),
+)
+_DOWNLOADED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja", "*/config.json")
+_MOST_OF_TOKENIZER = 1 << 28  # bytes
+_CONTEXTS = (
+    "max_position_embeddings",
+    "n_positions",
+    "n_ctx",
+    "max_seq_len",
+    "seq_length",
+    "max_target_positions",
+)
+_LONGEST = 4096  # tokens, where a configuration has no limit
+
+
+class PackageSource(NamedTuple):
+    """A folder of transformers that was checked.
+
+    ``configuration`` is that of transformers without the names of code, ``generation`` that of
+    ``generate``; it is empty where the folder has none.
+    """
+
+    folder: Path
+    configuration: Mapping[str, Any]
+    generation: Mapping[str, Any]
+
+    @property
+    def architecture(self) -> str:
+        """Returns the name of the class of the model."""
+        return str((self.configuration.get("architectures") or ["?"])[0])
+
+    @property
+    def text(self) -> Mapping[str, Any]:
+        """Returns the configuration of the part that reads text."""
+        nested = self.configuration.get("text_config")
+        return nested if isinstance(nested, dict) else self.configuration
+
+    @property
+    def context(self) -> int:
+        """Returns how many tokens the model can attend to."""
+        found = [self.text.get(name) for name in _CONTEXTS]
+        return next((each for each in found if isinstance(each, int) and each > 0), _LONGEST)
+
+    def setting(self, name: str) -> Any:
+        """Returns a setting of generation, which may be in either configuration; None if it is in none."""
+        found = self.generation.get(name)
+        return self.text.get(name, self.configuration.get(name)) if found is None else found
+
+    @property
+    def ends(self) -> list[int]:
+        """Returns the tokens that end a text."""
+        found = self.setting("eos_token_id")
+        return list(found) if isinstance(found, list) else [] if found is None else [found]
+
+    def copied_files(self) -> Iterator[tuple[str, bytes]]:
+        """Yields names and contents of the files that packages share with their source.
+
+        Raises LoadError TM1028 for one that cannot be read, or is very large.
+        """
+        for name in COPIED:
+            path = self.folder / name
+            if path.is_file():
+                yield name, _content(path, _MOST_OF_TOKENIZER)
+
+
+def find_source(name: str, *, download: bool) -> PackageSource:
+    """Returns the folder at a path, of a name in the local cache or, with ``download``, on the hub.
+
+    Raises LoadError TM1001 where there is none, TM1028 for one that cannot be used, TM1030 for a download
+    that fails.
+    """
+    folder = _folder(name, download=download)
+    checked = check_folder(str(folder))
+    path = folder / GENERATION
+    generation = json_object(path) if path.is_file() else {}
+    return PackageSource(folder, checked.configuration, generation)
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """Returns the object in a JSON file; an empty one for other values. Raises LoadError TM1028."""
+    found = json_value(path)
+    return found if isinstance(found, dict) else {}
+
+
+def json_value(path: Path) -> Any:
+    """Returns the value in a JSON file. Raises LoadError TM1028."""
+    try:
+        return json.loads(_content(path, MOST_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _content(path: Path, most: int) -> bytes:
+    try:
+        if path.stat().st_size > most:
+            raise _unreadable(path, f"it is larger than {most >> 20} MiB")
+        return bytes(read_regular(path))
+    except OSError as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _unreadable(path: Path, reason: str) -> LoadError:
+    return LoadError("TM1028", f"{path.name} cannot be read: {reason:.200}", source=Place(str(path)))
+
+
+def _folder(name: str, *, download: bool) -> Path:
+    if is_pretrained(name):
+        return Path(name)
+    if os.path.lexists(name):
+        raise LoadError(
+            "TM1028",
+            f"{name} is not a folder of transformers: it has no {CONFIG}",
+            notes=[("help", "pass a folder that save_pretrained wrote, or a name such as org/name")],
+        )
+    found = cached_folder(name)
+    if found is None and download and is_hub_name(name):
+        found = _downloaded(name)
+    if found is not None:
+        return found
+    help_text = "pass the folder that save_pretrained wrote"
+    if is_hub_name(name):
+        help_text = f"it is not in {cache()} either: --download (download=True) fetches it from the hub"
+    raise LoadError("TM1001", f"there is no folder {name}", notes=[("help", help_text)])
+
+
+def _downloaded(name: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise LoadError(
+            "TM1021",
+            "a download needs huggingface_hub, which is not installed",
+            notes=[("help", "pip install 'tmconvert[hub]'")],
+        ) from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_DOWNLOADED)))
+    except Exception as error:  # of many kinds: no connection, no such name, no permission
+        raise LoadError(
+            "TM1030",
+            f"{name} could not be downloaded: {str(error).strip().partition(chr(10))[0]:.300}",
+            notes=[("help", "check the name and the connection; a gated model needs `hf auth login`")],
+        ) from error

@@ -1,0 +1,210 @@
+"""Packages: what a kind takes, the files, the check by a consumer, and what stays when it fails."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.runner import run
+from tmconvert import api
+from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError, VerificationError
+from tmconvert.packaging.consumer import Consumer
+from tmconvert.packaging.continuations import Continuation, difference
+from tmconvert.packaging.kind import ModelFile
+from tmconvert.packaging.sentence_transformers import vectors_of
+from tmconvert.packaging.source import PackageSource
+
+TINY = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "vocab_size": 61,
+    "bos_token_id": 1,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+}
+EXACT, ROUNDED = ModelFile("model.onnx", {}), ModelFile("model.onnx", {"weights": "int4"})
+
+
+def folder_of(path: Path, architecture: str, **entries: Any) -> Path:
+    """A folder whose weights cannot be read."""
+    path.mkdir()
+    config = {"model_type": "llama", "architectures": [architecture], **entries}
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (path / "model.safetensors").write_bytes(b"")
+    return path
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.fixture
+def decoder(tmp_path: Path) -> Path:
+    """A decoder whose second layer attends to 8 positions, with weights that are not small."""
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    torch.manual_seed(0)
+    kinds = ["full_attention", "sliding_attention"]
+    config = transformers.Qwen3Config(
+        **TINY,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=64,
+        layer_types=kinds,
+        sliding_window=8,
+        use_sliding_window=True,
+    )
+    model = transformers.Qwen3ForCausalLM(config).eval()
+    for each in model.parameters():
+        each.data.mul_(3)
+    model.save_pretrained(tmp_path / "decoder")
+    return tmp_path / "decoder"
+
+
+@pytest.mark.parametrize(
+    ("kind", "architecture", "entries", "reason"),
+    [
+        ("onnxruntime-genai", "BertModel", {}, "must end in ForCausalLM"),
+        (
+            "onnxruntime-genai",
+            "T5ForConditionalGeneration",
+            {"is_encoder_decoder": True},
+            "needs two with caches",
+        ),
+        ("transformers.js", "WhisperModel", {"is_encoder_decoder": True}, "two files with caches"),
+        ("transformers.js", "LlavaForConditionalGeneration", {}, "text and images as several files"),
+        ("optimum", "BartModel", {"is_encoder_decoder": True}, "two files with caches"),
+        ("sentence-transformers", "BertModel", {}, "has no tokenizer"),
+    ],
+)
+def test_a_kind_states_why_it_does_not_take_a_model(
+    kind: str, architecture: str, entries: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    source = folder_of(tmp_path / "net", architecture, **entries)
+    with pytest.raises(UnsupportedError, match=reason) as caught:
+        api.package(source, tmp_path / "out", kind=kind)
+    assert caught.value.code == "TM2032" and names_in(tmp_path) == ["net"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "reason"),
+    [
+        ({"kind": "gguf"}, "TM6002", "unknown kind of package"),
+        ({"kind": "onnxruntime-genai", "dtypes": ["q4"]}, "TM6002", "use weights, not dtypes"),
+        ({"kind": "transformers.js", "weights": "int8"}, "TM6002", "use dtypes, not weights"),
+        ({"kind": "transformers.js", "dtypes": ["int2"]}, "TM6002", r"unknown data types \['int2'\]"),
+        ({"kind": "optimum", "output": "net"}, "TM5001", "exists already"),
+        ({"kind": "optimum", "source": "org/name"}, "TM1001", "--download"),
+        ({"kind": "optimum", "source": "org/name", "download": True}, "TM1021", "huggingface_hub"),
+        ({"kind": "optimum", "source": "net/config.json"}, "TM1028", "not a folder of transformers"),
+    ],
+)
+def test_arguments(
+    options: dict[str, Any], code: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    folder_of(tmp_path / "net", "BertModel")
+    with pytest.raises(TmconvertError, match=reason) as caught:
+        api.package(**{"source": "net", "output": "out", **options})
+    assert caught.value.code == code and names_in(tmp_path) == ["net"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "pooling", "wanted"),
+    [
+        (None, {}, (("mean",), False)),
+        (["Transformer", "Pooling", "Normalize"], {"pooling_mode_cls_token": True}, (("cls",), True)),
+        (["Transformer", "Pooling"], {"pooling_mode": ["max", "mean"]}, (("max", "mean"), False)),
+        (["Transformer", "Pooling", "Dense"], {"pooling_mode": "mean"}, "its modules are .*Dense"),
+        (["Transformer", "Pooling"], {"pooling_mode": "attention"}, "its pooling is attention"),
+    ],
+)
+def test_the_modules_of_a_folder(modules: Any, pooling: Any, wanted: Any, tmp_path: Path) -> None:
+    if modules:
+        listed = [{"type": f"sentence_transformers.models.{each}", "path": "pool"} for each in modules]
+        (tmp_path / "modules.json").write_text(json.dumps(listed), encoding="utf-8")
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "pool" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")
+    source = PackageSource(tmp_path, {}, {})
+    if isinstance(wanted, str):
+        with pytest.raises(ValueError, match=wanted):
+            vectors_of(source)
+    else:
+        assert vectors_of(source) == wanted
+
+
+@pytest.mark.parametrize(
+    ("found", "margins", "file", "wrong"),
+    [
+        ([7, 3, 9], [0.5, 0.5, 0.5], EXACT, "step 2: token 3, not 8"),
+        ([7, 3, 9], [0.5, 1e-6, 0.5], EXACT, ""),  # rounding decides
+        ([7, 3, 9], [0.5, 0.01, 0.5], ROUNDED, ""),
+        ([7, 3, 9], [0.5, 0.01, 0.5], EXACT, "step 2"),
+        ([7], [0.5, 0.5, 0.5], EXACT, "ends after 1 of 3"),
+        ([7, 8], [0.5, 0.5, 0.5], EXACT, ""),  # the end of a text, of which consumers return the token or not
+    ],
+)
+def test_tokens_that_differ(found: list[int], margins: list[float], file: ModelFile, wrong: str) -> None:
+    text = difference([found], [Continuation([7, 8, 9], margins)], [9], file)
+    assert re.search(wrong, text) if wrong else text == ""
+
+
+def test_pooling_counts_the_tokens_of_the_mask() -> None:
+    torch = pytest.importorskip("torch")
+    from tmconvert.frontends.torch.tracing.programs.pooling import POOLING
+
+    tokens = torch.tensor([[[9.0], [1.0], [3.0]], [[2.0], [4.0], [9.0]]])
+    mask = torch.tensor([[[0.0], [1.0], [1.0]], [[1.0], [1.0], [0.0]]])
+    found = {mode: pool(tokens, mask).flatten().tolist() for mode, pool in POOLING.items()}
+    assert found["mean"] == [2, 3] and found["max"] == [3, 4]
+    assert found["cls"] == [1, 2] and found["lasttoken"] == [3, 4]
+    assert found["mean_sqrt_len_tokens"] == pytest.approx([4 / 2**0.5, 6 / 2**0.5])
+
+
+@pytest.mark.slow
+def test_a_decoder_for_genai(decoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    out = run("package", decoder, "-o", tmp_path / "out", "--for", "onnxruntime-genai", "--json").json
+    (check,) = out["checks"]
+    assert "48 of 48 tokens are PyTorch's" in check["result"]
+    assert not check["left_out"] or "pip install onnxruntime-genai" in check["left_out"]
+    config = json.loads((tmp_path / "out" / "genai_config.json").read_text("utf-8"))["model"]
+    assert (config["context_length"], config["decoder"]["num_key_value_heads"]) == (64, 2)
+    monkeypatch.setattr(Consumer, "ask", lambda *_: {"version": "1", "tokens": [[0] * 16] * 3})
+    with pytest.raises(VerificationError, match="other tokens than PyTorch") as caught:
+        api.package(decoder, tmp_path / "other", kind="onnxruntime-genai")
+    assert caught.value.code == "TM4008" and names_in(tmp_path) == ["decoder", "out"]
+
+
+@pytest.mark.slow
+def test_files_for_transformers_js(decoder: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        options: dict[str, Any] = {"dtypes": ["q4", "fp32"], "external_data": True}
+        report = api.package(decoder, tmp_path / name, kind="transformers.js", **options)
+    names = [name for name, _ in report.files if name.startswith("onnx/")]
+    files = ("onnx/model.onnx", "onnx/model_q4.onnx")
+    assert names == sorted([*files, *(f"{each}_data" for each in files)])
+    config = json.loads((tmp_path / "one" / "config.json").read_text("utf-8"))
+    external = {"model.onnx": True, "model_q4.onnx": True}
+    assert config["transformers.js_config"] == {"use_external_data_format": external}
+    for name, _ in report.files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+def test_code_of_the_folder_is_not_run(tmp_path: Path) -> None:
+    code = {"auto_map": {"AutoModel": "code.Net"}, "trust_remote_code": True}
+    with pytest.raises(LoadError, match="would run code") as caught:
+        api.package(folder_of(tmp_path / "net", "Net", **code), tmp_path / "out", kind="optimum")
+    assert caught.value.code == "TM1028"
+    with pytest.raises(UsageError):
+        api.package(tmp_path / "net", tmp_path / "out", kind="onnx")
