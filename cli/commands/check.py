@@ -77,7 +77,7 @@ def command(
 def _target_of(profile: str | None) -> str:
     """Returns the target of a profile: its first. Raises UsageError without one."""
     if profile is None:
-        raise click.UsageError("missing option '--target', or --profile, which implies it")
+        raise click.UsageError("missing option '--target', or --profile. Choose from: onnx, tflite, caffe")
     from tmconvert.profiles.registry import profile_named
 
     return profile_named(profile).targets[0]

@@ -120,4 +120,6 @@ def test_options_that_are_near() -> None:
         assert run("onnx", option).stderr.splitlines()[0] == f"error[TM6010]: {wanted}"
     assert "did you mean 'onnx'?" in run("ONNX", "m", "o").stderr
     first = run("check", "m").stderr.splitlines()[0]
-    assert first == "error[TM6010]: missing option '--target'. Choose from: onnx, tflite, caffe"
+    assert first == (
+        "error[TM6010]: missing option '--target', or --profile. Choose from: onnx, tflite, caffe"
+    )
