@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -70,6 +72,26 @@ def rules(texts: Sequence[str]) -> dict[str, str]:
 def renamed(texts: Sequence[str]) -> dict[str, str]:
     """Parses ``OLD=NEW`` to new names by old ones. Raises UsageError."""
     return dict(_pair(text, "--rename", "OLD=NEW") for text in texts)
+
+
+def metadata(texts: Sequence[str]) -> dict[str, Any]:
+    """Parses ``KEY=VALUE`` and paths of JSON files to values by key. Raises UsageError."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        if "=" in text:
+            key, _, value = text.partition("=")
+            found[key.strip()] = value
+            continue
+        from tmconvert.conversion.annotations import read_text
+
+        try:
+            values = json.loads(read_text(text, f"the file of metadata {text}"))
+        except (ValueError, RecursionError) as error:
+            raise click.UsageError(f"--metadata {text}: the file is not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise click.UsageError(f'--metadata {text}: write a JSON object, such as {{"author": "me"}}')
+        found |= values
+    return found
 
 
 def input_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:

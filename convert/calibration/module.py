@@ -28,6 +28,7 @@ def as_module(graph: InternalGraph, source: TracedModule, catalogue: Mapping[str
     """Returns a module with the calls and QParams of ``graph``; ``source`` is its source framework."""
     made = TracedModule(source.name, source.class_name, vocabulary=VOCABULARY)
     made.source_file, made.producer = source.source_file, source.producer
+    made.metadata = source.metadata
     made.source_sha256, made.notes = source.source_sha256, list(source.notes)
     made.dynamic_shapes = {}
     made.graphs[""] = _Copy(graph, made, catalogue).flat

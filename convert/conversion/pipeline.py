@@ -67,6 +67,10 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     encoding = _encoded(model, module, options, catalogue, report.notes)
     report.notes += source.notes
     graph = encoding.graph
+    if request.annotations.is_given or module.metadata:
+        from tmconvert.conversion.annotations import annotate
+
+        report.notes += annotate(graph, request, module.metadata)
     if options.profile:
         from tmconvert.conversion.profile_notes import check_profile
 

@@ -20,6 +20,7 @@ from tmconvert.errors.values import shown_value
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import check_writable
+from tmconvert.output.metadata import Annotations
 from tmconvert.passes.manager import PassOptions
 from tmconvert.targets.options import Parameters, TargetOptions, check_choice
 from tmconvert.targets.registry import target_named
@@ -62,6 +63,7 @@ class ConversionRequest:
     tries_rules: bool = False
     verify_on: Sequence[str] | None = None
     lock: Path | None = None
+    annotations: Annotations = field(default_factory=Annotations)
 
     @property
     def target(self) -> Target:
@@ -113,6 +115,7 @@ class ConversionRequest:
             tries_rules=bool(given.get("try_rules")),
             verify_on=tuple(given["verify_on"]) or None,
             lock=None if given["lock"] is None else Path(given["lock"]),
+            annotations=_annotations(given.get("metadata"), given.get("labels")),
         )
         request._check()
         return request
@@ -185,6 +188,14 @@ class ConversionRequest:
         check_names(f"{target.title} files", target.suffixes, files)
         if data.data is not None or locks:
             check_writable(*files, *options.extra_files, *locks)
+
+
+def _annotations(metadata: Any, labels: Any) -> Annotations:
+    if not metadata and labels is None:
+        return Annotations()
+    from tmconvert.conversion.annotations import requested_annotations
+
+    return requested_annotations(metadata, labels)
 
 
 # the parameters of ``io_overrides_of``, in order

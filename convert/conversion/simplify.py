@@ -57,7 +57,7 @@ EXAMPLE_SIZE = 2  # of open sizes
 NEUTRAL = frozenset(
     (
         *("verify", "verification", "verify_with", "require_verified", "progress", "allow_random"),
-        *("pass_options", "passes", "external_data", "value_info", "accept_range"),
+        *("pass_options", "passes", "external_data", "value_info", "accept_range", "metadata", "labels"),
     )
 )
 
@@ -140,7 +140,7 @@ def simplify_model(
                 raise UnsupportedError("TM2003", reason) from error
             if changes:
                 raise
-            return _unchanged(source, out, opset, *_why(error))
+            return _unchanged(source, out, opset, request.annotations.metadata, *_why(error))
 
 
 def _why(error: Exception) -> tuple[str, list[str]]:
@@ -307,7 +307,7 @@ class _Simplification:
     def _commit(self, report: Report, made: Any) -> Report:
         if self.request.require_verified:
             check_verified(report)
-        _keep_metadata(read_model(str(self.path)), made)
+        _keep_metadata(read_model(str(self.path)), made, self.request.annotations.metadata)
         data = [path for path in self.written.parent.iterdir() if path.suffix == ".data"]
         report.paths = (self.out, *(self.out.with_name(each.name) for each in data))
         with staged_outputs(*report.paths, named=bool(data)) as outputs:
@@ -384,26 +384,44 @@ def _note_on(split: SplitModel) -> str:
     return f"{counted(len(split.kept), 'node')} stayed as in the model: {shown}"
 
 
-def _keep_metadata(source: Any, made: Any) -> None:
-    known = {each.key for each in made.metadata_props}
-    made.metadata_props.extend(each for each in source.metadata_props if each.key not in known)
+def _keep_metadata(source: Any, made: Any, given: Mapping[str, str]) -> None:
+    _set_metadata(made, source, given)
     made.doc_string = made.doc_string or source.doc_string
     made.domain, made.model_version = source.domain, source.model_version
     made.graph.name = source.graph.name or made.graph.name
 
 
-def _unchanged(path: Path, out: Path, version: int, why: str, defects: Sequence[str] = ()) -> Report:
-    """Copies a model with its external data."""
+def _set_metadata(made: Any, source: Any, given: Mapping[str, str]) -> None:
+    """Stores the metadata of ``source``, those of ``made`` and those ``given``; the last of a key counts."""
+    texts = {each.key: each.value for model in (made, source, made) for each in model.metadata_props}
+    del made.metadata_props[:]
+    for key, text in {**texts, **given}.items():
+        made.metadata_props.add(key=key, value=text)
+
+
+def _unchanged(
+    path: Path, out: Path, version: int, given: Mapping[str, str], why: str, defects: Sequence[str] = ()
+) -> Report:
+    """Copies a model with its external data, and adds the metadata that are ``given``."""
     model = read_model(str(path))
     locations = sorted(filter(None, {location_of(tensor) for tensor in tensors_of(model.graph)}))
     names = ["", *(each for each in locations if is_inside(each) and (path.parent / each).exists())]
     paths = [out, *(out.parent / name for name in names[1:])]
     pairs = list(zip([path, *map(path.parent.joinpath, names[1:])], paths, strict=True))
-    pairs = [(source, target) for source, target in pairs if not _is_same(source, target)]
+    pairs = [
+        (source, target)
+        for source, target in pairs
+        if (given and target == out) or not _is_same(source, target)
+    ]
     with staged_outputs(*(target for _, target in pairs)) as outputs:
         for (source, _), output in zip(pairs, outputs, strict=True):
-            with source.open("rb") as file:
-                shutil.copyfileobj(file, output.file)
+            if given and source == path:
+                whole = read_whole_model(str(path), keeps_links=True)
+                _set_metadata(whole, model, given)
+                output.file.write(whole.SerializeToString())
+            else:
+                with source.open("rb") as file:
+                    shutil.copyfileobj(file, output.file)
             output.finish()
         commit_together(outputs)
     notes = [f"not verified: the file is unchanged, since the model cannot be simplified ({why})", *defects]

@@ -47,8 +47,8 @@ class Inspection:
     counts operators by type, for source models by kind (modules, functions, methods). ``parameters`` are
     counted as PyTorch does: trained elements, without the statistics of batch norms, which are ``buffers``.
     ``macs`` are the multiply-accumulates of convolutions, matrix products and recurrent layers, None where
-    they are not known. ``target`` is that of a written file, by its name. ``details`` are further entries of
-    the JSON document.
+    they are not known. ``target`` is that of a written file, by its name, and ``metadata`` what it states to
+    its users. ``details`` are further entries of the JSON document.
 
     >>> tmconvert.inspect("model.tflite").inputs[0].scale  # doctest: +SKIP
     (0.01847,)
@@ -70,6 +70,7 @@ class Inspection:
     dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None
     modules: Sequence[ModuleLine] = ()
     target: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -88,6 +89,7 @@ class Inspection:
             "inputs": [each.to_json() for each in self.inputs],
             "outputs": [each.to_json() for each in self.outputs],
             "ops": {kind: dict(counts) for kind, counts in self.operators.items()},
+            **({"metadata": dict(self.metadata)} if self.metadata else {}),
             **self.details,
         }
 
@@ -129,6 +131,9 @@ class Inspection:
             ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
             width = max((len(str(count)) for _, count in ordered), default=0)
             yield from _section(kind, [f"{count:>{width}}  {name}" for name, count in ordered])
+        width = max(map(len, self.metadata), default=0)
+        about = (f"{key:<{width}}  {_shortened(text)}" for key, text in self.metadata.items())
+        yield from _section("metadata", list(about))
         yield from _section("module tree", [_module_line(each) for each in self.modules])
 
     def _parameters(self) -> str:
@@ -147,6 +152,11 @@ class Inspection:
         if sizes.activations is not None and sizes.peak_arena is not None:
             text = f"{size(sizes.activations)}, at most {size(sizes.peak_arena)} at once"
             yield _field("activations", text)
+
+
+def _shortened(text: str) -> str:
+    first = " ".join(text[:200].split())
+    return first if len(text) <= 100 else f"{first[:96]} ..."
 
 
 def _field(name: str, text: str) -> str:

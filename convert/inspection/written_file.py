@@ -36,6 +36,7 @@ def inspect_file(path: Path) -> Inspection:
         sizes=_sizes(target, path, model),
         macs=_macs(target, model),
         target=target.name,
+        metadata=model.metadata,
     )
 
 

@@ -56,7 +56,7 @@ def flatten_module(
     flat = TracedModule(module.name, module.class_name, vocabulary=module.vocabulary)
     flat.children, flat.tensors, flat.attributes = module.children, module.tensors, module.attributes
     flat.source_file, flat.producer = module.source_file, module.producer
-    flat.source_sha256 = module.source_sha256
+    flat.source_sha256, flat.metadata = module.source_sha256, module.metadata
     flat.dynamic_shapes, flat.notes = module.dynamic_shapes, module.notes
     if module.graph is not None:
         graph = flat.graphs[next(iter(module.graphs))] = _Flattener(module, keeps, marks_calls).run(

@@ -141,6 +141,7 @@ class TracedModule(Extensible):
         self.source_file = ""
         self.producer = ""
         self.source_sha256 = ""
+        self.metadata: dict[str, str] = {}  # that the file of the source stores for its users
         self._example: Example | None = None
         self._original: Original | None = None
         self._recorded: State | None = None  # what computes the outputs of the example and of the original

@@ -19,6 +19,7 @@ from tmconvert.errors.source import Source
 from tmconvert.ir.lazy_constants import Array, computed
 from tmconvert.ir.types import QParams, name_of
 from tmconvert.lowering.origins import Origin, Role
+from tmconvert.output.metadata import Annotations
 
 if TYPE_CHECKING:
     from tmconvert.ir import TensorNode
@@ -132,6 +133,7 @@ class TargetGraph:
     input_names: list[str] = field(default_factory=list)
     output_names: list[str] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
+    annotations: Annotations = field(default_factory=Annotations)
     origins: dict[Value, Origin] = field(default_factory=dict, repr=False)
 
     def constants(self) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Metadata of written files about their source, which are equal in every run."""
+"""Metadata of written files: about their source, equal in every run, and what a user states about a model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,32 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tmconvert.ir import TracedModule
 
 OPTIONS, SIZE_RANGES = "tmconvert.options", "tmconvert.size_ranges"
+OWN = "tmconvert."  # keys of our own metadata begin with it
+
+
+class ImageInput(NamedTuple):
+    """An input that takes images of pixels from 0 to 255 after (pixel - mean) / std, one or per channel."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+class Annotations(NamedTuple):
+    """Statements of a user about a model, for the programs that use its file.
+
+    ``metadata`` are texts by key; ``labels`` those of classes, in order; ``images`` are inputs by name.
+    ``is_given`` separates metadata of the call from those that the source has.
+    """
+
+    metadata: Mapping[str, str] = {}
+    labels: tuple[str, ...] = ()
+    images: Mapping[str, ImageInput] = {}
+    is_given: bool = False
 
 
 def metadata(

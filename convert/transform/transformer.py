@@ -197,7 +197,7 @@ def _shallow(module: TracedModule) -> TracedModule:
     """Returns a copy without children and graphs."""
     made = TracedModule(module.name, module.class_name, vocabulary=module.vocabulary)
     made.tensors, made.attributes = dict(module.tensors), dict(module.attributes)
-    made.buffers, made.notes = set(module.buffers), list(module.notes)
+    made.buffers, made.notes, made.metadata = set(module.buffers), list(module.notes), module.metadata
     made.source_file, made.producer = module.source_file, module.producer
     made.source_sha256, made.dynamic_shapes = module.source_sha256, module.dynamic_shapes
     return made

@@ -210,6 +210,25 @@ class IntegerOptions(ConversionOptions, total=False):
             "TOML file.",
         ),
     ]
+    metadata: Annotated[
+        Mapping[str, Any] | None,
+        output_option(
+            "Store this text, or the texts of a JSON file by key, in the metadata of the file.",
+            "pairs",
+            metavar="FILE.json|KEY=VALUE",
+            meaning="Texts, or values of JSON, to store in the file by key; metadata of the model are kept.",
+        ),
+    ]
+    labels: Annotated[
+        str | PathLike[str] | Sequence[str] | None,
+        output_option(
+            "Store the labels of classes, a file with one a line, in the metadata of the file.",
+            "data",
+            metavar="FILE.txt",
+            meaning="Labels of classes in order, or the path of a file with one a line, to store in the "
+            "metadata of the file.",
+        ),
+    ]
     allow_random: Annotated[
         bool,
         output_option(

@@ -22,6 +22,11 @@ LARGEST = 2**31 - 1  # bytes of a protobuf message
 _GRAPHS = (5, 10)  # AttributeProto.AttributeType
 
 
+def metadata_of(model: Any) -> dict[str, str]:
+    """Returns the ``metadata_props`` of a model that are not tmconvert's own."""
+    return {each.key: each.value for each in model.metadata_props if not each.key.startswith("tmconvert.")}
+
+
 def read_model(path: str) -> Any:
     """Returns the ModelProto of a file; large weights are external data, of other files or of its own.
 

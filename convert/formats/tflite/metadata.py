@@ -1,4 +1,4 @@
-"""Reads the metadata that tmconvert writes into a TFLite file, without its other tables."""
+"""Reads the metadata of a TFLite file without its other tables."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from tmconvert.formats.mapped_file import map_file
 from tmconvert.formats.tflite.faults import damaged
 from tmconvert.formats.tflite.flatbuffer import Flatbuffer
+from tmconvert.formats.tflite.model_metadata import ENTRY, described, metadata_of
 from tmconvert.formats.tflite.records import content_of
 
 _LAYOUT, _OPTIONS = "tmconvert.layout", "tmconvert.options"
@@ -37,21 +38,29 @@ def tflite_options(path: Path) -> Mapping[str, Any]:
     return _entry(path, _OPTIONS) or {}
 
 
+def tflite_metadata(path: Path) -> dict[str, str]:
+    """Returns what the file states to its users, as texts by key. Raises LoadError TM1001 or TM1041."""
+    content = buffer_named(path, ENTRY)
+    return {**metadata_of(str(path)), **({} if content is None else described(content))}
+
+
 def _entry(path: Path, key: str) -> dict[str, Any] | None:
     """Returns a JSON object of the metadata; None without it."""
+    content = buffer_named(path, key)
+    if content is None:
+        return None
+    try:
+        found = json.loads(bytes(content))
+    except (ValueError, RecursionError) as error:
+        raise damaged(str(path), f"its metadata {key} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise damaged(str(path), f"its metadata {key} is not a JSON object")
+    return found
+
+
+def buffer_named(path: Path, key: str) -> memoryview | None:
+    """Returns the buffer of an entry of the metadata; None without it."""
     root = Flatbuffer(map_file(str(path)), lambda cause: damaged(str(path), cause)).root()
-    for entry in root.tables(6):
-        if entry.text(0) != key:
-            continue
-        buffers, number = root.tables(4), entry.integer(1, "uint32")
-        content = content_of(buffers[number]) if number < len(buffers) else None
-        if content is None:
-            return None
-        try:
-            found = json.loads(bytes(content))
-        except (ValueError, RecursionError) as error:
-            raise damaged(str(path), f"its metadata {key} is not JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise damaged(str(path), f"its metadata {key} is not a JSON object")
-        return found
-    return None
+    number = next((entry.integer(1, "uint32") for entry in root.tables(6) if entry.text(0) == key), None)
+    buffers = [] if number is None else root.tables(4)
+    return content_of(buffers[number]) if number is not None and number < len(buffers) else None

@@ -9,7 +9,7 @@ from typing import Any
 from tmconvert.errors.source import printable
 from tmconvert.formats.mapped_file import blaming
 from tmconvert.formats.onnx.faults import damaged
-from tmconvert.formats.onnx.model import read_model
+from tmconvert.formats.onnx.model import metadata_of, read_model
 from tmconvert.frontends.frontend import LoadedModel
 from tmconvert.frontends.onnx.graphs import GraphReader
 from tmconvert.frontends.onnx.source_file import OnnxSource
@@ -30,6 +30,7 @@ def load_onnx(path: str) -> LoadedModel:
     module.source_file = path
     version = f"{model.producer_name} {model.producer_version}".strip()
     module.producer = printable(version[:200]) or "ONNX"
+    module.metadata = metadata_of(model)
     number(module)
     stored = {each.name for each in model.graph.initializer}
     stored |= {each.values.name for each in model.graph.sparse_initializer}

@@ -9,6 +9,7 @@ from pathlib import Path
 from tmconvert.errors.source import printable
 from tmconvert.formats.mapped_file import blaming, map_file
 from tmconvert.formats.tflite.faults import damaged
+from tmconvert.formats.tflite.model_metadata import metadata_of
 from tmconvert.formats.tflite.records import read_model
 from tmconvert.frontends.frontend import LoadedModel, SourceFile
 from tmconvert.frontends.tflite.graphs import GraphReader
@@ -30,6 +31,7 @@ def load_tflite(path: str, signature: str = "", state: Sequence[str] = ()) -> Lo
         module = reader.module()
     module.source_file = path
     module.producer = printable(model.description[:200]) or "TFLite"
+    module.metadata = metadata_of(path)
     number(module)
     main = model.subgraphs[model.main]
     inputs, outputs = ([main.label(each) for each in side] for side in (main.inputs, main.outputs))

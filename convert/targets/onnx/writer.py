@@ -79,10 +79,10 @@ def write_onnx(
     """Write ``graph`` to ``file`` as one ONNX model of opset ``graph.version``.
 
     ``weights`` is an empty file for the constants above 1 KiB, which the model refers to as ``weights_name``.
-    ``value_info`` stores the type and shape of every intermediate result. ``graph.metadata`` becomes
-    ``metadata_props``, its "doc_string" the model's own. Raises: InternalError TM9001 when the graph does not
-    fit the opset; WriteError TM5002 when the model is above the 2 GiB that protobuf can hold. Either comes
-    before the first byte is written.
+    ``value_info`` stores the type and shape of every intermediate result. ``graph.metadata`` and those of
+    ``graph.annotations`` become ``metadata_props``, "doc_string" the model's own. Raises: InternalError
+    TM9001 when the graph does not fit the opset; WriteError TM5002 when the model is above the 2 GiB that
+    protobuf can hold. Either comes before the first byte is written.
     """
     layout = None if weights is None else ExternalLayout(weights_name, external_constants(graph))
     message = _model(graph, layout, value_info)
@@ -174,7 +174,7 @@ def _model(
     domains = sorted({operator.domain for operator in graph.all_operators()} - {""})
     imports = [onnx.helper.make_opsetid("", graph.version)]
     tail = ModelProto(opset_import=[*imports, *(onnx.helper.make_opsetid(name, 1) for name in domains)])
-    for key, text in metadata.items():
+    for key, text in (*metadata.items(), *graph.annotations.metadata.items()):
         tail.metadata_props.add(key=key, value=text)
 
     message = StreamedMessage()

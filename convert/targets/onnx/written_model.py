@@ -9,7 +9,7 @@ from typing import Any
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.formats.onnx.element_types import type_name
-from tmconvert.formats.onnx.model import infer_shapes, read_model, read_whole_model
+from tmconvert.formats.onnx.model import infer_shapes, metadata_of, read_model, read_whole_model
 from tmconvert.output.metadata import SIZE_RANGES
 from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel
 
@@ -32,7 +32,7 @@ def written_onnx(path: Path) -> WrittenModel:
     model.outputs = [each.name for each in file.graph.output]
     model.input_tensors = [_info(each) for each in file.graph.input if each.name not in model.constants]
     model.output_tensors = [_info(each) for each in file.graph.output]
-    model.ranges = _ranges(file)
+    model.ranges, model.metadata = _ranges(file), metadata_of(file)
     opset = next((each.version for each in file.opset_import if each.domain in ("", "ai.onnx")), 0)
     model.version = f"opset {opset}"
     model.producer = f"{file.producer_name} {file.producer_version}".strip()

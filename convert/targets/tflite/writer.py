@@ -51,11 +51,11 @@ def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
     """Writes ``graph`` to ``file`` as one TFLite model.
 
     ``input_names`` and ``output_names`` are those of the signature "serving_default". ``graph.metadata``
-    becomes metadata entries of UTF-8 text, "min_runtime_version" is added. A value without a producer at a
-    state input of an operator is a variable tensor. Weights above 2 GiB follow the flatbuffer, which stores
-    their offsets. Raises: InternalError TM9001 when the graph does not fit TFLite; WriteError TM5002 when the
-    tables and small constants alone do not fit a flatbuffer; UnsupportedError TM2003 for numbers above
-    int32. Each comes before the first byte is written.
+    becomes metadata entries of UTF-8 text, "min_runtime_version" is added; ``graph.annotations`` follow. A
+    value without a producer at a state input of an operator is a variable tensor. Weights above 2 GiB follow
+    the flatbuffer, which stores their offsets. Raises: InternalError TM9001 when the graph does not fit
+    TFLite; WriteError TM5002 when the tables and small constants alone do not fit a flatbuffer;
+    UnsupportedError TM2003 for numbers above int32. Each comes before the first byte is written.
     """
     skeleton = FlatbufferWriter()
     try:
@@ -66,6 +66,10 @@ def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
         )
         raise UnsupportedError("TM2003", largest) from error
     skeleton.write(root, _FILE_IDENTIFIER, file)
+    if graph.annotations.metadata:
+        from tmconvert.formats.tflite.model_metadata import append_archive
+
+        append_archive(file, graph.annotations)
 
 
 def _root(skeleton: FlatbufferWriter, graph: TargetGraph) -> int:
@@ -74,7 +78,7 @@ def _root(skeleton: FlatbufferWriter, graph: TargetGraph) -> int:
     codes = {type: code for code, type in enumerate(versions)}
     numbers = {inside: number for number, inside in enumerate(dict.fromkeys(graph.nested()))}
     made = [_subgraph(skeleton, buffers, inside, codes, numbers) for inside in numbers]
-    metadata = _metadata(skeleton, buffers, graph.metadata, minimum_runtime(versions))
+    metadata = _metadata(skeleton, buffers, graph, minimum_runtime(versions))
     return skeleton.table(
         (0, "uint32", _SCHEMA_VERSION),
         (1, "offset", _operator_codes(skeleton, versions)),
@@ -378,8 +382,19 @@ def _signature(skeleton: FlatbufferWriter, graph: TargetGraph, indices: dict[int
     )
 
 
-def _metadata(skeleton: FlatbufferWriter, buffers: _Buffers, metadata: dict[str, str], runtime: str) -> int:
-    texts = {name: text.encode() for name, text in metadata.items()}
+def _metadata(skeleton: FlatbufferWriter, buffers: _Buffers, graph: TargetGraph, runtime: str) -> int:
+    texts = {name: text.encode() for name, text in graph.metadata.items()}
+    if graph.annotations.is_given:
+        from tmconvert.formats.tflite.model_metadata import ENTRY, Tensor, metadata_buffer
+
+        inputs, outputs = (
+            [
+                Tensor(name, value.shape, value.dtype.kind in "iu" and value.quantization is None)
+                for name, value in zip(names, values, strict=True)
+            ]
+            for values, names in ((graph.inputs, graph.input_names), (graph.outputs, graph.output_names))
+        )
+        texts[ENTRY] = metadata_buffer(graph.name, inputs, outputs, graph.annotations)
     texts["min_runtime_version"] = runtime.encode().ljust(_RUNTIME_FIELD_BYTES, b"\0")
     tables = []
     for name, text in texts.items():

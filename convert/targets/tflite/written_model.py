@@ -7,7 +7,7 @@ from pathlib import Path
 from tmconvert.errors import LoadError
 from tmconvert.formats.mapped_file import map_file
 from tmconvert.formats.tflite.faults import damaged_result
-from tmconvert.formats.tflite.metadata import tflite_layouts
+from tmconvert.formats.tflite.metadata import tflite_layouts, tflite_metadata
 from tmconvert.formats.tflite.records import VERSION, SubgraphRecord, TensorRecord, read_model
 from tmconvert.formats.tflite.schema import TYPE_NAMES
 from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel
@@ -27,6 +27,7 @@ def written_tflite(path: Path) -> WrittenModel:
         _add_subgraph(subgraph, model)
     model.version = f"schema {VERSION}"
     model.producer = file.description
+    model.metadata = tflite_metadata(path)
     main = file.subgraphs[0]
     model.input_tensors = _edges(main, main.inputs, main.input_names, layouts[0])
     model.output_tensors = _edges(main, main.outputs, main.output_names, layouts[1])
