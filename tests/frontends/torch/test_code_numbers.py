@@ -182,6 +182,13 @@ def test_a_size_that_is_compared_unseen_is_specialized(name: str, rows: int, tmp
         (lambda x: x * 2 if x.shape[0] << 1 == 14 else x * 3, "2*n != 14"),
         (lambda x: x * 2 if divmod(x.shape[0], 100)[1] == 7 else x * 3, "n % 100 != 7"),
         (lambda x: x * 2 if x.shape[0] & 127 == 7 else x * 3, "n % 128 != 7"),
+        (
+            lambda x: x * 2 if math.floor(math.log2(x.shape[0])) == 6 else x * 3,
+            "floor(log(n + 0.5)",
+        ),
+        (lambda x: x * 2 if x.shape[0].bit_length() == 7 else x * 3, "floor(log(n + 0.5)"),
+        (lambda x: x * 2 if math.isqrt(x.shape[0]) == 8 else x * 3, "floor(sqrt(n)) != 8"),
+        (lambda x: x * 2 if 2 ** x.shape[0] == 128 else x * 3, "floor(2.0 ** n) != 128"),
     ],
 )
 def test_arithmetic_of_sizes_is_followed(function: Any, condition: str, tmp_path: Path) -> None:
@@ -193,7 +200,49 @@ def test_arithmetic_of_sizes_is_followed(function: Any, condition: str, tmp_path
             dynamic_shapes={"x": {0: "n"}},
         )
     assert caught.value.code == "TM2030"
-    assert f"valid for {condition} only" in caught.value.message
+    assert f"valid for {condition}" in caught.value.message
+
+
+def _digits(x: torch.Tensor) -> int:
+    return int(math.log10(x.shape[0])) + 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 2 if int(math.log(x.shape[0])) == 4 else x * 3,
+        lambda x: x * (3 if int(np.log(x.shape[0])) - 4 else 2),
+        lambda x: x * 2 if min(9.0, math.log(x.shape[0])) > 4 else x * 3,
+        lambda x: x * 2 if int(x.shape[0] ** 0.3) == 4 else x * 3,
+        lambda x: x * 2 if round(x.shape[0] / 7, 1) == 14.3 else x * 3,
+        lambda x: x * 2 if math.tanh(x.shape[0] / 99) > 0.9 else x * 3,
+        lambda x: x * 2 if x.shape[0] | 5 == 101 else x * 3,
+        lambda x: x * 2 if torch.tensor([x.shape[0]]).log()[0].item() > 4 else x * 3,
+        lambda x: x[: _digits(x)],
+        lambda x: x * 2 if len(f"{x.shape[0]}") == 3 else x * 3,
+        lambda x: x * 2 if len(str(x.shape[0])) == 3 else x * 3,
+    ],
+)
+def test_what_is_decided_by_a_lost_number_is_refused(function: Any, tmp_path: Path) -> None:
+    x = torch.randn(12, 4)
+    with pytest.raises(UnsupportedError, match=r"test_code_numbers\.py:") as caught:
+        tmconvert.to_onnx(function, tmp_path / "m.onnx", example_inputs=(x,), dynamic_shapes={"x": {0: "n"}})
+    assert caught.value.code == "TM2031"
+
+
+def test_a_lost_number_that_changes_nothing_leaves_the_size_open(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        assert math.log(x.shape[0]) < 40 and _digits(x) < 20
+        label = "long" if int(x.shape[0] ** 0.3) > 4 else "short"
+        return x * (abs(x.shape[0] - 7) + ~x.shape[0] + len(label[:0]))
+
+    tmconvert.to_onnx(
+        function, tmp_path / "m.onnx", example_inputs=(torch.randn(3, 4),), dynamic_shapes={"x": {0: "n"}}
+    )
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for rows in (1, 2, 7, 8, 100, 1001):
+        x = torch.randn(rows, 4)
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], function(x), rtol=1e-6)
 
 
 def test_a_saved_trace_has_no_comparisons_without_effect(tmp_path: Path) -> None:

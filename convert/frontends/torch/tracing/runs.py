@@ -101,7 +101,7 @@ class Runs:
             return first
         before = dict(self.int_files)
         self.int_files.update(dict.fromkeys(sorted(found)))
-        other = self._tried({}, None)
+        other = self.tried({}, None)
         if other is not None and have_same_outputs(other, first):
             return self._with_traced_int(other)
         self.int_files = before
@@ -231,12 +231,18 @@ class Runs:
             place = validate_dynamic_shapes.other_decision(self.first.tape, found.tape)
             if place and self._computes_otherwise(found, change):
                 return f"the module computes something else if data-dependent sizes differ: {place}"
+        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import LOST_NUMBER, depends_on
+
+        for key, sizes in tape.lost.items():
+            is_of_data = any(value is not None and value.is_open for value, _ in sizes)
+            if is_of_data and depends_on(self, key, self.first, {}):
+                return LOST_NUMBER.format(key[0])
         return ""
 
     def _computes_otherwise(self, found: ModuleRun, change: Callable[[torch.Tensor], torch.Tensor]) -> bool:
         """Whether the branches of the first run give other outputs on other data than the module itself."""
         others = {name: change(tensor) for name, tensor in self.inputs.items()}
-        like_first = self._tried(others, self.first.tape.outcomes)
+        like_first = self.tried(others, self.first.tape.outcomes)
         return like_first is not None and not have_same_outputs(like_first, found)
 
     def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
@@ -292,7 +298,7 @@ class Runs:
 
             for number in symbol.neighbours():
                 tried = {**sizes, symbol.name: number}
-                other = self._tried(self.sized(tried), None)
+                other = self.tried(self.sized(tried), None)
                 if other is not None and len(tried) == 1:
                     self._known[symbol.name, number] = other
                 if other is None or called(other.tape) == called(self.first.tape):
@@ -320,10 +326,10 @@ class Runs:
         """Returns a run with the outcomes of comparisons of another; None if it does not compute the same."""
         if path.tape.outcomes == expected.tape.outcomes:
             return None
-        found = self._tried(others, path.tape.outcomes)
+        found = self.tried(others, path.tape.outcomes)
         return found if found is not None and have_same_outputs(found, expected) else None
 
-    def _tried(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None) -> ModuleRun | None:
+    def tried(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None) -> ModuleRun | None:
         try:
             return self.run(others, replay, like_plain=False)
         except (Exception, SystemExit):  # the module's own, at a size that it does not take

@@ -33,6 +33,7 @@ from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differ
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import sizes_within_windows, windows_alone
+from tmconvert.frontends.torch.tracing.sizes.lost_numbers import depends_on
 from tmconvert.frontends.torch.tracing.special.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
 from tmconvert.ir import TracedModule
@@ -248,8 +249,9 @@ def _size_checks(
     if first.recorder.follows_gradients or first.tape.conversions or runs.loops is not None:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
+    decides = functools.cache(lambda place: depends_on(runs, place, first, {}))
     return {
-        symbol.name: validate_dynamic_shapes.agreement(symbol, first.tape, runs.at_size, elements)
+        symbol.name: validate_dynamic_shapes.agreement(symbol, first.tape, runs.at_size, elements, decides)
         for symbol in symbols
     }
 

@@ -18,6 +18,7 @@ from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
 from tmconvert.frontends.torch.tracing.runs import Runs, answers_of
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes.lost_numbers import depends_on
 from tmconvert.ir.tree import leaves
 
 Place = tuple[str, str]  # of a comparison: the line and the operator
@@ -84,6 +85,8 @@ class Ways:
         answers = answers_of(run.tape)
         if run.tape.conversions or run.tape.unlike_plain or len(self.sizes) == MOST_WAYS:
             raise CannotDecide("sizes become plain numbers, or there are too many sides")
+        if any(depends_on(self.runs, place, run, sizes) for place in run.tape.lost):
+            raise CannotDecide("a number that Python computes of a size decides")
         self.runs.ways[answers], self.sizes[answers], self.counts[answers] = run, sizes, 1
 
     def _candidates(self, symbol: validate_dynamic_shapes.Symbol) -> Iterator[int]:

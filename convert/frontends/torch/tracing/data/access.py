@@ -18,7 +18,7 @@ from tmconvert.frontends.torch.names import Name, aten_name
 from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller, traced_numbers
 from tmconvert.frontends.torch.tracing.recording import copies
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
-from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt
+from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, lost_number, untraced
 from tmconvert.frontends.torch.tracing.special import quantized
 
 if TYPE_CHECKING:
@@ -83,8 +83,10 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
         size = recorder.size_tensors.read(name, operands[0])
         if size is not None:
             return size
-    if not any(recorder.value_of(operand).depends for operand in operands) or is_assertion():
-        return result
+    values = [recorder.value_of(operand) for operand in operands]
+    if not any(value.depends for value in values) or is_assertion():
+        is_of_sizes = recorder.follow_sizes and any(value.captured is None for value in values)
+        return _lost(recorder, name, result) if is_of_sizes else result
     from tmconvert.frontends.torch.tracing.data.checks import is_in_check
 
     if is_in_check():
@@ -111,6 +113,14 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
     recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
     return result
+
+
+def _lost(recorder: Recorder, name: str, result: Any) -> Any:
+    """Returns the element of a tensor of sizes as a lost number; Python takes plain ones of some methods."""
+    made = lost_number(result, (), recorder.note_comparison)
+    if name in ("__int__", "__float__"):
+        recorder.note_comparison(name.strip("_"), made, None, True)
+    return untraced(made) if name in ("__int__", "__float__", "__index__") else made
 
 
 def reads_data(place: Source, what: str, reason: str = "") -> UnsupportedError:

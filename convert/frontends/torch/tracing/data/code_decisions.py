@@ -20,12 +20,15 @@ _NEUTRAL = frozenset(
 _TYPES = frozenset(("type", "__class__", "id", "is_", "is_not", "singledispatch"))
 # by which numbers that are small are computed from large ones; the size that becomes ``k``
 GROWTHS: dict[str, Callable[[int], int]] = {
+    "FORMAT_VALUE": lambda k: 10 ** (k - 1),  # as many digits as the text of a number has
+    "str": lambda k: 10 ** (k - 1),
     "bit_length": lambda k: 2 ** (k - 1),
     "isqrt": lambda k: k * k,
     "log": lambda k: 2**k,
     "log2": lambda k: 2**k,
     "sqrt": lambda k: k * k,
 }
+_FORMATS = ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")  # of f-strings, by the release of Python
 _OPERATIONS = ("COMPARE_OP", "CONTAINS_OP", "BUILD_MAP", "BUILD_CONST_KEY_MAP", "UNARY_NOT", "UNARY_INVERT")
 _PLAIN_MODULES = sys.stdlib_module_names - {"__future__", "typing", "collections", "dataclasses", "warnings"}
 
@@ -60,6 +63,14 @@ def _is_none(instruction: dis.Instruction | None) -> bool:
 
 def _tests_for_none(instruction: dis.Instruction | None) -> bool:
     return instruction is not None and instruction.opname == "IS_OP"  # others are noticed before
+
+
+@lru_cache(maxsize=1024)
+def growths(code: CodeType) -> frozenset[str]:
+    """Returns the functions in the code by which small numbers are computed of large ones."""
+    found = GROWTHS.keys() & set(code.co_names)
+    formats = any(instruction.opname in _FORMATS for instruction in dis.get_instructions(code))
+    return frozenset(found | ({"FORMAT_VALUE"} if formats else set()))
 
 
 @lru_cache(maxsize=1024)

@@ -122,9 +122,11 @@ class TracedIntType(builtins.int, metaclass=_CalledInt):
 class _CalledFloat(type):
     """The type of ``TracedFloatType``, as ``_CalledInt``."""
 
-    def __call__(cls, number: str | float = 0.0) -> float:
+    def __call__(cls, number: Any = 0.0) -> float:
         if isinstance(number, (TracedInt, TracedFloat)):
             return number * 1.0
+        if isinstance(number, torch.Tensor) and number.numel() == 1 and number.is_floating_point():
+            return number.item()  # type: ignore[no-any-return]
         return builtins.float(number)
 
     def __instancecheck__(cls, instance: object) -> bool:

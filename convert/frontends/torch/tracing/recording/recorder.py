@@ -11,25 +11,27 @@ from torch.overrides import TorchFunctionMode
 from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing.data import access
-from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller
+from tmconvert.frontends.torch.tracing.data.integers import NumberRead
 from tmconvert.frontends.torch.tracing.recording import op_traits
 from tmconvert.frontends.torch.tracing.recording.aliases import Aliases, Tracked, View, check_sizes, memory_of
 from tmconvert.frontends.torch.tracing.recording.arrays import plain_constant
 from tmconvert.frontends.torch.tracing.recording.copies import takes_storage
 from tmconvert.frontends.torch.tracing.recording.python_functions import FunctionCopies
-from tmconvert.frontends.torch.tracing.recording.source_lines import calling_place, user_place
+from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard
 from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import Origins, version_of
 from tmconvert.frontends.torch.tracing.sizes.integers import (
+    LOST,
     TO_NUMBER,
     TO_TEXT,
     TRACED,
     TracedInt,
-    computation,
     untraced,
     untraced_call,
 )
+from tmconvert.frontends.torch.tracing.sizes.lost_numbers import lost_sizes, note_conversion
+from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import computation
 from tmconvert.frontends.torch.tracing.sizes.scalar_tensors import SizeTensors
 from tmconvert.frontends.torch.tracing.special.quantized import (
     PackedWeights,
@@ -286,7 +288,7 @@ class Recorder(TorchFunctionMode):
             return self.aliases.read(tracked)
         if isinstance(leaf, TRACED):
             is_own = getattr(leaf.note, "__self__", self) is self  # or of an earlier run, from a cache
-            return self._number(leaf) if is_own else untraced(leaf)
+            return self._number(leaf) if is_own and not isinstance(leaf, LOST) else untraced(leaf)
         if isinstance(leaf, torch.ScriptObject):
             return map_leaves(self.value_of, self.packed.parts(leaf))
         return plain_constant(leaf)
@@ -384,26 +386,24 @@ class Recorder(TorchFunctionMode):
         """
         if self.is_busy:
             return outcome
-        if name in TO_TEXT:
-            if (place := calling_place(2)).file:
-                self.tape.texts.setdefault(str(place))
+        if name in TO_TEXT or name in TO_NUMBER:
+            note_conversion(self.tape, name, left)
             return outcome
-        if name in TO_NUMBER:
-            self.tape.conversions.append(left)
-            if (file := file_of_caller(name)) is not None:
-                self.tape.int_files[file] = None
-            return outcome
-        source = user_place()
-        if (answer := access.decided_size(self, name, (left, right), outcome, source)) is not None:
+        lost, source = lost_sizes(left, right), user_place()
+        place = (str(source), name)
+        if lost:
+            self.tape.lost.setdefault(place, lost)
+        elif (answer := access.decided_size(self, name, (left, right), outcome, source)) is not None:
             return answer
-        args = (name, self.value_of(left), self.value_of(right), bool(outcome))
-        key = (self.scope, "assume", *args)
-        if key not in self._numbers:
-            self._numbers[key] = None
-            self.scope.items.append(Record("tm.assume", False, args, {}, (), source))
-        outcomes = self.tape.outcomes.setdefault((str(source), name), [])
-        earlier = self.replay.get((str(source), name), ())
-        outcomes.append(earlier[len(outcomes)] if len(outcomes) < len(earlier) else bool(outcome))
+        else:
+            args = (name, self.value_of(left), self.value_of(right), bool(outcome))
+            key = (self.scope, "assume", *args)
+            if key not in self._numbers:
+                self._numbers[key] = None
+                self.scope.items.append(Record("tm.assume", False, args, {}, (), source))
+        outcomes, earlier = self.tape.outcomes.setdefault(place, []), self.replay.get(place, ())
+        own = outcome if name == "lost" else bool(outcome)
+        outcomes.append(earlier[len(outcomes)] if len(outcomes) < len(earlier) else own)
         return outcomes[-1]
 
     # ---- writes and views

@@ -151,8 +151,8 @@ class Scope:
                 yield from item.records()
 
 
-# outcomes of comparisons of sizes in order, by the line and the operator
-Outcomes = dict[tuple[str, str], list[bool]]
+# outcomes of comparisons of sizes, and lost numbers, in order, by the line and the operator
+Outcomes = dict[tuple[str, str], list[Any]]
 
 
 @dataclass
@@ -181,6 +181,7 @@ class Tape:
     conversions: list[Any] = field(default_factory=list)
     int_files: dict[str, None] = field(default_factory=dict)  # modules whose code made them by ``int``
     outcomes: Outcomes = field(default_factory=dict)
+    lost: dict[tuple[str, str], Any] = field(default_factory=dict)  # those of lost numbers, with their sizes
     is_recovered: bool = False  # sizes were recovered on it
     decided: list[Record] = field(default_factory=list)  # decisions on data, whose other sides are not on it
     forced: Forced | None = None  # answers that decisions are given

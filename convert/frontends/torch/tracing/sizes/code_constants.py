@@ -61,15 +61,15 @@ class SizeReads:
             return
         self._seen.add(code)
         from tmconvert.frontends.torch.tracing.data.code_decisions import (
-            GROWTHS,
             compared_constants,
             decides,
+            growths,
             tells_types,
         )
 
         self.decides = self.decides or decides(code)
         self.tells_types = self.tells_types or tells_types(code)
-        self.growths |= GROWTHS.keys() & set(code.co_names)
+        self.growths |= growths(code)
         owner = names.get("self")
         for constant in compared_constants(code):
             self._keep(constant)
@@ -184,8 +184,9 @@ def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) ->
                 if found.denominator == 1 and found > 0:
                     yield int(found)
 
-    computed = _computed(list(reads.numbers), reads.growths)
-    return list(dict.fromkeys([*sizes_of(iter(numbers)), *range(1, SMALL + 1), *sizes_of(computed)]))
+    grown = sizes_of(_grown(list(reads.numbers), reads.growths))
+    computed = sizes_of(_computed(list(reads.numbers)))
+    return list(dict.fromkeys([*sizes_of(iter(numbers)), *grown, *range(1, SMALL + 1), *computed]))
 
 
 def sizes_of_loops(
@@ -208,12 +209,16 @@ def sizes_of_loops(
     return [*beyond, *sizes] if sizes else [], largest
 
 
-def _computed(numbers: Sequence[int], growths: set[str]) -> Iterator[int]:
-    """Yields what becomes one of the numbers by a growth, and simple results of two of them."""
+def _grown(numbers: Sequence[int], growths: set[str]) -> Iterator[int]:
+    """Yields what becomes one of the numbers by a growth."""
     from tmconvert.frontends.torch.tracing.data.code_decisions import GROWTHS
 
     for number in numbers:
         yield from (GROWTHS[name](number) for name in sorted(growths) if 0 < number <= SMALL)
+
+
+def _computed(numbers: Sequence[int]) -> Iterator[int]:
+    """Yields simple results of two of the numbers."""
     few = [number for number in numbers if number not in (0, 1)][:_PAIRED]
     for one, two in permutations(few, 2):
         yield from (one + two, one - two, one * two)

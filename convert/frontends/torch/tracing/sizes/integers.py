@@ -10,11 +10,10 @@ are found again among the arguments of calls (``recovered_sizes.py``). Python ca
 from __future__ import annotations
 
 import builtins
-import functools
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,7 @@ class TracedInt(int):
     __ceil__ = __trunc__ = __floor__
 
     def __round__(self, digits: Any = None) -> Any:
-        return self if digits is None or digits >= 0 else int.__round__(self, digits)
+        return self if digits is None or digits >= 0 else lost(int.__round__, self, digits)
 
     def __neg__(self) -> Any:
         return 0 - self
@@ -95,13 +94,23 @@ class TracedInt(int):
         return self * (1 << int(count))
 
     def __and__(self, mask: Any) -> Any:
-        is_remainder = isinstance(mask, int) and mask > 0 and not mask & (mask + 1)
-        return self % (int(mask) + 1) if is_remainder else int.__and__(self, mask)
+        is_remainder = isinstance(mask, int) and mask > 0 and not untraced(mask) & (untraced(mask) + 1)
+        return self % (int(mask) + 1) if is_remainder else lost(operator.and_, self, mask)
 
     __rand__ = __and__
 
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    def __abs__(self) -> Any:
+        return self if _is_never_negative(self) else choice(max, self, -self)
+
+    @property
+    def numerator(self) -> Any:
+        return self
+
     def bit_length(self) -> Any:
-        size = self if _is_never_negative(self) else REPLACED["max"](self, -self)
+        size = self if _is_never_negative(self) else choice(max, self, -self)
         return floor_log2(size, 0.5) + 1
 
     def __rlshift__(self, number: Any) -> Any:
@@ -110,13 +119,13 @@ class TracedInt(int):
     def __rpow__(self, base: Any, modulus: Any = None) -> Any:
         power = plain_call(operator.pow, _of_python(base), self)
         is_followed = base == 2 and isinstance(power, int)
-        return TracedInt(power, ("pow", 2, self), self.note) if is_followed else power
+        return TracedInt(power, ("pow", 2, self), self.note) if is_followed else lost(pow, base, self)
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
         if isinstance(exponent, NUMBERS) and (exponent % 1 or exponent == -1):
             return _power(self, exponent)
         if not isinstance(exponent, int) or not 1 <= exponent <= _LARGEST_POWER or modulus is not None:
-            return int.__pow__(self, exponent, modulus)
+            return lost(int.__pow__, self, exponent, modulus)
         power: Any = self
         for _ in range(int(exponent) - 1):
             power = power * self
@@ -147,8 +156,9 @@ class TracedFloat(float):
         return TracedInt(float.__ceil__(self), ("ceil", self), self.note)
 
     def __round__(self, digits: Any = None) -> Any:
-        number = float.__round__(self, digits)
-        return TracedInt(number, ("round", self), self.note) if digits is None else number
+        if digits is not None:
+            return lost(float.__round__, self, digits)
+        return TracedInt(float.__round__(self), ("round", self), self.note)
 
     def __int__(self) -> int:
         rounded = truncated(self)
@@ -158,6 +168,13 @@ class TracedFloat(float):
 
     def __trunc__(self) -> int:
         return truncated(self)
+
+    def __abs__(self) -> Any:
+        return lost(float.__abs__, self)
+
+    def is_integer(self) -> bool:
+        found: bool = lost(float.is_integer, self)
+        return found
 
     def __rpow__(self, base: Any, modulus: Any = None) -> Any:
         power = plain_call(operator.pow, _of_python(base), self)
@@ -188,8 +205,7 @@ class SingleFloat(NumpyFloat):
 class FunctionFloat(NumpyFloat):
     """A root or another function of sizes, or a number computed of one: a tensor computes with it.
 
-    Square roots, powers of 2 and logarithms to base 2 are rounded to sizes. What Python rounds others to is
-    a plain number, which runs at other sizes compare.
+    Square roots, powers of 2 and logarithms to base 2 are rounded to sizes; other roundings are lost.
     """
 
     def __floor__(self) -> Any:
@@ -199,32 +215,54 @@ class FunctionFloat(NumpyFloat):
         return _rounded_function(self, "ceil")
 
     def __round__(self, digits: Any = None) -> Any:
-        return _rounded_function(self, "round") if digits is None else float.__round__(self, digits)
+        return _rounded_function(self, "round") if digits is None else lost(float.__round__, self, digits)
+
+
+class LostInt(TracedInt):
+    """An integer that Python made of sizes by a function that files do not compute alike at all sizes.
+
+    It is a plain number on the tape. ``note`` is called where it is made, and returns the number, which is
+    another one in runs that show what depends on it.
+    """
+
+    def __int__(self) -> int:
+        self.note("int", self, None, True)
+        return untraced(self)  # type: ignore[no-any-return]
+
+
+class LostFloat(FunctionFloat):
+    """A float like ``LostInt``."""
+
+
+LOST = (LostInt, LostFloat)
+
+
+def lost(function: Callable[..., Any], *operands: Any) -> Any:
+    """Returns what a function makes of traced numbers as a number that is compared with a note."""
+    number = plain_call(function, *operands)
+    note = next(each.note for each in operands if isinstance(each, TRACED))
+    return lost_number(number, operands, note)
+
+
+def lost_number(number: Any, operands: tuple[Any, ...], note: Callable[..., bool]) -> Any:
+    """Returns a plain number as one of these operands that is lost; a bool is the outcome of its note."""
+    number, origin = _of_python(number), ("lost", *operands)
+    if isinstance(number, bool):
+        return note("truth", LostInt(number, origin, note), None, number)
+    if isinstance(number, int):
+        made = LostInt(number, origin, note)
+        is_known = any(isinstance(each, LostInt) for each in operands)
+        return made if is_known else LostInt(note("lost", made, None, number), origin, note)
+    return LostFloat(number, origin, note) if isinstance(number, float) else number
 
 
 NUMBERS = (int, float)
 TO_TEXT = frozenset(("hash", "str", "format"))
 TO_NUMBER = frozenset(("int", "float"))
 _LARGEST_POWER = 4  # larger ones of sizes are not what a model computes
-# the modules of functions of sizes that are no operators
 FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")  # of ``math`` and NumPy, that a tensor can compute
-HOMES = dict.fromkeys(("min", "max", "round"), "builtins") | dict.fromkeys(
-    ("floor", "ceil", *FUNCTIONS), "math"
-)
-HOMES["float32"] = "numpy"
 _log = math.log
 TRACED = (TracedInt, TracedFloat)
-
-
-def computation(kind: str) -> tuple[str, bool]:
-    """Returns the function of the first item of an ``origin``, and whether it is a method of a tensor.
-
-    >>> computation("size"), computation("floordiv"), computation("ceil")
-    (('size', True), ('operator.floordiv', False), ('math.ceil', False))
-    """
-    if kind in ("size", "numel"):
-        return kind, True
-    return f"{HOMES.get(kind, 'operator')}.{kind}", False
 
 
 def untraced(leaf: object) -> Any:
@@ -253,16 +291,18 @@ def _power(base: Any, exponent: object) -> Any:
     """Returns a size or a float to the power of a plain number."""
     number = plain_call(operator.pow, base, exponent)
     if not isinstance(number, float) or isinstance(exponent, TRACED):
-        return number
+        return lost(operator.pow, base, exponent)
     return FunctionFloat(number, ("pow", base, exponent), base.note)
 
 
 def truncated(number: TracedFloat) -> Any:
     """Returns what ``int`` makes of a traced float, whose sign may be another one at other sizes."""
     down, up = number.__floor__(), number.__ceil__()
-    if _is_never_negative(number) or not isinstance(down, TracedInt):
-        return down if untraced(number) >= 0 else up
-    return REPLACED["max"](down, 0) + REPLACED["min"](up, 0)
+    if isinstance(down, LostInt):
+        return lost(float.__trunc__, number)
+    if _is_never_negative(number):
+        return down
+    return choice(max, down, 0) + choice(min, up, 0)
 
 
 def _is_never_negative(number: Any) -> bool:
@@ -308,18 +348,22 @@ def _rounded_function(number: FunctionFloat, kind: str) -> Any:
     name, *operands = number.origin
     if name == "log2" and isinstance(operands[0], TracedInt) and kind != "round":
         return floor_log2(operands[0], 0.5) if kind == "floor" else floor_log2(operands[0], -0.5) + 1
-    plain = getattr(float, f"__{kind}__")(number)
-    return TracedInt(plain, (kind, number), number.note) if _is_exact(number) else plain
+    function = getattr(float, f"__{kind}__")
+    return (
+        TracedInt(function(number), (kind, number), number.note)
+        if is_exact(number)
+        else lost(function, number)
+    )
 
 
-def _is_exact(number: Any) -> bool:
+def is_exact(number: Any) -> bool:
     """Whether all runtimes compute the same float64: by arithmetic, square roots and powers of 2."""
-    if not isinstance(number, FunctionFloat):
+    if not isinstance(number, (FunctionFloat, LostInt)):
         return True
     name, *operands = number.origin
     is_root = name == "pow" and operands[1:] == [0.5]
     is_known = is_root or name in ("add", "sub", "mul", "truediv", "sqrt", "float32")
-    return (is_known or (name == "pow" and operands[0] == 2.0)) and all(map(_is_exact, operands))
+    return (is_known or (name == "pow" and operands[0] == 2.0)) and all(map(is_exact, operands))
 
 
 def _of_python(number: Any) -> Any:
@@ -347,6 +391,8 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
         if not isinstance(other, NUMBERS) or isinstance(other, bool):
             return NotImplemented
         left, right = (other, self) if swapped else (self, other)
+        if isinstance(left, LOST) or isinstance(right, LOST):
+            return lost(compute, left, right)
         if isinstance(left, SingleFloat) or isinstance(right, SingleFloat):
             return _computed_in_single(name, left, right)
         number = compute(untraced(left), untraced(right))
@@ -355,7 +401,11 @@ def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
             whole = (
                 compute(*(each if each is self else int(each) for each in (left, right))) if is_whole else 0
             )
-            return TracedFloat(number, ("mul", whole, 1.0), self.note) if is_whole else number
+            return (
+                TracedFloat(number, ("mul", whole, 1.0), self.note)
+                if is_whole
+                else lost(compute, left, right)
+            )
         if isinstance(number, int):
             return TracedInt(number, (name, left, right), self.note)
         if isinstance(number, float):
@@ -408,6 +458,10 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _symmetric(name: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: lost(getattr(operator, name), self, other)
+
+
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
     """An operation that gives a plain number, which NumPy's numbers leave to the traced one."""
     compute = getattr(operator, name, None) or getattr(builtins, name)
@@ -420,8 +474,10 @@ def _reflected(name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+TracedInt.__or__ = TracedInt.__ror__ = _symmetric("or_")  # type: ignore[method-assign]
+TracedInt.__xor__ = TracedInt.__rxor__ = _symmetric("xor")  # type: ignore[method-assign]
 for _class in TRACED:
-    for _name in ("divmod", *(("rshift", "or_", "xor") if _class is TracedInt else ())):
+    for _name in ("divmod", *(("rshift",) if _class is TracedInt else ())):
         setattr(_class, f"__r{_name.strip('_')}__", _reflected(_name))
     for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
         setattr(_class, f"__{_name}__", _arithmetic(_name, False))
@@ -430,61 +486,11 @@ for _class in TRACED:
         setattr(_class, f"__{_name}__", _comparison(_name))
 
 
-def _choice(name: str) -> Callable[..., Any]:
-    choose = getattr(builtins, name)
-
-    def of_two(one: Any, two: Any) -> Any:
-        note = one.note if isinstance(one, TRACED) else two.note
-        number = choose(untraced(one), untraced(two))
-        is_size = isinstance(one, int) and isinstance(two, int)
-        return (TracedInt if is_size else TracedFloat)(number, (name, one, two), note)
-
-    def chosen(*args: Any, **options: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Iterable) and not isinstance(args[0], torch.Tensor):
-            args = (list(args[0]),)  # it may be an iterator, which is used up
-        items = args[0] if len(args) == 1 and isinstance(args[0], list) else args
-        traced = [item for item in items if isinstance(item, TRACED)]
-        is_followed = all(isinstance(item, NUMBERS) and not isinstance(item, FunctionFloat) for item in items)
-        if not traced or options or not is_followed:
-            return choose(*args, **options)
-        numbers = [item for item in items if not isinstance(item, TRACED)]
-        return functools.reduce(of_two, [*traced, choose(numbers)] if numbers else traced)
-
-    return chosen
-
-
-def _length(value: Any) -> Any:
-    """``len`` of a tensor that stays traced."""
-    if isinstance(value, torch.Tensor) and value.dim():
-        return value.shape[0]
-    return _len(value)
-
-
-class _CalledRange(type):
-    """The type of ``TracedRange``: calling it makes a range, and all else is as with ``range``."""
-
-    def __call__(cls, *bounds: Any) -> Any:
-        for bound in bounds:
-            if isinstance(bound, TracedInt):
-                name, other = ("int", None) if bound.origin[0] == "size" else ("eq", untraced(bound))
-                bound.note(name, bound, other, True)
-        return builtins.range(*bounds)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, builtins.range)
-
-
-class TracedRange(metaclass=_CalledRange):
-    """``range`` in files of the model: the trace is valid where a computed bound is that of the example.
-
-    A loop over chunks, ``range(n // 64)``, makes the same calls at all small sizes.
-    """
-
-
-_len = len
-REPLACED: dict[str, Any] = {
-    "min": _choice("min"),
-    "max": _choice("max"),
-    "len": _length,
-    "range": TracedRange,
-}
+def choice(choose: Callable[..., Any], one: Any, two: Any) -> Any:
+    """Returns the smaller or larger one of two numbers, of which one is traced."""
+    if isinstance(one, LOST) or isinstance(two, LOST):
+        return lost(choose, one, two)
+    note = one.note if isinstance(one, TRACED) else two.note
+    number = choose(untraced(one), untraced(two))
+    is_size = isinstance(one, int) and isinstance(two, int)
+    return (TracedInt if is_size else TracedFloat)(number, (choose.__name__, one, two), note)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.differing_conversions import differing_conversions
-from tmconvert.frontends.torch.tracing.sizes.integers import TRACED, computation, untraced
+from tmconvert.frontends.torch.tracing.sizes.integers import TRACED, untraced
 from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import (
     IndexList,
     Series,
@@ -25,6 +25,7 @@ from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import (
     computed_array,
     series_of,
 )
+from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import computation
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol
 from tmconvert.ir.tree import leaves, map_leaves
 

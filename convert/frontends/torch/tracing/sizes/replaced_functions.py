@@ -13,14 +13,15 @@ import numpy as np
 
 from tmconvert.frontends.torch.tracing.sizes.integers import (
     FUNCTIONS,
-    REPLACED,
     TRACED,
     FunctionFloat,
     NumpyFloat,
     TracedInt,
+    lost,
     plain_call,
     untraced,
 )
+from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import REPLACED
 from tmconvert.ir.tree import leaves, map_leaves
 
 
@@ -32,6 +33,8 @@ def _of_math(name: str) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         if not any(isinstance(each, TRACED) for each in args):
             return plain(*args)
+        if name not in FUNCTIONS:
+            return lost(plain, *args)
         number = plain_call(plain, *args)
         if len(args) == 2:  # a logarithm to a base
             return function(args[0]) / function(args[1])
@@ -50,7 +53,11 @@ def _of_pow(base: Any, exponent: Any) -> Any:
 
 
 _isqrt, _pow = math.isqrt, math.pow
-MATH: dict[str, Any] = {name: _of_math(name) for name in FUNCTIONS} | {"isqrt": _of_isqrt, "pow": _of_pow}
+_FOLLOWED = frozenset(("floor", "ceil", "trunc", "prod", "fsum", "isqrt", "pow"))
+_NAMES = [name for name, each in vars(math).items() if callable(each) and name[0] != "_"]
+MATH: dict[str, Any] = {name: _of_math(name) for name in _NAMES if name not in _FOLLOWED}
+MATH |= {"isqrt": _of_isqrt, "pow": _of_pow}
+_FURTHER = ("sin", "cos", "tan", "tanh", "arctan", "cbrt", "log1p", "expm1", "exp2", "square")
 
 
 class _OfNumpy:
@@ -81,7 +88,7 @@ _ROUNDED |= dict.fromkeys(("trunc", "fix"), _of_rounding(math.trunc))
 NUMPY: dict[str, Any] = {
     name: _OfNumpy(name, function)
     for name, function in ({name: MATH[name] for name in FUNCTIONS} | _ROUNDED).items()
-}
+} | {name: _OfNumpy(name, functools.partial(lost, getattr(np, name))) for name in _FURTHER}
 
 
 def _of_arrays(name: str) -> Callable[..., Any]:

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from tmconvert.frontends.torch.tracing.programs.script_layers import FUSED
-from tmconvert.frontends.torch.tracing.sizes.integers import REPLACED, TRACED, TracedInt, untraced
+from tmconvert.frontends.torch.tracing.sizes.integers import TRACED, TracedInt, untraced
+from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import REPLACED
 
 
 def _whole(number: Any) -> Any:

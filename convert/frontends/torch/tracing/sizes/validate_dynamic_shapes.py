@@ -20,6 +20,7 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.arrays import ComparedData
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value, results_of_constants
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
+from tmconvert.frontends.torch.tracing.sizes.lost_numbers import decided_by_lost
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -129,11 +130,18 @@ class Agreement:
         self.needed: set[Record] = set()
 
 
-def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], elements: int) -> Agreement:
+def agreement(
+    symbol: Symbol,
+    tape: Tape,
+    rerun: Callable[[Symbol, int], Tape],
+    elements: int,
+    depends_on: Callable[[tuple[str, str]], bool] = lambda _: False,
+) -> Agreement:
     """Runs the module by ``rerun`` at other sizes; the last one is much larger than the example if inputs are
     small.
 
-    ``elements`` is the number of input elements in the example.
+    ``elements`` is the number of input elements in the example; ``depends_on`` returns whether the outcome of
+    what is decided by a lost number changes the calls.
     """
     result, agreed, failure, agreeing = Agreement(), 0, "", dict[int, Tape]()
     if tape.unlike_plain:
@@ -162,6 +170,8 @@ def agreement(symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], 
         result.reason = _unexplained(tape, far, result) if far is not None else ""
     if not result.reason:
         result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
+    if not result.reason:
+        result.reason = decided_by_lost(tape, agreeing, depends_on)
     if not result.reason and symbol.number != 1:
         one, _ = _attempt(lambda: rerun(symbol, 1))
         if one is not None and _compared(tape, one, result):
