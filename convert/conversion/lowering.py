@@ -200,13 +200,22 @@ def lowered(
         raise not_dynamic(dict.fromkeys(fix, reason), fix) from error
 
 
+def in_words(texts: Sequence[str]) -> list[str]:
+    """Returns texts about sizes with Python's operators where these are computed in floats."""
+    if not any("64(" in text for text in texts):
+        return list(texts)
+    from tmconvert.conversion.refused_ranges import infix
+
+    return list(map(infix, texts))
+
+
 def _resolved(attempt: _Attempt, bound: BoundModel) -> LoweredModel:
     """Runs passes and lowering until all sizes are resolved."""
     for _ in range(MAX_ATTEMPTS):
         with SizeJournal(bound.symbols) as journal:
             try:
                 model = attempt.run(bound, journal)
-                model.notes += [*bound.remarks.values(), *note_of(model.ranges)]
+                model.notes += [*bound.remarks.values(), *note_of(in_words(model.ranges))]
                 return model
             except SizesSpecialized:
                 pass
@@ -216,7 +225,7 @@ def _resolved(attempt: _Attempt, bound: BoundModel) -> LoweredModel:
                 raise _without_rule(journal, error) from error
         fixed = {name: size for name, size in journal.specialized.items() if isinstance(size, int)}
         if fixed:
-            reasons = {name: journal.reasons[name].partition(": ")[2] for name in fixed}
+            reasons = {name: in_words([journal.reasons[name].partition(": ")[2]])[0] for name in fixed}
             lost = not_dynamic(reasons, fixed)
             lost.scopes = () if journal.source is None else (journal.source.scope,)
             raise lost

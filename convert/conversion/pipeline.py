@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.conversion.io_description import fed_tensors
 from tmconvert.conversion.io_overrides import saturates
-from tmconvert.conversion.lowering import LoweredModel, lowered, with_version
+from tmconvert.conversion.lowering import LoweredModel, in_words, lowered, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
 from tmconvert.conversion.report import Report, describe
 from tmconvert.conversion.request import ConversionRequest
@@ -50,7 +50,7 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
     own = [each for each in module.notes if options.integers is None or not each.endswith(IN_FLOAT)]
     report = Report(target.name, version, paths, notes=[*own, *model.notes])
     report.seconds, report.passes = model.manager.seconds, model.manager.records
-    report.ranges = model.ranges
+    report.ranges = in_words(model.ranges)
     if model.manager.stopped:
         report.stopped = True
         return report

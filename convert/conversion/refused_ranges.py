@@ -16,6 +16,8 @@ from tmconvert.ir.symbolic.journal import MAX_COUNTED, Guard, summarized
 MOST_SHOWN = 4  # further conditions in an error
 LONGEST = 100  # characters of a condition that is shown as a formula
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
+_MAXIMUM = re.compile(r"(?<![\w*])max\((\w+)-(\w+),0\)\+\2(?![\w*/.])")
+_SUM = re.compile(r"(?<!\de)[-+*/%]")  # in an operand: a sum or a product of sizes
 _CALL = re.compile(r"\b(float32|[a-z]+64)\(")
 
 
@@ -73,9 +75,10 @@ def _shown(guard: Guard) -> str:
 def infix(text: str) -> str:
     """Returns a condition with the operators of Python in place of functions of floats.
 
-    >>> infix("floor64(mul64(n,truediv64(32,h))) >= 1")
-    'floor(n * (32 / h)) >= 1'
+    >>> infix("floor64(mul64(n,truediv64(32,max(h-w,0)+w))) >= 1")
+    'floor(n * (32 / max(h, w))) >= 1'
     """
+    text = _MAXIMUM.sub(r"max(\1, \2)", text)
     call = _CALL.search(text)
     if call is None:
         return text
@@ -87,8 +90,15 @@ def infix(text: str) -> str:
         place += 1
     edges = [start - 1, *commas, place - 1]
     parts = [infix(text[one + 1 : two]) for one, two in itertools.pairwise(edges)]
-    made = f"({f' {SIGNS[name]} '.join(parts)})" if name in SIGNS else f"{name}({_bare(', '.join(parts))})"
+    operands = [f"({_bare(each)})" if _SUM.search(_outer(each)) else each for each in parts]
+    made = f"({f' {SIGNS[name]} '.join(operands)})" if name in SIGNS else f"{name}({_bare(', '.join(parts))})"
     return f"{text[: call.start()]}{made}{infix(text[place:])}"
+
+
+def _outer(text: str) -> str:
+    """Returns a text without what is in parentheses, and without a sign in front."""
+    depths = np.cumsum([{"(": 1, ")": -1}.get(each, 0) for each in text])
+    return "".join(each for each, depth in zip(text, depths, strict=True) if not depth).lstrip("-")
 
 
 def _bare(text: str) -> str:
