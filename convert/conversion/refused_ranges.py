@@ -96,7 +96,7 @@ def infix(text: str) -> str:
 
 
 def _outer(text: str) -> str:
-    """Returns a text without what is in parentheses, and without a sign in front."""
+    """Returns a text without what is in parentheses, and without its first sign."""
     depths = np.cumsum([{"(": 1, ")": -1}.get(each, 0) for each in text])
     return "".join(each for each, depth in zip(text, depths, strict=True) if not depth).lstrip("-")
 

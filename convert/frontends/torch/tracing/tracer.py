@@ -33,7 +33,6 @@ from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differ
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import sizes_within_windows, windows_alone
-from tmconvert.frontends.torch.tracing.sizes.lost_numbers import depends_on
 from tmconvert.frontends.torch.tracing.special.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
 from tmconvert.ir import TracedModule
@@ -87,12 +86,9 @@ def trace_module(
         wanted, args, kwargs = _fixed(wanted, fix, inputs, (args, kwargs))
         inputs = named_tensors(module, args, kwargs)
     symbols = validate_dynamic_shapes.symbols_of(wanted, inputs)
+    is_leaf = is_leaf or is_builtin
     once = functools.partial(
-        _once,
-        module,
-        training,
-        freeze_control_flow=freeze_control_flow,
-        is_leaf=is_leaf or is_builtin,
+        _once, module, training, freeze_control_flow=freeze_control_flow, is_leaf=is_leaf
     )
     clone = functools.partial(_cloned, (args, kwargs))
     untouched = UntouchedModule(module, clone, inputs, training)
@@ -249,11 +245,13 @@ def _size_checks(
     if first.recorder.follows_gradients or first.tape.conversions or runs.loops is not None:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
+    if not symbols:
+        return {}
+    from tmconvert.frontends.torch.tracing.sizes.lost_numbers import depends_on
+
+    check = functools.partial(validate_dynamic_shapes.agreement, elements=elements)
     decides = functools.cache(lambda place: depends_on(runs, place, first, {}))
-    return {
-        symbol.name: validate_dynamic_shapes.agreement(symbol, first.tape, runs.at_size, elements, decides)
-        for symbol in symbols
-    }
+    return {each.name: check(each, first.tape, runs.at_size, depends_on=decides) for each in symbols}
 
 
 def _is_pinned(check: validate_dynamic_shapes.Agreement) -> bool:

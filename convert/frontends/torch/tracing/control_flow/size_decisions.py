@@ -12,7 +12,7 @@ import torch
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.control_flow.decisions import answer
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt
-from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import REPLACED
+from tmconvert.frontends.torch.tracing.sizes.replaced_functions import REPLACED
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder

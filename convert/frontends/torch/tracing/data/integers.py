@@ -126,7 +126,7 @@ class _CalledFloat(type):
         if isinstance(number, (TracedInt, TracedFloat)):
             return number * 1.0
         if isinstance(number, torch.Tensor) and number.numel() == 1 and number.is_floating_point():
-            return number.item()  # type: ignore[no-any-return]
+            return number.item()
         return builtins.float(number)
 
     def __instancecheck__(cls, instance: object) -> bool:

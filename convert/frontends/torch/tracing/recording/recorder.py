@@ -30,8 +30,7 @@ from tmconvert.frontends.torch.tracing.sizes.integers import (
     untraced,
     untraced_call,
 )
-from tmconvert.frontends.torch.tracing.sizes.lost_numbers import lost_sizes, note_conversion
-from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import computation
+from tmconvert.frontends.torch.tracing.sizes.replaced_functions import computation
 from tmconvert.frontends.torch.tracing.sizes.scalar_tensors import SizeTensors
 from tmconvert.frontends.torch.tracing.special.quantized import (
     PackedWeights,
@@ -386,6 +385,8 @@ class Recorder(TorchFunctionMode):
         """
         if self.is_busy:
             return outcome
+        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import lost_sizes, note_conversion
+
         if name in TO_TEXT or name in TO_NUMBER:
             note_conversion(self.tape, name, left)
             return outcome

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import REPLACED
+from tmconvert.frontends.torch.tracing.sizes.replaced_functions import REPLACED
 
 _COUNT = "cumulative_length"
 _MASK_SIZES = "DynamicSlidingWindowLayer.get_mask_sizes"

@@ -227,7 +227,7 @@ class LostInt(TracedInt):
 
     def __int__(self) -> int:
         self.note("int", self, None, True)
-        return untraced(self)  # type: ignore[no-any-return]
+        return untraced(self)
 
 
 class LostFloat(FunctionFloat):

@@ -25,7 +25,7 @@ from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import (
     computed_array,
     series_of,
 )
-from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import computation
+from tmconvert.frontends.torch.tracing.sizes.replaced_functions import computation
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol
 from tmconvert.ir.tree import leaves, map_leaves
 

@@ -16,7 +16,7 @@ import torch
 
 from tmconvert.frontends.torch.tracing.programs.script_layers import FUSED
 from tmconvert.frontends.torch.tracing.sizes.integers import TRACED, TracedInt, untraced
-from tmconvert.frontends.torch.tracing.sizes.replaced_builtins import REPLACED
+from tmconvert.frontends.torch.tracing.sizes.replaced_functions import REPLACED
 
 
 def _whole(number: Any) -> Any:

@@ -20,7 +20,6 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.arrays import ComparedData
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value, results_of_constants
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
-from tmconvert.frontends.torch.tracing.sizes.lost_numbers import decided_by_lost
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -140,8 +139,7 @@ def agreement(
     """Runs the module by ``rerun`` at other sizes; the last one is much larger than the example if inputs are
     small.
 
-    ``elements`` is the number of input elements in the example; ``depends_on`` returns whether the outcome of
-    what is decided by a lost number changes the calls.
+    ``elements`` is the number of input elements; ``depends_on`` says whether a lost number changes the calls.
     """
     result, agreed, failure, agreeing = Agreement(), 0, "", dict[int, Tape]()
     if tape.unlike_plain:
@@ -170,7 +168,9 @@ def agreement(
         result.reason = _unexplained(tape, far, result) if far is not None else ""
     if not result.reason:
         result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
-    if not result.reason:
+    if not result.reason and tape.lost:
+        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import decided_by_lost
+
         result.reason = decided_by_lost(tape, agreeing, depends_on)
     if not result.reason and symbol.number != 1:
         one, _ = _attempt(lambda: rerun(symbol, 1))
