@@ -23,6 +23,7 @@ from tmconvert.ir.symbolic.signs import signs
 
 MOST = {1: 1 << 20, 2: 1 << 10}  # the largest size that is tried, by the number of symbols
 FEW = 4  # sizes that show a difference
+LARGEST = 1 << 31  # number of elements along an axis
 DENOMINATOR = 1 << 20  # of the fraction that a float stands for
 Value = Any  # a float, a size, or ``Steps``
 
@@ -107,6 +108,7 @@ def rounded(name: str, steps: Value) -> Any:
         return _rounded(name, steps)
     atom = Rounded(*fraction(steps), name, steps)
     is_proven = rounds_like_integers(steps) or _rounds_to_fraction(name, steps)
+    is_proven = is_proven or (name != "round" and _is_between_integers(steps, atom))
     return atom.integers if is_proven or (atom.is_rational and _is_tried(name, steps)) else of(atom)
 
 
@@ -197,6 +199,32 @@ def _rounds_to_fraction(name: str, steps: Value) -> bool:
     return abs(error) <= Fraction(1, 1 << 54) or (
         error > 0 if name == "floor" else name == "ceil" and error < 0
     )
+
+
+def _is_between_integers(steps: Value, atom: Rounded) -> bool:
+    """Whether a sum, product or quotient of positive numbers is farther from any integer than it is rounded.
+
+    (n + 0.1) / 5 * 5 is n + 0.1: its numerator 50 n + 5 is no multiple of the denominator 50 for any n.
+    """
+    above, below = atom.numerator, atom.denominator
+    if not (isinstance(above, Dim) and isinstance(below, int) and _has_small_error(steps)):
+        return False
+    factors = {monomial: factor for monomial, factor in above.terms if monomial}
+    rest = next((factor for monomial, factor in above.terms if not monomial), 0)
+    if not all(len(each) == 1 and isinstance(each[0], Symbol) for each in factors):
+        return False
+    largest = sum(map(abs, factors.values())) * LARGEST + abs(rest)
+    is_close = largest * 2 * len(_nested(steps)) < 1 << 52
+    return is_close and rest % math.gcd(below, *factors.values()) != 0
+
+
+def _has_small_error(value: Value) -> bool:
+    """Whether no step takes differences, and each float is the nearest one of the fraction it stands for."""
+    if isinstance(value, Steps):
+        return value.name in ("add", "mul", "truediv") and all(map(_has_small_error, value.operands))
+    if isinstance(value, Dim):
+        return _is_never_negative(value)
+    return value > 0 and float(Fraction(value).limit_denominator(DENOMINATOR)) == value
 
 
 def _is_exact(value: Value) -> bool:

@@ -79,9 +79,10 @@ class Runs:
         self.answers = [Answers(True, False), Answers(False, False)]
         if symbols:
             self.answers.insert(0, Answers(True, True))
-        self.first = self._with_traced_int(_first_run(lambda: self.run({}), self.answers))
+        self.first = _first_run(lambda: self.run({}), self.answers)  # which other runs are compared with
+        self.first = self._with_traced_int(self.first)
         self.original = untouched if self._returns_the_same() else None
-        self.first.expected = None if self.original is None else untouched.first
+        self.first.expected = untouched.first if self.original else None
         untouched.sides = [side.inputs for side in self.first.sides if side.inputs is not None]
         self._replay: Outcomes | None = None  # of all runs at the sizes of the example
         self._known: dict[tuple[str, int], ModuleRun] = {}
@@ -277,15 +278,13 @@ class Runs:
 
     def resized(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run at this size, if possible with the calls of the first one."""
-        key = symbol.name, number
-        found = self._known.get(key) or self.run(self.sized({symbol.name: number}), like_plain=False)
-        self._known[key] = found
+        key, others = (symbol.name, number), self.sized({symbol.name: number})
+        found = self._known[key] = self._known.get(key) or self.run(others, like_plain=False)
         from tmconvert.frontends.torch.tracing.sizes.recovered import called
 
         if called(found.tape) == called(self.first.tape):
             return found.tape
-        replayed = self._replayed(self.sized({symbol.name: number}), self.first, found)
-        return (replayed or found).tape
+        return (self._replayed(others, self.first, found) or found).tape
 
     def choose_path(self) -> None:
         """Makes ``first`` take the branches of other sizes, where those of the example are valid there alone.
