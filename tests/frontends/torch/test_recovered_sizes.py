@@ -106,6 +106,7 @@ N, M = Symbol("n", (("x", 0),), 4), Symbol("m", (("x", 1),), 5)
         (5, {(N, 8): 9, (N, 5): 6}, SizeRule(1, ("n",), 1)),
         (20, {(N, 8): 40, (N, 5): 25, (M, 10): 40, (M, 6): 24}, SizeRule(1, ("n", "m"), 0)),
         (2, {(N, 8): 4, (N, 5): 2}, SizeRule(1, ("n",), 0, 2)),
+        (80, {(N, 8): 320, (N, 5): 125, (M, 6): 96}, SizeRule(1, ("n", "n", "m"), 0)),
         (9, {(N, 8): 13, (M, 10): 14}, None),  # n + m
         (4, {(N, 8): 4, (N, 5): 4}, None),  # a constant
     ],
@@ -139,3 +140,10 @@ def test_rules_of_conversions(numbers: tuple[int, ...], rule: SizeRule | None):
 
 def test_numbers_of_calls_that_are_not_always_there():
     assert rules_of({(0, 0): 4}, [Observation(N, 8, {(0, 0): 8}), Observation(N, 5, {})]) == {}
+
+
+def test_calls_of_one_size_hide_no_rule_of_another():
+    """As many rounds as ``m``, and ``n`` in each of them."""
+    runs = [Observation(N, size, {(0, 0): size}) for size in (8, 5)]
+    runs.append(Observation(M, 6, {(0, 0): 3}, makes_other_calls=True))
+    assert rules_of({(0, 0): 4}, runs) == {(0, 0): SizeRule(1, ("n",), 0)}

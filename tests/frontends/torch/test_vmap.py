@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
 
-from .harness import check
+from .harness import agrees, check
 
 X = torch.linspace(-2, 3, 6).reshape(2, 3)
 LINEAR = torch.nn.Linear(3, 4)
@@ -35,9 +37,21 @@ def test_functions(name: str) -> None:
     check(FUNCTIONS[name], X, opsets=(13, 17))
 
 
-def test_the_size_of_a_batch_may_be_open() -> None:
-    model = tmconvert.trace(FUNCTIONS["axes"], X, dynamic_shapes={"x": {0: "batch"}})
-    assert model.dynamic_shapes == {"x": {0: "batch"}}
+@pytest.mark.parametrize(
+    "function",
+    [
+        FUNCTIONS["axes"],
+        lambda x: torch.vmap(lambda row: torch.stack([row, row * 2], 1).flatten())(x),
+        lambda x: torch.vmap(lambda row: torch.outer(row, row).flatten())(x),
+        lambda x: torch.vmap(lambda row: F.pad(row, (1, 1)).reshape(-1, 1))(x),
+    ],
+    ids=["axes", "interleaved", "squares", "padded"],
+)
+def test_sizes_stay_open(function: Callable[[torch.Tensor], torch.Tensor], tmp_path: Path) -> None:
+    model = tmconvert.trace(function, X, dynamic_shapes={"x": {0: "batch", 1: "n"}})
+    tmconvert.to_onnx(model, tmp_path / "model.onnx")
+    for shape in ((1, 4), (3, 7)):
+        agrees(function, tmp_path, torch.randn(shape))
 
 
 def test_a_look_at_data_is_refused() -> None:

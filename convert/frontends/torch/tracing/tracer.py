@@ -242,7 +242,7 @@ def _size_checks(
     if runs.deciding:
         _join_ways(runs)
         return {}
-    if first.recorder.follows_gradients or first.tape.conversions or runs.loops is not None:
+    if first.recorder.follows_gradients or first.tape.has_plain_sizes or runs.loops is not None:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
     if not symbols:
@@ -396,13 +396,12 @@ def _with_traced_int(
 
     Raises UnsupportedError TM2031 where that does not help.
     """
-    found = runs.first.tape.int_files
-    lost = not_dynamic(reasons, {symbol.name: symbol.number for symbol in runs.symbols})
-    refused = (
+    found, lost = runs.first.tape.int_files, not_dynamic(*runs.refused_sizes(reasons))
+    unrolled = (
         ("also", f"{place} is in a loop that cannot be written: {why}")
         for place, why in runs.refused_loops().items()
     )
-    lost.notes = (*refused, *lost.notes)
+    lost.notes = (*unrolled, *lost.notes)
     if found.keys() <= set(known):
         raise lost
     try:
@@ -440,6 +439,7 @@ def _with_loops(
     found = open_loops(runs.tape_at, runs.symbols)
     if found is None:
         return None
+    found.refused = {each.name: each.number for each in runs.symbols if checks[each.name].reason}
     short = {each.name: max(found.sizes[each.name], each.number) for each in runs.symbols}
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)
     arguments = runs.clone({id(runs.inputs[name]): each for name, each in longer.items()})

@@ -190,7 +190,7 @@ def calls_of_vmap(recorder: Recorder) -> Iterator[None]:
             return original(*args, **kwargs)
         from tmconvert.frontends.torch.tracing.recording.inner_ops import Inside
 
-        recorder.is_batched = True
+        recorder.is_batched, recorder.tape.is_batched = True, True
         try:
             with Inside(recorder, Name("torch.vmap", False)):
                 return original(*args, **kwargs)

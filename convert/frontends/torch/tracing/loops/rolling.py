@@ -41,7 +41,8 @@ class Loops:
 
     ``parts`` are the calls with as many results as a size, and ``lines`` those that compare sizes in each
     round. At ``sizes`` all loops have enough rounds to be found. ``counts`` are the rounds that were found,
-    and ``reasons`` why some copies are no loop, by their place.
+    and ``reasons`` why some copies are no loop, by their place. ``refused`` are the sizes, with the numbers
+    of the example, that cannot stay dynamic where the loops are unrolled.
     """
 
     signatures: Collection[Signature] | None = None
@@ -50,6 +51,7 @@ class Loops:
     sizes: Mapping[str, int] = field(default_factory=dict)
     counts: dict[Signature, list[int]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
 
     def roll(self, tape: Tape) -> None:
         """Rolls the loops of a tape, in place."""

@@ -178,6 +178,7 @@ class Tape:
     checks: dict[str, None] = field(default_factory=dict)
     data_texts: dict[str, None] = field(default_factory=dict)
     takes_gradients: bool = False  # by a transform of torch.func
+    is_batched: bool = False  # by torch.vmap, whose ATen ops have sizes as plain numbers
     conversions: list[Any] = field(default_factory=list)
     int_files: dict[str, None] = field(default_factory=dict)  # modules whose code made them by ``int``
     outcomes: Outcomes = field(default_factory=dict)
@@ -192,6 +193,11 @@ class Tape:
     has_data_loops: bool = False
     calls: int = 0  # before its loops were rolled
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
+
+    @property
+    def has_plain_sizes(self) -> bool:
+        """Whether sizes may be plain numbers: of ATen ops that functorch made, or made by the module."""
+        return self.is_batched or self.takes_gradients or bool(self.conversions)
 
     def with_tensors(self, arguments: Any) -> Any:
         """Returns the arguments of a call with tensors in the place of floats that were read of them."""

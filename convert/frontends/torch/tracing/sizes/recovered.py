@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import Any, NamedTuple
 
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
@@ -39,13 +39,15 @@ Place = tuple[Any, ...]
 class Observation(NamedTuple):
     """The numbers of a run in which ``symbol`` has ``size`` elements and the others those of the example.
 
-    ``conversions`` are the sizes that the module converted to plain numbers, by their names.
+    ``conversions`` are the sizes that the module converted to plain numbers, by their names. A run
+    ``makes_other_calls`` where the size has as many steps or chooses a branch.
     """
 
     symbol: Symbol
     size: int
     numbers: Mapping[Place, Any]
     conversions: Mapping[str, int] = {}
+    makes_other_calls: bool = False
 
 
 class SizeRule(NamedTuple):
@@ -96,11 +98,7 @@ class SizeRecovery:
 
     def learn(self, tape: Tape) -> None:
         """Finds the rules of the numbers on the example's tape, and applies them to it."""
-        found = [
-            observation
-            for symbol in self._symbols
-            for observation in self._observed(symbol, differing_conversions(tape, symbol.number))
-        ]
+        found = [observation for symbol in self._symbols for observation in self._observed(symbol, tape)]
         rules = rules_of(numbers_of(tape), found, conversions_of(tape))
         self._rules = {place: rule for place, rule in rules.items() if len(place) == 2}
         self._arrays = _arrays_of(tape, rules, [each.numbers for each in found])
@@ -112,9 +110,9 @@ class SizeRecovery:
             tape.is_recovered = True
             recover(tape, self._rules, self._symbols, self._arrays)
 
-    def _observed(self, symbol: Symbol, differing: Sequence[int]) -> Iterator[Observation]:
-        """Yields what some runs show; those at sizes where a conversion is ``differing`` come last."""
-        count = 0
+    def _observed(self, symbol: Symbol, example: Tape) -> Iterator[Observation]:
+        """Yields what some runs show; those at sizes where conversions differ come last."""
+        count, differing, calls = 0, differing_conversions(example, symbol.number), called(example)
         for size in (*symbol.others(), *differing):
             if count >= RUNS and size not in differing:
                 continue
@@ -122,7 +120,8 @@ class SizeRecovery:
                 tape = self._run(symbol, size)
             except (Exception, SystemExit):  # the module's own, at a size that it does not take
                 continue
-            yield Observation(symbol, size, numbers_of(tape), conversions_of(tape))
+            is_other = called(tape) != calls
+            yield Observation(symbol, size, numbers_of(tape), conversions_of(tape), is_other)
             count += 1
 
 
@@ -169,11 +168,13 @@ def rules_of(
         for place, number in observation.numbers.items()
         if example.get(place, number) != number and type(number) is type(example[place]) is int
     }
-    found = (
-        (place, _converted(place, example, observations, converted) or _rule(place, example, observations))
-        for place in varying
-    )
-    return {place: rule for place, rule in found if rule is not None}
+    alike = [each for each in observations if not each.makes_other_calls]  # of sizes that can stay dynamic
+    found: dict[Place, SizeRule] = {}
+    for place in varying:
+        rule = _converted(place, example, observations, converted)
+        if rule := rule or _rule(place, example, observations) or _rule(place, example, alike):
+            found[place] = rule
+    return found
 
 
 def _arrays_of(
@@ -257,12 +258,17 @@ def _rule(place: Place, example: Mapping[Place, Any], observations: Sequence[Obs
         return None
     number = example[place]
     sizes = {each.symbol.name: each.symbol.number for each in observations if each.numbers[place] != number}
+    if not sizes:
+        return None
     changing = [each for each in observations if each.symbol.name in sizes]
-    product, first = SizeRule(1, tuple(sizes), 0).at(sizes), changing[0]
+    first = changing[0]
     rise, step = first.numbers[place] - number, first.size - first.symbol.number
     rules = []
-    if product and not number % product:
-        rules.append(SizeRule(number // product, tuple(sizes), 0))
+    for powers in product((1, 2), repeat=len(sizes)):  # as of a matrix that is flattened
+        factors = tuple(name for name, power in zip(sizes, powers, strict=True) for _ in range(power))
+        of_example = SizeRule(1, factors, 0).at(sizes)
+        if of_example and not number % of_example:
+            rules.append(SizeRule(number // of_example, factors, 0))
     if len(sizes) == 1 and not rise % step:
         factor = rise // step
         rules.append(SizeRule(factor, tuple(sizes), number - factor * first.symbol.number))
