@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -176,6 +177,23 @@ def calls_of_constructors(recorder: Recorder) -> Iterator[None]:
     finally:
         del kind.__new__
         for name, each in types.items():
+            setattr(torch, name, each)
+
+
+def load_dynamo() -> None:
+    """Imports what the kernels of prims import, while the original constructors are in place."""
+    if "torch._dynamo" in sys.modules:
+        return
+    stand_ins = {name: getattr(torch, name) for name in _OLD_TYPES}
+    made = vars(torch.Tensor)["__new__"]
+    for name, each in stand_ins.items():
+        setattr(torch, name, each.original)
+    del torch.Tensor.__new__
+    try:
+        importlib.import_module("torch._dynamo")
+    finally:
+        setattr(torch.Tensor, "__new__", made)  # noqa: B010
+        for name, each in stand_ins.items():
             setattr(torch, name, each)
 
 

@@ -52,6 +52,10 @@ class Inside(TorchDispatchMode):
         if recorder.fills_unseen and func is torch.ops.aten.empty.memory_format:
             self._results.append(recorder.run(lambda: func(*args, **kwargs).zero_()))  # the same in each run
             return self._results[-1]  # captured when it is used
+        if func.namespace == "prims":
+            from tmconvert.frontends.torch.tracing.watches import load_dynamo
+
+            load_dynamo()
         name = recorder._name(func)
         special = access.special(name)
         if special is not None:
