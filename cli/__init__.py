@@ -36,6 +36,7 @@ COMMAND_GROUPS = {
         "calibrate": "Measure quantization parameters of a float model on data.",
         "simplify": "Simplify an ONNX file, at the same opset.",
         "optimize": "Run passes on a model, and save it as a graph of ATen-style ops.",
+        "stream": "Make a step file, with states, of a model over time.",
         "code": "Write a model as a Python package for PyTorch.",
     },
     "Check": {

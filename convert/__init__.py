@@ -86,6 +86,7 @@ __all__ = [
     "save",
     "simplify",
     "split_module",
+    "stream",
     "supported_ops",
     "temporary_symbolics",
     "to_caffe",

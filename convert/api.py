@@ -30,6 +30,7 @@ from tmconvert.api_inspect import quantization as quantization
 from tmconvert.api_lock import rebuild as rebuild
 from tmconvert.api_package import package as package
 from tmconvert.api_reduce import reduce as reduce
+from tmconvert.api_stream import stream as stream
 from tmconvert.api_transform import decompose as decompose
 from tmconvert.api_transform import normalize as normalize
 from tmconvert.api_transform import optimize as optimize

@@ -80,6 +80,7 @@ PUBLIC = [
     "save",
     "simplify",
     "split_module",
+    "stream",
     "supported_ops",
     "temporary_symbolics",
     "to_caffe",

@@ -93,6 +93,9 @@ WRONG: dict[str, Callable[[], Any]] = {
 }
 
 
+STREAM = tmconvert.trace(torch.nn.ReLU(), torch.zeros(1, 2, 4))
+
+
 def relu(g: Any, x: Any) -> Any:
     return g.call("aten::relu", x)
 
@@ -125,6 +128,7 @@ FUNCTIONS = (
     "save",
     "simplify",
     "split_module",
+    "stream",
     "supported_ops",
     "to_caffe",
     "to_folder",
@@ -140,7 +144,8 @@ OWN = {(function, "progress"): ("class", "function") for function in FUNCTIONS}
 
 
 API_FILES = tuple(
-    f"api_{part}" for part in ("convert", "diff", "inspect", "lock", "package", "reduce", "transform", "view")
+    f"api_{part}"
+    for part in ("convert", "diff", "inspect", "lock", "package", "reduce", "stream", "transform", "view")
 )
 
 
@@ -175,6 +180,7 @@ def right_arguments(function: str, model: TracedModule, folder: Path) -> dict[st
         "save": {"model": model, "path": folder / "o.tm"},
         "decompose": {"model": model, "table": {"aten::relu": relu}},
         "split_module": {"model": model, "by": lambda node: 0},
+        "stream": {"model": STREAM, "output": folder / "o.tm"},
         "supported_ops": {"target": "onnx"},
         "to_caffe": {"model": model, "prototxt": folder / "o.prototxt"},
         "to_onnx": {"model": model, "path": folder / "o.onnx"},

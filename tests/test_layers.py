@@ -47,7 +47,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "conversion": ("conversion",),
     "inspection": ("inspection",),
     "mixed precision": ("mixed_precision",),
-    "whole models": ("difference", "lock", "reduction"),
+    "whole models": ("difference", "lock", "reduction", "streaming"),
     "packaging": ("packaging",),
     "api": (
         *(
@@ -59,6 +59,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
             "api_lock",
             "api_package",
             "api_reduce",
+            "api_stream",
             "api_transform",
             "api_view",
         ),
@@ -93,7 +94,7 @@ CONTENTS = {
     "conversion": "the stages of a conversion, the request, the report",
     "inspection": "what models and written files hold; they are run, timed and compared",
     "mixed precision": "the search for layers that need int16 or float in an integer file",
-    "whole models": "differences of two models, records of conversions, reductions of what fails",
+    "whole models": "differences of models, records of conversions, reductions, step models of streams",
     "packaging": "folders that a program opens, one kind a file, each opened by its program",
     "api": "the public functions, and those of other tools",
     "command line": "click commands, one a file",

@@ -280,6 +280,19 @@ KINDS: Mapping[str, Kind] = {
         lambda value: isinstance(value, (list, tuple)) and all(map(is_path, value)),
         "TM6002",
     ),
+    "stream.output": _PATH,
+    "time": Kind(
+        'axes by input, such as {"x": 2} or ["x:2"]',
+        lambda value: (
+            _is_text(value)
+            or (isinstance(value, (list, tuple)) and all(map(_is_text, value)))
+            or (_by_name(value) and all(map(_is_integer, value.values())))
+        ),
+        "TM6014",
+    ),
+    "chunk": Kind(
+        "a positive int", lambda value: value is None or (_is_integer(value) and value > 0), "TM6002"
+    ),
     "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
     "warm_up": Kind("an int from 0 on", lambda value: _is_integer(value) and value >= 0, "TM6002"),
     "seconds": Kind("a positive number", _is_positive, "TM6002"),

@@ -214,6 +214,34 @@ _REBUILD = (
         short_flag="-o",
     ),
 )
+_STREAM = (
+    Option(
+        "time",
+        "input",
+        "Axis of time of an input, as in x:2.",
+        "entries",
+        default_text="the only dynamic one, or the last one",
+        metavar="NAME:AXIS",
+    ),
+    Option(
+        "chunk",
+        "input",
+        "Number of frames that a step takes.",
+        "integer",
+        default_text="the fewest that strides allow",
+        metavar="N",
+    ),
+    Option(
+        "output",
+        "output",
+        "The step file: .onnx, .tflite or .tm.",
+        "path",
+        metavar="STEP",
+        short_flag="-o",
+        is_required=True,
+        only="command line",
+    ),
+)
 _SAVE_FORMAT = Option(
     "format",
     "output",
@@ -398,6 +426,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
         each._replace(default_text="that of MODEL") if each.is_version else each
         for each in conversion_options("onnx")
     ),
+    "stream": (*_STREAM, JSON, *declared(SourceOptions)),
     "trace": (_TRACE_OUTPUT, JSON, *declared(SourceOptions)),
     "view": (*_VIEW, JSON, *declared(SourceOptions)),
     "verify": (_VERIFY, JSON, *declared(VerifyOptions), *TRACING),

@@ -1,0 +1,107 @@
+"""The public function that makes step files for streams; ``tmconvert.api`` has the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tmconvert.api_convert import to_target
+from tmconvert.conversion.options.arguments import entry_point
+from tmconvert.conversion.options.declared import expand_options
+from tmconvert.conversion.options.tracing import SourceOptions
+from tmconvert.conversion.output_paths import COMMANDS, command_of_suffix, keep_model
+from tmconvert.conversion.prepared_model import model_of
+from tmconvert.conversion.request import Model, tracing_of
+from tmconvert.errors import UsageError
+from tmconvert.output.atomic import StagedOutput, check_writable
+from tmconvert.surgery.module import users_model
+from tmconvert.symbolics.registry import catalogue
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tmconvert.streaming.stream_report import StreamReport
+
+_TARGETS = ("onnx", "tflite", "save")
+
+
+@entry_point
+@expand_options(SourceOptions)
+def stream(
+    model: Model,
+    output: str | PathLike[str],
+    *,
+    time: Mapping[str, int] | Sequence[str] = (),
+    chunk: int | None = None,
+    **options: Unpack[SourceOptions],
+) -> StreamReport:
+    """Makes a step file of an offline model over time: it takes a chunk and states, and returns the same.
+
+    Convolutions, pools, recurrent layers, sums and attention with a bounded context keep what they need of
+    the past in states, which are further inputs ``state_0``, ... and outputs ``state_0_next``, ...; all are
+    zeros at first. What a layer needs of the future becomes a delay of its output. The file is written if the
+    joined outputs of its steps, in its runtime, are those of the offline model to 1e-5.
+
+    Args:
+        model: A TracedModule, a model object, or the path of a model; with its example inputs, which are
+            streams.
+        output: The file to write: NAME.onnx, NAME.tflite or NAME.tm.
+        time: The axes of time by input, such as ``{"x": 2}`` or ``["x:2"]``. By default the only dynamic
+            axes, or the last axes of inputs of rank 2 and 3.
+        chunk: The number of frames in a chunk; by default the fewest that the strides of the model allow.
+
+    Returns:
+        ``chunk``, ``outputs`` with delays in frames, ``states`` with shapes, ``needs_end`` and ``max_error``.
+
+    Raises:
+        LoadError: The model cannot be read.
+        UnsupportedError: TM2025 for a call that no step can compute, such as a norm over the whole stream.
+        UsageError: TM6002 for a chunk that strides do not divide, TM6014 for an unknown axis.
+        VerificationError: TM4009 where the joined outputs are not those of the model.
+
+    Example:
+        >>> tmconvert.stream("net.tm", "step.onnx", time={"x": 2}, chunk=4).delay  # doctest: +SKIP
+        3
+    """
+    from tmconvert.streaming.proof import prove
+    from tmconvert.streaming.step_model import step_model
+    from tmconvert.streaming.stream_report import StreamReport
+
+    path = Path(output)
+    target = command_of_suffix(path)
+    if target not in _TARGETS:
+        suffixes = ", ".join(suffix for suffix, command in COMMANDS.items() if command in _TARGETS)
+        raise UsageError("TM6002", f"{path} has none of the suffixes of step files: {suffixes}")
+    keep_model(model, path)
+    check_writable(path)
+    source = model_of(model, tracing_of(options))[0]
+    step = step_model(source, _axes(time), chunk, catalogue())
+    if target == "save":
+        error, lengths = prove(source, step, None, catalogue())
+        users_model(step.module).save(path)
+        return StreamReport.of((path,), step, error, lengths)
+    with TemporaryDirectory(prefix="tmconvert-") as folder:
+        written = to_target(step.module, target, Path(folder) / path.name)
+        error, lengths = prove(source, step, written.paths[0], catalogue())
+        paths = tuple(path.with_name(each.name) for each in written.paths)
+        for made, final in zip(written.paths, paths, strict=True):
+            staged = StagedOutput(final)
+            staged.file.write(made.read_bytes())
+            staged.commit()
+    return StreamReport.of(paths, step, error, lengths)
+
+
+def _axes(time: Mapping[str, int] | Sequence[str]) -> dict[str, int]:
+    """Returns axes by input. Raises UsageError TM6014."""
+    if isinstance(time, Mapping):
+        return dict(time)
+    axes = {}
+    for each in [time] if isinstance(time, str) else time:
+        name, _, axis = each.rpartition(":")
+        if not name or not axis.lstrip("-").isdigit():
+            raise UsageError("TM6014", f"{each!r} is not INPUT:AXIS, such as x:2")
+        axes[name] = int(axis)
+    return axes

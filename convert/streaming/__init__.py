@@ -1,0 +1,1 @@
+"""Step models: offline models over time that take chunks and states."""

@@ -1,0 +1,220 @@
+"""The graph of a step model while it is built: its states, the position in the stream, and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tmconvert.errors import UnsupportedError
+from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.text import describe
+from tmconvert.streaming.timed import Length, Timed
+from tmconvert.symbolics.op import Op
+
+END, MOST_STEPS = "end", 1 << 20
+
+
+class ChunkMisfit(Exception):
+    """A stride does not divide the frames of a chunk: the chunk has to be ``factor`` times as long."""
+
+    def __init__(self, factor: int) -> None:
+        super().__init__(factor)
+        self.factor = factor
+
+
+class StepBuilder:
+    """Builds the graph of a step model; ``call`` is the call of the offline graph that is being rewritten.
+
+    ``states`` are pairs of the node of an input and that of the output with its next value.
+    """
+
+    def __init__(self, name: str, catalogue: Mapping[str, Op]) -> None:
+        self.graph = InternalGraph(name)
+        self.emitter = GraphEmitter(self.graph, catalogue, made_by="stream")
+        self.states: list[tuple[TensorNode, TensorNode]] = []
+        self.call: CallFunction | None = None
+        self.end: TensorNode | None = None
+        self._count = 0
+        self._step: TensorNode | None = None
+        self._lengths: dict[Length, Any] = {}
+
+    def emit(self, op: str, *args: Any, **attributes: Any) -> Any:
+        return self.emitter.call(op, *args, **attributes)
+
+    def refuse(self, why: str, help: str = "") -> UnsupportedError:
+        """Returns the error TM2025 at the current call."""
+        call = self.call
+        assert call is not None
+        return UnsupportedError(
+            "TM2025",
+            f"{call.function} {why}",
+            source=call.source,
+            excerpt=describe(call),
+            notes=[("help", help)] if help else [],
+        )
+
+    def input(self, name: str, shape: Sequence[int], dtype: Any) -> TensorNode:
+        node = TensorNode(self.graph.free_name(name), tuple(shape), np.dtype(dtype))
+        self.graph.add_input(node, name)
+        return node
+
+    # ---- states
+
+    def state(self, shape: Sequence[int], dtype: Any) -> TensorNode:
+        """Returns a new input, zeros in the first step; ``keep`` has to be called with its successor."""
+        self._count += 1
+        return self.input(f"state_{self._count - 1}", shape, dtype)
+
+    def keep(self, state: TensorNode, after: TensorNode) -> None:
+        self.states.append((state, after))
+
+    def buffered(self, x: Timed, past: int) -> TensorNode:
+        """Returns the chunk with the ``past`` frames before it, which become a state."""
+        if past <= 0:
+            return self.cut(x.node, x.axis, -past, x.frames)
+        shape = [past if axis == x.axis else size for axis, size in enumerate(x.node.type.shape)]
+        state = self.state(shape, x.node.type.dtype)
+        whole: TensorNode = self.emit("aten::cat", [state, x.node], dim=x.axis)
+        self.keep(state, self.cut(whole, x.axis, x.frames, x.frames + past))
+        return whole
+
+    def cut(self, node: TensorNode, axis: int, start: int, end: int, step: int = 1) -> TensorNode:
+        if (start, end, step) == (0, node.type.shape[axis], 1):
+            return node
+        made: TensorNode = self.emit("aten::slice", node, dim=axis, start=start, end=end, step=step)
+        return made
+
+    # ---- alignment
+
+    def delayed(self, x: Timed, delay: int) -> Timed:
+        """Returns the tensor with a greater delay; frames that padding put before the stream are zeros."""
+        if delay == x.delay:
+            return x
+        whole = self.buffered(x, delay - x.delay)
+        return x._replace(node=self.cut(whole, x.axis, 0, x.frames), delay=delay)
+
+    def nonnegative(self, x: Timed) -> Timed:
+        """Returns the tensor with a delay of at least 0."""
+        return self.delayed(x, max(x.delay, 0))
+
+    def aligned(self, tensors: Sequence[Timed]) -> list[Timed]:
+        """Returns the tensors with the delay of the last of them."""
+        if len({each.frames for each in tensors}) > 1:
+            raise self.refuse("combines tensors of different frame rates")
+        delay = max(each.delay for each in tensors)
+        return [self.delayed(each, delay) for each in tensors]
+
+    # ---- the position in the stream
+
+    @property
+    def step(self) -> TensorNode:
+        """Returns the number of steps before this one, an int32[1]."""
+        if self._step is None:
+            self._step = self.input("step", [1], np.int32)
+        return self._step
+
+    def finish(self) -> None:
+        """Adds the state that counts steps, where it is used; it stops growing where no end is compared."""
+        if self._step is not None:
+            following = self.emit("aten::add", self._step, self._int([1]))
+            if self.end is None:
+                following = self.emit("aten::minimum", following, self._int([MOST_STEPS]))
+            self.keep(self._step, following)
+
+    def _int(self, values: Any) -> Any:
+        return self.emitter.constant(np.asarray(values, np.int32))
+
+    def is_started(self, x: Timed) -> TensorNode:
+        """Returns whether the chunk holds frames of the stream: its delay is a number of chunks."""
+        made: TensorNode = self.emit("aten::ge", self.step, self._int([x.delay // x.frames]))
+        return made
+
+    def _length(self, length: Length) -> Any:
+        """Returns the length of a tensor as a node, from the input ``end``."""
+        if not length.steps:
+            if self.end is None:
+                self.end = self.input(END, [1], np.int32)
+            return self.end
+        if length not in self._lengths:
+            before, multiplier, divisor, after = length.steps[-1]
+            value = self._length(Length(length.steps[:-1]))
+            rules = (
+                ("add", before, 0),
+                ("mul", multiplier, 1),
+                ("floor_divide", divisor, 1),
+                ("add", after, 0),
+            )
+            for name, amount, neutral in rules:
+                if amount != neutral:
+                    value = self.emit(f"aten::{name}", value, self._int([amount]))
+            self._lengths[length] = value
+        return self._lengths[length]
+
+    def cleaned(self, x: Timed, left: bool, right: bool) -> Timed:
+        """Returns the tensor with zeros before the start of the stream and after its end, as requested."""
+        left = left and x.delay > 0
+        if x.is_clean or not (left or right):
+            return x
+        shape = [x.frames if axis == x.axis else 1 for axis in range(x.node.type.rank)]
+        zero = self.emitter.constant(np.zeros([1] * len(shape), x.node.type.dtype))
+        valid = self.emit("aten::reshape", self.valid(x, 0, right), shape)
+        return x._replace(node=self.emit("aten::where", valid, x.node, zero), is_clean=right)
+
+    def valid(self, x: Timed, past: int, until_end: bool) -> Any:
+        """Returns which frames, of a chunk and of the ``past`` ones before it, are frames of the stream."""
+        first = self.emit("aten::mul", self.step, self._int([x.frames]))
+        place = self.emit("aten::add", first, self._int(np.arange(-past, x.frames) - x.delay))
+        valid = self.emit("aten::ge", place, self._int([0]))
+        if until_end:
+            before_end = self.emit("aten::lt", place, self._length(x.length))
+            before_end = self.emit(
+                "aten::logical_or", before_end, self.emit("aten::eq", self.end, self._int([0]))
+            )
+            valid = self.emit("aten::logical_and", valid, before_end)
+        return valid
+
+    # ---- windows
+
+    def padded(self, x: Timed, left: int, right: int) -> Timed:
+        """Returns the tensor with zeros before its start and after its end; negative amounts crop."""
+        x = self.cleaned(x, left > 0, right > 0)
+        return x._replace(
+            delay=x.delay - left,
+            length=x.length.then(after=left + right),
+            is_clean=x.is_clean and left >= 0 and right >= 0,
+        )
+
+    def windows(self, x: Timed, size: int, stride: int, emit: Callable[[TensorNode], TensorNode]) -> Timed:
+        """Returns what ``emit`` makes of windows of ``size`` frames, one each ``stride`` frames."""
+        if x.frames % stride:
+            raise ChunkMisfit(stride // int(np.gcd(x.frames, stride)))
+        delay = max(0, -((stride - size - x.delay) // stride))
+        past = stride * delay - x.delay
+        whole = self.buffered(x, past)
+        frames = x.frames - stride + size  # the others are not in a window yet
+        node = emit(self.cut(whole, x.axis, 0, frames))
+        length = x.length.then(-size, 1, stride, 1) if stride > 1 else x.length.then(after=1 - size)
+        return Timed(node, x.axis, x.frames // stride, delay, length)
+
+    def overlap_add(
+        self,
+        x: Timed,
+        size: int,
+        stride: int,
+        crop: tuple[int, int],
+        emit: Callable[[TensorNode], TensorNode],
+    ) -> Timed:
+        """Returns the sum of what ``emit`` makes of the frames: ``size`` frames of each, ``stride`` apart.
+
+        ``crop`` are the frames removed at the start and at the end; a negative number adds some.
+        """
+        x = self.nonnegative(x)
+        past = -(-size // stride) - 1
+        x = self.cleaned(x, past > 0, size - crop[1] > stride)
+        whole = emit(self.buffered(x, past))
+        node = self.cut(whole, x.axis, past * stride, (past + x.frames) * stride)
+        length = x.length.then(-1, stride, 1, size - crop[0] - crop[1])
+        return Timed(node, x.axis, x.frames * stride, x.delay * stride + crop[0], length)

@@ -1,0 +1,180 @@
+"""Runs a step file over whole streams, and compares its joined outputs with those of the offline model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tmconvert.calibration.module import as_module
+from tmconvert.conversion.io_names import written_outputs
+from tmconvert.conversion.io_overrides import IoOverrides, bind_model
+from tmconvert.errors import TmconvertError, VerificationError
+from tmconvert.inspection.run_file import NHWC_TO_NCHW, FileRunner
+from tmconvert.ir import TensorNode, TracedModule
+from tmconvert.ir.interpreter import run_module
+from tmconvert.ir.symbolic.journal import SizeJournal
+from tmconvert.ir.tree import leaves
+from tmconvert.streaming.builder import END
+from tmconvert.streaming.step_model import StepModel
+from tmconvert.symbolics.op import Op
+from tmconvert.transform.normal_form import normal_form
+from tmconvert.transform.run_model import run_model
+
+TOLERANCE = 1e-5  # of the largest value of an output
+MOST_STEPS = 400  # that a proof runs; of a longer stream, the first frames are compared
+Arrays = dict[str, np.ndarray]
+Run = Callable[[Arrays], Arrays]
+
+
+def step_runner(step: StepModel, path: Path | None) -> Run:
+    """Returns a function that runs one step, in the runtime of the file or, without one, in NumPy."""
+    if path is None:
+        return lambda arrays: run_model(step.module, arrays)
+    runner = FileRunner(path)
+    layouts = {each.name: each.layout for each in runner.outputs}
+
+    def run(arrays: Arrays) -> Arrays:
+        found = runner.run(arrays)
+        return {
+            name: array.transpose(NHWC_TO_NCHW) if layouts[name] == "NHWC" and array.ndim == 4 else array
+            for name, array in found.items()
+        }
+
+    return run
+
+
+def run_stream(step: StepModel, run: Run, inputs: Mapping[str, np.ndarray]) -> Arrays:
+    """Returns the outputs of a stream: chunk after chunk, then zeros until the delayed frames are out.
+
+    ``inputs`` are those of the offline model.
+    """
+    first = next(iter(step.axes))
+    total = inputs[first].shape[step.axes[first]]
+    wanted = {name: each.length.of(total) for name, each in step.outputs.items()}
+    count = max(-(-(wanted[name] + each.delay) // each.frames) for name, each in step.outputs.items())
+    count = min(max(count, -(-total // step.chunk)), MOST_STEPS)
+    given = {
+        name: _filled(array, step.axes[name], count * step.frames[name]) if name in step.axes else array
+        for name, array in inputs.items()
+    }
+    state = {name: np.zeros(node.type.shape, node.type.dtype) for name, node in step.states.items()}
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in step.outputs}
+    for number in range(count):
+        fed = {
+            name: np.take(
+                array, range(number * step.frames[name], (number + 1) * step.frames[name]), step.axes[name]
+            )
+            if name in step.axes
+            else array
+            for name, array in given.items()
+        }
+        if step.has_end:
+            fed[END] = np.asarray([total if (number + 1) * step.chunk >= total else 0], np.int32)
+        made = run({**fed, **state})
+        state = {name: made[f"{name}_next"] for name in state}
+        for name, found in parts.items():
+            found.append(made[name])
+    return {
+        name: _joined(parts[name], each.axis, each.delay, wanted[name]) for name, each in step.outputs.items()
+    }
+
+
+def _filled(array: np.ndarray, axis: int, frames: int) -> np.ndarray:
+    missing = max(frames - array.shape[axis], 0)
+    return np.pad(array, [(0, missing if each == axis else 0) for each in range(array.ndim)])
+
+
+def _joined(parts: Sequence[np.ndarray], axis: int, delay: int, frames: int) -> np.ndarray:
+    whole = np.concatenate(parts, axis)
+    return whole.take(range(delay, min(delay + frames, whole.shape[axis])), axis)
+
+
+def prove(
+    module: TracedModule, step: StepModel, path: Path | None, catalogue: Mapping[str, Op]
+) -> tuple[float, list[int]]:
+    """Returns the largest error over all streams, relative to the largest value of an output, and the numbers
+    of frames of the streams.
+
+    The streams are the example, whose outputs are those of the source framework where they are known, and
+    random values of other lengths, where the model can be computed at them. Raises VerificationError TM4009.
+    """
+    run, error, lengths = step_runner(step, path), 0.0, []
+    graph = normal_form(module, catalogue)
+    names = [node.name for node in graph.inputs]
+    example = module.example
+    shapes = {node.name: node.type.shape for node in graph.inputs if isinstance(node, TensorNode)}
+    rng = np.random.default_rng(0)
+    first = next(iter(step.axes))
+    total = shapes[first][step.axes[first]]
+    for frames in dict.fromkeys((total, total + step.chunk, total + 2 * step.chunk + 1)):
+        longer = {name: _at_length(shapes[name], step.axes.get(name), frames, total) for name in names}
+        arrays = {node.name: _random(rng, longer[node.name], node) for node in graph.inputs}
+        if frames == total and example is not None:
+            arrays = dict(zip(names, example.inputs, strict=True))
+        offline = _offline(module, arrays, longer if frames != total else {}, catalogue)
+        if offline is None:
+            continue
+        for name, made in run_stream(step, run, arrays).items():
+            axis = step.outputs[name].axis
+            expected = offline[name].take(range(made.shape[axis]), axis)
+            worst = _difference(made, expected)
+            if not worst <= TOLERANCE:
+                raise _differs(name, frames, made, expected, axis, worst)
+            error = max(error, worst)
+        lengths.append(frames)
+    return error, lengths
+
+
+def _at_length(shape: Sequence[int], axis: int | None, frames: int, total: int) -> tuple[int, ...]:
+    return tuple(size * frames // total if each == axis else size for each, size in enumerate(shape))
+
+
+def _random(rng: np.random.Generator, shape: Sequence[int], node: object) -> np.ndarray:
+    assert isinstance(node, TensorNode)
+    if node.type.dtype.kind == "f":
+        return rng.standard_normal(shape).astype(node.type.dtype)
+    return rng.integers(0, 2, shape).astype(node.type.dtype)
+
+
+def _offline(
+    module: TracedModule, arrays: Arrays, shapes: Mapping[str, Sequence[int]], catalogue: Mapping[str, Op]
+) -> Arrays | None:
+    """Returns the outputs of the whole model; None where it cannot be computed at other lengths."""
+    example = module.example
+    try:
+        with SizeJournal():
+            bound = bind_model(module, IoOverrides(input_shapes=shapes), catalogue)
+            normalized = bound.normalized(catalogue, bound.example())
+    except TmconvertError:
+        if not shapes:
+            raise
+        return None
+    if normalized.unsupported:  # sizes that do not fit each other
+        return None
+    names = written_outputs(normal_form(module, catalogue))
+    if not shapes and example is not None and example.outputs is not None:
+        return dict(zip(names, example.outputs, strict=True))
+    made = run_module(as_module(normalized.graph, module, catalogue), list(arrays.values()))
+    return dict(zip(names, [each for each in leaves(made) if isinstance(each, np.ndarray)], strict=True))
+
+
+def _difference(made: np.ndarray, expected: np.ndarray) -> float:
+    if made.dtype.kind != "f":
+        return float(np.mean(made != expected)) if made.size else 0.0
+    scale = float(np.abs(expected).max(initial=0.0)) or 1.0
+    return float(np.abs(made - expected).max(initial=0.0)) / scale
+
+
+def _differs(
+    name: str, frames: int, made: np.ndarray, expected: np.ndarray, axis: int, worst: float
+) -> VerificationError:
+    others = tuple(each for each in range(made.ndim) if each != axis)
+    errors = np.abs(made.astype(np.float64) - expected).max(others)
+    frame = int(np.argmax(errors > TOLERANCE * (float(np.abs(expected).max(initial=0.0)) or 1.0)))
+    return VerificationError(
+        "TM4009",
+        f"the steps compute another {name} than the model for a stream of {frames} frames: "
+        f"the error is {worst:.2g} of the largest value, from frame {frame} on",
+    )

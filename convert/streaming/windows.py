@@ -1,0 +1,110 @@
+"""How convolutions and pools over time become calls on chunks and on the frames before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tmconvert.ir import CallFunction, TensorNode
+from tmconvert.streaming.builder import StepBuilder
+from tmconvert.streaming.rules import Arguments, Rule, framewise
+from tmconvert.streaming.timed import Timed
+from tmconvert.symbolics.registry import trait_of
+from tmconvert.symbolics.traits import Bounded, Clamp
+
+
+def _spatial(b: StepBuilder, x: object) -> int:
+    """Returns the place of the axis of time among the spatial axes."""
+    if not isinstance(x, Timed) or x.axis == 1:
+        raise b.refuse("takes the stream as its channels or weights", "state the axis of time with --time")
+    return x.axis - 2
+
+
+def _at(values: list[int], place: int, value: int) -> list[int]:
+    return [*values[:place], value, *values[place + 1 :]]
+
+
+def convolution(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
+    x: Timed = arguments["x"]
+    place = _spatial(b, x)
+    if place < 0:
+        return framewise(b, call, arguments, 0)
+    stride, padding = arguments["stride"][place], arguments["padding"][place]
+    size = (arguments["weight"].type.shape[x.axis] - 1) * arguments["dilation"][place] + 1
+    options = {**arguments, "padding": _at(arguments["padding"], place, 0)}
+
+    def emit(node: TensorNode) -> TensorNode:
+        made: TensorNode = b.emit(call.function, **{**options, "x": node})
+        return made
+
+    return b.windows(b.padded(x, padding, padding), size, stride, emit)
+
+
+def transposed(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
+    x: Timed = arguments["x"]
+    place = _spatial(b, x)
+    if place < 0:
+        return framewise(b, call, arguments, 0)
+    stride, padding = arguments["stride"][place], arguments["padding"][place]
+    size = (arguments["weight"].type.shape[x.axis] - 1) * arguments["dilation"][place] + 1
+    more = arguments["output_padding"]
+    options = {
+        **arguments,
+        "padding": _at(arguments["padding"], place, 0),
+        "output_padding": _at(more, place, max(0, stride - size)),
+    }
+
+    def emit(node: TensorNode) -> TensorNode:
+        made: TensorNode = b.emit(call.function, **{**options, "x": node})
+        return made
+
+    return b.overlap_add(x, size, stride, (padding, padding - more[place]), emit)
+
+
+def pool(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
+    x: Timed = arguments["x"]
+    place = _spatial(b, x)
+    if place < 0:
+        return framewise(b, call, arguments, 0)
+    kernel, stride, padding = (arguments[name][place] for name in ("kernel_size", "stride", "padding"))
+    size = (kernel - 1) * arguments.get("dilation", [1] * (place + 1))[place] + 1
+    if padding and not arguments.get("count_include_pad", _is_positive(call.args[0])):
+        raise b.refuse(
+            "is padded at the ends of the stream by other values than zeros",
+            "pool without padding along the axis of time, pool after a relu, or use count_include_pad=True",
+        )
+    options = {**arguments, "padding": _at(arguments["padding"], place, 0), "ceil_mode": False}
+
+    def emit(node: TensorNode) -> TensorNode:
+        made: TensorNode = b.emit(call.function, **{**options, "x": node})
+        return made
+
+    return b.windows(b.padded(x, padding, padding), size, stride, emit)
+
+
+def _is_positive(node: object) -> bool:
+    """Whether padding with zeros is padding with the least value, for a maximum."""
+    call = getattr(node, "expr", None)
+    if not isinstance(call, CallFunction):
+        return False
+    bounded, clamp = trait_of(call, Bounded), trait_of(call, Clamp)
+    low = bounded.low if bounded else clamp.bounds(call.kwargs)[0] if clamp else None
+    return low is not None and low >= 0
+
+
+def unfold(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
+    """Frames of windows, along the axis of time."""
+    x, (size, step) = arguments["x"], (arguments["size"], arguments["step"])
+    if arguments["dimension"] % x.node.type.rank != x.axis:
+        return framewise(b, call, arguments, x.axis)
+    return b.windows(
+        x, size, step, lambda node: b.emit(call.function, node, dimension=x.axis, size=size, step=step)
+    )
+
+
+RULES: Mapping[str, Rule] = {
+    **{f"aten::conv{axes}d": convolution for axes in (1, 2, 3)},
+    **{f"aten::conv_transpose{axes}d": transposed for axes in (1, 2, 3)},
+    **{f"aten::{kind}_pool{axes}d": pool for axes in (1, 2, 3) for kind in ("avg", "max")},
+    "aten::unfold": unfold,
+}

@@ -1,0 +1,116 @@
+"""Step files compute what their offline models do, in the runtimes of the targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+from torch import nn
+
+import tmconvert
+from tmconvert.cli import main
+from tmconvert.errors import TmconvertError
+
+from .nets import NETS, Recurrent, Unet
+
+TFLITE = ("tcn", "conformer", "deepspeech", "gru", "unet", "crn", "pools", "odd transposed")
+ROWS = [(name, chunk, "onnx") for name, row in NETS.items() for chunk in row[3]]
+ROWS += [(name, NETS[name][3][-1], "tflite") for name in TFLITE]
+
+
+def traced(module: nn.Module, *shapes: tuple[int, ...], **options: Any) -> tmconvert.TracedModule:
+    torch.manual_seed(1)
+    for each in module.modules():
+        if isinstance(each, (nn.BatchNorm1d, nn.BatchNorm2d)):
+            nn.init.normal_(each.running_mean)  # type: ignore[arg-type]
+            nn.init.normal_(each.bias)
+    return tmconvert.trace(module.eval(), *(torch.randn(shape) for shape in shapes), **options)
+
+
+@pytest.mark.parametrize(("name", "chunk", "suffix"), ROWS)
+def test_joined_steps_are_the_offline_model(name: str, chunk: int, suffix: str, tmp_path: Path) -> None:
+    make, shapes, time, chunks, delay = NETS[name]
+    torch.manual_seed(0)
+    model = traced(make(), *shapes)
+    names = [node.name for node in model.graph.inputs[1:]]
+    time = [each.replace("input0", names[0]) for each in time]
+    report = tmconvert.stream(model, tmp_path / f"step.{suffix}", time=time, chunk=chunk)
+    assert report.max_error < 1e-5 and report.chunk == chunk
+    if chunk == chunks[0]:
+        assert next(iter(report.outputs.values()))[2] == delay
+
+
+@pytest.mark.parametrize(
+    ("module", "channels", "needs_end"), [(Unet(), 1, True), (Recurrent(nn.GRU), 3, False)]
+)
+def test_open_lengths_are_compared_too(
+    module: nn.Module, channels: int, needs_end: bool, tmp_path: Path
+) -> None:
+    model = traced(module, (1, channels, 44), dynamic_shapes={"x": {2: "frames"}})
+    report = tmconvert.stream(model, tmp_path / "step.onnx")
+    assert len(report.lengths) > 1 and report.needs_end == needs_end
+
+
+class Calls(nn.Module):
+    """One call that no step can compute, or that the trace fixes to its length."""
+
+    def __init__(self, call: Any) -> None:
+        super().__init__()
+        self.call, self.norm = call, nn.GroupNorm(1, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.call(self, torch.relu(x))
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (lambda m, x: x.mean(-1, keepdim=True) + x, "aten::mean works along the axis of time"),
+    (lambda m, x: x.softmax(2), "aten::softmax works along the axis of time"),
+    (lambda m, x: m.norm(x), "aten::group_norm normalizes over the axis of time"),
+    (lambda m, x: x.flip(2), "aten::flip works along the axis of time"),
+    (lambda m, x: x + torch.arange(12.0), "other values for each of its frames"),
+    (lambda m, x: x @ x.transpose(1, 2) @ x, "multiplies frames of the stream with each other"),
+    (lambda m, x: nn.functional.pad(x, (2, 0), "reflect"), r"repeats frames \(reflect\)"),
+    (lambda m, x: x.sort(2)[0], "aten::sort works along the axis of time"),
+    (lambda m, x: x[:, :, -1], "aten::select works along the axis of time"),
+    (lambda m, x: torch.fft.rfft(x, dim=1).real, "has no rule for streams"),
+    (lambda m, x: x.reshape(1, -1), "merges the axis of time"),
+    (
+        lambda m, x: nn.functional.scaled_dot_product_attention(*[x.transpose(1, 2)] * 3, is_causal=True),
+        "all frames before each frame",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_needs_the_whole_stream_is_refused_at_its_line(call: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(TmconvertError, match=message) as caught:
+        tmconvert.stream(traced(Calls(call), (1, 4, 12)), tmp_path / "step.onnx")
+    assert caught.value.code == "TM2025" and "test_stream.py:" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_wrong_step_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tmconvert.streaming.builder import StepBuilder
+
+    monkeypatch.setattr(StepBuilder, "cleaned", lambda self, x, left, right: x)
+    with pytest.raises(TmconvertError, match="from frame 0 on"):
+        tmconvert.stream(traced(Unet(), (1, 1, 24)), tmp_path / "step.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_states_delays_and_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    traced(Recurrent(nn.GRU), (1, 3, 24)).save("net.tm")
+    made = CliRunner().invoke(main, ["stream", "net.tm", "-o", "step.tm", "--time", "x:2", "--chunk", "4"])
+    assert made.exit_code == 0, made.output
+    assert "4 frames along axis 1, 4 frames late" in made.output and "state_0 -> state_0_next" in made.output
+    step = tmconvert.load("step.tm")
+    assert [node.name for node in step.graph.inputs[1:]][:2] == ["x", "state_0"]
+    for options, what in (
+        (["--chunk", "3", "--time", "x"], "INPUT:AXIS"),
+        (["--time", "y:2"], "no input 'y'"),
+    ):
+        assert what in CliRunner().invoke(main, ["stream", "net.tm", "-o", "step.tm", *options]).output
