@@ -268,16 +268,6 @@ class Runs:
     def _has_loops(self) -> bool:
         return self.loops is not None or self.first.tape.has_data_loops
 
-    def refused_loops(self) -> Mapping[str, str]:
-        """Returns why loops stay unrolled, by their lines."""
-        return {} if self.loops is None else self.loops.reasons
-
-    def refused_sizes(self, reasons: Mapping[str, str]) -> tuple[Mapping[str, str], dict[str, int]]:
-        """Returns the reasons to fix sizes, and the numbers of the example, which loops made longer."""
-        refused = self.loops.refused if self.loops else {}
-        needed = {name: why for name, why in reasons.items() if name in refused} or reasons
-        return needed, {symbol.name: symbol.number for symbol in self.symbols} | dict(refused)
-
     def tape_at(self, sizes: Mapping[str, int]) -> Tape:
         """Returns the tape of a run with these numbers of elements."""
         return self.run(self.sized(sizes)).tape

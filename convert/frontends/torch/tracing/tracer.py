@@ -38,7 +38,7 @@ from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extract import matching_input
 from tmconvert.ir.interpreter import run_module
-from tmconvert.ir.symbolic.open_sizes import fixed_axes, not_dynamic
+from tmconvert.ir.symbolic.open_sizes import fixed_axes
 from tmconvert.ir.tree import leaves, map_leaves
 
 if TYPE_CHECKING:
@@ -396,12 +396,10 @@ def _with_traced_int(
 
     Raises UnsupportedError TM2031 where that does not help.
     """
-    found, lost = runs.first.tape.int_files, not_dynamic(*runs.refused_sizes(reasons))
-    unrolled = (
-        ("also", f"{place} is in a loop that cannot be written: {why}")
-        for place, why in runs.refused_loops().items()
-    )
-    lost.notes = (*unrolled, *lost.notes)
+    from tmconvert.frontends.torch.tracing.loops.rolling import lost_sizes
+
+    found, numbers = runs.first.tape.int_files, {symbol.name: symbol.number for symbol in runs.symbols}
+    lost = lost_sizes(runs.loops, numbers, reasons)
     if found.keys() <= set(known):
         raise lost
     try:

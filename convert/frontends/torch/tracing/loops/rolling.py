@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.loops.building import rolled
 from tmconvert.frontends.torch.tracing.loops.comparisons import changing, lines_of_rounds
 from tmconvert.frontends.torch.tracing.loops.copies import Differs, copies_in, repeats, steps_of
@@ -25,6 +26,7 @@ from tmconvert.frontends.torch.tracing.recording.tape import Scope, Tape
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol, without_guards
 from tmconvert.frontends.torch.tracing.special.gradients import is_close
 from tmconvert.ir.interpreter import run_module
+from tmconvert.ir.symbolic.open_sizes import not_dynamic
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
@@ -147,3 +149,22 @@ def open_loops(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbo
 def _differing(counts: Sequence[Mapping[Any, list[int]]]) -> set[Any]:
     keys = {key for each in counts for key in each}
     return {key for key in keys if any(each.get(key) != counts[0].get(key) for each in counts)}
+
+
+def lost_sizes(
+    loops: Loops | None, numbers: Mapping[str, int], reasons: Mapping[str, str]
+) -> UnsupportedError:
+    """Returns the error TM2031 for sizes that cannot stay dynamic, with their numbers in the example.
+
+    Loops ran with a longer example, whose numbers and further reasons are not the user's.
+    """
+    if loops is None:
+        return not_dynamic(reasons, numbers)
+    needed = {name: why for name, why in reasons.items() if name in loops.refused} or reasons
+    lost = not_dynamic(needed, {**numbers, **loops.refused})
+    unrolled = (
+        ("also", f"{place} is in a loop that cannot be written: {why}")
+        for place, why in loops.reasons.items()
+    )
+    lost.notes = (*unrolled, *lost.notes)
+    return lost
