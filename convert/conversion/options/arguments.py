@@ -294,6 +294,12 @@ KINDS: Mapping[str, Kind] = {
         "a positive int", lambda value: value is None or (_is_integer(value) and value > 0), "TM6002"
     ),
     "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
+    "time_limit": Kind("a positive number", _is_positive, "TM6002"),
+    "reduce.command": Kind(
+        "a list of words",
+        lambda value: isinstance(value, (list, tuple)) and bool(value) and all(map(_is_text, value)),
+        "TM6002",
+    ),
     "warm_up": Kind("an int from 0 on", lambda value: _is_integer(value) and value >= 0, "TM6002"),
     "seconds": Kind("a positive number", _is_positive, "TM6002"),
     "min_agreement": Kind("a number above 0 and at most 1", _is_share, "TM6002"),
