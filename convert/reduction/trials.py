@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tmconvert.errors import UsageError
 
+LONGEST = 1e6  # seconds, which systems can wait for
 PLACE = "{}"  # what the command has for the path of a candidate
 _CODE = re.compile(r"\bTM\d{4}\b")
 _OP = re.compile(r"\b[a-z]\w*::\w+|\btorch(?:\.\w+)+|\b[A-Z][A-Z0-9_]{2,}\b|'(\w+)'")
@@ -55,7 +56,7 @@ class Trials:
                 "the command has no {} for the path of the model",
                 notes=[("help", "write {} in it")],
             )
-        self.command, self.seconds, self.count = list(command), seconds, 0
+        self.command, self.seconds, self.count = list(command), min(seconds, LONGEST), 0
 
     def failure(self, path: Path | str, *inputs: str, folder: Path | None = None) -> Failure | None:
         """Returns how the command fails for a candidate; None if it does not.
