@@ -279,6 +279,8 @@ def _confirmed(
     by = doubt = ""
     if checked.bytes_needed() > MAX_BYTES or checked.is_random:
         pass
+    elif source.whole is not None:
+        by, doubt = _confirmed_whole(source.whole, catalogue)
     elif source.uncalibrated is not None:
         from tmconvert.verification.source import check_float_graph
 
@@ -292,6 +294,30 @@ def _confirmed(
         each.doubt = doubt
         each.reading = CONFIRMED % by if by and not doubt else OWN_READING
     return None if source.uncalibrated is None else checked
+
+
+def _confirmed_whole(module: TracedModule, catalogue: Mapping[str, Op]) -> tuple[str, str]:
+    """Compares the graph of the model as it was read, of which a part or more is converted, with its source.
+
+    Returns what ``check_float_graph`` does.
+    """
+    from tmconvert.conversion.io_overrides import NO_OVERRIDES, bind_model
+    from tmconvert.verification.reference import Reference
+    from tmconvert.verification.source import check_float_graph
+
+    example, original, is_edited = module.recording()
+    if is_edited or (original is None and (example is None or example.outputs is None)):
+        return "", ""
+    bound = bind_model(module, NO_OVERRIDES, catalogue)
+    normalized = bound.normalized(catalogue, bound.example())
+    if normalized.unsupported:  # in a part that is not converted
+        return "", ""
+    reference = Reference(
+        normalized.graph, catalogue, example=example, original=original, producer=module.producer
+    )
+    if reference.is_quantized():
+        return "", ""
+    return check_float_graph(reference, list(normalized.graph.output_names))
 
 
 def _report_samples(request: ConversionRequest, model: LoweredModel) -> tuple[Any, ...]:

@@ -35,7 +35,8 @@ class PreparedModel(NamedTuple):
     ``inputs`` are those to verify with, if any. ``overrides`` and ``options`` are those that still have to be
     applied; ``calibration`` describes the calibration in the metadata of the file, ``notes`` for people.
     ``uncalibrated`` is the graph of the model before its calibration, to which an integer file is compared,
-    and ``recording`` what its source computes, unless the model is cut.
+    and ``recording`` what its source computes, unless the model is cut. ``whole`` is the model as it was
+    read, where preprocessing or a cut makes another one of it.
     """
 
     module: TracedModule
@@ -46,18 +47,20 @@ class PreparedModel(NamedTuple):
     notes: Sequence[str] = ()
     uncalibrated: InternalGraph | None = None
     recording: Recording | None = None
+    whole: TracedModule | None = None
 
     @classmethod
     def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
         """Loads, traces and calibrates the source of a conversion. Raises LoadError, UsageError."""
-        module, inputs, overrides, options, *_ = cls.before_calibration(request, catalogue)
+        prepared = cls.before_calibration(request, catalogue)
+        module, inputs, overrides, options, *_ = prepared
         requested = request.calibration
         if requested.data is None:
             if options.integers is not None or options.parameters is not None:
                 from tmconvert.qparams.survey import check_converted
 
                 check_converted(module)
-            return cls(module, inputs, overrides, options)
+            return prepared
         from tmconvert.calibration.calibrate import calibrate_model
         from tmconvert.conversion.calibration_notes import calibration_notes
 
@@ -66,7 +69,8 @@ class PreparedModel(NamedTuple):
         notes = calibration_notes(requested, module, made.module)
         about = {"settings": requested.settings.to_json(), "boundary": made.applied.to_json()}
         recording = None if overrides.is_cut else module.recording()
-        return cls(made.module, inputs, made.left, options, about, notes, made.float_graph, recording)
+        left, graph, whole = made.left, made.float_graph, prepared.whole
+        return cls(made.module, inputs, left, options, about, notes, graph, recording, whole)
 
     @classmethod
     def before_calibration(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
@@ -77,8 +81,9 @@ class PreparedModel(NamedTuple):
             from tmconvert.conversion.optimum_names import with_names
 
             overrides = with_names(module, overrides, request.names)
-        module, overrides, options = _with_images(request, module, overrides, catalogue)
-        return cls(module, inputs, overrides, options)
+        made, overrides, options = _with_images(request, module, overrides, catalogue)
+        whole = module if made is not module or overrides.is_cut else None
+        return cls(made, inputs, overrides, options, whole=whole)
 
     @classmethod
     def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:

@@ -51,7 +51,7 @@ def check_float_graph(reference: Reference, names: Sequence[str]) -> tuple[str, 
         except VerificationError as error:
             raise VerificationError(
                 error.code,
-                f"the graph that was calibrated is not its source: {error.message}",
+                f"the graph that was read is not its source: {error.message}",
                 notes=[*error.notes, ("help", "report this as a defect, with `tmconvert doctor`")],
             ) from error
     return by, refusal

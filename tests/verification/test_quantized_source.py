@@ -44,18 +44,34 @@ def wrong_leaky_relu(g: Any, X: Any, *, alpha: float = 0.01) -> Any:
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        {"quantized": True, "calibration": SAMPLES},
+        {"softmax": True},
+        {"argmax": True},
+        {"outputs": ["y"]},
+        {"inputs": ["p"]},
+        {"softmax": True, "quantized": True, "calibration": SAMPLES},
+    ],
+    ids=lambda options: " ".join(options),
+)
+@pytest.mark.parametrize(
     ("convert", "name"), [(tmconvert.to_tflite, "net.tflite"), (tmconvert.to_onnx, "q.onnx")]
 )
 def test_a_wrong_reading_of_an_onnx_file_is_refused(
-    model: Path, tmp_path: Path, convert: Any, name: str, monkeypatch: pytest.MonkeyPatch
+    model: Path,
+    tmp_path: Path,
+    convert: Any,
+    name: str,
+    options: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("ai_edge_litert")
-    options = {"quantized": True, "calibration": SAMPLES}
     assert convert(model, tmp_path / name, **options).verified
     (tmp_path / name).unlink()
     monkeypatch.setitem(onnx_adapters.OPERATORS._found, "onnx.LeakyRelu", {1: wrong_leaky_relu})
-    with pytest.raises(VerificationError, match="the graph that was calibrated is not its source") as error:
+    with pytest.raises(VerificationError, match="the graph that was read is not its source") as error:
         convert(model, tmp_path / name, **options)
     assert error.value.code == "TM4001"
     assert not (tmp_path / name).exists()
