@@ -6,12 +6,21 @@ import re
 from typing import Any, Literal, NamedTuple
 
 Group = Literal[
-    "input", "output", "verification", "shapes", "quantization", "calibration", "tracing", "debugging"
+    "input",
+    "output",
+    "names",
+    "verification",
+    "shapes",
+    "quantization",
+    "calibration",
+    "tracing",
+    "debugging",
 ]
 # group -> heading, in the order of help texts and documents
 HEADINGS: dict[Group, str] = {
     "input": "Input",
     "output": "Output",
+    "names": "Names and metadata",
     "verification": "Verification",
     "shapes": "Shapes",
     "quantization": "Quantization",

@@ -13,6 +13,7 @@ from tmconvert.conversion.options.declared import (
     debugging_option,
     declared,
     input_option,
+    names_option,
     output_option,
     quantization_option,
     shapes_option,
@@ -53,11 +54,11 @@ class ConversionOptions(SourceOptions, EdgeOptions, total=False):
     softmax: Annotated[bool, input_option("Apply softmax to the classes of the output.")]
     argmax: Annotated[bool, input_option("Return the index of the best class.")]
     rename: Annotated[
-        Mapping[str, str] | None, output_option("New names of inputs and outputs.", metavar="OLD=NEW")
+        Mapping[str, str] | None, names_option("New names of inputs and outputs.", metavar="OLD=NEW")
     ]
     names: Annotated[
         Literal["optimum"] | None,
-        output_option(
+        names_option(
             "Name caches among inputs and outputs as optimum does: past_key_values.0.key, present.0.key."
         ),
     ]
@@ -212,7 +213,7 @@ class IntegerOptions(ConversionOptions, total=False):
     ]
     metadata: Annotated[
         Mapping[str, Any] | None,
-        output_option(
+        names_option(
             "Store this text, or the texts of a JSON file by key, in the metadata of the file.",
             "pairs",
             metavar="FILE.json|KEY=VALUE",
@@ -221,7 +222,7 @@ class IntegerOptions(ConversionOptions, total=False):
     ]
     labels: Annotated[
         str | PathLike[str] | Sequence[str] | None,
-        output_option(
+        names_option(
             "Store the labels of classes, a file with one a line, in the metadata of the file.",
             "data",
             metavar="FILE.txt",

@@ -41,6 +41,7 @@ def _option(group: Group, help: str, kind: Kind = "text", **others: Any) -> Opti
 
 input_option = partial(_option, "input")
 output_option = partial(_option, "output")
+names_option = partial(_option, "names")
 verification_option = partial(_option, "verification")
 shapes_option = partial(_option, "shapes")
 quantization_option = partial(_option, "quantization")

@@ -38,13 +38,14 @@ def found_number(x: torch.Tensor) -> torch.Tensor:
     return x * int(x[x > 0.5].shape[0])
 
 
-@pytest.mark.parametrize("function", [found_steps, found_number])
-def test_plain_numbers_of_sizes_that_data_tells_are_refused(function: Any) -> None:
+def test_plain_numbers_of_sizes_that_data_tells_stay_sizes_or_are_refused(tmp_path: Path) -> None:
     x = torch.tensor([1.0, 2.0, -3.0, 0.1])
+    assert tmconvert.to_onnx(tmconvert.trace(found_number, x), tmp_path / "model.onnx").verified
+    agrees(found_number, tmp_path, torch.tensor([1.0, 3.0, 2.0, 0.9]))
     with pytest.raises(UnsupportedError, match="a data-dependent size, to a plain value") as caught:
-        tmconvert.trace(function, x)
+        tmconvert.trace(found_steps, x)
     assert caught.value.code == "TM2011"
-    traced = tmconvert.trace(function, x, freeze_control_flow=True)
+    traced = tmconvert.trace(found_steps, x, freeze_control_flow=True)
     assert "decided by the example inputs" in traced.notes[0]
 
 
