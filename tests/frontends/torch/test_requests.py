@@ -68,7 +68,7 @@ def test_spellings_of_open_sizes(axes: Any, wanted: dict[int, str]) -> None:
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ([{0: "n"}], "dynamic_shapes must be a dict by input, got list"),
+        (3, "dynamic_shapes must be a dict by input, or a tuple or list by argument, got int"),
         ({"x": "n"}, r"dynamic_shapes\['x'\] must be a dict by axis, or a list, got str"),
         ({"x": {"height": "n"}}, "must be a number, got str"),
         ({"x": {0: 1.5}}, "1.5 is not a valid name for a dimension"),
