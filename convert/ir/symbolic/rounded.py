@@ -224,7 +224,7 @@ def _has_small_error(value: Value) -> bool:
         return value.name in ("add", "mul", "truediv") and all(map(_has_small_error, value.operands))
     if isinstance(value, Dim):
         return _is_never_negative(value)
-    return value > 0 and float(Fraction(value).limit_denominator(DENOMINATOR)) == value
+    return bool(value > 0 and float(Fraction(value).limit_denominator(DENOMINATOR)) == value)
 
 
 def _is_exact(value: Value) -> bool:

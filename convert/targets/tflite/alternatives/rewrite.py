@@ -21,7 +21,6 @@ from tmconvert.targets.tflite.alternatives.windows import WINDOWS
 
 # an alternative: the operators, or None where it does not apply
 Form = Callable[[FormWriter], "list[Operator] | None"]
-_UNUSED = ("ADD", "CAST", "RESHAPE")  # which may have lost their users
 _DEEPEST = 4  # forms of operators that forms consist of
 
 
@@ -99,9 +98,8 @@ def _merge_reshapes(graph: TargetGraph) -> None:
         kept = [
             operator
             for operator in graph.operators
-            if operator.type not in _UNUSED
-            or id(operator.outputs[0]) in results
-            or taken.get(id(operator.outputs[0]))
+            if not operator.outputs
+            or any(id(each) in results or taken.get(id(each)) for each in operator.outputs)
         ]
         if len(kept) == len(graph.operators):
             return

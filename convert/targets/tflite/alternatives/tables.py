@@ -181,9 +181,9 @@ def _gelu(x: np.ndarray) -> np.ndarray:
 
 # functions with a kernel in int8 that small runtimes lack
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "EXP": np.exp,
-    "GELU": _gelu,
-    "LOG": lambda x: np.log(np.maximum(x, 1e-30)),
+    "exp": np.exp,
+    "gelu": _gelu,
+    "log": lambda x: np.log(np.maximum(x, 1e-30)),
 }
 
 
@@ -197,7 +197,7 @@ def table_of_function(g: FormWriter) -> list[Operator] | None:
     known, made = x.quantization, y.quantization
     zeros = [0 if each.zero_point is None else int(each.zero_point[0]) for each in (known, made)]
     numbers = (np.arange(-128, 128) - zeros[0]) * float(known.scale[0])
-    results = np.rint(_FUNCTIONS[g.operator.type](numbers) / float(made.scale[0])) + zeros[1]
+    results = np.rint(_FUNCTIONS[g.operator.type.lower()](numbers) / float(made.scale[0])) + zeros[1]
     table = g.const(np.clip(results, -128, 127).astype(np.int8), y)
     options = {"in_data_type": "INT8", "out_data_type": "INT32"}
     wide = g.op("CAST", [x], x.shape, dtype=np.dtype(np.int32), options=options)
@@ -205,4 +205,4 @@ def table_of_function(g: FormWriter) -> list[Operator] | None:
     return g.last("GATHER", [table, places], axis=0)
 
 
-TABLES = (("GATHER", steps_of_table), (" ".join(_FUNCTIONS), table_of_function))
+TABLES = (("GATHER", steps_of_table), (" ".join(_FUNCTIONS).upper(), table_of_function))
