@@ -111,8 +111,8 @@ NAMED = {
     "convert/targets/tflite/passes/sink_reshapes.py": {"aten::mean": "what pooling of whole planes becomes"},
     "convert/verification/inputs.py": {"aten::eq": "indices that are compared with all their values"},
 }
-# the words of frameworks: those of sources, and PyTorch's for ops that become its code
-VOCABULARIES = {"frontends", "torch_code"}
+# the words of frameworks: those of sources, and PyTorch's for ops that become its code; and a table of rules by op
+VOCABULARIES = {"frontends", "torch_code", "streaming"}
 OUTSIDE = [
     path
     for path in FILES
