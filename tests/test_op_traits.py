@@ -111,7 +111,7 @@ NAMED = {
     "convert/targets/tflite/passes/sink_reshapes.py": {"aten::mean": "what pooling of whole planes becomes"},
     "convert/verification/inputs.py": {"aten::eq": "indices that are compared with all their values"},
 }
-# the words of frameworks: those of sources, and PyTorch's for ops that become its code; and a table of rules by op
+# the words of frameworks: of sources, and of PyTorch for ops that become its code; a table of rules by op
 VOCABULARIES = {"frontends", "torch_code", "streaming"}
 OUTSIDE = [
     path
