@@ -46,7 +46,7 @@ def outcome(name: str, accelerator: str, target: str, quantized: bool, folder: P
 
 
 def latencies(kind: str, inputs: int, hidden: int, steps: int, folder: Path) -> list[float]:
-    """Medians in milliseconds, in ONNX Runtime and in LiteRT, of a layer behind a convolution."""
+    """Medians in milliseconds, in ONNX Runtime and in LiteRT, of a layer after a convolution."""
     import onnxruntime
     import torch
     from ai_edge_litert.interpreter import Interpreter

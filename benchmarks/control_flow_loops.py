@@ -130,7 +130,7 @@ viterbi | s, o = x[0], []; for t in range(1, len(x)):; b = (s.unsqueeze(-1) + x[
 beam | s, o = torch.zeros(4, 2), []; for row in x:; p = s[:, :, None] + head3(row)[:, None].log_softmax(-1);
   s, i = p.flatten(1).topk(2, -1); o.append(i % 3); .; s, torch.stack(o, -1)
 """
-# factors of rounds t of n, of which those beyond the example are others
+# factors of round t of n; those beyond the example differ
 BEYOND = """
 above a number | 2 if t > 12 else 1
 at a number | 2 if t == 10 else 1

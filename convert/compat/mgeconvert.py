@@ -138,7 +138,7 @@ def _convert(
     except UsageError as error:
         if error.code != "TM6040" or parameters is not None:
             raise
-        write(model, *paths, **options)  # a float model, of which there is no such file
+        write(model, *paths, **options)  # a float model has no such file
 
 
 def _input_qparams(model: Any, type_: str, scales: Numbers, zeros: Numbers) -> dict[str, Any]:

@@ -297,7 +297,7 @@ def _confirmed(
 
 
 def _confirmed_whole(module: TracedModule, catalogue: Mapping[str, Op]) -> tuple[str, str]:
-    """Compares the graph of the model as it was read, of which a part or more is converted, with its source.
+    """Compares the graph of the model as it was read, before cuts and preprocessing, with its source.
 
     Returns what ``check_float_graph`` does.
     """

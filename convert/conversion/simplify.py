@@ -132,7 +132,7 @@ def simplify_model(
             return _Simplification(source, out, request, catalogue, folder).run(bool(changes))
         except (WriteError, UsageError):
             raise
-        except Exception as error:  # whatever it is, the model itself is right; a defect is told
+        except Exception as error:  # whatever it is, the model itself is right; a defect is reported
             if isinstance(error, (Unchanged, CannotStay)) and changes:
                 reason = (
                     f"options change the model ({', '.join(changes)}), which cannot be simplified: {error}"

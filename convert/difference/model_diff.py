@@ -152,7 +152,7 @@ class ModelDiff:
 
 
 def counts_that_differ(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Returns the types of operators of which the models have another number."""
+    """Returns the types of operators whose counts differ."""
     names = sorted({*one, *other})
     return {
         each: (one.get(each, 0), other.get(each, 0)) for each in names if one.get(each) != other.get(each)

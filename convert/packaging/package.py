@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tmconvert.errors import UsageError, WriteError
+from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.entry import trace_pretrained
 from tmconvert.frontends.torch.request import Tracing
-from tmconvert.output.atomic import hidden_folder, write_error
+from tmconvert.output.new_folder import refuse_existing, staged_folder
 from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, ModelFile, refused
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.report import PackageReport
@@ -42,20 +41,19 @@ def make_package(
     """
     kind = kind_named(kind_name)
     files = _model_files(kind, options, dtypes)
-    _refuse_existing(output)
+    refuse_existing(output)
     found = find_source(source, download=download)
     reason = kind.refusal(found)
     if reason:
         raise refused(kind.name, found, reason)
-    with hidden_folder(lambda: output.absolute().parent, output.name, output) as hidden:
+    with staged_folder(output) as staged:
         pooling = kind.pooling(found)
         module = trace_pretrained(str(found.folder), Tracing(), for_package=True, pooling=pooling)
-        staged = hidden / output.name
-        staged.mkdir()
         made = _converted(found, module, files, staged, convert, verify=verify)
-        _write_others(kind, made, output)
+        for name, content in found.copied_files():
+            (staged / name).write_bytes(content)
+        kind.write(made)
         checks = kind.check(made) if verify else []
-        _finish(staged, output)
     return PackageReport(
         output,
         kind.name,
@@ -101,36 +99,6 @@ def _converted(
         path.parent.mkdir(parents=True, exist_ok=True)
         reports.append((file, convert(module, path, names="optimum", verify=verify, **file.options)))
     return Converted(source, module, reports, staged)
-
-
-def _write_others(kind: Kind, made: Converted, output: Path) -> None:
-    try:
-        for name, content in made.source.copied_files():
-            (made.folder / name).write_bytes(content)
-        kind.write(made)
-    except OSError as error:
-        raise write_error(output, error) from error
-
-
-def _refuse_existing(output: Path) -> None:
-    if os.path.lexists(output):
-        raise WriteError(
-            "TM5001",
-            f"cannot write {output}: it exists already",
-            notes=[("help", "choose the name of a new folder, or remove the old one first")],
-        )
-
-
-def _finish(staged: Path, output: Path) -> None:
-    """Flushes all files to the disk, and gives the folder its name."""
-    try:
-        for name in _names(staged):
-            with (staged / name).open("rb") as file:
-                os.fsync(file.fileno())
-        _refuse_existing(output)
-        staged.rename(output)
-    except OSError as error:
-        raise write_error(output, error) from error
 
 
 def _names(folder: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tmconvert.ir import CallFunction, TensorNode
@@ -24,20 +24,31 @@ def _at(values: list[int], place: int, value: int) -> list[int]:
     return [*values[:place], value, *values[place + 1 :]]
 
 
-def convolution(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
-    x: Timed = arguments["x"]
-    place = _spatial(b, x)
-    if place < 0:
-        return framewise(b, call, arguments, 0)
-    stride, padding = arguments["stride"][place], arguments["padding"][place]
-    size = (arguments["weight"].type.shape[x.axis] - 1) * arguments["dilation"][place] + 1
-    options = {**arguments, "padding": _at(arguments["padding"], place, 0)}
+def _emitter(b: StepBuilder, call: CallFunction, options: Arguments) -> Callable[[TensorNode], TensorNode]:
+    """Returns the function that emits the call for frames ``x``."""
 
     def emit(node: TensorNode) -> TensorNode:
         made: TensorNode = b.emit(call.function, **{**options, "x": node})
         return made
 
-    return b.windows(b.padded(x, padding, padding), size, stride, emit)
+    return emit
+
+
+def _filter(arguments: Arguments, place: int) -> tuple[int, int, int]:
+    """Returns the size in frames, the stride and the padding of a convolution along time."""
+    size = (arguments["weight"].type.shape[place + 2] - 1) * arguments["dilation"][place] + 1
+    return size, arguments["stride"][place], arguments["padding"][place]
+
+
+def convolution(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
+    x: Timed = arguments["x"]
+    place = _spatial(b, x)
+    if place < 0:
+        return framewise(b, call, arguments, 0)
+    size, stride, padding = _filter(arguments, place)
+    options = {**arguments, "padding": _at(arguments["padding"], place, 0)}
+
+    return b.windows(b.padded(x, padding, padding), size, stride, _emitter(b, call, options))
 
 
 def transposed(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
@@ -45,8 +56,7 @@ def transposed(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     place = _spatial(b, x)
     if place < 0:
         return framewise(b, call, arguments, 0)
-    stride, padding = arguments["stride"][place], arguments["padding"][place]
-    size = (arguments["weight"].type.shape[x.axis] - 1) * arguments["dilation"][place] + 1
+    size, stride, padding = _filter(arguments, place)
     more = arguments["output_padding"]
     options = {
         **arguments,
@@ -54,11 +64,8 @@ def transposed(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
         "output_padding": _at(more, place, max(0, stride - size)),
     }
 
-    def emit(node: TensorNode) -> TensorNode:
-        made: TensorNode = b.emit(call.function, **{**options, "x": node})
-        return made
-
-    return b.overlap_add(x, size, stride, (padding, padding - more[place]), emit)
+    ends = padding, padding - more[place]
+    return b.overlap_add(x, size, stride, ends, _emitter(b, call, options))
 
 
 def pool(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
@@ -75,11 +82,7 @@ def pool(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
         )
     options = {**arguments, "padding": _at(arguments["padding"], place, 0), "ceil_mode": False}
 
-    def emit(node: TensorNode) -> TensorNode:
-        made: TensorNode = b.emit(call.function, **{**options, "x": node})
-        return made
-
-    return b.windows(b.padded(x, padding, padding), size, stride, emit)
+    return b.windows(b.padded(x, padding, padding), size, stride, _emitter(b, call, options))
 
 
 def _is_positive(node: object) -> bool:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tmconvert.errors import UsageError, WriteError
+from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.formats.tm.safetensors import Safetensors
 from tmconvert.ir import TracedModule
-from tmconvert.output.atomic import write_error
+from tmconvert.output.new_folder import refuse_existing, staged_folder
 from tmconvert.symbolics.op import Op
 from tmconvert.torch_code.class_source import Code, generate
 from tmconvert.torch_code.names import Names, is_plain
@@ -72,14 +70,18 @@ def write_folder(
             notes=[("help", 'pass a name of letters and digits, such as "Net"')],
         )
     target = Path(folder)
-    _refuse_existing(target)
+    refuse_existing(target)
     code = generate(module, catalogue, class_name, dynamic_shapes, fix)
     files = {
         "__init__.py": f'"""A model written by tmconvert."""\n\nfrom .module import {code.class_name} as '
         f"{code.class_name}\n",
         "module.py": _with_reader(code),
     }
-    _write(target, files, Safetensors(code.weights))
+    with staged_folder(target) as staged:
+        for name, text in files.items():
+            (staged / name).write_text(text, encoding="utf-8")
+        with (staged / WEIGHTS).open("wb") as file:
+            Safetensors(code.weights).write(file)
     return code
 
 
@@ -96,40 +98,3 @@ def _with_reader(code: Code) -> str:
     loads = "        load_weights(self)\n        self.eval()\n"
     note = '    """The model in evaluation mode; ``train()`` prepares it for training."""\n\n'
     return f"{before}{_READER}{mark}{note}{constructor}{loads}{forward}{rest}"
-
-
-def _refuse_existing(target: Path) -> None:
-    if os.path.lexists(target):
-        raise WriteError(
-            "TM5001",
-            f"cannot write {target}: it exists already",
-            notes=[("help", "choose the name of a new folder, or remove the old one first")],
-        )
-
-
-def _write(target: Path, files: Mapping[str, str], weights: Safetensors) -> None:
-    """Writes all files into a hidden folder next to the target, which then gets its name."""
-    try:
-        hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.tmconvert-", dir=target.parent))
-    except (OSError, ValueError) as error:
-        raise write_error(target, error) from error
-    try:
-        for name, text in files.items():
-            (hidden / name).write_text(text, encoding="utf-8")
-        with (hidden / WEIGHTS).open("wb") as file:
-            weights.write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.chmod(0o777 & ~_umask())
-        _refuse_existing(target)
-        hidden.rename(target)
-    except OSError as error:
-        raise write_error(target, error) from error
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -28,7 +28,7 @@ def check_float_graph(reference: Reference, names: Sequence[str]) -> tuple[str, 
     """Checks that a graph, before its calibration, computes what its source does, to the accuracy of floats.
 
     The outputs called ``names`` are compared for the inputs of the example, or drawn ones, and for others.
-    Returns what computed the source's outputs, and why that cannot be done, of which one or both are empty.
+    Returns what computed the source's outputs, and why that cannot be done; one or both are empty.
     Raises VerificationError TM4001.
     """
     if (

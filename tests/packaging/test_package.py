@@ -151,7 +151,7 @@ def test_the_modules_of_a_folder(modules: Any, pooling: Any, wanted: Any, tmp_pa
         ([7, 3, 9], [0.5, 0.01, 0.5], ROUNDED, ""),
         ([7, 3, 9], [0.5, 0.01, 0.5], EXACT, "step 2"),
         ([7], [0.5, 0.5, 0.5], EXACT, "ends after 1 of 3"),
-        ([7, 8], [0.5, 0.5, 0.5], EXACT, ""),  # the end of a text, of which consumers return the token or not
+        ([7, 8], [0.5, 0.5, 0.5], EXACT, ""),  # consumers return the token of the end, or not
     ],
 )
 def test_tokens_that_differ(found: list[int], margins: list[float], file: ModelFile, wrong: str) -> None:

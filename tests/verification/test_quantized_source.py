@@ -125,7 +125,7 @@ WRONG = {"onnx": onnx_adapters.OPERATORS, "tflite": tflite_adapters.OPERATORS}
 
 
 def wrong_add(g: Any, x: Any, y: Any, **options: Any) -> Any:
-    """The sum, of which the second operand has another scale."""
+    """The sum, with another scale for its second operand."""
     made = g.call("aten::add", value_of(x), g.call("aten::mul", value_of(y), g.constant(np.float32(0.8))))
     return like(x, made) if options else made
 

@@ -155,16 +155,17 @@ _REDUCE = (
     ),
     Option("time_limit", "output", "Seconds for one run.", "number", default_text="60", metavar="S"),
 )
+_NEW_FOLDER = Option(
+    "output",
+    "output",
+    "The package, a new folder.",
+    "path",
+    metavar="FOLDER",
+    short_flag="-o",
+    is_required=True,
+)
 _PACKAGE = (
-    Option(
-        "output",
-        "output",
-        "The package, a new folder.",
-        "path",
-        metavar="FOLDER",
-        short_flag="-o",
-        is_required=True,
-    ),
+    _NEW_FOLDER,
     Option(
         "kind",
         "output",
@@ -252,15 +253,7 @@ _SAVE_FORMAT = Option(
     metavar="FORMAT",
 )
 _CODE = (
-    Option(
-        "output",
-        "output",
-        "The package, a new folder.",
-        "path",
-        metavar="FOLDER",
-        short_flag="-o",
-        is_required=True,
-    ),
+    _NEW_FOLDER,
     Option("class_name", "output", "Name of the class.", default_text="that of the model", metavar="NAME"),
 )
 _TARGETS = Option(

@@ -113,7 +113,7 @@ def rounded(name: str, steps: Value) -> Any:
 
 
 def _is_tried(name: str, steps: Value) -> bool:
-    """Whether sizes have declared ranges, in all of which integer arithmetic gives the same."""
+    """Whether integer arithmetic gives the same for all sizes of their declared ranges."""
     symbols = symbols_of(_leaves(steps)).values()
     most = MOST.get(len(symbols), 0)
     is_within = all(each.most is not None and each.most * each.unit <= most for each in symbols)
@@ -292,7 +292,7 @@ def _at(value: Value, sizes: Callable[[Symbol], Any], known: dict[int, Any] | No
 def _is_never_negative(value: Value) -> bool:
     if not isinstance(value, Steps):
         return signs(value) <= {0, 1} if isinstance(value, Dim) else value >= 0
-    if value.name == "log":  # that of a size plus a half, of which a size of 1 or more is left
+    if value.name == "log":  # that of a size of 1 or more, plus a half
         inner = value.left
         return isinstance(inner, Steps) and (inner.name, inner.right) == ("add", 0.5) and inner.left >= 1
     if value.name == "pow":

@@ -487,7 +487,7 @@ for _class in TRACED:
 
 
 def choice(choose: Callable[..., Any], one: Any, two: Any) -> Any:
-    """Returns the smaller or larger one of two numbers, of which one is traced."""
+    """Returns the minimum or maximum of two numbers where one is traced."""
     if isinstance(one, LOST) or isinstance(two, LOST):
         return lost(choose, one, two)
     note = one.note if isinstance(one, TRACED) else two.note
