@@ -66,7 +66,19 @@ def branch_in_loop(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-FUNCTIONS = (branches, nested, counted, stopped, trips, branch_in_loop)
+def read_in_loop(x: torch.Tensor) -> torch.Tensor:
+    total = 0
+    for i in range(2):
+        total = total + int(x[i].sum() * 3)
+    return x * total
+
+
+def read_as_size(x: torch.Tensor) -> torch.Tensor:
+    size = int(x.abs().sum()) + 1
+    return torch.arange(size) * x.sum() + torch.full([1], size)
+
+
+FUNCTIONS = (branches, nested, counted, stopped, trips, branch_in_loop, read_in_loop, read_as_size)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)

@@ -23,6 +23,7 @@ from tmconvert.frontends.torch.tracing.sizes.script_arithmetic import (
     inlined,
     is_arithmetic,
     is_followed,
+    makes_integers,
     plain,
     with_tensors,
 )
@@ -36,6 +37,7 @@ _NUMBERS = (
     "aten::item",
 )
 _CASTS = {"aten::Bool": torch.bool, "aten::Int": torch.int64, "aten::IntImplicit": torch.int64}
+_MADE_OF_NUMBERS = ("aten::arange", "aten::full", "aten::linspace", "aten::scalar_tensor")
 _ENDLESS = 2**63 - 1  # trips of a while loop
 _COUNTS = (bool, int, float)
 
@@ -51,7 +53,9 @@ def decides_by_data(script: object) -> bool:
 def hides_sizes(recorder: Recorder, script: object) -> bool:
     """Whether the run in C++ would lose what is to be followed, and the graph can be run op by op."""
     known = (*_STRUCTURES, "prim::Constant", "prim::If", "prim::Loop")
-    return (recorder.follow_sizes or has_layers(script)) and is_followed(script, known)
+    # an integer of a tensor is traced as a size, where C++ takes plain ones only
+    integers = makes_integers(script) and not recorder.freeze_control_flow
+    return (recorder.follow_sizes or has_layers(script) or integers) and is_followed(script, known)
 
 
 def _depends_on_data(graph: Any) -> bool:
@@ -164,6 +168,8 @@ class _GraphRun:
             args = [as_python(each.name, arg) for each, arg in zip(named, args, strict=False)]
         if not _holds_tensors(args) and node.outputsSize() == 1 and _is_number(node.output()):
             args = [plain(arg) for arg in args]
+        if kind in _MADE_OF_NUMBERS:  # which has no overload for a tensor
+            args = [arg.item() if isinstance(arg, torch.Tensor) else arg for arg in args]
         # by name, since those after a number stand elsewhere in the overload for a tensor
         keywords = {
             each.name: arg

@@ -142,6 +142,11 @@ def fills_tensors(script: object) -> bool:
     return _has(script, lambda kind: kind in _FILLED)
 
 
+def makes_integers(script: object) -> bool:
+    """Whether a script converts tensors or floats to integers."""
+    return _has(script, lambda kind: kind in ("aten::Int", "aten::IntImplicit"))
+
+
 def _has(script: object, is_meant: Callable[[str], bool]) -> bool:
     try:
         return any(is_meant(node.kind()) for node in _nodes(inlined(script)))
