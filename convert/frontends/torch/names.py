@@ -29,6 +29,8 @@ PREFIXES = {
     "torch.special": "special_",
     "torch.fft": "fft_",
 }
+# functions that join tensors
+JOINS = frozenset(("cat", "concat", "concatenate", "stack"))
 
 
 class Name(NamedTuple):
@@ -119,3 +121,9 @@ IN_PLACE_OPERATORS = {
         "rshift",
     )
 }
+
+
+def join_of(name: Name) -> str | None:
+    """Returns the function that joins tensors, of those in ``JOINS``; None for other functions."""
+    own = aten_name(name.text, name.is_method).rpartition(":")[2].partition(".")[0]
+    return own if own in JOINS else None

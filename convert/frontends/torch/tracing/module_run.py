@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.frontends.torch.tracing.data.access import reads_data
-from tmconvert.frontends.torch.tracing.data.integers import IntTaken, types_in
+from tmconvert.frontends.torch.tracing.data.integers import IntTaken, reads_data, types_in
 from tmconvert.frontends.torch.tracing.data.outside import (
     Outside,
     generators_in,

@@ -232,7 +232,8 @@ class Runs:
             place = validate_dynamic_shapes.other_decision(self.first.tape, found.tape)
             if place and self._computes_otherwise(found, change):
                 return f"the module computes something else if data-dependent sizes differ: {place}"
-        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import LOST_NUMBER, depends_on
+        from tmconvert.frontends.torch.tracing.sizes.lost_decisions import LOST_NUMBER
+        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import depends_on
 
         for key, sizes in tape.lost.items():
             is_of_data = any(value is not None and value.is_open for value, _ in sizes)

@@ -16,7 +16,7 @@ from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
 from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.customization import is_builtin
-from tmconvert.frontends.torch.tracing.data import access
+from tmconvert.frontends.torch.tracing.data import integers
 from tmconvert.frontends.torch.tracing.data.outside import check_repeatable
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
@@ -476,7 +476,7 @@ def _check_gradients(traced: TracedModule, other: ModuleRun) -> None:
 def _check_decisions(traced: TracedModule, found: str, freeze_control_flow: bool) -> None:
     """Rejects, or notes, what Python decides by data."""
     if found and not freeze_control_flow:
-        raise UnsupportedError("TM2011", found, notes=[("help", access.INSTEAD)])
+        raise UnsupportedError("TM2011", found, notes=[("help", integers.INSTEAD)])
     if found:
         traced.notes.append(f"decided by the example inputs: {found}")
 

@@ -172,6 +172,7 @@ def calls_of_constructors(recorder: Recorder) -> Iterator[None]:
         stand_in.original, stand_in.made = each, functools.partial(made, each, each.dtype)
         setattr(torch, name, stand_in)
     setattr(kind, "__new__", new)  # noqa: B010
+    recorder.load_dynamo = _load_dynamo
     try:
         yield
     finally:
@@ -180,7 +181,7 @@ def calls_of_constructors(recorder: Recorder) -> Iterator[None]:
             setattr(torch, name, each)
 
 
-def load_dynamo() -> None:
+def _load_dynamo() -> None:
     """Imports what the kernels of prims import, while the original constructors are in place."""
     if "torch._dynamo" in sys.modules:
         return

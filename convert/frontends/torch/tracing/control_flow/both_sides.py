@@ -13,7 +13,7 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.control_flow.data_loops import DataLoop
 from tmconvert.frontends.torch.tracing.control_flow.joining import CannotJoin, join, name_subgraphs
-from tmconvert.frontends.torch.tracing.data.access import reads_data
+from tmconvert.frontends.torch.tracing.data.integers import reads_data
 from tmconvert.frontends.torch.tracing.data.perturbed_inputs import TURNING
 from tmconvert.frontends.torch.tracing.loops.copies import Differs
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun

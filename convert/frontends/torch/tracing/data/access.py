@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import linecache
 import math
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,7 +14,14 @@ from torch.utils.hooks import RemovableHandle
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name
-from tmconvert.frontends.torch.tracing.data.integers import NumberRead, file_of_caller, traced_numbers
+from tmconvert.frontends.torch.tracing.data.integers import (
+    TEXTS,
+    WHAT,
+    NumberRead,
+    file_of_caller,
+    reads_data,
+    traced_numbers,
+)
 from tmconvert.frontends.torch.tracing.recording import copies
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, lost_number, untraced
@@ -121,20 +127,6 @@ def _lost(recorder: Recorder, name: str, result: Any) -> Any:
     if name in ("__int__", "__float__"):
         recorder.note_comparison(name.strip("_"), made, None, True)
     return untraced(made) if name in ("__int__", "__float__", "__index__") else made
-
-
-def reads_data(place: Source, what: str, reason: str = "") -> UnsupportedError:
-    """Returns the error for code that makes a number of a tensor, which a file would have as a constant.
-
-    ``reason`` states why a file cannot have both sides of a decision.
-    """
-    return UnsupportedError(
-        "TM2011",
-        f"the module reads the data of a tensor that depends on its input: {what}",
-        source=place,
-        excerpt=linecache.getline(place.file, place.line or 0).strip(),
-        notes=[*([("note", reason)] if reason else []), ("help", INSTEAD)],
-    )
 
 
 def _place(recorder: Recorder) -> Source:
@@ -272,27 +264,6 @@ def _dropout(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: d
 
 DROPOUT_MODULES = "torch.nn.modules.dropout."
 DROPOUTS = "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout"
-INSTEAD = (
-    "use tensor ops there (torch.where, masks, torch.cond), or trace with --freeze-control-flow "
-    "(freeze_control_flow=True), which keeps the branches of the example inputs"
-)
-TEXTS = ("__format__", "__repr__", "__str__")
-WHAT = {
-    "__bool__": "Python branches on it",
-    "is_nonzero": "Python branches on it",
-    "equal": "Python branches on it",
-    "allclose": "Python branches on it",
-    "__contains__": "Python branches on it",
-    "item": "item() converts it to a number",
-    "_local_scalar_dense": "it is converted to a number",
-    "tolist": "tolist() converts it to numbers",
-    "__int__": "int() converts it to a number",
-    "__float__": "float() converts it to a number",
-    "__index__": "it is used as a number, such as in range() or an index",
-    **dict.fromkeys(TEXTS, "it is converted to text"),
-    "numpy": "it is converted to a NumPy array",
-    "__array__": "it is converted to a NumPy array",
-}
 # of packed sequences, and layers that may receive them
 PACKED = "_pack_padded_sequence _pad_packed_sequence lstm gru rnn_tanh rnn_relu"
 FROM_LISTS = ("torch.tensor", "torch.as_tensor")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.data.integers import WHAT, reads_data
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
 from tmconvert.frontends.torch.tracing.sizes.integers import TRACED
 from tmconvert.ir.tree import map_leaves
@@ -111,8 +112,6 @@ def _refused(self: TensorFloat, *args: object) -> None:
 
 
 def _error(place: Source) -> Exception:
-    from tmconvert.frontends.torch.tracing.data.access import WHAT, reads_data
-
     return reads_data(place, WHAT["item"])
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, truncated
@@ -27,6 +28,27 @@ if TYPE_CHECKING:
 INTEGERS = frozenset((torch.int64, torch.int32, torch.int16, torch.int8))
 MOST = 64  # elements that a list of traced numbers has
 READS = frozenset(("item", "tolist", "_local_scalar_dense"))
+INSTEAD = (
+    "use tensor ops there (torch.where, masks, torch.cond), or trace with --freeze-control-flow "
+    "(freeze_control_flow=True), which keeps the branches of the example inputs"
+)
+TEXTS = ("__format__", "__repr__", "__str__")
+WHAT = {
+    "__bool__": "Python branches on it",
+    "is_nonzero": "Python branches on it",
+    "equal": "Python branches on it",
+    "allclose": "Python branches on it",
+    "__contains__": "Python branches on it",
+    "item": "item() converts it to a number",
+    "_local_scalar_dense": "it is converted to a number",
+    "tolist": "tolist() converts it to numbers",
+    "__int__": "int() converts it to a number",
+    "__float__": "float() converts it to a number",
+    "__index__": "it is used as a number, such as in range() or an index",
+    **dict.fromkeys(TEXTS, "it is converted to text"),
+    "numpy": "it is converted to a NumPy array",
+    "__array__": "it is converted to a NumPy array",
+}
 
 
 class IntTaken(Exception):
@@ -183,3 +205,17 @@ def _only_calls(path: str, kind: str) -> bool:
     functions = (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))
     names = (node for function in functions for node in ast.walk(function) if isinstance(node, ast.Name))
     return all(node.id != kind or id(node) in allowed for node in names)
+
+
+def reads_data(place: Source, what: str, reason: str = "") -> UnsupportedError:
+    """Returns the error for code that makes a number of a tensor, which a file would have as a constant.
+
+    ``reason`` states why a file cannot have both sides of a decision.
+    """
+    return UnsupportedError(
+        "TM2011",
+        f"the module reads the data of a tensor that depends on its input: {what}",
+        source=place,
+        excerpt=linecache.getline(place.file, place.line or 0).strip(),
+        notes=[*([("note", reason)] if reason else []), ("help", INSTEAD)],
+    )

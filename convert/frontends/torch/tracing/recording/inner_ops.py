@@ -53,9 +53,7 @@ class Inside(TorchDispatchMode):
             self._results.append(recorder.run(lambda: func(*args, **kwargs).zero_()))  # the same in each run
             return self._results[-1]  # captured when it is used
         if func.namespace == "prims":
-            from tmconvert.frontends.torch.tracing.watches import load_dynamo
-
-            load_dynamo()
+            recorder.load_dynamo()
         name = recorder._name(func)
         special = access.special(name)
         if special is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tmconvert.frontends.torch.customization import FOLLOWED_OPS
-from tmconvert.frontends.torch.names import Name, aten_name, functional
+from tmconvert.frontends.torch.names import Name, aten_name, functional, join_of
 from tmconvert.frontends.torch.tracing.recording.tape import Value
 from tmconvert.frontends.torch.vocabulary import VOCABULARY
 from tmconvert.ir.tree import leaves
@@ -60,13 +60,6 @@ _SIZED = """arange zeros ones empty full rand randn randint new_zeros new_ones n
     reshape repeat tile narrow pad unflatten"""
 SIZED = frozenset(_SIZED.split())
 INTEGERS = ("int64", "int32", "int16", "int8")
-JOINS = frozenset(("cat", "concat", "concatenate", "stack"))
-
-
-def join_of(name: Name) -> str | None:
-    """Returns the function that joins tensors, of those in ``JOINS``; None for other functions."""
-    own = aten_name(name.text, name.is_method).rpartition(":")[2].partition(".")[0]
-    return own if own in JOINS else None
 
 
 def rejoined(recorder: Any, name: Name, *call: Any) -> Any:

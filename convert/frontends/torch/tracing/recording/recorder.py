@@ -82,6 +82,7 @@ class Recorder(TorchFunctionMode):
         self.has_open_sizes = False  # whether the shape of a tensor depends on data
         self.failure: TmconvertError | None = None
         self.is_batched = False  # a function that torch.vmap made runs: only its ATen ops are of interest
+        self.load_dynamo = lambda: None  # imports what the kernels of prims import
         self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
         self._roots: dict[int | None, list[Tracked]] = {}  # captured tensors by their memory
         self._numbers: dict[tuple[Any, ...], Any] = {}
@@ -151,8 +152,7 @@ class Recorder(TorchFunctionMode):
 
     def record(self, name: Name, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a function, and puts the call on the tape."""
-        joined = op_traits.rejoined(self, name, function, args, kwargs)
-        if joined is not None:
+        if (joined := op_traits.rejoined(self, name, function, args, kwargs)) is not None:
             return joined
         if op_traits.looks_at_memory(name):
             args, kwargs = self._in_order(*args, **kwargs)

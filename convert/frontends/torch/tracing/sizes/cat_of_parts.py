@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tmconvert.frontends.torch.names import Name, aten_name
+from tmconvert.frontends.torch.names import Name, aten_name, join_of
 from tmconvert.frontends.torch.tracing.recording.aliases import View
-from tmconvert.frontends.torch.tracing.recording.op_traits import join_of
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.ir.tree import leaves, map_leaves

@@ -7,12 +7,14 @@ other numbers: if it makes other calls then, the size cannot stay open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.frontends.torch.tracing.data.integers import file_of_caller
 from tmconvert.frontends.torch.tracing.recording.source_lines import calling_place
 from tmconvert.frontends.torch.tracing.sizes.integers import TO_TEXT, TRACED, is_exact, untraced
+from tmconvert.frontends.torch.tracing.sizes.lost_decisions import Place
+from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import difference
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.module_run import ModuleRun
@@ -20,11 +22,6 @@ if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.runs import Runs
 
 MOST_NUMBERS = 8  # of the code, that are tried in the place of a lost one
-Place = tuple[str, str]  # of a comparison or a lost number, as in the outcomes of a tape
-LOST_NUMBER = (
-    "{}: the model decides by a number that Python computes of it in a way that the file cannot repeat, such "
-    "as int() of a logarithm or a number rounded to some digits"
-)
 
 
 def note_conversion(tape: Tape, name: str, number: Any) -> None:
@@ -55,16 +52,6 @@ def lost_sizes(*numbers: Any) -> tuple[Any, ...]:
     return tuple(found) or ((None, 0),)
 
 
-def decided_by_lost(tape: Tape, agreeing: Mapping[int, Tape], depends_on: Callable[[Place], bool]) -> str:
-    """Returns what is decided by a number that Python made of the size, in which no trace of it is left."""
-    for place, sizes in tape.lost.items():
-        numbers = [[number for _, number in other.lost.get(place, ())] for other in agreeing.values()]
-        is_of_size = sizes[0][0] is None or any(each != [number for _, number in sizes] for each in numbers)
-        if is_of_size and depends_on(place):
-            return LOST_NUMBER.format(place[0])
-    return ""
-
-
 def depends_on(runs: Runs, place: Place, run: ModuleRun, sizes: Mapping[str, int]) -> bool:
     """Whether another outcome of a comparison of a lost number, or another such number, changes what a run at
     these sizes does.
@@ -82,8 +69,6 @@ def depends_on(runs: Runs, place: Place, run: ModuleRun, sizes: Mapping[str, int
 def _differs(
     runs: Runs, run: ModuleRun, sizes: Mapping[str, int], outcomes: Mapping[Place, list[Any]]
 ) -> bool:
-    from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import difference
-
     found = runs.tried(runs.sized(sizes), {**run.tape.outcomes, **outcomes})
     if found is None:
         return False

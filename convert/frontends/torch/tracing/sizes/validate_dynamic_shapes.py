@@ -169,7 +169,7 @@ def agreement(
     if not result.reason:
         result.reason = _at_telling_sizes(symbol, tape, rerun, elements, agreeing, result)
     if not result.reason and tape.lost:
-        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import decided_by_lost
+        from tmconvert.frontends.torch.tracing.sizes.lost_decisions import decided_by_lost
 
         result.reason = decided_by_lost(tape, agreeing, depends_on)
     if not result.reason and symbol.number != 1:
