@@ -46,6 +46,14 @@ def test_paths_of_the_source_exist(page: Path) -> None:
     assert [path for path in named if not (ROOT / path).exists() and NEW not in path] == []
 
 
+@pytest.mark.parametrize("page", [page for page in ALL if page.parent.name == "design"], ids=name)
+def test_names_of_files_are_current(page: Path) -> None:
+    """Pages of ideas name files without their folder."""
+    files = ["/" + path.as_posix() for path in ROOT.glob("[a-z]*/**/*.py")]
+    named = re.findall(r"`([\w/]+\.py)`", prose(page))
+    assert [each for each in named if not any(path.endswith("/" + each) for path in files)] == []
+
+
 def paragraphs(page: Path) -> Iterator[str]:
     """Paragraphs and items of lists."""
     for text in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) |#|\|)", prose(page)):
