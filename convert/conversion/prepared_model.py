@@ -200,6 +200,7 @@ def model_of(model: Model, tracing: Tracing) -> Loaded:
     if given:
         public = {"kwargs": "example_kwargs", "sizes_of_call": "dynamic_shapes by argument"}
         name = public.get(given[0], given[0])
+        name = "noise='input'" if name == "noise" else name
         raise UsageError("TM6016", f"{name} applies to models that are traced")
     module = loaded(model, tracing.signature, tracing.state)
     return Loaded(module, tracing.args or None, tracing.dynamic_shapes, tracing.fix)

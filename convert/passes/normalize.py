@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 _OUTSIDE_HELP = "make them outside of the branch or loop, or pass them as an input"
 _RANDOM_HELP = (
-    "make them inputs of the file (--noise input, of a PyTorch model), or write operators that draw them "
-    "(--noise operator, --allow-random, allow_random=True); leave out --training and write "
-    "training=self.training if the call is of training"
+    "make them inputs of the file (--noise input, of what PyTorch draws outside of TorchScript), or write "
+    "operators that draw them (--noise operator, --allow-random, allow_random=True); leave out --training "
+    "and write training=self.training if the call is of training"
 )
 
 

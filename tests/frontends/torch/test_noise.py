@@ -100,6 +100,46 @@ def test_without_the_option_both_ways_are_named(tmp_path: Path) -> None:
         tmconvert.trace(torch.rand_like, X, noise="other")  # type: ignore[arg-type]
 
 
+def _exported(model: Any, decompose: bool = False) -> Any:
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return model(x)
+
+    program = torch.export.export(Net(), (X,))
+    return program.run_decompositions() if decompose else program
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # of torch, on what it copies
+@pytest.mark.parametrize("decompose", [False, True])
+@pytest.mark.parametrize(
+    "name", ["rand", "normal", "uniform_", "bernoulli", "bernoulli_", "exponential_", "randint", "dropout"]
+)
+def test_programs_of_torch_export_take_noise(tmp_path: Path, name: str, decompose: bool) -> None:
+    model, distribution, compute = DRAWS[name]
+    torch.export.save(_exported(model, decompose), tmp_path / "net.pt2")
+    for source in (_exported(model, decompose), tmp_path / "net.pt2"):
+        report = tmconvert.to_onnx(source, tmp_path / "net.onnx", noise="input")
+        assert report.verified and [each["name"] for each in report.inputs] == ["x", "noise"]
+        assert any(note.startswith("the input noise") and distribution in note for note in report.notes)
+    noise = torch.rand(report.inputs[1]["shape"], generator=torch.Generator().manual_seed(1))
+    noise = (noise * 3 + 2).long() if name == "randint" else noise
+    made = run_onnx(tmp_path / "net.onnx", [X.numpy(), noise.numpy()])
+    assert compute is not None
+    np.testing.assert_allclose(made[0], compute(noise).numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_scripts_are_refused_by_name(tmp_path: Path) -> None:
+    script = torch.jit.trace(DRAWS["rand_like"][0], X, check_trace=False)
+    with pytest.raises(TmconvertError, match="not to TorchScript: noise='operator'"):
+        tmconvert.to_onnx(script, tmp_path / "a.onnx", example_inputs=(X,), noise="input")
+    report = tmconvert.to_onnx(script, tmp_path / "a.onnx", example_inputs=(X,), noise="operator")
+    assert len(report.inputs) == 1
+    with pytest.raises(TmconvertError, match="noise='input' applies to models that are traced"):
+        tmconvert.to_onnx(tmp_path / "a.onnx", tmp_path / "b.onnx", noise="input")
+    assert tmconvert.to_onnx(tmp_path / "a.onnx", tmp_path / "b.onnx", noise="operator").verified
+
+
 def test_noise_and_state_together() -> None:
     class Walk(torch.nn.Module):
         position: Any = torch.zeros(2, 3)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tmconvert.errors import UnsupportedError
+from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
 from tmconvert.frontends.torch.tracing.recording.state_guard import same_randomness
 from tmconvert.frontends.torch.tracing.sizes.integers import untraced
@@ -21,6 +21,7 @@ from tmconvert.frontends.torch.tracing.streaming import like_module, restored
 
 TINY = float(torch.finfo(torch.float32).tiny)
 _MASKED = {"dropout": 99, "dropout1d": 2, "dropout2d": 2, "dropout3d": 2, "feature_dropout": 2}
+_DROPOUTS = {*_MASKED, "native_dropout"}
 
 Clone = Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]
 Draw = Callable[..., torch.Tensor]
@@ -53,10 +54,10 @@ class Noise(TorchFunctionMode):
         kwargs: dict[str, object] | None = None,
     ) -> object:
         kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
+        name = getattr(func, "__name__", "").partition(".")[0]  # that of an operator is "rand.default"
         compute = _FUNCTIONS.get(name)
         self.function = name
-        if compute is None or (name in _MASKED and not _is_training(args, kwargs)):
+        if compute is None or (name in _DROPOUTS and not _is_training(args, kwargs)):
             return func(*args, **kwargs)
         kwargs.pop("generator", None)
         return compute(self, *args, **kwargs)
@@ -124,7 +125,13 @@ def follows(
 def noisy(
     module: Callable[..., object], clone: Clone, names: Collection[str]
 ) -> tuple[Any, dict[str, torch.Tensor], list[str]]:
-    """Returns the module with its random tensors as arguments, examples of them, and notes."""
+    """Returns the module with its random tensors as arguments, examples of them, and notes.
+
+    Raises UsageError TM6016 for a script, whose functions run where no mode sees them.
+    """
+    if isinstance(module, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        why = "noise='input' applies to modules of Python and programs of torch.export, not to TorchScript"
+        raise UsageError("TM6016", f"{why}: noise='operator' writes operators that draw the numbers")
     drawn = drawn_by(module, clone)
     if not drawn:
         return module, {}, ["noise: the module draws no random numbers"]
@@ -288,6 +295,26 @@ def _filled(kind: str, compute: Draw) -> Draw:
     return filled
 
 
+def _native_dropout(
+    mode: Noise, input: torch.Tensor, p: float, train: bool = True
+) -> tuple[torch.Tensor, torch.Tensor]:
+    kept = mode.take(input.shape, "uniform") >= p
+    return input * kept * (1 / (1 - p) if p < 1 else 0.0), kept
+
+
+def _functional(filled: Draw) -> Draw:
+    """Returns what programs of ``torch.export`` call for a function that fills a tensor in place."""
+    return lambda mode, x, *args, **options: filled(mode, torch.empty_like(x), *args, **options)
+
+
+_FILLED: dict[str, Draw] = {
+    "normal_": _filled("normal", lambda noise, mean=0.0, std=1.0: noise * std + mean),
+    "uniform_": _filled("uniform", lambda noise, low=0.0, high=1.0: noise * (high - low) + low),
+    "bernoulli_": _filled("uniform", lambda noise, p=0.5: noise < p),
+    "exponential_": _filled("exponential", lambda noise, lambd=1.0: noise / lambd),
+    "log_normal_": _filled("normal", lambda noise, mean=1.0, std=2.0: (noise * std + mean).exp()),
+}
+_OWN = ("normal_", "bernoulli_")  # whose names without the underscore are functions of their own
 _FUNCTIONS: dict[str, Draw] = {
     "randn": _made("normal"),
     "rand": _made("uniform"),
@@ -301,10 +328,9 @@ _FUNCTIONS: dict[str, Draw] = {
     "multinomial": _multinomial,
     "gumbel_softmax": _gumbel,
     "rrelu": _rrelu,
-    "normal_": _filled("normal", lambda noise, mean=0.0, std=1.0: noise * std + mean),
-    "uniform_": _filled("uniform", lambda noise, low=0.0, high=1.0: noise * (high - low) + low),
-    "bernoulli_": _filled("uniform", lambda noise, p=0.5: noise < p),
-    "exponential_": _filled("exponential", lambda noise, lambd=1.0: noise / lambd),
-    "log_normal_": _filled("normal", lambda noise, mean=1.0, std=2.0: (noise * std + mean).exp()),
+    "native_dropout": _native_dropout,
+    **_FILLED,
+    **{name.rstrip("_"): _functional(fill) for name, fill in _FILLED.items() if name not in _OWN},
+    "normal_functional": _functional(_FILLED["normal_"]),
     **{name: _dropout(axes) for name, axes in _MASKED.items()},
 }
