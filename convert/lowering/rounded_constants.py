@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -36,38 +36,53 @@ class Narrowed(Lazy):
 
 
 class Rounded(Lazy):
-    """``array / scale`` rounded to integers in [-limit, limit], of ``dtype``.
+    """``array / scale``, rounded, plus ``zero_point``: integers from ``low`` to ``high``, of ``dtype``.
 
-    For the float32 ``dtype`` it is the integers times ``scale``: what runtimes compute from them. ``scale``
-    has the shape of ``array``, as a broadcast view.
+    For the float32 ``dtype`` it is what runtimes compute from them. ``scale`` and ``zero_point`` have the
+    shape of ``array``, as broadcast views; None stands for 0.
     """
 
-    __slots__ = ("_dtype", "array", "limit", "scale")
+    __slots__ = ("_dtype", "array", "limits", "scale", "zero_point")
 
-    def __init__(self, array: Array, scale: np.ndarray, limit: int, dtype: np.dtype) -> None:
-        self.array, self.scale, self.limit, self._dtype = array, scale, limit, dtype
+    def __init__(
+        self,
+        array: Array,
+        scale: np.ndarray,
+        limits: tuple[int, int],
+        dtype: np.dtype,
+        zero_point: np.ndarray | None = None,
+    ) -> None:
+        self.array, self.scale, self.limits, self._dtype = array, scale, limits, dtype
+        self.zero_point = zero_point
 
     @property
     def dtype(self) -> np.dtype:
         return self._dtype
 
     def viewed(self, view: Callable[[np.ndarray], np.ndarray]) -> Array:
-        scale = view(self.scale)
-        if np.may_share_memory(scale, self.scale):  # else it is a copy, as large as the array
-            return Rounded(viewed(self.array, view), scale, self.limit, self._dtype)
+        parameters = [each for each in (self.scale, self.zero_point) if each is not None]
+        scale, *zeros = seen = [view(each) for each in parameters]
+        if all(map(np.may_share_memory, seen, parameters)):  # else they are copies, as large as the array
+            zero_point = zeros[0] if zeros else None
+            return Rounded(viewed(self.array, view), scale, self.limits, self._dtype, zero_point)
         return view(self.computed())
 
     def compute(self, out: np.ndarray) -> None:
+        (low, high), zero = self.limits, self.zero_point
         steps = np.divide(computed(self.array), self.scale, dtype=np.float32)
         np.rint(steps, out=steps)
-        np.clip(steps, -self.limit, self.limit, out=steps)
+        if zero is not None:
+            steps += zero
+        np.clip(steps, low, high, out=steps)
         if self._dtype == np.float32:
+            steps -= 0 if zero is None else zero
             np.multiply(steps, self.scale, out=out)
         else:
-            out[...] = steps.astype(np.int8).astype(self._dtype, copy=False)
+            out[...] = steps.astype(np.uint8 if low >= 0 else np.int8).astype(self._dtype, copy=False)
 
     def memory(self) -> Hashable:
-        return self.limit, self._dtype, memory_of(self.array), memory_of(self.scale)
+        parameters = (memory_of(each) for each in (self.scale, self.zero_point) if each is not None)
+        return self.limits, self._dtype, memory_of(self.array), *parameters
 
 
 class Packed(Lazy):
@@ -119,15 +134,20 @@ def packed(array: Array) -> Array:
     return Packed(halves).computed()
 
 
+def pieces(array: Array) -> Iterator[Array]:
+    """Returns slices along the first axis, each of which is small in memory."""
+    step = max(1, array.shape[0] * _PIECE // max(array.nbytes, 1))
+    for start in range(0, array.shape[0], step):
+        yield viewed(array, itemgetter(slice(start, start + step)))
+
+
 def largest(array: Array, axes: Sequence[int]) -> np.ndarray:
     """Returns max|array| over ``axes``, which are kept with length 1, without a copy of the array.
 
     It is NaN or infinite where an element is.
     """
     found = []
-    step = max(1, array.shape[0] * _PIECE // max(array.nbytes, 1))
-    for start in range(0, array.shape[0], step):
-        piece = computed(viewed(array, itemgetter(slice(start, start + step))))
+    for piece in map(computed, pieces(array)):
         ends = piece.max(axis=tuple(axes), keepdims=True), piece.min(axis=tuple(axes), keepdims=True)
         found.append(np.maximum(ends[0], -ends[1]))
     return np.concatenate(found) if 0 not in axes else np.maximum.reduce(found)

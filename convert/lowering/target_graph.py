@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
@@ -189,6 +189,35 @@ class TargetGraph:
             for value in operator.attributes.values():
                 if isinstance(value, TargetGraph):
                     yield from value.nested()
+
+    def with_own_values(self) -> TargetGraph:
+        """Returns a copy with values of its own, for a pass that changes their types in place."""
+        made: dict[int, tuple[Value, Value]] = {}
+
+        def own(value: Value) -> Value:
+            if id(value) not in made:
+                copy = replace(value)
+                made[id(value)] = value, copy
+                self.inherit_origin(copy, value)
+            return made[id(value)][1]
+
+        def copy_of(graph: TargetGraph) -> TargetGraph:
+            operators = [
+                replace(
+                    each,
+                    inputs=[value and own(value) for value in each.inputs],
+                    outputs=list(map(own, each.outputs)),
+                    attributes={
+                        name: copy_of(value) if isinstance(value, TargetGraph) else value
+                        for name, value in each.attributes.items()
+                    },
+                )
+                for each in graph.operators
+            ]
+            inputs, outputs = ([own(each) for each in values] for values in (graph.inputs, graph.outputs))
+            return replace(graph, inputs=inputs, outputs=outputs, operators=operators)
+
+        return copy_of(self)
 
     def use_counts(self) -> Counter[int]:
         """Counts the uses of each value, by its id: as an operand, and as an output, also in subgraphs."""

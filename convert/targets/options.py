@@ -77,7 +77,8 @@ class TargetOptions(NamedTuple):
     "source"; only TFLite has the choice. ``io_layouts`` are the layouts of single inputs and outputs, as
     pairs of name and layout. ``integers`` requests a quantized model. ``keep_int64`` keeps int64 tensors in
     TFLite. ``parameters`` requests the quantization parameters in a separate file. ``weights`` stores large
-    weights as "float16", "int8" or, in ONNX, "int4". ``float_type`` is the type of floats in the file, None
+    weights as "float16", "int8" or, in ONNX, "int4", with ``weight_scales`` "max", "mse" or "asymmetric"
+    (``convert/lowering/block_scales.py``). ``float_type`` is the type of floats in the file, None
     the target's default; ``float_io`` keeps inputs and outputs in float32. ``rules`` are patterns of modules
     and tensors with the type of their weights, or in which they compute; the last match applies.
     ``integer_weights`` is how ONNX files store weights that are integers with scales: "DequantizeLinear",
@@ -96,6 +97,7 @@ class TargetOptions(NamedTuple):
     keep_int64: bool = False
     parameters: Parameters | None = None
     weights: Literal["float16", "int8", "int4"] | None = None
+    weight_scales: Literal["max", "mse", "asymmetric"] = "max"
     rules: tuple[tuple[str, str], ...] = ()
     float_type: FloatType | None = None
     float_io: bool = False
@@ -148,6 +150,7 @@ class TargetOptions(NamedTuple):
             "external_data": self.external_data,
             "no_value_info": not self.value_info,
             "weights": self.weights,
+            "weight_scales": None if self.weight_scales == "max" else self.weight_scales,
             "rules": dict(self.rules),
             "float_type": self.float_type,
             "io_type": "float32" if self.float_io else None,

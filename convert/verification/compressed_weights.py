@@ -25,7 +25,7 @@ import numpy as np
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.targets.registry import target_named
-from tmconvert.verification.compare import Comparison, check, compare
+from tmconvert.verification.compare import Comparison, check, compare, with_coarser
 from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime
 from tmconvert.verification.verify import Verification, verify_written
@@ -42,12 +42,15 @@ def verify_compressed(
     source: References,
     *,
     users: Runtime | None = None,
+    types: Sequence[np.dtype] | None = None,
+    computes_in: str = "",
 ) -> Verification | None:
     """Compares the files at ``paths`` with their source; returns None, with a note, if not verifiable.
 
     ``plain`` is the float32 graph, ``restored`` the one with the stored weights in float32, and ``rounded``
     are copies of that which also round activations. ``users`` runs the file with the runtime's default
-    options, where these round more; the difference is only noted. Raises VerificationError.
+    options, where these round more; the difference is only noted. ``types`` are those of the file's inputs,
+    and ``computes_in`` its type of floats, where it computes in a narrower one. Raises VerificationError.
     """
     references, inputs, notes = source.references, source.inputs, source.notes
     runtime = target_named(plain.target).runtime(paths[0])
@@ -57,17 +60,24 @@ def verify_compressed(
             return None
         graphs = (restored, *rounded)
         counterparts = [_written(graph, folder, str(number)) for number, graph in enumerate(graphs)]
-        files = _Files(runtime, counterparts, plain.output_names)
+        files = _Files(runtime, counterparts, plain.output_names, computes_in)
         found: list[list[Comparison]] = []
         for number, reference in enumerate(references):
             if reference.lacks(None if number else inputs):
                 break
             given, expected = reference.case(None if number else inputs)
             stored = dict(zip(plain.input_names, reference.stored_inputs(given), strict=True))
-            actual = runtime.run(paths, stored, plain.output_names)
+            fed = (
+                stored
+                if types is None
+                else {name: stored[name].astype(dtype) for name, dtype in zip(stored, types, strict=True)}
+            )
+            stored = {name: array.astype(stored[name].dtype) for name, array in fed.items()}
+            actual = _in_types_of(expected, runtime.run(paths, fed, plain.output_names))
             found.append(files.compared(stored, actual))
             if not number:
-                made = [actual, *([] if users is None else [users.run(paths, stored, plain.output_names)])]
+                runs = [] if users is None else [users.run(paths, fed, plain.output_names)]
+                made = [actual, *(_in_types_of(expected, each) for each in runs)]
                 far = [
                     _distance(reference.source_outputs(each), expected, plain.output_names) for each in made
                 ]
@@ -76,6 +86,12 @@ def verify_compressed(
         + "".join(f", by {each:.1e} in a session with default options" for each in far[1:])
     )
     return replace(verified, comparisons=tuple(found[0]))
+
+
+def _in_types_of(expected: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns outputs in the types of the source, whose integers stay what they are."""
+    pairs = zip(outputs, expected, strict=True)
+    return [each.astype(like.dtype) if each.dtype.kind == "f" else each for each, like in pairs]
 
 
 def _distance(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], names: Sequence[str]) -> float:
@@ -89,13 +105,15 @@ class _Files:
     runtime: Runtime
     counterparts: Sequence[Sequence[Path]]
     names: Sequence[str]
+    computes_in: str = ""
 
     def compared(self, inputs: Mapping[str, np.ndarray], actual: Sequence[np.ndarray]) -> list[Comparison]:
         """Compares the outputs ``actual``, in the file's layout. Raises VerificationError."""
         exact, *rounded = [
             self.runtime.run(counterpart, inputs, self.names) for counterpart in self.counterparts
         ]
-        allowed = [each.tolerance for each in compare(exact, exact, self.names)]
+        pairs = zip(compare(exact, exact, self.names), exact, strict=True)
+        allowed = [with_coarser(each, array, self.computes_in).tolerance for each, array in pairs]
         for outputs in rounded:
             moved = compare(outputs, exact, self.names)
             allowed = [

@@ -299,6 +299,14 @@ class OnnxOptions(IntegerOptions, total=False):
         Literal["float16", "int8", "int4"] | None,
         output_option("Type of large weights in the file; computations stay float32.", is_common=True),
     ]
+    weight_scales: Annotated[
+        Literal["max", "mse", "asymmetric"] | None,
+        output_option(
+            "Scales of int4 weights: of the largest, of the least squared error, or that with zero points.",
+            default_text="max",
+            needs="weights",
+        ),
+    ]
     float_type: Annotated[
         Literal["float32", "float16", "bfloat16"] | None,
         output_option(

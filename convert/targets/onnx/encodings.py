@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tmconvert.errors import Refusal, UsageError
 from tmconvert.targets.onnx.integer.model import QdqGraph
 from tmconvert.targets.onnx.integer.stages import to_qdq
+from tmconvert.targets.onnx.precision import HALVES
 from tmconvert.targets.options import Integers, TargetOptions
 from tmconvert.targets.target import Encoding, LoweredGraphs, without_scales
 
@@ -56,29 +59,47 @@ class Qdq(Encoding):
         return verify_qdq(paths[0], self.plain, self.made, self.lowered, references)
 
 
-def integer_weights_encoding(graphs: LoweredGraphs, kind: str) -> Encoding:
+def integer_weights_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
     """The float graph, with weights that the source holds as integers stored as integers."""
     from tmconvert.targets.onnx.integer.weights import store_integer_weights
 
-    made = store_integer_weights(graphs.graph, graphs.source, kind)
+    made = store_integer_weights(graphs.graph, graphs.source, options.integer_weights)
     graphs.notes += made.notes()
-    encoding = Encoding(made.graph)
+    graph = _narrow(made.graph, graphs, options) if options.float_type in HALVES else made.graph
     if made.stored:
-        encoding.graph.complete_origins()
-    return encoding
+        graph.complete_origins()
+    return InHalves(graph, options.float_type) if options.float_type in HALVES else Encoding(graph)
+
+
+def _narrow(graph: TargetGraph, graphs: LoweredGraphs, options: TargetOptions) -> TargetGraph:
+    """Returns a copy that computes in float16; its weights in integers keep them."""
+    from tmconvert.targets.onnx.passes.narrow_floats import narrow_floats
+
+    assert options.float_type is not None
+    made = graph.with_own_values()
+    settings = {"float_io": options.float_io, "checks_rules": options.weights is None}
+    graphs.notes += narrow_floats(made, options.float_type, options.rules, **settings).notes
+    return made
 
 
 class CompressedWeights(Encoding):
-    """Large weights are compressed, all other tensors stay in float."""
+    """Large weights are compressed, all other tensors stay in float.
 
-    def __init__(self, plain: TargetGraph, compressed: Compressed) -> None:
+    ``computes_in`` is the type of floats of a file that computes in a narrower one than float32.
+    """
+
+    def __init__(
+        self, plain: TargetGraph, compressed: Compressed, graph: TargetGraph, computes_in: str
+    ) -> None:
         super().__init__(plain)
-        self.compressed, self.graph = compressed, compressed.graph
+        self.compressed, self.graph, self.computes_in = compressed, graph, computes_in
 
     def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
         from tmconvert.targets.onnx.verify.weights import verify_compressed_onnx
 
-        return verify_compressed_onnx(paths, self.plain, self.compressed, references)
+        return verify_compressed_onnx(
+            paths, self.plain, self.compressed, references, self.graph, self.computes_in
+        )
 
 
 def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
@@ -98,12 +119,20 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
         graph = held.graph
     rules = TypeRules(options.rules, plain)
     rules.check()
-    made = compress_weights(graph, options.weights, rules, form=options.integer_weights)
+    is_half = options.float_type in HALVES
+    made = compress_weights(
+        graph,
+        options.weights,
+        rules,
+        form=options.integer_weights,
+        scales=options.weight_scales,
+        scale_type=np.dtype(np.float16 if is_half else np.float32),
+    )
     graphs.notes += made.notes(options.weights)
     graphs.notes += [FUSED] * (made.is_fused and FUSED not in graphs.notes)
-    encoding = CompressedWeights(plain, made)
-    encoding.graph.complete_origins()
-    return encoding
+    made.graph.complete_origins()
+    written = _narrow(made.graph, graphs, options) if is_half else made.graph
+    return CompressedWeights(plain, made, written, options.float_type or "" if is_half else "")
 
 
 def qdq_encoding(graphs: LoweredGraphs, integers: Integers) -> Encoding:

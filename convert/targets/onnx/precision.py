@@ -20,10 +20,10 @@ def check_float_type(options: TargetOptions, *, is_quantized: bool) -> None:
         raise UsageError("TM6002", "io_type applies to float_type float16 or bfloat16")
     if float_type not in HALVES:
         return
-    if weights is not None:
+    if weights == "float16" or (weights is not None and float_type == "bfloat16"):
         message = f"with float_type {float_type} weights are {float_type}, too: omit weights"
         raise UsageError("TM6002", message)
-    if is_quantized or options.integer_weights != "float32":
+    if is_quantized or (options.integer_weights != "float32" and float_type == "bfloat16"):
         raise UsageError("TM6002", f"integers have float32 scales: omit float_type {float_type}")
 
 

@@ -112,6 +112,7 @@ class OnnxTarget(Target):
             float_io=given["io_type"] == "float32",
             integer_weights=given["integer_weights"] or "float32",
             weights=given["weights"],
+            weight_scales=given["weight_scales"] or "max",
         )
         if options.float_type is not None or options.float_io or options.weights is not None:
             from tmconvert.targets.onnx.precision import check_float_type, with_opset_for
@@ -170,27 +171,28 @@ class OnnxTarget(Target):
         if options.integers is None:
             types = {operator.type for operator in graph.operators}
             records += [_run_on(graph, name) if each in types else PassRecord(name) for name, each in _LAST]
-        if options.float_type not in ("float16", "bfloat16"):
-            return records
+        holds_integers = options.weights is not None or options.integer_weights != "float32"
+        if options.float_type not in ("float16", "bfloat16") or holds_integers:
+            return records  # such weights are stored before floats are narrow
         from tmconvert.targets.onnx.passes.narrow_floats import narrow_floats
 
         return [*records, narrow_floats(graph, options.float_type, options.rules, float_io=options.float_io)]
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         if options.integers is None:
-            if options.float_type in ("float16", "bfloat16"):
-                from tmconvert.targets.onnx.encodings import InHalves
-
-                return InHalves(graphs.graph, options.float_type)
             if options.weights is not None:
                 from tmconvert.targets.onnx.encodings import compressed_encoding
 
                 return compressed_encoding(graphs, options)
-            if options.bakes_weights or options.integer_weights == "float32":
-                return super().encode(graphs, options)
-            from tmconvert.targets.onnx.encodings import integer_weights_encoding
+            if options.integer_weights != "float32" and not options.bakes_weights:
+                from tmconvert.targets.onnx.encodings import integer_weights_encoding
 
-            return integer_weights_encoding(graphs, options.integer_weights)
+                return integer_weights_encoding(graphs, options)
+            if options.float_type in ("float16", "bfloat16"):
+                from tmconvert.targets.onnx.encodings import InHalves
+
+                return InHalves(graphs.graph, options.float_type)
+            return super().encode(graphs, options)
         from tmconvert.targets.onnx.encodings import qdq_encoding
 
         return qdq_encoding(graphs, options.integers)

@@ -12,6 +12,9 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from onnx import TensorProto, numpy_helper
 from torch import nn
 
@@ -20,6 +23,7 @@ from tests.cli.runner import run
 from tests.frontends.torch.harness import run_onnx
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.ir.lazy_constants import Lazy, computed, scaled
+from tmconvert.lowering.block_scales import block_scales
 from tmconvert.lowering.rounded_constants import Rounded, largest, packed
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import TypeRules
@@ -167,6 +171,72 @@ def test_forms(kind: str, opset: int, form: str | None, tmp_path: Path) -> None:
     np.testing.assert_allclose(made, wanted, rtol=0, atol=5e-6 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("form", [None, "DequantizeLinear", "MatMulNBits"])
+@pytest.mark.parametrize("kind", ["int8", "int4"])
+@pytest.mark.parametrize("io_type", [None, "float32"])
+def test_halves_with_weights_in_integers(io_type: Any, kind: Any, form: Any, tmp_path: Path) -> None:
+    """Operators that multiply with integers do it in float16; nothing large stays float32."""
+    module, x, model = net("words")
+    path = tmp_path / "out.onnx"
+    report = tmconvert.to_onnx(
+        model, path, weights=kind, opset=21, integer_weights=form, float_type="float16", io_type=io_type
+    )
+    assert report.verified
+    graph = onnx.load(path).graph
+    large = {each.data_type for each in graph.initializer if np.prod(each.dims) >= 1024}
+    assert large <= {TensorProto.UINT8, TensorProto.INT8, TensorProto.INT4}
+    assert graph.output[0].type.tensor_type.elem_type == (
+        TensorProto.FLOAT if io_type else TensorProto.FLOAT16
+    )
+    scales = {each.name: each.data_type for each in graph.initializer if each.name.endswith("_scale")}
+    assert set(scales.values()) <= {TensorProto.FLOAT16}
+    types = Counter(node.op_type for node in graph.node)
+    is_in_blocks = (kind, form) == ("int4", "MatMulNBits")
+    assert (types["MatMulNBits"], types["GatherBlockQuantized"]) == ((5, 1) if is_in_blocks else (0, 0))
+    with torch.no_grad():
+        wanted = module(x).numpy()
+    made = run_onnx(path, [x.numpy()], EXACT)[0].astype(np.float32)
+    assert np.abs(made - wanted).max() < {"int8": 4e-2, "int4": 0.5}[kind] * np.abs(wanted).max()
+    assert tmconvert.verify(model, path).max_error < 1e-2  # the file records its options
+
+
+@pytest.mark.parametrize("form", [None, "DequantizeLinear", "MatMulNBits"])
+@pytest.mark.parametrize("name", NETS)
+def test_searches_of_scales_lose_less(name: str, form: Any, tmp_path: Path) -> None:
+    module, x, model = net(name)
+    with torch.no_grad():
+        wanted = module(x).numpy()
+    errors = {}
+    for rule in ("max", "mse", "asymmetric"):
+        path = tmp_path / f"{rule}.onnx"
+        report = tmconvert.to_onnx(
+            model, path, weights="int4", opset=21, integer_weights=form, weight_scales=rule
+        )
+        assert report.verified
+        errors[rule] = np.square(run_onnx(path, [x.numpy()], EXACT)[0] - wanted).mean()
+        types = {each.data_type for each in onnx.load(path).graph.initializer}
+        assert (TensorProto.UINT4 in types) == (rule == "asymmetric")
+    assert errors["mse"] < errors["max"] and errors["asymmetric"] < errors["max"]
+
+
+@given(
+    arrays(np.float32, (3, 5, 32), elements=st.floats(-100, 100, width=32)),
+    st.sampled_from(["mse", "asymmetric"]),
+    st.sampled_from([np.float32, np.float16]),
+)
+def test_scales_of_a_search(blocks: np.ndarray, rule: Any, dtype: Any) -> None:
+    """No block has a larger sum of squared errors than with the scale of the largest element."""
+    errors = []
+    for each in ("max", rule):
+        scale, zero, low, high = block_scales(blocks, 2, each, np.dtype(dtype))
+        assert scale.shape == (3, 5, 1) and np.all(np.isfinite(scale)) and np.all(scale != 0)
+        np.testing.assert_array_equal(scale, scale.astype(dtype).astype(np.float32))
+        zero = 0 if zero is None else zero.astype(np.float32)
+        steps = np.clip(np.rint(blocks / scale) + zero, low, high)
+        errors.append(np.square((steps - zero) * scale - blocks).sum(-1))
+    assert np.all(errors[1] <= errors[0] * 1.001 + 1e-6 * np.square(blocks).sum(-1))
+
+
 def test_int4_says_which_opset_has_it(tmp_path: Path) -> None:
     _, _, model = net("convolutions")
     with pytest.raises(UsageError, match="weights of int4 need opset 21, not 20") as caught:
@@ -232,7 +302,7 @@ def test_wrong_rules(tmp_path: Path) -> None:
     ("options", "text"),
     [
         ({"weights": "int8", "quantized": True}, "compressed weights are part of quantized: omit weights"),
-        ({"weights": "int4", "float_type": "float16"}, "weights are float16, too: omit weights"),
+        ({"weights": "int4", "float_type": "bfloat16"}, "weights are bfloat16, too: omit weights"),
         ({"weights": "int8", "qparams": "p.json"}, "qparams applies to a plain float model"),
         ({"weights": "int8", "allow_random": True}, "allow_random applies to a plain float model"),
         ({"io_type": "float32"}, "io_type is 'float32', but applies only with float_type"),
@@ -370,7 +440,7 @@ def test_rounded_constants_are_computed_in_pieces_and_views() -> None:
     np.testing.assert_array_equal(largest(lazy, [1]), np.abs(wanted).max(1, keepdims=True))
     np.testing.assert_array_equal(largest(lazy, [0, 1]), np.abs(wanted).max(keepdims=True))
     scale = np.broadcast_to(largest(lazy, [1]) / 127, lazy.shape)
-    steps = Rounded(lazy, scale, 127, np.dtype(np.int8))
+    steps = Rounded(lazy, scale, (-127, 127), np.dtype(np.int8))
     np.testing.assert_array_equal(steps.computed(), np.rint(wanted / scale))
     view = steps.viewed(lambda each: each.T[3:5])
     np.testing.assert_array_equal(computed(view), np.rint(wanted / scale).T[3:5])
@@ -382,7 +452,7 @@ def test_four_bits_are_packed_in_pairs(shape: tuple[int, ...]) -> None:
 
     steps = np.random.default_rng(2).integers(-7, 8, shape).astype(np.float32)
     ones = np.broadcast_to(np.float32(1), shape)
-    lazy = Rounded(steps, ones, 7, np.dtype(ml_dtypes.int4))
+    lazy = Rounded(steps, ones, (-7, 7), np.dtype(ml_dtypes.int4))
     wanted = onnx.helper.make_tensor("w", TensorProto.INT4, shape, steps.astype(int).reshape(-1).tolist())
     stored = np.frombuffer(wanted.raw_data or bytes(wanted.int32_data), np.uint8)
     for array in (lazy, lazy.computed()):

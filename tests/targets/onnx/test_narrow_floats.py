@@ -144,7 +144,7 @@ def test_branches_and_loops_stay_in_float32(tmp_path: Path) -> None:
     ("to", "options", "message"),
     [
         ("bfloat16", {"opset": 12}, "no bfloat16 at opset 12"),
-        ("float16", {"integer_weights": "MatMulNBits"}, "omit float_type float16"),
+        ("float16", {"quantized": True}, "omit float_type float16"),
     ],
 )
 def test_what_cannot_be(to: str, options: Any, message: str, tmp_path: Path) -> None:

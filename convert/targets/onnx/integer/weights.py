@@ -23,7 +23,7 @@ from tmconvert.lowering.names import Names, name_of_form
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.targets.onnx.operators import spec
-from tmconvert.targets.onnx.passes.matmul_n_bits import n_bits_product
+from tmconvert.targets.onnx.passes.matmul_n_bits import Blocks, n_bits_operators, takes
 
 SMALL = 1024  # elements; what is smaller does not matter to the file
 _BLOCKS_SINCE, _AXES_SINCE, _PAIRS_SINCE = 21, 13, 10
@@ -129,6 +129,7 @@ class _Rewriting:
         self.names = Names(value.name for value in self.named.values())
         self.found: dict[int, tuple[Value, Stored | None]] = {}
         self.restored: dict[int, Value] = {}
+        self.constants: dict[int, list[Value]] = {}
 
     def graph(self, graph: TargetGraph) -> TargetGraph:
         """Returns a copy of a graph and its subgraphs."""
@@ -149,13 +150,9 @@ class _Rewriting:
             stored = None if value is None else self._find_integers(value)
             if value is None or stored is None:
                 continue
-            if self.kind == "MatMulNBits" and index == 1:
-                operators = n_bits_product(operator, stored.values, stored.scale, stored.zero_point)
-                if operators:
-                    self._rename(operators)
-                    self._count("MatMulNBits", value)
-                    yield from operators
-                    return
+            if self.kind == "MatMulNBits" and (products := self._in_blocks(operator, index, value, stored)):
+                yield from products
+                return
             since = self._since(stored)
             if since > opset:
                 self.made.refused[since] = self.made.refused.get(since, 0) + (id(value) not in self.restored)
@@ -170,6 +167,18 @@ class _Rewriting:
             self.made.is_fused |= weights is not None and weights.is_matrix and not stored.is_whole
             operator.inputs[index] = self.restored[id(value)]
         yield operator
+
+    def _in_blocks(self, operator: Operator, index: int, value: Value, stored: Stored) -> list[Operator]:
+        """Returns ONNX Runtime's operators for blocks; none where they do not compute the same."""
+        blocks = Blocks.of_integers(stored.values, stored.scale, stored.zero_point)
+        if not takes(operator, index, blocks, value.shape):
+            return []
+        if id(value) not in self.constants:
+            self.constants[id(value)] = blocks.constants(value.name)
+            self._count("MatMulNBits", value)
+        operators = n_bits_operators(operator, blocks, self.constants[id(value)])
+        self._rename(operators)
+        return operators
 
     def _rename(self, operators: Sequence[Operator]) -> None:
         """Gives the new values of operators names of their own."""

@@ -4,7 +4,8 @@ What the operators compute stays float32. Weights are restored by a Cast and, wi
 do that once, when the file is loaded. A DequantizeLinear would be computed in each run, and ONNX Runtime
 packs no weights after it: a network of convolutions took 25 times as long. Only into products of matrices
 ONNX Runtime fuses it, as MatMulNBits, which is faster than float32: these have one. A Gather selects rows of
-a table in float16 or int8, so that the whole table is never restored.
+a table in float16 or int8, or with ONNX Runtime's GatherBlockQuantized in int4, so that the whole table is
+never restored.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import ml_dtypes
 import numpy as np
 
 from tmconvert.ir.lazy_constants import Array, computed, viewed
+from tmconvert.lowering.block_scales import ScaleRule, Steps, block_scales
 from tmconvert.lowering.names import Names
 from tmconvert.lowering.rounded_constants import Narrowed, Rounded, largest
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import TypeRules
 from tmconvert.lowering.weight_notes import size_notes
 from tmconvert.targets.onnx.operators import WeightAxes, axes_of_weight, spec
-from tmconvert.targets.onnx.passes.matmul_n_bits import n_bits_product
+from tmconvert.targets.onnx.passes.matmul_n_bits import Blocks, n_bits_operators, takes
 
 SMALL = 1024  # elements; what is smaller does not matter to the file
 _AXES_SINCE = 13
-LIMITS = {"int8": 127, "int4": 7}
-_TYPES = {"int8": np.dtype(np.int8), "int4": np.dtype(ml_dtypes.int4)}
+_INT8, _INT4, _UINT4 = (np.dtype(each) for each in (np.int8, ml_dtypes.int4, ml_dtypes.uint4))
 _F32, _F16 = np.dtype(np.float32), np.dtype(np.float16)
 _FLOAT = 1  # of TensorProto.DataType
 # elements along the axis of blocks: few enough for small errors, many enough for small files
@@ -40,9 +41,10 @@ class StoredWeight:
     """A weight of the float32 graph, ``plain``, and its form in the file, ``stored``.
 
     ``restored`` has the same values in float32. Integers have scales, per channel of ``axis``, or, with
-    ``block_size``, for so many elements along ``axis``: ``scale`` in the shape of DequantizeLinear,
-    ``factor`` in one to multiply with. The file has those of them that its operators read; MatMulNBits reads
-    the constants ``n_bits``.
+    ``block_size``, for so many elements along ``axis``: ``scale`` and ``zero_point`` in the shape of
+    DequantizeLinear, ``factor`` and ``offset`` in one to compute with. The file has those of them that its
+    operators read. The operators of ONNX Runtime for blocks read the constants ``n_bits``, those of
+    ``blocks``: the rows of a matrix.
     """
 
     plain: Value
@@ -50,13 +52,17 @@ class StoredWeight:
     restored: Value
     scale: Value | None = None
     factor: Value | None = None
+    zero_point: Value | None = None
+    offset: Value | None = None
     axis: int = 0
     block_size: int = 0
+    steps: Steps | None = None
+    blocks: Blocks | None = None
     n_bits: list[Value] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
-        return self.stored.dtype.name
+        return "float16" if self.steps is None else "int8" if self.steps.high == 127 else "int4"
 
     @property
     def before(self) -> int:
@@ -66,7 +72,7 @@ class StoredWeight:
     def after(self) -> int:
         """Returns the bytes of the weight in the file."""
         bits = 4 if self.kind == "int4" else 8 * self.stored.dtype.itemsize
-        scales = 0 if self.scale is None else self.scale.nbytes
+        scales = sum(each.nbytes for each in (self.scale, self.zero_point) if each is not None)
         return (math.prod(self.plain.shape) * bits + 7) // 8 + scales
 
     @property
@@ -103,20 +109,32 @@ class Compressed:
         return size_notes(kind, ((each.kind, each.before, each.after) for each in self.stored))
 
 
-def compress_weights(graph: TargetGraph, kind: str, rules: TypeRules, *, form: str = "") -> Compressed:
+def compress_weights(
+    graph: TargetGraph,
+    kind: str,
+    rules: TypeRules,
+    *,
+    form: str = "",
+    scales: ScaleRule = "max",
+    scale_type: np.dtype = _F32,
+) -> Compressed:
     """Returns a copy of ``graph`` with its large float32 weights as ``kind``, or as ``rules`` state.
 
     ``form`` "DequantizeLinear" restores all integers with that operator; "MatMulNBits" writes products with
-    int4 weights as com.microsoft::MatMulNBits.
+    int4 weights as com.microsoft::MatMulNBits, and rows of int4 tables as GatherBlockQuantized. ``scales``
+    is the rule for blocks of four bits. The scales are float32, with values of ``scale_type``.
     """
-    stored = {id(each.plain): each for each in _stored_weights(graph, kind, rules)}
+    found = _stored_weights(graph, kind, rules, (scales, scale_type))
+    stored = {id(each.plain): each for each in found}
     written = _Writing(graph, stored, form)
     made = written.graph(graph)
     others = {key: each.restored for key, each in stored.items()}
     return Compressed(made, _with_constants(graph, others), tuple(stored.values()), written.is_fused)
 
 
-def _stored_weights(graph: TargetGraph, kind: str, rules: TypeRules) -> Iterator[StoredWeight]:
+def _stored_weights(
+    graph: TargetGraph, kind: str, rules: TypeRules, scales: tuple[ScaleRule, np.dtype]
+) -> Iterator[StoredWeight]:
     names = Names(value.name for each in graph.nested() for value in each.values())
     uses: dict[int, list[tuple[Operator, int]]] = {}
     for operator in graph.all_operators():
@@ -132,12 +150,14 @@ def _stored_weights(graph: TargetGraph, kind: str, rules: TypeRules) -> Iterator
         )
         axes = next(filter(None, found), None)
         type = rules.type_of([operator for operator, _ in uses[id(value)]], kind)
-        made = _stored(value, type, axes, names)
+        made = _stored(value, type, axes, names, scales)
         if made is not None and 2 * made.after <= made.before:
             yield made
 
 
-def _stored(value: Value, kind: str, axes: WeightAxes | None, names: Names) -> StoredWeight | None:
+def _stored(
+    value: Value, kind: str, axes: WeightAxes | None, names: Names, scales: tuple[ScaleRule, np.dtype]
+) -> StoredWeight | None:
     """Returns the form of a weight in the file; None for one that stays as it is."""
     assert value.stored is not None
     array: Array = (
@@ -149,29 +169,72 @@ def _stored(value: Value, kind: str, axes: WeightAxes | None, names: Names) -> S
             return None
         stored = Value(names.free(f"{value.name}_float16"), _F16, value.shape, Narrowed(array, _F16))
         return StoredWeight(value, stored, replace(value, stored=Narrowed(array, _F32)))
-    if kind not in LIMITS or axes is None:
+    if kind not in ("int8", "int4") or axes is None or not np.isfinite(largest(array, range(array.ndim))):
         return None
     block = _block_size(value.shape[axes.block]) if kind == "int4" else 0
-    empty = StoredWeight(value, value, value, axis=axes.block if block else axes.channel, block_size=block)
-    parts = viewed(array, lambda each: each.reshape(empty.split_shape))
-    over = [axis for axis, extent in enumerate(empty.scale_shape) if extent == 1]
-    most = largest(parts, over)
-    if not np.all(np.isfinite(most)):
-        return None
-    limit = LIMITS[kind]
-    scale = np.where(most > 0, most / np.float32(limit), np.float32(1)).astype(np.float32)
-    scale = np.maximum(scale, np.finfo(np.float32).tiny)
-    broadcast = np.broadcast_to(scale, parts.shape)
-    flat = scale.reshape(-1) if not block else scale.squeeze(axes.block + 1)
-    dtype = _TYPES[kind]
+    made = StoredWeight(value, value, value, axis=axes.block if block else axes.channel, block_size=block)
+    parts = viewed(array, lambda each: each.reshape(made.split_shape))
+    if block:
+        steps, blocks = _block_steps(parts, made.axis + 1, scales)
+    else:
+        steps, blocks = _channel_steps(parts, made.axis, kind, scales[1]), None
+    return _with_steps(replace(made, steps=steps, blocks=blocks), parts, names)
+
+
+def _channel_steps(parts: Array, channel: int, kind: str, scale_type: np.dtype) -> Steps:
+    limit = 127 if kind == "int8" else 7
+    most = largest(parts, [axis for axis in range(parts.ndim) if axis != channel])
+    scale = np.where(most > 0, most / np.float32(limit), np.float32(1)).astype(scale_type)
+    scale = np.maximum(scale, np.finfo(scale_type).tiny).astype(np.float32)
+    return Steps(scale, None, -limit, limit)
+
+
+def _block_steps(parts: Array, axis: int, scales: tuple[ScaleRule, np.dtype]) -> tuple[Steps, Blocks | None]:
+    """Returns the parameters in the layout of ``parts``; and for a matrix its rows, each with its blocks.
+
+    The parameters of a matrix are in memory by rows, as the operators of ONNX Runtime read them.
+    """
+    if parts.ndim > 3:
+        return block_scales(parts, axis, *scales), None
+    back = (1, 2, 0) if axis == 1 else (0, 1, 2)
+    rows = viewed(parts, lambda each: each.transpose(2, 0, 1)) if axis == 1 else parts
+    found = block_scales(rows, 2, *scales)
+    zero_point = None if found.zero_point is None else found.zero_point.transpose(back)
+    arranged = found._replace(scale=found.scale.transpose(back), zero_point=zero_point)
+    return arranged, Blocks.of(rows, found)
+
+
+def _with_steps(empty: StoredWeight, parts: Array, names: Names) -> StoredWeight:
+    value, steps = empty.plain, empty.steps
+    assert steps is not None
+    kind = "int8" if steps.high == 127 else "int4"
+    dtype = _INT8 if kind == "int8" else _UINT4 if steps.low == 0 else _INT4
+    scale, zero = (
+        None if each is None else np.broadcast_to(each, parts.shape)
+        for each in (steps.scale, steps.zero_point)
+    )
+    assert scale is not None
+
+    def constant(ending: str, data: np.ndarray | None, *, is_flat: bool = False) -> Value | None:
+        if data is None:
+            return None
+        data = data if not is_flat else data.squeeze(empty.axis + 1) if empty.block_size else data.reshape(-1)
+        return Value(names.free(f"{value.name}_{ending}"), data.dtype, data.shape, data)
+
+    def rounded(dtype: np.dtype) -> Rounded:
+        return Rounded(parts, scale, steps[2:], dtype, zero)
+
+    zero_point = steps.zero_point
     return replace(
         empty,
-        stored=Value(
-            names.free(f"{value.name}_{kind}"), dtype, value.shape, Rounded(parts, broadcast, limit, dtype)
+        stored=Value(names.free(f"{value.name}_{kind}"), dtype, value.shape, rounded(dtype)),
+        restored=replace(value, stored=rounded(_F32)),
+        scale=constant("scale", steps.scale, is_flat=True),
+        factor=constant("factor", steps.scale),
+        zero_point=constant(
+            "zero_point", None if zero_point is None else zero_point.astype(_UINT4), is_flat=True
         ),
-        restored=replace(value, stored=Rounded(parts, broadcast, limit, _F32)),
-        scale=Value(names.free(f"{value.name}_scale"), _F32, flat.shape, flat),
-        factor=Value(names.free(f"{value.name}_factor"), _F32, scale.shape, scale),
+        offset=constant("offset", None if zero_point is None else zero_point.astype(np.float32)),
     )
 
 
@@ -192,9 +255,11 @@ class _Writing:
 
     def __init__(self, graph: TargetGraph, stored: Mapping[int, StoredWeight], form: str) -> None:
         self.stored, self.form = stored, form
-        self.names = Names(value.name for each in graph.nested() for value in each.values())
+        self.known = {id(value): value for each in graph.nested() for value in each.values()}
+        self.names = Names(value.name for value in self.known.values())
         for each in stored.values():
-            self.names.take(value.name for value in (each.stored, each.scale, each.factor) if value)
+            parts = (each.stored, each.scale, each.factor, each.zero_point, each.offset)
+            self.names.take(value.name for value in parts if value)
         self.restored: dict[tuple[int, bool], Value] = {}
         self.before: list[Operator] = []
         self.opset = int(graph.version)
@@ -224,11 +289,9 @@ class _Writing:
             if self._selects_rows(operator, index, stored):
                 yield from self._rows(operator, stored)
                 return
-            if self.form == "MatMulNBits" and stored.kind == "int4" and index == 1:
-                product = self._product(operator, stored)
-                if product:
-                    yield from product
-                    return
+            if self.form == "MatMulNBits" and (made := self._in_blocks(operator, index, stored)):
+                yield from made
+                return
             dequantizes = self._dequantizes(operator, index, stored)
             weights = spec(operator.type).weights
             self.is_fused |= dequantizes and weights is not None and weights.is_matrix
@@ -261,11 +324,11 @@ class _Writing:
         attributes = {"axis": stored.axis}
         if stored.block_size:
             attributes["block_size"] = stored.block_size
-        name = f"{made.name}/dequantize"
-        return [Operator("DequantizeLinear", [stored.stored, stored.scale], [made], {**attributes}, name)]
+        inputs = [stored.stored, stored.scale, *([stored.zero_point] if stored.zero_point else [])]
+        return [Operator("DequantizeLinear", inputs, [made], {**attributes}, f"{made.name}/dequantize")]
 
     def _multiplied(self, stored: StoredWeight, made: Value) -> list[Operator]:
-        """Returns operators that restore a weight: Cast, and Mul with scales, between reshapes for blocks."""
+        """Returns operators that restore a weight: Cast, Sub and Mul, between reshapes for blocks."""
         operators: list[Operator] = []
 
         def op(type: str, *inputs: Value, shape: tuple[int, ...], **attributes: int) -> Value:
@@ -287,13 +350,14 @@ class _Writing:
         if stored.factor is not None:
             split = stored.split_shape
             result = reshaped(result, split) if stored.block_size else result
+            result = op("Sub", result, stored.offset, shape=split) if stored.offset else result
             result = op("Mul", result, stored.factor, shape=split)
             result = reshaped(result, made.shape) if stored.block_size else result
         operators[-1].outputs[0] = made
         return operators
 
     def _selects_rows(self, operator: Operator, index: int, stored: StoredWeight) -> bool:
-        """Whether rows are selected before they are restored; for int4 ONNX has no such Gather."""
+        """Whether rows are selected before they are restored; for int4 ONNX itself has no such Gather."""
         if operator.type != "Gather" or index or stored.kind == "int4":
             return False
         return stored.scale is None or (not operator.attributes.get("axis", 0) and stored.axis == 0)
@@ -318,25 +382,23 @@ class _Writing:
         yield Operator("Cast", [picked], [steps], {"to": _FLOAT}, f"{name}/cast", source)
         yield Operator("Mul", [steps, step], [rows], {}, f"{name}/mul", source)
 
-    def _product(self, operator: Operator, stored: StoredWeight) -> list[Operator]:
-        """Returns a MatMulNBits in place of a product; nothing where it does not compute it."""
-        assert stored.stored.data is not None and stored.scale is not None and stored.scale.data is not None
-        if len(stored.plain.shape) != 2 or not stored.block_size:
+    def _in_blocks(self, operator: Operator, index: int, stored: StoredWeight) -> list[Operator]:
+        """Returns ONNX Runtime's operators for blocks in place of a product or a Gather; none where they do
+        not compute it.
+        """
+        blocks = stored.blocks
+        if blocks is None or not takes(operator, index, blocks, stored.plain.shape):
             return []
-        steps, scale = stored.stored.data.astype(np.int8), stored.scale.data
-        if stored.axis == 0:
-            steps, scale = steps.T, scale.T
-        made = n_bits_product(operator, steps, scale, None)
-        if made:
-            constants = made[0].inputs[1:]
-            if not stored.n_bits:
-                for value in constants:
-                    assert value is not None
-                    value.name = self.names.free(value.name)
-                    stored.n_bits.append(value)
-            made[0].inputs[1:] = stored.n_bits
-            for each in made[:-1]:
-                each.outputs[0].name = self.names.free(each.outputs[0].name)
+        if not stored.n_bits:
+            stored.n_bits.extend(blocks.constants(stored.plain.name))
+            for value in stored.n_bits:
+                self.known[id(value)] = value
+                value.name = self.names.free(value.name)
+        made = n_bits_operators(operator, blocks, stored.n_bits)
+        for result in (value for each in made for value in (*each.inputs[:2], *each.outputs)):
+            if result is not None and id(result) not in self.known:
+                self.known[id(result)] = result
+                result.name = self.names.free(result.name)
         return made
 
 

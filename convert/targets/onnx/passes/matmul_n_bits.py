@@ -1,81 +1,137 @@
-"""ONNX Runtime's com.microsoft::MatMulNBits: products with weights of 4 or 8 bits in blocks."""
+"""ONNX Runtime's operators for matrices of 4 or 8 bits in blocks: com.microsoft::MatMulNBits multiplies with
+them, com.microsoft::GatherBlockQuantized selects their rows.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from tmconvert.ir.lazy_constants import Array
+from tmconvert.lowering.block_scales import Steps
+from tmconvert.lowering.rounded_constants import Packed, Rounded
 from tmconvert.lowering.target_graph import Operator, Value
 
 TYPE = "com.microsoft::MatMulNBits"
+ROWS = "com.microsoft::GatherBlockQuantized"
 _LEAST_BLOCK = 16
 
 
-def n_bits_product(
-    operator: Operator, values: np.ndarray, scale: np.ndarray, zero_point: np.ndarray | None
-) -> list[Operator]:
-    """Returns the operators in place of a MatMul or Gemm of x [..., K] with a weight of N rows.
+class Blocks(NamedTuple):
+    """A matrix of unsigned integers of ``bits``: ``values`` [N, blocks, elements], ``scale`` [N, blocks].
 
-    ``values`` are integers [N, K], ``scale`` and ``zero_point`` [N, blocks]. The result is empty for a
-    product that the operator does not compute: of other types, or in blocks that are no power of two.
+    ``zero_point`` [N, blocks] may be None, for 2^(bits - 1).
     """
-    rows, columns = values.shape
-    scale = np.broadcast_to(scale, (rows, scale.shape[1]))
-    block = columns // scale.shape[1]
-    x, weight, *bias = operator.inputs
-    if block < _LEAST_BLOCK or block & (block - 1) or x is None or weight is None or x.dtype != np.float32:
-        return []
+
+    values: Array
+    scale: np.ndarray
+    zero_point: np.ndarray | None
+    bits: int
+
+    @classmethod
+    def of(cls, rows: Array, steps: Steps) -> Blocks:
+        """Returns ``rows`` in blocks, rounded with ``steps`` when they are read."""
+        scale, zero_point, low, high = steps
+        shift = 0 if zero_point is not None else 8
+        zero = np.uint8(shift) if zero_point is None else zero_point
+        views = (np.broadcast_to(each, rows.shape) for each in (scale, zero))
+        scales, zeros = views
+        values = Rounded(rows, scales, (low + shift, high + shift), np.dtype(np.uint8), zeros)
+        return cls(values, scale[..., 0], None if zero_point is None else zero_point[..., 0], 4)
+
+    @classmethod
+    def of_integers(cls, values: np.ndarray, scale: np.ndarray, zero_point: np.ndarray | None) -> Blocks:
+        """Returns integers [N, K] with ``scale`` and ``zero_point`` [N, blocks], or what broadcasts to it."""
+        rows, is_signed = len(values), values.dtype == np.int8
+        least = -8 if is_signed else 0
+        parts = [values] if zero_point is None else [values, zero_point]
+        bits = 4 if all(part.min() >= least and part.max() < least + 16 for part in parts) else 8
+        shift = 1 << (bits - 1) if is_signed else 0
+        scale = np.ascontiguousarray(np.broadcast_to(scale, (rows, scale.shape[1])), np.float32)
+        zeros = zero_point if zero_point is not None or shift else np.zeros(scale.shape, values.dtype)
+        shifted = [
+            None if each is None else (each.astype(np.int16) + shift).astype(np.uint8)
+            for each in (values, zeros)
+        ]
+        assert shifted[0] is not None
+        zeros = None if shifted[1] is None else np.broadcast_to(shifted[1], scale.shape)
+        return cls(shifted[0].reshape(rows, scale.shape[1], -1), scale, zeros, bits)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, blocks, size = self.values.shape
+        return rows, blocks * size
+
+    @property
+    def block_size(self) -> int:
+        return self.values.shape[2]
+
+    def constants(self, name: str) -> list[Value]:
+        """Returns weights [N, blocks, bytes], scales [N, blocks] and packed zero points."""
+        made: list[tuple[str, Array, tuple[int, ...]]] = [
+            ("weight", values := _packed(self.values, self.bits), values.shape),
+            ("scale", self.scale, self.scale.shape),
+        ]
+        if self.zero_point is not None:
+            zeros = self.zero_point
+            if self.bits == 4 and zeros.shape[-1] % 2:
+                zeros = np.concatenate([zeros, np.zeros((len(zeros), 1), zeros.dtype)], axis=-1)
+            packed = _packed(zeros, self.bits)
+            made.append(("zero_point", packed, packed.shape))
+        return [Value(f"{name}_{part}", data.dtype, shape, data) for part, data, shape in made]
+
+
+def takes(operator: Operator, index: int, blocks: Blocks, shape: tuple[int, ...]) -> bool:
+    """Whether an operator of ONNX Runtime computes what ``operator`` does with its input ``index``, of
+    ``shape``.
+
+    It does not with blocks that are no power of two, in other types, and as other operands.
+    """
+    size, inputs = blocks.block_size, operator.inputs
+    if size < _LEAST_BLOCK or size & (size - 1):
+        return False
+    if operator.type == "Gather":
+        return not index and not operator.attributes.get("axis", 0) and shape == blocks.shape
+    x = inputs[0]
+    if index != 1 or x is None or x.dtype != np.float32:
+        return False
     if operator.type == "Gemm":
         settings = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0, **operator.attributes}
         is_plain = settings["alpha"] == settings["beta"] == 1 and not settings["transA"]
-        if not is_plain or bool(settings["transB"]) != (weight.shape == (rows, columns)):
-            return []
-    elif operator.type != "MatMul" or weight.shape != (columns, rows):
-        return []
-    inputs = [x, *_constants(weight.name, values, scale, zero_point)]
-    bits = _bits(values, zero_point)
-    attributes = {"K": columns, "N": rows, "bits": bits, "block_size": block}
-    (result,) = operator.outputs
-    if not bias or bias[0] is None:
-        return [Operator(TYPE, [*inputs], [result], dict(attributes), operator.name, operator.source)]
-    product = Value(f"{result.name}_product", result.dtype, result.shape)
-    name = f"{operator.name}/add"
-    return [
-        Operator(TYPE, [*inputs], [product], dict(attributes), operator.name, operator.source),
-        Operator("Add", [product, bias[0]], [result], {}, name, operator.source),
-    ]
+        return is_plain and shape == (blocks.shape if settings["transB"] else blocks.shape[::-1])
+    return operator.type == "MatMul" and shape == blocks.shape[::-1]
 
 
-def _bits(values: np.ndarray, zero_point: np.ndarray | None) -> int:
-    least = -8 if values.dtype == np.int8 else 0
-    parts = [values] if zero_point is None else [values, zero_point]
-    return 4 if all(part.min() >= least and part.max() < least + 16 for part in parts) else 8
-
-
-def _constants(
-    name: str, values: np.ndarray, scale: np.ndarray, zero_point: np.ndarray | None
-) -> list[Value]:
-    """Returns weights [N, blocks, bytes], scales [N * blocks] and packed zero points, all unsigned.
-
-    Without zero points the operator takes 2^(bits - 1), which signed integers have after the shift.
+def n_bits_operators(operator: Operator, blocks: Blocks, constants: list[Value]) -> list[Operator]:
+    """Returns the operators in place of a MatMul or Gemm of x [..., K] with a matrix of N rows, or of a
+    Gather of its rows, which ``takes`` accepts.
     """
-    rows, bits = len(values), _bits(values, zero_point)
-    shift = 1 << (bits - 1) if values.dtype == np.int8 else 0
-    blocks = (values.astype(np.int16) + shift).astype(np.uint8).reshape(rows, scale.shape[1], -1)
-    made = [_packed(blocks, bits), np.ascontiguousarray(scale, np.float32).reshape(-1)]
-    zeros = zero_point if zero_point is not None or shift else np.zeros(scale.shape, values.dtype)
-    if zeros is not None:
-        shifted = (np.broadcast_to(zeros, scale.shape).astype(np.int16) + shift).astype(np.uint8)
-        made.append(_packed(shifted, bits).reshape(-1))
-    names = ("weight", "scale", "zero_point")
+    (result,), (rows, columns) = operator.outputs, blocks.shape
+    bits = {"bits": blocks.bits, "block_size": blocks.block_size}
+    name, source = operator.name, operator.source
+    if operator.type == "Gather":
+        weight, *others = constants
+        flat = Value(f"{weight.name}_rows", weight.dtype, (rows, columns * blocks.bits // 8))
+        sizes = np.array(flat.shape, np.int64)
+        shape = Value(f"{weight.name}_shape", sizes.dtype, sizes.shape, sizes)
+        inputs = [flat, operator.inputs[1], *others]
+        settings = {"gather_axis": 0, "quantize_axis": 1, **bits}
+        return [
+            Operator("Reshape", [weight, shape], [flat], {}, f"{name}/reshape", source),
+            Operator(ROWS, inputs, [result], {**settings}, name, source),
+        ]
+    x, _, *bias = operator.inputs
+    attributes = {"K": columns, "N": rows, **bits}
+    if not bias or bias[0] is None:
+        return [Operator(TYPE, [x, *constants], [result], {**attributes}, name, source)]
+    product = Value(f"{result.name}_product", result.dtype, result.shape)
     return [
-        Value(f"{name}_{part}", data.dtype, data.shape, data) for part, data in zip(names, made, strict=False)
+        Operator(TYPE, [x, *constants], [product], {**attributes}, name, source),
+        Operator("Add", [product, bias[0]], [result], {}, f"{name}/add", source),
     ]
 
 
-def _packed(values: np.ndarray, bits: int) -> np.ndarray:
-    """Returns values along the last axis, two of four bits in a byte, the first in the lower half."""
-    if bits == 8:
-        return np.ascontiguousarray(values)
-    if values.shape[-1] % 2:
-        values = np.concatenate([values, np.zeros((*values.shape[:-1], 1), np.uint8)], axis=-1)
-    return np.ascontiguousarray(values[..., ::2] | values[..., 1::2] << 4)
+def _packed(values: Array, bits: int) -> Array:
+    """Returns values in bytes, two of four bits in one, the first in the lower half."""
+    return Packed(values) if bits == 4 else values

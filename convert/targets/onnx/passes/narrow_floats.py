@@ -22,6 +22,8 @@ from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import Rules, TypeRules
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.onnx.operators import spec
+from tmconvert.targets.onnx.passes.matmul_n_bits import ROWS
+from tmconvert.targets.onnx.passes.matmul_n_bits import TYPE as PRODUCT
 
 _WIDE = np.dtype(np.float32)
 _TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -31,7 +33,9 @@ _LARGE = 1024  # elements of a weight
 _LEAST = 1e-7  # of float16: a smaller epsilon would become 0
 
 
-def narrow_floats(graph: TargetGraph, to: str, rules: Rules = (), *, float_io: bool = False) -> PassRecord:
+def narrow_floats(
+    graph: TargetGraph, to: str, rules: Rules = (), *, float_io: bool = False, checks_rules: bool = True
+) -> PassRecord:
     """Changes float32 to ``to`` in place, but for what ``rules`` keep, and with ``float_io`` for inputs and
     outputs.
 
@@ -43,7 +47,8 @@ def narrow_floats(graph: TargetGraph, to: str, rules: Rules = (), *, float_io: b
         raise UsageError("TM6002", f"ONNX has no {to} at opset {opset}", notes=[("help", help)])
     record = PassRecord("narrow_floats")
     chosen = TypeRules(rules, graph)
-    chosen.check()
+    if checks_rules:
+        chosen.check()
     _Narrowing(graph, to, opset, record, chosen).run(float_io=float_io)
     return record
 
@@ -130,7 +135,7 @@ class _Narrowing:
         if any(isinstance(value, TargetGraph) for value in operator.attributes.values()):
             self._with_subgraphs(operator)
             return
-        if not any(map(self._carries, operator.inputs)):
+        if not (any(map(self._carries, operator.inputs)) or _restores_constants(operator)):
             self.made.append(operator)
             return
         if self.rules.type_of([operator], self.name) == "float32":
@@ -166,6 +171,9 @@ class _Narrowing:
     def _types(self, operator: Operator) -> tuple[list[bool], list[bool], bool]:
         """Returns which inputs and outputs become float16 or bfloat16, and if the operator supports that."""
         nothing = [False] * len(operator.inputs), [False] * len(operator.outputs), False
+        if operator.type in (PRODUCT, ROWS) and self.name == "float16":
+            floats = [value is not None and value.dtype.kind == "f" for value in operator.inputs]
+            return floats, [True], True
         if operator.domain:
             return nothing
         schema = onnx.defs.get_schema(operator.type, self.opset)
@@ -184,11 +192,11 @@ class _Narrowing:
 
     def _taken(self, value: Value, dtype: np.dtype) -> Value:
         """Returns a value in a float type; integers as they are."""
-        if value.data is not None and value.dtype == _WIDE and self._carries(value):
+        if value.is_constant and value.dtype == _WIDE and self._carries(value):
             value = self._constant(value)  # stored narrow, also for operators in float32
         if value.dtype == dtype or value.dtype not in (_WIDE, self.dtype):
             return value
-        if value.data is not None and dtype == self.dtype:
+        if value.is_constant and dtype == self.dtype:
             return self._constant(value)
         key = id(value), dtype.name
         if key not in self.casts:
@@ -260,6 +268,14 @@ class _Narrowing:
         ]
         outputs = [self._taken(value, _WIDE) for value in graph.outputs]
         return replace(graph, operators=operators, outputs=outputs)
+
+
+def _restores_constants(operator: Operator) -> bool:
+    """Whether an operator restores weights from integers, however few its scales are."""
+    inputs = operator.inputs
+    if operator.type == "DequantizeLinear":
+        return all(value is None or value.is_constant for value in inputs) and bool(operator.attributes)
+    return operator.type == ROWS
 
 
 def _repeated(formal: Sequence[onnx.defs.OpSchema.FormalParameter], count: int) -> Iterator[str]:
