@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.profiles.judge import violations
+from tmconvert.profiles.judge import lines_by_rule, violations
 from tmconvert.profiles.operation import as_quantized, operations_of
 from tmconvert.profiles.registry import profile_named
 
 if TYPE_CHECKING:
     from tmconvert.lowering.target_graph import TargetGraph
     from tmconvert.targets.violation import Violation
-
-_MOST = 3  # places that a line names
 
 
 def graph_violations(graph: TargetGraph, name: str) -> list[Violation]:
@@ -49,21 +46,8 @@ def check_profile(graph: TargetGraph, name: str) -> list[str]:
             source=sources.get(first.layer),
             notes=[
                 ("help", first.help),
-                *(("also", line) for line in _lines(broken[1:])),
+                *(("also", line) for line in lines_by_rule(broken[1:])),
                 ("see", f"`tmconvert check MODEL --profile {name}` lists all of them"),
             ],
         )
-    return [f"{profile.title}: {line}" for line in _lines(found)]
-
-
-def _lines(found: Sequence[Violation]) -> list[str]:
-    """Returns a line for each rule, with locations and the remedy."""
-    by_rule: dict[str, list[Violation]] = {}
-    for each in found:
-        by_rule.setdefault(each.rule, []).append(each)
-    lines = []
-    for rule, group in by_rule.items():
-        places = ", ".join(dict.fromkeys(each.layer for each in group[:_MOST]))
-        more = f", ... ({len(group)} in all)" if len(group) > _MOST else ""
-        lines.append(f"{rule}: {group[0].message} (at {places}{more}); {group[0].help}")
-    return lines
+    return [f"{profile.title}: {line}" for line in lines_by_rule(found)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tmconvert.errors import LoadError, UsageError
-from tmconvert.profiles.operation import Extent, Operation, Tensor
+from tmconvert.profiles.operation import Extent, Operation, Tensor, with_neighbours
 from tmconvert.targets.recognize import target_of_file
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def _tflite(path: Path) -> FileOperations:
     from tmconvert.formats.tflite.records import read_model
 
     model = read_model(str(path), map_file(str(path)))
-    graphs = [list(_of_subgraph(each)) for each in model.subgraphs]
+    graphs = [
+        with_neighbours(_of_subgraph(each), {each.label(index) for index in each.outputs})
+        for each in model.subgraphs
+    ]
     main = graphs.pop(model.main)
     outputs = model.subgraphs[model.main]
     names = [outputs.tensors[index].name for index in outputs.outputs]
@@ -94,7 +97,8 @@ def _onnx(path: Path) -> FileOperations:
     inner: list[Operation] = []
     version = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
     _add_graph(model.graph, {}, version, TensorReader(str(path)), main, inner)
-    return FileOperations("onnx", main, inner, [each.name for each in model.graph.output])
+    outputs = [each.name for each in model.graph.output]
+    return FileOperations("onnx", with_neighbours(main, outputs), inner, outputs)
 
 
 def _add_graph(

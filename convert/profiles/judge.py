@@ -14,6 +14,7 @@ HELP_OPERATOR = "leave it to the processor, or write the model with operators th
 HELP_TYPE = "give it tensors of these types: a quantized file for NPUs, one in float for GPUs"
 HELP_RANK = "reshape its operands to fewer axes"
 HELP_VERSION = "write the file for an older version of the format"
+_MOST = 3  # places that a line names
 _EFFECTS = {"elsewhere": "runs", "refused": "loads", "wrong": "computes rightly"}
 
 
@@ -76,6 +77,19 @@ def worst(found: Sequence[Violation]) -> Effect | None:
     effects = {each.effect for each in found}
     order: tuple[Effect, ...] = ("refused", "wrong", "elsewhere")
     return next((each for each in order if each in effects), None)
+
+
+def lines_by_rule(found: Sequence[Violation]) -> list[str]:
+    """Returns a line for each rule, with locations and the remedy."""
+    by_rule: dict[str, list[Violation]] = {}
+    for each in found:
+        by_rule.setdefault(each.rule, []).append(each)
+    lines = []
+    for rule, group in by_rule.items():
+        places = ", ".join(dict.fromkeys(each.layer for each in group[:_MOST]))
+        more = f", ... ({len(group)} in all)" if len(group) > _MOST else ""
+        lines.append(f"{rule}: {group[0].message} (at {places}{more}); {group[0].help}")
+    return lines
 
 
 def _beyond_groups(profile: Profile, operation: Operation) -> Iterator[Violation]:

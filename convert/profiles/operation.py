@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,11 @@ Extent = int | None  # None for an open size
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A tensor; ``shape`` is None where it is not known. ``read`` returns the elements of a constant."""
+    """A tensor; ``shape`` is None where it is not known. ``read`` returns the elements of a constant.
+
+    ``maker`` is the type of the operator that computes it, ``users`` the number of its uses, and
+    ``is_output`` states that it is an output of the model: ``with_neighbours`` sets them.
+    """
 
     name: str
     dtype: str
@@ -26,6 +31,9 @@ class Tensor:
     scale: tuple[float, ...] = ()
     zero_point: tuple[int, ...] = ()
     read: Callable[[], np.ndarray] | None = field(default=None, repr=False)
+    maker: str = ""
+    users: int = 0
+    is_output: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -59,7 +67,33 @@ class Operation:
 
 def operations_of(graph: TargetGraph) -> list[Operation]:
     """Returns the operators of a lowered graph, with those of its subgraphs."""
-    return [operation_of(operator) for operator in graph.all_operators()]
+    found = [operation_of(operator) for operator in graph.all_operators()]
+    return with_neighbours(found, {value.name for value in graph.outputs})
+
+
+def with_neighbours(operations: Iterable[Operation], outputs: Collection[str]) -> list[Operation]:
+    """Returns the operators of a graph whose tensors state who computes and who takes them."""
+    found = list(operations)
+    makers = {tensor.name: each.type for each in found for tensor in each.outputs}
+    users = Counter(tensor.name for each in found for tensor in each.given)
+    known: dict[int, Tensor] = {}
+
+    def linked(tensor: Tensor) -> Tensor:
+        name = tensor.name
+        if id(tensor) not in known:
+            known[id(tensor)] = replace(
+                tensor, maker=makers.get(name, ""), users=users[name], is_output=name in outputs
+            )
+        return known[id(tensor)]
+
+    return [
+        replace(
+            each,
+            inputs=[None if tensor is None else linked(tensor) for tensor in each.inputs],
+            outputs=[linked(tensor) for tensor in each.outputs],
+        )
+        for each in found
+    ]
 
 
 def operation_of(operator: Operator) -> Operation:

@@ -113,6 +113,9 @@ PROPERTIES: dict[str, Callable[[Tensor], Values]] = {
     ],
     "zero_point": lambda tensor: list(tensor.zero_point),
     "extents": lambda tensor: [each for each in tensor.shape or () if each is not None],
+    "maker": lambda tensor: [tensor.maker],
+    "users": lambda tensor: [tensor.users],
+    "is_output": lambda tensor: [tensor.is_output],
     "open sizes": lambda tensor: [] if tensor.shape is None else [sum(each is None for each in tensor.shape)],
 }
 
@@ -235,6 +238,18 @@ def _expanded_constant(operation: Operation) -> Values:
     ]
 
 
+def _output_makers(operation: Operation) -> Values:
+    """The type of the operator that computes an operand, where nothing else takes it, it is an output of the
+    model, and the other operand is a constant with one row.
+    """
+    first, second = operation.given
+    return [
+        x.maker
+        for x, other in ((first, second), (second, first))
+        if x.is_output and x.users == 1 and other.is_constant and math.prod(_shape(other)[:-1]) == 1
+    ]
+
+
 def _cut_axes(operation: Operation) -> Values:
     x, y = _shape(operation.inputs[0]), _shape(operation.outputs[0])
     return [sum(a != b for a, b in zip(x, y, strict=True))]
@@ -291,6 +306,7 @@ NAMED: dict[str, Callable[[Operation], Values]] = {
     "excess of the result": _transpose_conv_excess,
     "sum of weights": _weight_sum,
     "first size of a constant": _expanded_constant,
+    "maker of an output": _output_makers,
     "cut axes": _cut_axes,
     "strided axes": _strided_axes,
     "rows": _flat_sizes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import onnx
 
 from tmconvert.formats.tflite.schema import ENUMS
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
-from tmconvert.profiles.operation import Operation, Tensor, operation_of
+from tmconvert.profiles.operation import Operation, Tensor, operation_of, with_neighbours
 from tmconvert.profiles.profile import Profile, ProfileRule
 from tmconvert.targets.registry import write
 from tmconvert.targets.tflite.operators import SPECS
@@ -52,9 +52,14 @@ def breaking(rule: ProfileRule, profile: Profile, target: str, path: Path) -> bo
     sizes = [*_EXTENTS, *near, *near, 300, 70000 if near and near[0] > 300 else 130]
     if rule.limit.high is not None and rule.limit.high > 1e5:
         sizes = [2, 300, 300, 2, 300, 300, 1, 3]
+    makers = [str(each) for each in rule.limit.not_among if "maker" in rule.limit.quantity]
     for operator in islice(_operators(types, target, random, sizes), _TRIES):
-        if rule.breaks(operation_of(operator) if target == "tflite" else _of_onnx(operator)):
-            _write(operator, target, path)
+        before = [_maker(str(random.choice(makers)), operator, random)] if makers else []
+        judged = operation_of(operator) if target == "tflite" else _of_onnx(operator)
+        if before:
+            *_, judged = with_neighbours([operation_of(before[0]), judged], ("out", "in0"))
+        if rule.breaks(judged):
+            _write(operator, target, path, before)
             return True
     return False
 
@@ -71,6 +76,20 @@ def unknown_operator(profile: Profile, target: str, path: Path) -> bool:
             _write(next(_operators([name], target, np.random.default_rng(1))), target, path)
             return True
     return False
+
+
+def _maker(type: str, operator: Operator, random: np.random.Generator) -> Operator:
+    """Returns an operator that computes the first operand, which is an output, too."""
+    value = operator.inputs[0]
+    assert value is not None
+    value.stored = None
+    return Operator(
+        type,
+        [_value("x", random, 4, _EXTENTS)],
+        [value],
+        _options(type, "tflite", random, _EXTENTS),
+        "before",
+    )
 
 
 def _operators(
@@ -149,12 +168,15 @@ def _plain(tensor: Tensor) -> Tensor:
     return Tensor(tensor.name, tensor.dtype, tensor.shape, read=tensor.read)
 
 
-def _write(operator: Operator, target: str, path: Path) -> None:
+def _write(operator: Operator, target: str, path: Path, before: Sequence[Operator] = ()) -> None:
+    made = [each.outputs[0].name for each in before]
     given = list({each.name: each for each in operator.inputs if each is not None}.values())
-    inputs = [each for each in given if each.stored is None]
+    inputs = [each for each in given if each.stored is None and each.name not in made]
     if target == "tflite":
-        graph = TargetGraph("tflite", 23, "bad", inputs, list(operator.outputs), [operator])
-        graph.input_names, graph.output_names = [each.name for each in inputs], ["out"]
+        inputs += [each.inputs[0] for each in before if each.inputs[0] is not None]
+        outputs = [*operator.outputs, *(each.outputs[0] for each in before)]
+        graph = TargetGraph("tflite", 23, "bad", inputs, outputs, [*before, operator])
+        graph.input_names, graph.output_names = [each.name for each in inputs], ["out", *made]
         with path.open("wb") as file:
             write(graph, [file])
         return

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.errors import VerificationError
+from tmconvert.profiles.files import operations_of_file
+from tmconvert.profiles.judge import lines_by_rule, violations
+from tmconvert.profiles.registry import profile_named, profile_names
 from tmconvert.verification.accelerators.accelerator import Accelerator, Outcome
-from tmconvert.verification.accelerators.known_defects import known_defects
 from tmconvert.verification.runtime import Runtime
 
 TOLERANCE = 1e-3  # of the largest value of an output in floating point
@@ -88,10 +90,18 @@ def difference_of(found: np.ndarray, expected: np.ndarray) -> tuple[float, float
     return float(np.abs(a - b)[finite].max(initial=0.0)) / max(largest, 1e-6), TOLERANCE
 
 
+def known_defects(accelerator: str, path: Path) -> list[str]:
+    """Returns a line for each rule of the accelerator's profile by which it computes the file wrongly."""
+    if accelerator not in profile_names():
+        return []
+    profile, file = profile_named(accelerator), operations_of_file(path)
+    found = violations(profile, [*file.main, *file.inner]) if file.target in profile.targets else []
+    return lines_by_rule([each for each in found if each.effect == "wrong"])
+
+
 def _error(message: str, accelerator: Accelerator, path: Path, option: str) -> VerificationError:
     name = accelerator.name
-    known = known_defects(name, path)
-    notes = [("known defects", f"{name} computes wrongly: {'; '.join(known)}")] if known else []
+    notes = [("known defect", line) for line in known_defects(name, path)]
     text = (
         f"the file is right on the processor; convert without {option} {name} to write it all the same"
         if option == "--verify-on"
