@@ -5,6 +5,7 @@ Each function gets an emitter (``calibration/expansion.py``) and the arguments o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -89,3 +90,17 @@ def square(g: Any, x: Any) -> Any:
 
 def neg(g: Any, x: Any) -> Any:
     return g.call("aten::mul", x, g.constant(-1, g.type(x).dtype))
+
+
+def local_response_norm(g: Any, x: Any, size: int, alpha: float, beta: float, k: float) -> Any:
+    """x (k + alpha m) ^ -beta; the mean m of squares over channels is that of an image of one channel."""
+    shape = g.type(x).shape
+    planes = g.call("aten::reshape", x, [shape[0], 1, shape[1], math.prod(shape[2:])])
+    squares = g.call("aten::mul", planes, planes)
+    mean = g.call("aten::avg_pool2d", squares, [size, 1], [1, 1], [size // 2, 0])
+
+    def power(h: Any, y: Any) -> Any:
+        scale, offset, exponent = (h.constant(each, h.type(y).dtype) for each in (alpha, k, -beta))
+        return h.call("aten::pow", h.call("aten::add", h.call("aten::mul", y, scale), offset), exponent)
+
+    return g.call("aten::reshape", g.call("aten::mul", planes, g.table(mean, power)), shape)

@@ -10,7 +10,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, number
-from tmconvert.symbolics.traits import Spatial
+from tmconvert.symbolics.traits import IntegerSteps, Spatial
 from tmconvert.symbolics.windows import reduced, widened
 
 Array = np.ndarray
@@ -35,7 +35,10 @@ local_response_norm = Op(
     ],
     result=_result,
     layout=lambda x, **options: NHWC if x.rank == 4 else SOURCE,
-    traits=[Spatial()],
+    traits=[
+        Spatial(),
+        IntegerSteps(lambda g, **given: idioms.integer_steps.local_response_norm(g, **given)),
+    ],
 )
 
 

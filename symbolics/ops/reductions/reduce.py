@@ -11,13 +11,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tmconvert.errors import Refusal
 from tmconvert.ir import TensorNode
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import FLOATS, NUMBERS, Op, Tensor, boolean, integers
 from tmconvert.symbolics.results import normalized_axis
-from tmconvert.symbolics.traits import Average, Homogeneous, KeepsQparams, Reduction, SelectsElements, Trait
+from tmconvert.symbolics.traits import (
+    Average,
+    Homogeneous,
+    IntegerSteps,
+    KeepsQparams,
+    Reduction,
+    SelectsElements,
+    Trait,
+)
 
 Array = np.ndarray
 
@@ -57,6 +66,7 @@ TABLE = {
 TRAITS: dict[str, list[Trait]] = {
     "mean": [Reduction(), Homogeneous(), Average()],
     "sum": [Reduction(), Homogeneous()],
+    "prod": [IntegerSteps(lambda g, **given: product_of_slices(g, **given))],
     "amax": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements()],
     "amin": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements()],
 }
@@ -70,6 +80,21 @@ def reduced_axes(rank: int, dim: list[int] | None) -> list[int]:
     if len(set(axes)) != len(axes):
         raise ValueError(f"{dim} names an axis twice")
     return axes
+
+
+def product_of_slices(g: Any, x: Any, dim: list[int] | None, keepdim: bool) -> Any:
+    """Multiplies the slices along each axis, two by two."""
+    result = reduced_type(g.type(x), dim, keepdim)
+    for axis in reduced_axes(g.type(x).rank, dim):
+        extent = g.type(x).shape[axis]
+        if extent > MOST_FACTORS:
+            raise Refusal(f"a product of {extent} slices is too large")
+        parts = [g.call("aten::slice", x, axis, at, at + 1) for at in range(extent)]
+        while len(parts) > 1:
+            rest = parts[len(parts) - len(parts) % 2 :]
+            parts = [g.call("aten::mul", a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)] + rest
+        x = parts[0]
+    return g.call("aten::reshape", x, list(result.shape))
 
 
 def reduced_type(x: TensorType, dim: list[int] | None, keepdim: bool) -> TensorType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -82,6 +82,15 @@ class FormWriter:
             return x
         return self.op("SLICE", [x, self.ints(begin), self.ints(shape)], shape)
 
+    def pick(self, x: Value, axis: int, places: Iterable[int]) -> Value:
+        """Appends slices of one element along an axis, and their concatenation."""
+        shape = [1 if at == axis else size for at, size in enumerate(sizes(x) or ())]
+        parts = [self.slice(x, [each * (at == axis) for at in range(len(shape))], shape) for each in places]
+        if len(parts) == 1:
+            return parts[0]
+        shape[axis] = len(parts)
+        return self.op("CONCATENATION", parts, shape, axis=axis)
+
     def ints(self, values: Sequence[int]) -> Value:
         array = np.array(values, INT32)
         return Value(self.names.free(f"{self.operator.outputs[0].name}_numbers"), INT32, array.shape, array)
@@ -94,10 +103,10 @@ class FormWriter:
             made.quantization, made.qparams = like.quantization, like.qparams
         return made
 
-    def quantized(self, array: np.ndarray, scale: float) -> Value:
-        """Returns a constant of integers with this scale, and 0 at 0."""
+    def quantized(self, array: np.ndarray, scale: float | np.ndarray, zero_point: int = 0) -> Value:
+        """Returns a constant of integers with this scale, or one for each element of the first axis."""
         made = self.const(array)
-        made.quantization = Quantization(np.array([scale], np.float32), 0, np.zeros(1, np.int64))
+        made.quantization = quantization(scale, zero_point)
         return made
 
     def _append(
@@ -110,6 +119,11 @@ class FormWriter:
         name = f"/{outputs[0].name}/{type}"
         source = self.operator.source
         self.operators.append(Operator(type, list(inputs), outputs, dict(attributes), name, source))
+
+
+def quantization(scale: float | np.ndarray, zero_point: int = 0) -> Quantization:
+    scales = np.atleast_1d(np.asarray(scale, np.float32))
+    return Quantization(scales, 0, np.full(scales.shape, zero_point, np.int64))
 
 
 def sizes(value: Value | None) -> tuple[int, ...] | None:

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from tmconvert.lowering.target_graph import Operator, Value
-from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
+from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, quantization, sizes
 
-FLOAT, BOOL, INT32 = np.dtype(np.float32), np.dtype(np.bool_), np.dtype(np.int32)
+FLOAT, BOOL, INT32, INT16 = (np.dtype(each) for each in ("float32", "bool", "int32", "int16"))
+_MOST_CLASSES = 100
 _MOST_PAIRS = 1 << 20  # comparisons of two elements
 
 
@@ -74,6 +75,31 @@ def normalization_by_products(g: FormWriter) -> list[Operator] | None:
     return g.last_reshape(g.op("MUL", [flat, g.op("EXP", [power], flat.shape)], flat.shape))
 
 
+def difference_from_sum(g: FormWriter) -> list[Operator] | None:
+    """LOG_SOFTMAX in int8: differences d from the largest element, less the logarithm of the sum of e^d."""
+    x, y = g.operator.inputs[0], g.operator.outputs[0]
+    shape = sizes(x)
+    if x is None or x.quantization is None or y.quantization is None or x.dtype != np.int8 or not shape:
+        return None
+    count, rows, scale = shape[-1], [math.prod(shape[:-1]), shape[-1]], float(x.quantization.scale[0])
+    if not 1 < count <= _MOST_CLASSES:
+        return None
+    column, flat, last = [rows[0], 1], g.reshape(x, rows), g.ints([1])
+    top = g.op("REDUCE_MAX", [flat, last], column, keep_dims=True)
+    wide, shift = (
+        g.op("QUANTIZE", [each], each.shape, dtype=INT16, quantization=quantization(scale))
+        for each in (flat, top)
+    )
+    # kernels of int16 functions have tables of 512 intervals over all of their range
+    gap = g.op("SUB", [wide, shift], rows, quantization=quantization(scale / 128), pot_scale_int16=False)
+    power = g.op("EXP", [gap], rows, quantization=quantization(1 / 32767))
+    total = g.op("SUM", [power, last], column, quantization=quantization(count / 32767), keep_dims=True)
+    log = g.op("LOG", [total], column, quantization=quantization(math.log(count) / 32767))
+    known = quantization(float(y.quantization.scale[0]) / 128)
+    result = g.op("SUB", [gap, log], rows, quantization=known, pot_scale_int16=False)
+    return g.last_reshape(g.op("QUANTIZE", [result], rows, dtype=y.dtype, quantization=y.quantization))
+
+
 def concatenated_parts(g: FormWriter) -> list[Operator] | None:
     """PACK as CONCATENATION along an axis of one element."""
     result = g.operator.outputs[0]
@@ -90,5 +116,6 @@ def concatenated_parts(g: FormWriter) -> list[Operator] | None:
 FUNCTIONS = (
     ("TOPK_V2", largest_by_counting),
     ("LOCAL_RESPONSE_NORMALIZATION", normalization_by_products),
+    ("LOG_SOFTMAX", difference_from_sum),
     ("PACK", concatenated_parts),
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
 
@@ -40,14 +38,7 @@ def slice_of_one(g: FormWriter) -> list[Operator] | None:
         return None
     axis = g.operator.attributes.get("axis", 0)
     assert isinstance(axis, int)
-    axis %= len(shape)
-    parts = []
-    for at in np.ravel(indices.data):
-        extents = [1 if a == axis else size for a, size in enumerate(shape)]
-        parts.append(g.slice(x, [int(at) * (a == axis) for a in range(len(shape))], extents))
-    made = [len(parts) if a == axis else size for a, size in enumerate(shape)]
-    whole = parts[0] if len(parts) == 1 else g.op("CONCATENATION", parts, made, axis=axis)
-    return g.last_reshape(whole)
+    return g.last_reshape(g.pick(x, axis % len(shape), numbers(indices) or ()))
 
 
 def slices_of_steps(g: FormWriter) -> list[Operator] | None:
@@ -67,12 +58,25 @@ def slices_of_steps(g: FormWriter) -> list[Operator] | None:
     ]
     value = g.slice(x, first, whole)
     for axis in axes:
-        whole[axis] = 1
         places = [starts[axis] % shape[axis] + at * by[axis] for at in range(made[axis])]
-        parts = [g.slice(value, [at * (a == axis) for a in range(len(shape))], whole) for at in places]
-        whole[axis] = made[axis]
-        value = g.op("CONCATENATION", parts, whole, axis=axis)
+        value = g.pick(value, axis, places)
     return g.last_reshape(value)
+
+
+def slices_in_reverse(g: FormWriter) -> list[Operator] | None:
+    """REVERSE_V2 as slices of one element, which are concatenated."""
+    (x, axes), shape = g.operator.inputs, sizes(g.operator.outputs[0])
+    reversed_axes = numbers(axes)
+    if (
+        x is None
+        or shape is None
+        or not reversed_axes
+        or math.prod(shape[axis] for axis in reversed_axes) > _MOST_PARTS
+    ):
+        return None
+    for axis in reversed_axes:
+        x = g.pick(x, axis % len(shape), range(shape[axis] - 1, -1, -1))
+    return g.last_reshape(x)
 
 
 def scalar_by_option(g: FormWriter) -> list[Operator] | None:
@@ -96,6 +100,7 @@ GATHERS = (
     ("GATHER", flat_indices),
     ("GATHER", slice_of_one),
     ("STRIDED_SLICE", slices_of_steps),
+    ("REVERSE_V2", slices_in_reverse),
     ("RESHAPE", scalar_by_option),
     ("ARG_MIN", largest_of_negation),
 )

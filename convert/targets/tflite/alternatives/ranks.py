@@ -127,6 +127,19 @@ def merged_slice(g: FormWriter) -> list[Operator] | None:
     return g.last_reshape(g.slice(g.reshape(x, sizes_in), first, sizes_out))
 
 
+def transposed_blocks(g: FormWriter) -> list[Operator] | None:
+    """DEPTH_TO_SPACE or SPACE_TO_DEPTH: the rows, or columns, of blocks are swapped with the columns."""
+    x, block = g.operator.inputs[0], g.operator.attributes.get("block_size")
+    is_deep = g.operator.type == "DEPTH_TO_SPACE"
+    deep = sizes(x) if is_deep else sizes(g.operator.outputs[0])
+    if x is None or deep is None or not isinstance(block, int):
+        return None
+    batch, height, width, channels = deep
+    places = [width, block] if is_deep else [block, width]
+    rows = g.reshape(x, [batch * height, *places, channels // block])
+    return g.last_reshape(g.transpose(rows, [0, 2, 1, 3]))
+
+
 def _reshaped(g: FormWriter, value: Value, shape: list[int]) -> Value:
     if value.data is not None:
         return g.const(value.data.reshape(shape), value)
@@ -140,4 +153,5 @@ RANKS = (
     (_BINARY, with_four_axes),
     ("CONCATENATION", merged_around_axis),
     ("SLICE", merged_slice),
+    ("DEPTH_TO_SPACE SPACE_TO_DEPTH", transposed_blocks),
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from tmconvert.lowering.target_graph import Operator, Value
-from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
+from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, quantization, sizes
 
 _LONGEST = 4095  # elements of an axis that NPUs average
 _MOST_FACTORS = 64
+_MOST_PRODUCTS = 1 << 18
 
 
 def mean_of_rows(g: FormWriter) -> list[Operator] | None:
@@ -63,10 +66,7 @@ def product_of_parts(g: FormWriter) -> list[Operator] | None:
         return None
     found = x
     for axis in reduced:
-        parts = []
-        for at in range(shape[axis]):
-            extents = [1 if a == axis else size for a, size in enumerate(found.shape)]
-            parts.append(g.slice(found, [at * (a == axis) for a in range(len(shape))], extents))
+        parts = [g.pick(found, axis, [at]) for at in range(shape[axis])]
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=False)
             rest = parts[len(parts) - len(parts) % 2 :]
@@ -75,4 +75,31 @@ def product_of_parts(g: FormWriter) -> list[Operator] | None:
     return g.last_reshape(found)
 
 
-REDUCTIONS = (("MEAN", mean_of_rows), ("REDUCE_PROD", product_of_parts))
+def sum_of_products(g: FormWriter) -> list[Operator] | None:
+    """BATCH_MATMUL of few int16 elements: the products of all pairs, with those to be summed last."""
+    (a, b), y = g.operator.inputs, g.operator.outputs[0]
+    first, second, made = sizes(a), sizes(b), sizes(y)
+    if a is None or b is None or first is None or second is None or made is None or a.dtype != np.int16:
+        return None
+    if first[:-2] != second[:-2] or a.quantization is None or b.quantization is None:
+        return None
+    batch, (height, width), rank = math.prod(made[:-2]), made[-2:], len(made)
+    depth = first[-2] if g.operator.attributes.get("adj_x") else first[-1]
+    if batch * height * width * depth > _MOST_PRODUCTS:
+        return None
+    swapped = [*range(rank - 2), rank - 1, rank - 2]
+    a = g.transpose(a, swapped) if g.operator.attributes.get("adj_x") else a
+    b = b if g.operator.attributes.get("adj_y") else g.transpose(b, swapped)
+    rows, columns = g.reshape(a, [batch, height, 1, depth]), g.reshape(b, [batch, 1, width, depth])
+    wide = g.op("CONCATENATION", [columns] * height, [batch, height, width, depth], axis=1)
+    scale = float(a.quantization.scale[0]) * float(b.quantization.scale[0]) * 32767
+    product = g.op("MUL", [wide, rows], wide.shape, quantization=quantization(scale))
+    total = g.op("SUM", [product, g.ints([3])], [batch, height, width], like=y, keep_dims=False)
+    return g.last_reshape(total)
+
+
+REDUCTIONS = (
+    ("MEAN", mean_of_rows),
+    ("REDUCE_PROD", product_of_parts),
+    ("BATCH_MATMUL", sum_of_products),
+)

@@ -16,6 +16,7 @@ from tmconvert.targets.tflite.alternatives.functions import FUNCTIONS
 from tmconvert.targets.tflite.alternatives.gathers import GATHERS
 from tmconvert.targets.tflite.alternatives.ranks import RANKS
 from tmconvert.targets.tflite.alternatives.reductions import REDUCTIONS
+from tmconvert.targets.tflite.alternatives.resizes import RESIZES
 from tmconvert.targets.tflite.alternatives.tables import TABLES
 from tmconvert.targets.tflite.alternatives.windows import WINDOWS
 
@@ -26,7 +27,7 @@ _DEEPEST = 4  # forms of operators that forms consist of
 
 def _forms() -> Mapping[str, Sequence[Form]]:
     found: dict[str, list[Form]] = {}
-    for table in (REDUCTIONS, BROADCASTS, WINDOWS, GATHERS, TABLES, FUNCTIONS, RANKS):
+    for table in (REDUCTIONS, BROADCASTS, WINDOWS, RESIZES, GATHERS, TABLES, FUNCTIONS, RANKS):
         for names, form in table:
             for name in names.split():
                 found.setdefault(name, []).append(form)

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tmconvert.lowering.target_graph import Operator, Quantization, Value
-from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, sizes
+from tmconvert.targets.tflite.alternatives.form_writer import INT32, FormWriter, numbers, quantization, sizes
 
 _MOST = 1 << 20  # elements of the first product
 _NEAR = 1e-4  # of the values of a level in int16
 _DIGIT = 127
+INT8, INT16 = np.dtype(np.int8), np.dtype(np.int16)
 
 
 class _Table(NamedTuple):
@@ -57,6 +58,53 @@ def steps_of_table(g: FormWriter) -> list[Operator] | None:
     if is_wide:
         return _in_digits(g, steps, unit, int(values[0]), differences)
     return g.last_reshape(_product(g, steps, unit, differences, int(values[0]), y.quantization, 1))
+
+
+def largest_by_steps(g: FormWriter) -> list[Operator] | None:
+    """TOPK_V2 in int8: the rank of an element is the number of those that are larger, or equal and before it.
+
+    Steps of one half tell equal elements apart. What saturates is 0 or 1, and the products with it are exact.
+    """
+    x, count = g.operator.inputs
+    shape, wanted = sizes(x), numbers(count)
+    if x is None or not shape or not wanted or x.dtype != np.int8 or x.quantization is None:
+        return None
+    (k,), extent, rows = wanted, shape[-1], math.prod(shape[:-1])
+    if rows * extent * extent > _MOST or extent > _DIGIT:
+        return None
+    half, square = float(x.quantization.scale[0]) / 2, [rows, extent, extent]
+    wide = g.op("QUANTIZE", [x], shape, dtype=INT16, quantization=quantization(half))
+    lines = g.reshape(wide, [rows, extent, 1])
+    columns = g.op("CONCATENATION", [g.reshape(wide, [rows, 1, extent])] * extent, square, axis=1)
+    gaps = g.op("SUB", [columns, lines], square, pot_scale_int16=False)
+    before = g.quantized(np.tri(extent, extent, -1, dtype=np.int16)[None], half)
+    gaps = g.op("ADD", [gaps, before], square, like=gaps, pot_scale_int16=False)
+    flags = quantization(half / 255, -128)
+    larger = g.op("QUANTIZE", [gaps], square, dtype=INT8, quantization=flags)
+    ones = g.quantized(np.full((1, extent), _DIGIT, np.int8), 1 / _DIGIT)
+    zero = g.quantized(np.zeros(1, np.int32), half / 255 / _DIGIT)
+    flat = g.reshape(larger, [rows * extent, extent])
+    ranks = g.op(
+        "FULLY_CONNECTED", [flat, ones, zero], [rows * extent, 1], quantization=quantization(half, -128)
+    )
+    reached, unit = _steps(g, ranks, np.arange(k + 1) - 128)
+    pick = (np.eye(k, k + 1) - np.eye(k, k + 1, 1)).astype(np.int8) * _DIGIT
+    weight, offset = (
+        g.quantized(pick, 1 / unit / _DIGIT),
+        g.quantized(np.zeros(k, np.int32), 1 / 255 / _DIGIT),
+    )
+    is_there = g.op(
+        "FULLY_CONNECTED",
+        [reached, weight, offset],
+        [rows * extent, k],
+        quantization=quantization(1 / 255, -128),
+    )
+    picked = g.transpose(g.reshape(is_there, [rows, extent, k]), [0, 2, 1])
+    column = g.reshape(x, [rows, extent, 1])
+    value = g.op("BATCH_MATMUL", [picked, column], [rows, k, 1], like=x, adj_x=False, adj_y=False)
+    g.last_reshape(value)
+    place = g.op("ARG_MAX", [picked, g.ints([2])], [rows, k], dtype=INT32, output_type="INT32")
+    return g.last_reshape(place, 1)
 
 
 def _table_of(g: FormWriter) -> _Table | None:
@@ -113,9 +161,7 @@ def _steps(g: FormWriter, rows: Value, thresholds: np.ndarray) -> tuple[Value, f
     # at its threshold an integer is one step above 0
     bias = (zero + 1 - thresholds) * _DIGIT
     offset = g.quantized(bias.astype(np.int64 if is_wide else np.int32), scale / _DIGIT)
-    made = Quantization(
-        np.array([scale / largest], np.float32), 0, np.array([0 if is_wide else -128], np.int64)
-    )
+    made = quantization(scale / largest, 0 if is_wide else -128)
     clamp = "RELU" if is_wide else "NONE"
     shape = [rows.shape[0], len(thresholds)]
     steps = g.op(
@@ -165,11 +211,11 @@ def _in_digits(
     digit = max(-(-int(np.abs(rest).max()) // (_DIGIT - 1)), 1)
     scale = float(y.quantization.scale[0])
     parts = []
-    for numbers, each, start in ((high, base, first), (_digits(rest, digit), digit, 0)):
-        total = start + np.concatenate([[0], np.cumsum(numbers * each)])
+    for part, each, start in ((high, base, first), (_digits(rest, digit), digit, 0)):
+        total = start + np.concatenate([[0], np.cumsum(part * each)])
         wide = max(float(np.abs(total).max()) / 32767, 1.0)
-        made = Quantization(np.array([scale * wide], np.float32), 0, np.zeros(1, np.int64))
-        parts.append(_product(g, steps, unit, numbers, round(start / wide), made, each / wide))
+        made = quantization(scale * wide)
+        parts.append(_product(g, steps, unit, part, round(start / wide), made, each / wide))
     return g.last_reshape(
         g.op("ADD", parts, parts[0].shape, quantization=y.quantization, pot_scale_int16=False)
     )
@@ -196,8 +242,8 @@ def table_of_function(g: FormWriter) -> list[Operator] | None:
         return None
     known, made = x.quantization, y.quantization
     zeros = [0 if each.zero_point is None else int(each.zero_point[0]) for each in (known, made)]
-    numbers = (np.arange(-128, 128) - zeros[0]) * float(known.scale[0])
-    results = np.rint(_FUNCTIONS[g.operator.type.lower()](numbers) / float(made.scale[0])) + zeros[1]
+    inputs = (np.arange(-128, 128) - zeros[0]) * float(known.scale[0])
+    results = np.rint(_FUNCTIONS[g.operator.type.lower()](inputs) / float(made.scale[0])) + zeros[1]
     table = g.const(np.clip(results, -128, 127).astype(np.int8), y)
     options = {"in_data_type": "INT8", "out_data_type": "INT32"}
     wide = g.op("CAST", [x], x.shape, dtype=np.dtype(np.int32), options=options)
@@ -205,4 +251,8 @@ def table_of_function(g: FormWriter) -> list[Operator] | None:
     return g.last("GATHER", [table, places], axis=0)
 
 
-TABLES = (("GATHER", steps_of_table), (" ".join(_FUNCTIONS).upper(), table_of_function))
+TABLES = (
+    ("GATHER", steps_of_table),
+    ("TOPK_V2", largest_by_steps),
+    (" ".join(_FUNCTIONS).upper(), table_of_function),
+)
