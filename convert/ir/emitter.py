@@ -16,7 +16,7 @@ import numpy as np
 from tmconvert.errors import GraphError, Refusal, TmconvertError
 from tmconvert.errors.source import Source
 from tmconvert.ir.expr import CallFunction, Constant, Expr, Inferred
-from tmconvert.ir.fake_quant import Rounding, fake_quantize, with_qparams
+from tmconvert.ir.fake_quant import RestoredArray, Rounding, fake_quantize, with_qparams
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.lazy_constants import Array, Lazy
 from tmconvert.ir.node import TensorNode
@@ -317,7 +317,7 @@ class GraphEmitter:
 
     def _constant(self, array: Array, base: str, name: str | None) -> TensorNode:
         qparams = getattr(array, "qparams", None)
-        array = array if isinstance(array, Lazy) else np.asarray(array)
+        array = array if isinstance(array, Lazy | RestoredArray) else np.asarray(array)
         node = TensorNode(self.graph.free_name(base), array.shape, array.dtype, qparams=qparams)
         self._insert(Constant(array, name, result=node, source=self.source, made_by=self.made_by))
         return node

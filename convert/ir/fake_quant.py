@@ -1,8 +1,9 @@
-"""Fake quantization of arrays: quantize and dequantize."""
+"""Fake quantization of arrays: quantize and dequantize; arrays that know their integers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,53 @@ def with_qparams(array: np.ndarray, qparams: QParams) -> np.ndarray:
     """Returns the same values annotated with QParams."""
     marked = np.asarray(array).view(QuantizedArray)
     marked.qparams = qparams
+    return marked
+
+
+class IntegerMatrix(NamedTuple):
+    """A matrix ``(values - zero_point) * scale`` of shape [N, K].
+
+    ``values`` are uint8 or int8. ``scale`` and ``zero_point`` are of shape [N, blocks]; a ``zero_point`` of
+    floats is a number that need not be an integer, None stands for 0. ``order`` has the column of the matrix
+    for each of ``values``, where these are stored in another order.
+    """
+
+    values: np.ndarray
+    scale: np.ndarray
+    zero_point: np.ndarray | None = None
+    order: np.ndarray | None = None
+
+    def restored(self) -> np.ndarray:
+        """Returns the matrix in float32."""
+        rows, blocks = self.scale.shape
+        parts = self.values.reshape(rows, blocks, -1).astype(np.float32)
+        if self.zero_point is not None:
+            parts -= self.zero_point[..., None].astype(np.float32)
+        parts *= self.scale[..., None]
+        found = parts.reshape(rows, -1)
+        if self.order is None:
+            return found
+        made = np.empty_like(found)
+        made[:, self.order] = found
+        return made
+
+
+class RestoredArray(np.ndarray):
+    """A float32 array with the integers from which it was computed.
+
+    Arrays computed from it, including views, have none.
+    """
+
+    integers: IntegerMatrix | None
+
+    def __array_finalize__(self, other: object) -> None:
+        self.integers = None
+
+
+def with_integers(array: np.ndarray, integers: IntegerMatrix) -> np.ndarray:
+    """Returns the same elements annotated with the integers."""
+    marked = np.asarray(array).view(RestoredArray)
+    marked.integers = integers
     return marked
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.formats.mapped_file import read_regular
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.checkpoint_layouts import Scheme
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX, ADAPTER = f"{WEIGHTS}.index.json", "adapter_config.json"
@@ -21,13 +24,14 @@ class PretrainedFolder(NamedTuple):
 
     ``configuration`` is what may be handed to transformers, ``names_code`` whether the original has an
     ``auto_map``. ``files`` are the names of the files with weights, each with the names of the tensors
-    to take from it; None stands for all.
+    to take from it; None stands for all. ``scheme`` is how matrices of integers are stored, if some are.
     """
 
     path: str
     configuration: dict[str, Any]
     names_code: bool
     files: dict[str, list[str] | None]
+    scheme: Scheme | None = None
 
 
 def is_pretrained(model: str | PathLike[str]) -> bool:
@@ -49,6 +53,7 @@ def check_folder(folder: str) -> PretrainedFolder:
     config = _read_json(folder, CONFIG)
     if not ("model_type" in config or "architectures" in config):
         raise unusable(folder, f"{CONFIG} is not a configuration of transformers: it has no model_type")
+    scheme = _scheme(folder, config)
     try:
         configuration, names_code = checked_configuration(config)
     except Refusal as refusal:
@@ -61,7 +66,26 @@ def check_folder(folder: str) -> PretrainedFolder:
             f"it has an adapter ({ADAPTER}), which changes the weights",
             "merge it with peft: model.merge_and_unload().save_pretrained(folder)",
         )
-    return PretrainedFolder(folder, configuration, names_code, _weight_files(folder))
+    return PretrainedFolder(folder, configuration, names_code, _weight_files(folder), scheme)
+
+
+def _scheme(folder: str, config: dict[str, Any]) -> Scheme | None:
+    """Returns the scheme of the folder's integers, and takes its description out of the configuration.
+
+    Raises LoadError TM1028 for one that cannot be read.
+    """
+    from tmconvert.frontends.torch.checkpoint_layouts import scheme_of
+
+    described = [config.pop(key, None) for key in ("quantization_config", "compression_config")]
+    given = next(filter(None, described), None)
+    found = None if given is None else scheme_of(given)
+    if isinstance(found, str):
+        raise unusable(
+            folder,
+            f"{CONFIG}: quantization_config: {found}",
+            "save the model with float weights (model.dequantize(), model.save_pretrained(folder))",
+        )
+    return found
 
 
 def _weight_files(folder: str) -> dict[str, list[str] | None]:

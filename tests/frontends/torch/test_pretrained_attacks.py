@@ -67,7 +67,7 @@ ATTACKS: dict[str, tuple[str, dict[str, Any]]] = {
     "kernels of a part": ("_attn_implementation", {**BERT, "_attn_implementation": {"": "x/y"}}),
     "quantized": (
         "quantization_config",
-        {**BERT, "quantization_config": {"quant_method": "gptq", "bits": 4}},
+        {**BERT, "quantization_config": {"quant_method": "bitsandbytes"}},
     ),
     "weights elsewhere": ("transformers_weights", {**BERT, "transformers_weights": "../evil.safetensors"}),
     "configuration elsewhere": (

@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from tmconvert.ir import Constant, InternalGraph
+from tmconvert.ir.fake_quant import RestoredArray
 from tmconvert.lowering.names import Names, name_of_form
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
@@ -47,7 +48,8 @@ class Stored(NamedTuple):
     """A weight ``(values - zero_point) * scale``: rows of ``values``, each in blocks of one scale.
 
     ``values`` has shape [N, K], ``scale`` and ``zero_point`` [N, blocks]; one element each if ``is_whole``.
-    ``is_transposed`` is true for a constant of shape [K, N].
+    ``is_transposed`` is true for a constant of shape [K, N]. ``order`` has the column of each of ``values``,
+    where these are in another order.
     """
 
     values: np.ndarray
@@ -55,6 +57,12 @@ class Stored(NamedTuple):
     zero_point: np.ndarray | None
     is_transposed: bool
     shape: tuple[int, ...]
+    order: np.ndarray | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a DequantizeLinear computes the weight."""
+        return self.order is None and (self.zero_point is None or self.zero_point.dtype.kind in "iu")
 
     @property
     def is_whole(self) -> bool:
@@ -81,13 +89,14 @@ class Stored(NamedTuple):
 class IntegerWeights:
     """``graph`` is written; ``stored`` counts its weights in integers by the name of their type.
 
-    ``refused`` are the weights that the opset cannot store, by the opset that can; ``is_fused`` is true if
-    ONNX Runtime may fuse products of some.
+    ``refused`` are the weights that the opset cannot store, by the opset that can, ``floats`` those of which
+    DequantizeLinear does not compute; ``is_fused`` is true if ONNX Runtime may fuse products of some.
     """
 
     graph: TargetGraph
     stored: dict[str, int] = field(default_factory=dict)
     refused: dict[int, int] = field(default_factory=dict)
+    floats: int = 0
     is_fused: bool = False
 
     def notes(self) -> list[str]:
@@ -97,6 +106,11 @@ class IntegerWeights:
             for name, count in self.stored.items()
         ]
         notes += [FUSED] * self.is_fused
+        if self.floats:
+            notes.append(
+                f"{_count(self.floats)} of the source in integers, with zero points in fractions or columns "
+                "in another order, are stored as floats: only MatMulNBits takes such"
+            )
         return notes + [
             f"{_count(count)} of the source in integers {'is' if count == 1 else 'are'} stored as floats: "
             f"--opset {opset} stores {'it' if count == 1 else 'them'} as integers"
@@ -114,17 +128,25 @@ def store_integer_weights(graph: TargetGraph, source: InternalGraph, kind: str) 
     ``kind`` is "DequantizeLinear", or "MatMulNBits" for products that this operator can compute.
     """
     made = IntegerWeights(graph)
+    arrays = [expr.value for expr in source if isinstance(expr, Constant)]
+    held = [each for each in arrays if isinstance(each, RestoredArray) and each.integers is not None]
     candidates = list(_integers_of(source))
-    if candidates:
-        made.graph = _Rewriting(candidates, kind, made, graph).graph(graph)
+    if candidates or held:
+        made.graph = _Rewriting(candidates, held, kind, made, graph).graph(graph)
     return made
 
 
 class _Rewriting:
     def __init__(
-        self, candidates: Sequence[Integers], kind: str, made: IntegerWeights, graph: TargetGraph
+        self,
+        candidates: Sequence[Integers],
+        held: Sequence[RestoredArray],
+        kind: str,
+        made: IntegerWeights,
+        graph: TargetGraph,
     ) -> None:
         self.candidates, self.kind, self.made = candidates, kind, made
+        self.held = {_address(each): each.integers for each in held}
         self.named = {id(value): value for each in graph.nested() for value in each.values()}
         self.names = Names(value.name for value in self.named.values())
         self.found: dict[int, tuple[Value, Stored | None]] = {}
@@ -153,6 +175,10 @@ class _Rewriting:
             if self.kind == "MatMulNBits" and (products := self._in_blocks(operator, index, value, stored)):
                 yield from products
                 return
+            if not stored.is_plain:
+                self.made.floats += id(value) not in self.restored
+                self.restored[id(value)] = value
+                continue
             since = self._since(stored)
             if since > opset:
                 self.made.refused[since] = self.made.refused.get(since, 0) + (id(value) not in self.restored)
@@ -170,15 +196,28 @@ class _Rewriting:
 
     def _in_blocks(self, operator: Operator, index: int, value: Value, stored: Stored) -> list[Operator]:
         """Returns ONNX Runtime's operators for blocks; none where they do not compute the same."""
+        if stored.order is not None and operator.type == "Gather":
+            return []
         blocks = Blocks.of_integers(stored.values, stored.scale, stored.zero_point)
         if not takes(operator, index, blocks, value.shape):
             return []
+        before = [] if stored.order is None else [self._reorder(operator, stored.order)]
         if id(value) not in self.constants:
             self.constants[id(value)] = blocks.constants(value.name)
             self._count("MatMulNBits", value)
         operators = n_bits_operators(operator, blocks, self.constants[id(value)])
-        self._rename(operators)
-        return operators
+        self._rename([*before, *operators])
+        return [*before, *operators]
+
+    def _reorder(self, operator: Operator, order: np.ndarray) -> Operator:
+        """Selects the columns of the first operand in the order of the weight's; changes the operand."""
+        x = operator.inputs[0]
+        assert x is not None
+        made = Value(f"{x.name}_columns", x.dtype, x.shape)
+        operator.inputs[0] = made
+        indices = _constant(f"{x.name}_order", order.astype(np.int64))
+        axis = {"axis": len(x.shape) - 1}
+        return Operator("Gather", [x, indices], [made], {**axis}, f"{operator.name}/order", operator.source)
 
     def _rename(self, operators: Sequence[Operator]) -> None:
         """Gives the new values of operators names of their own."""
@@ -194,13 +233,26 @@ class _Rewriting:
         return _PAIRS_SINCE if stored.is_whole else _AXES_SINCE
 
     def _find_integers(self, value: Value) -> Stored | None:
-        if value.data is None or value.dtype != np.float32 or value.data.size < SMALL:
+        if value.stored is None or value.dtype != np.float32 or value.stored.size < SMALL:
             return None
         if id(value) not in self.found:
-            data = value.data
-            matches = (_match_integers(data, each) for each in self.candidates)
-            self.found[id(value)] = value, next((each for each in matches if each is not None), None)
+            found = self._held_integers(value)
+            if found is None and self.candidates and value.data is not None:
+                matches = (_match_integers(value.data, each) for each in self.candidates)
+                found = next((each for each in matches if each is not None), None)
+            self.found[id(value)] = value, found
         return self.found[id(value)][1]
+
+    def _held_integers(self, value: Value) -> Stored | None:
+        """Returns the integers of a matrix of the source that a constant is, as it is or transposed."""
+        array = value.stored
+        matrix = self.held.get(_address(array)) if isinstance(array, np.ndarray) else None
+        if matrix is None or not isinstance(array, np.ndarray):
+            return None
+        for rows, is_transposed in ((array, False), (array.T, True)):
+            if rows.shape == matrix.values.shape and rows.flags.c_contiguous:
+                return Stored(*matrix[:3], is_transposed, array.shape, matrix.order)
+        return None
 
     def _dequantize(self, operator: Operator, value: Value, stored: Stored, opset: int) -> Operator:
         dtype = stored.dtype if opset >= _BLOCKS_SINCE else stored.values.dtype
@@ -228,6 +280,11 @@ class _Rewriting:
 
     def _count(self, name: str, value: Value) -> None:
         self.made.stored[name] = self.made.stored.get(name, 0) + 1
+
+
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _constant(name: str, data: np.ndarray) -> Value:

@@ -45,18 +45,23 @@ class Blocks(NamedTuple):
         """Returns integers [N, K] with ``scale`` and ``zero_point`` [N, blocks], or what broadcasts to it."""
         rows, is_signed = len(values), values.dtype == np.int8
         least = -8 if is_signed else 0
-        parts = [values] if zero_point is None else [values, zero_point]
+        is_exact = zero_point is not None and zero_point.dtype.kind == "f"  # no integer is nearer than that
+        parts = [values] if zero_point is None or is_exact else [values, zero_point]
         bits = 4 if all(part.min() >= least and part.max() < least + 16 for part in parts) else 8
         shift = 1 << (bits - 1) if is_signed else 0
         scale = np.ascontiguousarray(np.broadcast_to(scale, (rows, scale.shape[1])), np.float32)
         zeros = zero_point if zero_point is not None or shift else np.zeros(scale.shape, values.dtype)
-        shifted = [
-            None if each is None else (each.astype(np.int16) + shift).astype(np.uint8)
-            for each in (values, zeros)
-        ]
-        assert shifted[0] is not None
-        zeros = None if shifted[1] is None else np.broadcast_to(shifted[1], scale.shape)
-        return cls(shifted[0].reshape(rows, scale.shape[1], -1), scale, zeros, bits)
+        if zeros is not None:
+            zeros = np.broadcast_to(zeros, scale.shape) + (np.float32(shift) if is_exact else np.int16(shift))
+            zeros = zeros.astype(np.float32 if is_exact else np.uint8)
+            zeros = None if np.all(zeros == 1 << (bits - 1)) else zeros
+        blocks = (values.astype(np.int16) + shift).astype(np.uint8).reshape(rows, scale.shape[1], -1)
+        return cls(blocks, scale, zeros, bits)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether zero points are floats."""
+        return self.zero_point is not None and self.zero_point.dtype.kind == "f"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,6 +80,11 @@ class Blocks(NamedTuple):
         ]
         if self.zero_point is not None:
             zeros = self.zero_point
+            if self.is_exact:
+                return [
+                    *(Value(f"{name}_{part}", data.dtype, shape, data) for part, data, shape in made),
+                    Value(f"{name}_zero_point", zeros.dtype, zeros.shape, zeros),
+                ]
             if self.bits == 4 and zeros.shape[-1] % 2:
                 zeros = np.concatenate([zeros, np.zeros((len(zeros), 1), zeros.dtype)], axis=-1)
             packed = _packed(zeros, self.bits)
@@ -89,10 +99,11 @@ def takes(operator: Operator, index: int, blocks: Blocks, shape: tuple[int, ...]
     It does not with blocks that are no power of two, in other types, and as other operands.
     """
     size, inputs = blocks.block_size, operator.inputs
-    if size < _LEAST_BLOCK or size & (size - 1):
+    if size < _LEAST_BLOCK or size & (size - 1) or (blocks.is_exact and blocks.bits == 8):
         return False
     if operator.type == "Gather":
-        return not index and not operator.attributes.get("axis", 0) and shape == blocks.shape
+        is_table = not index and not operator.attributes.get("axis", 0)
+        return is_table and shape == blocks.shape and not blocks.is_exact
     x = inputs[0]
     if index != 1 or x is None or x.dtype != np.float32:
         return False

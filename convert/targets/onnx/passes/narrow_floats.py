@@ -173,7 +173,7 @@ class _Narrowing:
         nothing = [False] * len(operator.inputs), [False] * len(operator.outputs), False
         if operator.type in (PRODUCT, ROWS) and self.name == "float16":
             floats = [value is not None and value.dtype.kind == "f" for value in operator.inputs]
-            return floats, [True], True
+            return [*floats[:3], *[False] * len(floats[3:])], [True], True  # zero points keep their digits
         if operator.domain:
             return nothing
         schema = onnx.defs.get_schema(operator.type, self.opset)

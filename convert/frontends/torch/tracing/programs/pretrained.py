@@ -19,6 +19,7 @@ import torch
 
 from tmconvert.errors import LoadError
 from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusable
+from tmconvert.frontends.torch.tracing.programs.checkpoint_integers import mark_parameters, restore_weights
 from tmconvert.frontends.torch.tracing.programs.confinement import Confined, Confinement
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import Example, NamedTensors, example_of
 from tmconvert.frontends.torch.tracing.recording.users_code import shown
@@ -43,6 +44,7 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
     """
     transformers = _transformers(folder.path)
     weights = _weights(folder)
+    matrices = restore_weights(folder, weights)
     try:
         with tempfile.TemporaryDirectory() as checked, confined(folder.path, checked):
             config = _config(transformers, folder, Path(checked))
@@ -56,7 +58,8 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
         raise
     except Exception as error:  # of many kinds: unknown options, other shapes
         raise unusable(folder.path, f"transformers cannot load it: {shown(error):.300}") from error
-    return Pretrained(model.eval(), _notes(folder, kind, report))
+    notes = [*_notes(folder, kind, report), *mark_parameters(model, matrices, weights)]
+    return Pretrained(model.eval(), notes)
 
 
 def example_inputs(

@@ -11,8 +11,10 @@ import torch
 
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.special.quantized import qparams_of
+from tmconvert.ir.fake_quant import with_integers
 from tmconvert.ir.inert import GlobalRef
 
+INTEGERS = "_tmconvert_integers"  # attribute of a parameter that was restored from an IntegerMatrix
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -20,6 +22,9 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
     """Returns the tensor's data as an array, sharing memory where possible. Raises UnsupportedError
     TM2013.
     """
+    integers = getattr(tensor, INTEGERS, None)
+    if integers is not None:
+        return with_integers(tensor.detach().numpy(), integers)
     tensor = tensor.detach()
     if tensor.is_quantized:
         real, qparams = tensor.dequantize().cpu().numpy(), qparams_of(tensor)

@@ -1,0 +1,23 @@
+"""Large arrays that are pages of a temporary file, which a system can take back from memory."""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+
+_LARGE = 1 << 24  # bytes
+
+
+def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Returns an array to fill: in memory if it is small, else in a file that is deleted with it.
+
+    >>> scratch_array((2, 3), np.dtype("float32")).shape
+    (2, 3)
+    """
+    size = int(np.prod(shape)) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        file.truncate(size)
+        return np.memmap(file, dtype, "r+", shape=shape).view(np.ndarray)
