@@ -75,6 +75,10 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
         from tmconvert.conversion.profile_notes import check_profile
 
         report.notes += check_profile(graph, options.profile)
+    elif target.widespread_profile and options.integers is None:
+        from tmconvert.conversion.profile_notes import known_defects
+
+        report.notes += known_defects(graph, target.widespread_profile)
     example = None if recording.example is None or overrides.is_cut else recording.example.inputs
     fed = fed_tensors(graph, model.references[0], model.layouts, example)
     describe(report, graph, target.files(graph, paths, options), fed)

@@ -51,3 +51,10 @@ def check_profile(graph: TargetGraph, name: str) -> list[str]:
             ],
         )
     return [f"{profile.title}: {line}" for line in lines_by_rule(found)]
+
+
+def known_defects(graph: TargetGraph, name: str) -> list[str]:
+    """Returns a note for each rule by which operators of a graph are computed wrongly."""
+    profile = profile_named(name)
+    found = [each for each in violations(profile, operations_of(graph)) if each.effect == "wrong"]
+    return [f"{profile.title}: {line}" for line in lines_by_rule(found)]

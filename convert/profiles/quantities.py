@@ -293,6 +293,9 @@ NAMED: dict[str, Callable[[Operation], Values]] = {
         abs(len(_shape(operation.inputs[0])) - len(_shape(operation.inputs[1])))
     ],
     "reduced axes": lambda operation: list(_axes(operation)),
+    "axes after the reduced": lambda operation: [
+        len(_shape(operation.inputs[0])) - 1 - max(_axes(operation))
+    ],
     "reduced elements": lambda operation: [
         math.prod(_shape(operation.inputs[0])[axis] for axis in _axes(operation))
     ],

@@ -115,7 +115,8 @@ class Target(ABC):
     ``weight_axes`` are the operators with weights that are quantized in integers, and the axis of their
     output channels. ``random_operators`` draw random numbers; each is given with its attributes
     for a seed. ``macs`` compute the multiply-accumulates of operators from the shapes of operands and
-    results; ``spatial_operators`` work on images in the layout of the target. ``options`` are those that this
+    results; ``widespread_profile`` is that of an accelerator whose defects are notes by default;
+    ``spatial_operators`` work on images in the layout of the target. ``options`` are those that this
     target alone has, in addition to those of all targets.
     The built-in targets declare theirs in ``conversion/options``, so that help texts are shown without
     loading them.
@@ -127,6 +128,7 @@ class Target(ABC):
     runtime_package: ClassVar[str] = ""
     operator_word: ClassVar[str] = "operator"
     default_io_layout: ClassVar[IoLayout] = "source"
+    widespread_profile: ClassVar[str] = ""
     oldest_version: ClassVar[int] = 0
     has_dynamic_shapes: ClassVar[bool] = True
     quantizes_inputs: ClassVar[bool] = False

@@ -94,6 +94,19 @@ def test_what_a_runtime_does_not_load_is_an_error(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_widespread_gpu_computes_wrongly_is_a_note_by_default(tmp_path: Path) -> None:
+    grouped = torch.nn.Conv2d(24, 24, 3, groups=4)  # which costs too much without groups
+    report = tmconvert.to_tflite(grouped, tmp_path / "m.tflite", example_inputs=[torch.ones(1, 24, 5, 5)])
+    assert [note.partition(":")[0] for note in report.notes if "rightly" in note] == [
+        "LiteRT's GPU accelerator"
+    ]
+    torch.manual_seed(0)
+    plain = tmconvert.to_tflite(
+        torch.nn.Conv2d(3, 4, 3), tmp_path / "n.tflite", example_inputs=[torch.ones(1, 3, 5, 5)]
+    )
+    assert not [note for note in plain.notes if "rightly" in note]
+
+
 def test_a_profile_of_the_user_extends_another(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(OWN, encoding="utf-8")

@@ -69,6 +69,7 @@ class TfliteTarget(Target):
     name, title, suffixes = "tflite", "TFLite", (".tflite", ".lite")
     runtime_package, version_label = "ai-edge-litert", "TFLite"
     default_io_layout = "nhwc"
+    widespread_profile = "litert-gpu"
     quantizes_inputs = True
     keeps_qparams = frozenset(name for name, each in SPECS.items() if each.keeps_qparams)
     clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.activation == (0, math.inf))

@@ -1,6 +1,8 @@
 """TFLite: other forms of what LiteRT's GPU accelerator computes wrongly, for which a processor needs as long.
 
-Each was seen in LiteRT 2.3: ``tests/models/test_litert_gpu.py`` compares the forms.
+Each was seen in LiteRT 2.3: ``tests/models/test_litert_gpu.py`` compares the forms. The facts are the rules
+of ``profiles/data/litert-gpu.toml`` with the effect "wrong"; what breaks them all the same is a note of the
+report.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from tmconvert.lowering.rewriting import names_of_values, producers
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.idioms.tflite import has_odd_groups, is_misread, pooling_scheme
+from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
+from tmconvert.targets.tflite.alternatives.windows import without_groups
 from tmconvert.targets.tflite.operators import spec
 
 # operators, by their names
@@ -33,9 +37,6 @@ class _Graph(NamedTuple):
     outputs: frozenset[int]
     names: Names
 
-    def constant(self, like: Value, data: np.ndarray) -> Value:
-        return Value(self.names.free(like.name), data.dtype, data.shape, data)
-
 
 def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
     """Rewrite operators in place. Those that others do not need any more are removed."""
@@ -46,7 +47,8 @@ def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
     known: dict[int, Value] = {}
     for operator in graph.operators:
         operator.inputs = [known.get(id(value), value) for value in operator.inputs]
-        product = _known_product(operator, around)
+        g = FormWriter(operator, around.names, around.makers)
+        product = _known_product(g, around)
         if product is not None:
             known[id(operator.outputs[0])] = product
             record.did(operator, "is a constant now, which GPUs do not multiply")
@@ -54,8 +56,7 @@ def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
         is_float = bool(operator.inputs) and all(
             value is None or value.is_constant or value.dtype == np.float32 for value in operator.inputs
         )
-        made = (rule(operator, around) for rule in (_average, _dense, _top, _elementwise) if is_float)
-        new = next(filter(None, made), None)
+        new = _RULES[operator.type](g, around) if is_float and operator.type in _RULES else None
         operators += [operator] if new is None else new
         if new is not None:
             record.did(operator, f"is computed by {' and '.join(each.type for each in new)} on GPUs, too")
@@ -66,36 +67,30 @@ def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
     return record
 
 
-def _known_product(operator: Operator, graph: _Graph) -> Value | None:
+def _known_product(g: FormWriter, graph: _Graph) -> Value | None:
     """Returns the product of constants, such as the first state of a recurrent layer and its weights."""
+    operator, result = g.operator, g.operator.outputs[0]
     arrays = [None if value is None else value.data for value in operator.inputs]
-    result = operator.outputs[0]
     if operator.type != "FULLY_CONNECTED" or id(result) in graph.outputs or is_symbolic(result.shape):
         return None
     x, weight, bias = (*arrays, None)[:3]
     is_plain = operator.attributes.get("fused_activation_function", "NONE") == "NONE"
-    if (
-        x is None
-        or weight is None
-        or not is_plain
-        or (bias is None and operator.inputs[2:] not in ([], [None]))
-    ):
+    has_bias = operator.inputs[2:] not in ([], [None])
+    if x is None or weight is None or not is_plain or (bias is None and has_bias):
         return None
     data = x.reshape(-1, weight.shape[1]) @ weight.T + (0 if bias is None else bias)
-    return graph.constant(result, data.astype(result.dtype).reshape(result.shape))
+    return g.const(data.astype(result.dtype).reshape(result.shape))
 
 
-def _average(operator: Operator, graph: _Graph) -> list[Operator] | None:
+def _average(g: FormWriter, graph: _Graph) -> list[Operator] | None:
     """A PAD before an average is merged with it, and the average then counts the padding no more.
 
     A depthwise convolution with equal weights does, and takes the amounts of PAD as its own where SAME has
     them.
     """
-    x, result = operator.inputs[0], operator.outputs[0]
+    operator, x, result = g.operator, g.operator.inputs[0], g.operator.outputs[0]
     pad = None if x is None else graph.makers.get(id(x))
-    if operator.type != "AVERAGE_POOL_2D" or pad is None or pad.type not in _PADS.split():
-        return None
-    if x is None or is_symbolic((x.shape, result.shape)):
+    if pad is None or pad.type not in _PADS.split() or x is None or is_symbolic((x.shape, result.shape)):
         return None
     attributes: dict[str, Any] = dict(operator.attributes)
     window: tuple[int, int] = attributes.pop("filter_height"), attributes.pop("filter_width")
@@ -108,8 +103,8 @@ def _average(operator: Operator, graph: _Graph) -> list[Operator] | None:
         after = [(places[i] - 1) * stride[i] + window[i] - size[i] - before[i] for i in (0, 1)]
         if pooling_scheme(size, places, stride, before, after) == "SAME":
             x, attributes["padding"] = given, "SAME"
-    weight = graph.constant(result, np.full((1, *window, x.shape[3]), 1 / math.prod(window), np.float32))
-    bias = graph.constant(result, np.zeros(x.shape[3], np.float32))
+    weight = g.const(np.full((1, *window, x.shape[3]), 1 / math.prod(window), np.float32))
+    bias = g.const(np.zeros(x.shape[3], np.float32))
     attributes |= {"depth_multiplier": 1, "dilation_w_factor": 1, "dilation_h_factor": 1}
     return [replace(operator, type="DEPTHWISE_CONV_2D", inputs=[x, weight, bias], attributes=attributes)]
 
@@ -124,77 +119,76 @@ def _pads_zeros(pad: Operator) -> bool:
     return is_zero and not amounts.data[[0, 3]].any()
 
 
-def _dense(operator: Operator, graph: _Graph) -> list[Operator] | None:
+def _dense(g: FormWriter, graph: _Graph) -> list[Operator] | None:
     """Groups of few channels are wrong, or abort; weights between all channels are zero between groups."""
-    if operator.type != "CONV_2D":
+    shape, filters = (sizes(value) for value in g.operator.inputs[:2])
+    if not shape or not filters or max(shape[-1], filters[0]) > MOST_DENSE:
         return None
-    x, weight, *rest = operator.inputs
-    if x is None or weight is None or weight.data is None or is_symbolic(x.shape[-1]):
-        return None
-    channels, (filters, *window, part) = x.shape[-1], weight.shape
-    if max(channels, filters) > MOST_DENSE or not has_odd_groups(x.shape, weight.shape):
-        return None
-    groups = channels // part
-    data = np.zeros((groups, filters // groups, *window, groups, part), weight.dtype)
-    for group, own in enumerate(np.split(weight.data, groups)):
-        data[group, ..., group, :] = own
-    whole = graph.constant(weight, data.reshape(filters, *window, channels))
-    return [replace(operator, inputs=[x, whole, *rest])]
+    return without_groups(g) if has_odd_groups(shape, filters) else None
 
 
-def _top(operator: Operator, graph: _Graph) -> list[Operator] | None:
+def _top(g: FormWriter, graph: _Graph) -> list[Operator] | None:
     """The largest along an axis whose size 4 does not divide are wrong, or abort; minus infinity fills it."""
-    x = operator.inputs[0]
-    if operator.type != "TOPK_V2" or x is None or x.is_constant or is_symbolic(x.shape):
+    x, shape = g.operator.inputs[0], sizes(g.operator.inputs[0])
+    if x is None or x.is_constant or not shape or shape[-1] % 4 == 0:
         return None
-    if x.shape[-1] % 4 == 0:
-        return None
-    width = -(-x.shape[-1] // 4) * 4
-    low = graph.constant(x, np.full((*x.shape[:-1], width - x.shape[-1]), -np.inf, np.float32))
-    filled = Value(graph.names.free(x.name), x.dtype, (*x.shape[:-1], width))
-    attributes: dict[str, Any] = {"axis": len(x.shape) - 1, "fused_activation_function": "NONE"}
-    name = graph.names.free(operator.name)
-    return [
-        Operator("CONCATENATION", [x, low], [filled], dict(attributes), name, operator.source),
-        replace(operator, inputs=[filled, *operator.inputs[1:]]),
-    ]
+    low = g.const(np.full((*shape[:-1], -shape[-1] % 4), -np.inf, np.float32))
+    wide = (*shape[:-1], shape[-1] + low.shape[-1])
+    filled = g.op("CONCATENATION", [x, low], wide, axis=len(shape) - 1, fused_activation_function="NONE")
+    return [*g.operators, replace(g.operator, inputs=[filled, *g.operator.inputs[1:]])]
 
 
-def _elementwise(operator: Operator, graph: _Graph) -> list[Operator] | None:
-    if operator.type not in _ELEMENTWISE.split():
+def _first_largest(g: FormWriter, graph: _Graph) -> list[Operator] | None:
+    """Zeros fill a last axis whose size 4 does not divide, and are the largest where all are negative."""
+    x, shape, axis = g.operator.inputs[0], sizes(g.operator.inputs[0]), numbers(g.operator.inputs[1])
+    if x is None or not shape or not axis or axis[0] not in (-1, len(shape) - 1) or shape[-1] % 4 == 0:
         return None
+    rows = math.prod(shape[:-1])
+    column, place = g.reshape(x, [1, rows, shape[-1], 1]), g.const(np.array(2, np.int32))
+    result, options = g.operator.outputs[0], g.operator.attributes
+    return g.last_reshape(g.op("ARG_MAX", [column, place], [1, rows, 1], dtype=result.dtype, options=options))
+
+
+def _image(g: FormWriter, graph: _Graph) -> list[Operator] | None:
+    """A padding of several batches of rank 3 is wrong; with an axis of one it is that of images."""
+    (x, amounts, *value), result = g.operator.inputs, sizes(g.operator.outputs[0])
+    shape = sizes(x)
+    if x is None or amounts is None or amounts.data is None or shape is None or result is None:
+        return None
+    if len(shape) != 3 or shape[0] == 1:
+        return None
+    pads = g.const(np.insert(amounts.data, 1, 0, axis=0))
+    image = g.reshape(x, [shape[0], 1, *shape[1:]])
+    return g.last_reshape(g.copy([image, pads, *value], [result[0], 1, *result[1:]]))
+
+
+def _elementwise(g: FormWriter, graph: _Graph) -> list[Operator] | None:
+    operator = g.operator
     shapes = [value.shape for value in operator.inputs if value is not None]
     for place, value in enumerate(operator.inputs):
         other = operator.inputs[1 - place]
         if value is None or other is None or value.data is None or other.is_constant:
             continue
-        if is_misread(value.shape, shapes):
-            return _reshaped(operator, place, graph)
+        if is_misread(value.shape, shapes) or (operator.type == "POW" and place == 0):
+            return _reshaped(g, place)
         type, inverse = ("SUB", np.negative) if operator.type == "ADD" else ("DIV", np.reciprocal)
         if operator.type in _MERGED.split() and _hides(other, value, graph):
             with np.errstate(all="ignore"):
                 data = inverse(value.data)
             is_normal = type == "SUB" or bool(np.all(np.abs(data) >= np.finfo(np.float32).tiny))
             if np.isfinite(data).all() and is_normal:
-                return [replace(operator, type=type, inputs=[other, graph.constant(value, data)])]
+                return [replace(operator, type=type, inputs=[other, g.const(data)])]
     return None
 
 
-def _reshaped(operator: Operator, place: int, graph: _Graph) -> list[Operator]:
-    """A RESHAPE of a constant that has one row more is read in the right order."""
-    value = operator.inputs[place]
+def _reshaped(g: FormWriter, place: int) -> list[Operator]:
+    """A RESHAPE of a constant with one row more is read in the right order, and POW takes it as computed."""
+    value, inputs = g.operator.inputs[place], list(g.operator.inputs)
     assert value is not None and value.data is not None
-    whole = graph.constant(value, value.data[np.newaxis])
-    shape = graph.constant(value, np.array(value.shape, np.int32))
-    rows = Value(graph.names.free(value.name), value.dtype, value.shape)
-    inputs = list(operator.inputs)
-    inputs[place] = rows
-    attributes = {"new_shape": list(value.shape)}
-    name = graph.names.free(operator.name)
-    return [
-        Operator("RESHAPE", [whole, shape], [rows], dict(attributes), name, operator.source),
-        replace(operator, inputs=inputs),
-    ]
+    inputs[place] = g.reshape(
+        g.const(value.data[np.newaxis]), value.shape or (1,) * len(g.operator.outputs[0].shape)
+    )
+    return [*g.operators, replace(g.operator, inputs=inputs)]
 
 
 def _hides(x: Value, constant: Value, graph: _Graph) -> bool:
@@ -203,3 +197,14 @@ def _hides(x: Value, constant: Value, graph: _Graph) -> bool:
     if maker is None or id(x) not in graph.outputs or graph.uses[id(x)] != 2:
         return False
     return spec(maker.type).weights is not None and math.prod(constant.shape[:-1]) == 1
+
+
+_FORMS = (
+    (_ELEMENTWISE, _elementwise),
+    (f"{_PADS} MIRROR_PAD", _image),
+    ("ARG_MAX", _first_largest),
+    ("AVERAGE_POOL_2D", _average),
+    ("CONV_2D", _dense),
+    ("TOPK_V2", _top),
+)
+_RULES = {name: form for names, form in _FORMS for name in names.split()}
