@@ -283,6 +283,7 @@ NAMED: dict[str, Callable[[Operation], Values]] = {
     "kernel height": lambda operation: list(_kernel(operation))[:1],
     "stride": _pairs("stride_h", "stride_w", other="strides"),
     "dilation": _pairs("dilation_h_factor", "dilation_w_factor", other="dilations"),
+    "different dilations": lambda operation: [len({*NAMED["dilation"](operation)})],
     "groups": _groups,
     "channels of a group": _group_channels,
     "broadcast batches": _broadcast_batches,

@@ -35,6 +35,8 @@ _ONNX_OPTIONS: dict[str, tuple[Any, ...]] = {
     "direction": ("forward", "bidirectional"),
     "count_include_pad": (0, 1),
     "keepdims": (0, 1),
+    "layout": (0, 1),
+    "reduction": ("none", "add"),
     "largest": (0, 1),
     "sorted": (0, 1),
     "exclusive": (0, 1),
@@ -43,9 +45,9 @@ _ONNX_OPTIONS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def breaking(rule: ProfileRule, profile: Profile, target: str, path: Path) -> bool:
+def breaking(rule: ProfileRule, profile: Profile, target: str, path: Path, seed: int) -> bool:
     """Writes a file whose operator breaks the rule; returns False where none was found."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     known = sorted(rule.operators or profile.known - rule.without)
     types = [each for each in known if target == "onnx" or (each in SPECS and SPECS[each].code is not None)]
     near = [int(each) + 1 for each in (rule.limit.low, rule.limit.high) if each is not None and each < 1e5]
@@ -54,6 +56,8 @@ def breaking(rule: ProfileRule, profile: Profile, target: str, path: Path) -> bo
         sizes = [2, 300, 300, 2, 300, 300, 1, 3]
     makers = [str(each) for each in rule.limit.not_among if "maker" in rule.limit.quantity]
     for operator in islice(_operators(types, target, random, sizes), _TRIES):
+        if rule.limit.quantity == "outputs":
+            operator.outputs.append(_value("other", random, 4, _EXTENTS))
         before = [_maker(str(random.choice(makers)), operator, random)] if makers else []
         judged = operation_of(operator) if target == "tflite" else _of_onnx(operator)
         if before:
@@ -150,7 +154,7 @@ def _options(type: str, target: str, random: np.random.Generator, sizes: list[in
         elif field.kind == "type":
             found[name] = "INT32"
         elif field.kind in ENUMS:
-            found[name] = next(iter(ENUMS[field.kind]))
+            found[name] = str(random.choice(list(ENUMS[field.kind])))
         elif field.kind == "float32":
             found[name] = 0.5
     return found
@@ -181,7 +185,8 @@ def _write(operator: Operator, target: str, path: Path, before: Sequence[Operato
             write(graph, [file])
         return
     names = [each.name for each in operator.inputs if each is not None]
-    node = onnx.helper.make_node(operator.type, names, ["out"], "op", **operator.attributes)
+    results = [each.name for each in operator.outputs]
+    node = onnx.helper.make_node(operator.type, names, results, "op", **operator.attributes)
     infos = {
         each.name: onnx.helper.make_tensor_value_info(
             each.name, onnx.helper.np_dtype_to_tensor_dtype(each.dtype), each.shape
