@@ -9,13 +9,17 @@ from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import COMPLEX as OF_COMPLEX
 from tmconvert.frontends.torch.adapters.elementwise.complex import (
+    abs_,
+    angle,
     exp,
     is_complex,
     log,
     made,
     multilinear,
+    polar,
     terms,
 )
+from tmconvert.frontends.torch.adapters.reductions.sums import ATEN as REAL
 from tmconvert.ir.emitter import Emitter
 
 COMPLEX = Table()
@@ -136,3 +140,16 @@ def exp2(g, input):
 @COMPLEX.add("rsqrt")
 def rsqrt(g, input):
     return OF_COMPLEX["reciprocal"](g, OF_COMPLEX["sqrt"](g, input))
+
+
+# ---- along an axis
+
+
+for _name, _of_angles in {"prod": "sum", "cumprod": "cumsum"}.items():
+
+    def _product(g: Emitter, input, *args, _names=(_name, _of_angles), **named) -> Any:
+        """The product of the absolute values, at the sum of the angles."""
+        pairs = zip(_names, (abs_(g, input), angle(g, input)), strict=True)
+        return polar(g, *(REAL[name](g, part, *args, **named) for name, part in pairs))
+
+    COMPLEX[_name] = _product

@@ -69,8 +69,11 @@ class Ways:
         runs, first = self.runs, self.runs.first
         self._add({}, first)
         for symbol in runs.symbols:
+            before = len(self._needed)
             for size in self._candidates(symbol):
                 self._try({symbol.name: size})
+                if len(self._needed) > before:  # the next recording has more decisions, and tries all sizes
+                    break
         if self._needed:
             raise FurtherDecisions({(str(each.source), each.args[0]) for each in self._needed})
         for answers in list(self.sizes):

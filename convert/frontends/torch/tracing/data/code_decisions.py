@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 import dis
+import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
 
@@ -86,11 +87,12 @@ def tells_types(code: CodeType) -> bool:
     return False
 
 
-def compared_constants(code: CodeType) -> Iterator[object]:
-    """Yields the constants that the code compares with something."""
-    previous = None
-    for instruction in dis.get_instructions(code):
-        is_comparison = instruction.opname in ("COMPARE_OP", "CONTAINS_OP", "IS_OP")
-        if is_comparison and previous is not None and previous.opname == "LOAD_CONST":
-            yield previous.argval
-        previous = instruction
+@lru_cache(maxsize=1024)
+def compared_constants(code: CodeType) -> tuple[object, ...]:
+    """Returns the constants that the code compares with something."""
+    instructions = list(dis.get_instructions(code))
+    return tuple(
+        constant.argval
+        for constant, each in itertools.pairwise(instructions)
+        if each.opname in ("COMPARE_OP", "CONTAINS_OP", "IS_OP") and constant.opname == "LOAD_CONST"
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.loops.building import rolled
 from tmconvert.frontends.torch.tracing.loops.comparisons import changing, lines_of_rounds
-from tmconvert.frontends.torch.tracing.loops.copies import Differs, copies_in, repeats, steps_of
+from tmconvert.frontends.torch.tracing.loops.copies import LEAST, Differs, copies_in, repeats, steps_of
 from tmconvert.frontends.torch.tracing.loops.tidy import (
     Item,
     Kind,
@@ -22,7 +22,7 @@ from tmconvert.frontends.torch.tracing.loops.tidy import (
     scopes_of,
     tidy,
 )
-from tmconvert.frontends.torch.tracing.recording.tape import Scope, Tape
+from tmconvert.frontends.torch.tracing.recording.tape import Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol, without_guards
 from tmconvert.frontends.torch.tracing.special.gradients import is_close
 from tmconvert.ir.interpreter import run_module
@@ -77,7 +77,9 @@ class Loops:
 
         One that has none of its ``own`` items was made by rolling others.
         """
-        sizes = numbers_of_sizes(top)
+        if len(scope.items) < LEAST:
+            return False
+        sizes: dict[Value, int] | None = None
         steps = [[*steps_of(item)] for item in scope.items]
         for start, end, period in repeats(steps):
             body = scope.items[start : start + period]
@@ -86,6 +88,7 @@ class Loops:
             signature = frozenset((getattr(each, "name", ""), str(each.source)) for each in body)
             if self.signatures is not None and signature not in self.signatures:
                 continue
+            sizes = numbers_of_sizes(top) if sizes is None else sizes
             try:
                 copies = copies_in(steps, start, end, period, sizes)
                 rolled(top, scope, copies)

@@ -141,6 +141,8 @@ def _base(value: object) -> Any:
     """Returns the class of Python or a framework that the class of a container derives from: what a user's
     class has for its own methods may raise, or do anything else.
     """
+    if type(value) in _EMPTY:
+        return type(value)
     return next(each for each in type(value).__mro__ if each.__module__.partition(".")[0] in _NOT_FOLLOWED)
 
 

@@ -13,6 +13,7 @@ import inspect
 import math
 import re
 import sys
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations
@@ -92,21 +93,21 @@ class SizeReads:
         if not calls or not isinstance(function, FunctionType):
             return
         code = function.__code__
-        if is_users(code.co_filename, code.co_name, function.__globals__):
-            names = {**function.__globals__, **inspect.getclosurevars(function).nonlocals, "self": owner}
-            self._look(code, names, calls - 1)
+        if code not in self._seen and is_users(code.co_filename, code.co_name, function.__globals__):
+            outer = inspect.getclosurevars(function).nonlocals if code.co_freevars else {}
+            self._look(code, ChainMap({**outer, "self": owner}, function.__globals__), calls - 1)
 
     def _keep(self, value: object) -> None:
         for number in _numbers(value):
             self.numbers.setdefault(number)
 
 
-def _names(frame: FrameType) -> dict[str, Any]:
+def _names(frame: FrameType) -> Mapping[str, Any]:
     """Returns the names that the code of a frame uses and does not assign, its arguments, and ``self``."""
     code, found = frame.f_code, frame.f_locals
     count = code.co_argcount + code.co_kwonlyargcount
     outer = {name: found[name] for name in (*code.co_freevars, *code.co_varnames[:count]) if name in found}
-    return {**frame.f_globals, **outer, "self": found.get("self")}
+    return ChainMap({**outer, "self": found.get("self")}, frame.f_globals)
 
 
 def _values(code: CodeType, names: Mapping[str, object]) -> Iterator[object]:
