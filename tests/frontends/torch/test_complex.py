@@ -79,6 +79,7 @@ def of_complex(function: Callable[..., Any]) -> Callable[..., Any]:
         lambda x, y: (x.tanh(), x.tan(), x.sinh(), x.cosh(), x.sigmoid(), F.silu(x), (x * 60).tanh()),
         lambda x, y: (x.log2(), x.log10(), x.log1p(), x.exp2(), x.rsqrt(), y.sigmoid()),
         lambda x, y: (x.cumprod(0), y.cumprod(-1), x.prod(), y.prod(1, keepdim=True)),
+        lambda x, y: (x.logcumsumexp(0).exp(), (y * 9).logcumsumexp(1).exp()),
     ],
 )
 def test_functions(function: Callable[..., Any]) -> None:

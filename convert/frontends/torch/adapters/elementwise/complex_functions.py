@@ -19,8 +19,10 @@ from tmconvert.frontends.torch.adapters.elementwise.complex import (
     polar,
     terms,
 )
+from tmconvert.frontends.torch.adapters.reductions.order import ATEN as REAL_ORDER
 from tmconvert.frontends.torch.adapters.reductions.sums import ATEN as REAL
 from tmconvert.ir.emitter import Emitter
+from tmconvert.symbolics.idioms.formulas import Term
 
 COMPLEX = Table()
 add, sub, mul, div = (OF_COMPLEX[name] for name in ("add", "sub", "mul", "div"))
@@ -153,3 +155,24 @@ for _name, _of_angles in {"prod": "sum", "cumprod": "cumsum"}.items():
         return polar(g, *(REAL[name](g, part, *args, **named) for name, part in pairs))
 
     COMPLEX[_name] = _product
+
+
+@COMPLEX.add("logcumsumexp")
+def logcumsumexp(g, input, dim):
+    """The logarithm of sums of exponentials, which are divided by those of the real parts: none overflows.
+
+    Angles are those of ``angle``; torch returns some that are a turn further.
+    """
+    ((a, b),) = terms(g, input)
+
+    def summed(logarithms: Term) -> Term:
+        return Term(g, REAL_ORDER["logcumsumexp"](g, logarithms.value, dim))
+
+    scale = summed(a)
+
+    def part(wave: Term) -> Term:
+        positive, negative = ((summed(a + each.clamp(0).log()) - scale).exp() for each in (wave, -wave))
+        return positive - negative
+
+    real, imag = part(b.cos()), part(b.sin())
+    return made(g, scale + real.hypot(imag).log(), imag.atan2(real))
