@@ -16,6 +16,7 @@ class Kind(Enum):
     SCRIPT = "torch.jit.save"
     CHECKPOINT = "torch.save"
     MODULE = "torch.save of a whole module"
+    GGUF = "GGUF"
 
 
 # torch.save before release 1.6: a pickle of this number comes first
@@ -38,6 +39,8 @@ _OF_DATA = (
 
 def kind_of(path: str, head: bytes) -> Kind | None:
     """Returns the kind of a file that begins with ``head``; None for other files."""
+    if head.startswith(b"GGUF") and path.endswith(".gguf"):
+        return Kind.GGUF
     if head[:1] == b"\x80" and head[2:].startswith(OLD_CHECKPOINT):
         with open_regular(path) as file:
             return _checkpoint(file.read(PICKLE_BYTES))

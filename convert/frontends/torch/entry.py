@@ -75,7 +75,10 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
 
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
-    """Reads the model in a PyTorch file. Raises LoadError TM1021, TM1024 to TM1026, UnsupportedError."""
+    """Reads the model in a PyTorch or GGUF file.
+
+    Raises LoadError TM1021, TM1024 to TM1026, TM1028, UnsupportedError.
+    """
     from tmconvert.frontends.torch.archives import Kind
 
     if kind is Kind.CHECKPOINT:
@@ -112,6 +115,10 @@ def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
             notes=[("help", "if you trust its origin, use --allow-code (allow_code=True) and --input")],
         )
     tracer = _tracer()
+    if kind is Kind.GGUF:
+        from tmconvert.frontends.torch.tracing.programs.gguf_file import gguf_folder
+
+        return tracer.trace_pretrained(gguf_folder(path), tracing)
     return (
         tracer.trace_exported(path, tracing) if kind is Kind.EXPORTED else tracer.trace_script(path, tracing)
     )

@@ -33,6 +33,16 @@ class PretrainedFolder(NamedTuple):
     files: dict[str, list[str] | None]
     scheme: Scheme | None = None
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a GGUF file, which has the configuration, too."""
+        return self.path.endswith(".gguf")
+
+    @property
+    def around(self) -> str:
+        """Returns the folder of which nothing else is read; for a file one that does not exist."""
+        return f"{self.path}.d" if self.is_file else self.path
+
 
 def is_pretrained(model: str | PathLike[str]) -> bool:
     """Whether the path is a folder with a configuration, as ``save_pretrained`` of transformers writes it."""

@@ -183,7 +183,7 @@ def trace_pretrained(
 
             module = SentenceVectors(module, pooling[0], normalizes=pooling[1]).eval()
             kwargs = {name: each for name, each in kwargs.items() if name != "use_cache"}
-        with confined(folder.path, only_folder=True):  # plugins, and lines of source code, lie anywhere
+        with confined(folder.around, only_folder=True):  # plugins, and lines of source code, lie anywhere
             traced = _trace_of_user(module, args, kwargs, tracing)
         traced.notes += model.notes
         return traced

@@ -45,10 +45,15 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
     transformers = _transformers(folder.path)
     weights = _weights(folder)
     matrices = restore_weights(folder, weights)
+    readable = [folder.path] if folder.is_file else []
     try:
-        with tempfile.TemporaryDirectory() as checked, confined(folder.path, checked):
+        with tempfile.TemporaryDirectory() as checked, confined(folder.around, checked, *readable):
             config = _config(transformers, folder, Path(checked))
             kind = _class(transformers, folder, config)
+            if folder.is_file:
+                from tmconvert.frontends.torch.tracing.programs.gguf_file import gguf_weights
+
+                weights, matrices = gguf_weights(folder.path, kind, config)
             model, report = _filled(transformers, kind, config, weights)
             _check(folder, kind, model, report, weights)
             drawn = _drawn(transformers, kind, config, weights, model)
@@ -67,7 +72,7 @@ def example_inputs(
 ) -> Example:
     """Returns example inputs for the task of the model, which runs for them. Raises LoadError TM1028."""
     try:
-        with confined(folder.path):
+        with confined(folder.around):
             return example_of(model, named_tensors, for_package=for_package)
     except LoadError:
         raise
