@@ -1,4 +1,4 @@
-"""Makes ``convert/targets/onnx/element_types.py``: the element types of ONNX's operators, and those that run.
+"""Makes ``convert/targets/onnx/data/element_types.txt``: the types of ONNX's operators, and those that run.
 
     python tools/make_onnx_types.py            (--print: to stdout)
     PYTHON tools/make_onnx_types.py --measure  (in a Python that has an older ONNX Runtime)
@@ -27,7 +27,7 @@ from tests.opsets import newest_runnable
 from tmconvert.targets.onnx.passes.casts import DTYPE_LETTERS
 from tmconvert.targets.options import OLDEST_OPSET
 
-OUTPUT = Path(__file__).resolve().parents[1] / "convert/targets/onnx/element_types.py"
+OUTPUT = Path(__file__).resolve().parents[1] / "convert/targets/onnx/data/element_types.txt"
 RUNTIMES = Path(__file__).parent / "onnx_runtimes"
 
 Lacking = dict[tuple[str, int, str], str]  # letters, by operator, version and type variable
@@ -194,24 +194,16 @@ def rows(known: dict[str, Lacking]) -> Iterator[str]:
             last = (sides, text)
 
 
-def module() -> str:
-    """The text of the generated module."""
+def text() -> str:
+    """The text of the file: the releases, and a line for each form of an operator."""
     known = releases()
-    table = "\n".join(rows(known))
-    runtimes = ", ".join(f'"{version}"' for version in known)
-    return (
-        '"""The element types of ONNX\'s operators by opset; see ``casts.py``.\n\n'
-        "Made by tools/make_onnx_types.py; do not edit.\n"
-        '"""\n\n'
-        f'ONNX = "{onnx.__version__}"\nONNX_RUNTIMES = ({runtimes})\n\n'
-        f'TABLE = """\n{table}\n"""\n'
-    )
+    return "\n".join([f"onnx {onnx.__version__}, ONNX Runtime {' '.join(known)}", *rows(known), ""])
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--print"]:
-        sys.stdout.write(module())
+        sys.stdout.write(text())
     elif sys.argv[1:] == ["--measure"]:
         save(measured(), RUNTIMES / f"{onnxruntime.__version__}.txt")
     else:
-        OUTPUT.write_text(module(), encoding="utf-8")
+        OUTPUT.write_text(text(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Makes convert/formats/tflite/option_tables.py: the names of TFLite's operators and their options.
+"""Makes convert/formats/tflite/data/option_tables.txt: the names of TFLite's operators and their options.
 
     python tools/make_tflite_schema.py      (--print: to stdout)
 
@@ -11,13 +11,12 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 from ai_edge_litert import schema_py_generated as schema
 
-OUTPUT = Path(__file__).resolve().parents[1] / "convert/formats/tflite/option_tables.py"
+OUTPUT = Path(__file__).resolve().parents[1] / "convert/formats/tflite/data/option_tables.txt"
 ENUM_FIELDS = {
     "padding": "padding",
     "fused_activation_function": "activation",
@@ -34,20 +33,6 @@ REQUIRED = {
     *("values_count", "num", "mode"),
 }
 LISTS = {"Optional[List[int]]": "int32s", "Optional[List[float]]": "float32s"}
-HEAD = '''"""The fields of TFLite's options tables, and the names of its operators; see schema.py.
-
-Made by tools/make_tflite_schema.py; do not edit.
-"""
-
-# in the order of their codes
-OPERATOR_NAMES = """
-%s
-"""
-
-# The name of a table and its number in the union BuiltinOptions; behind it the fields, by slot: "slot
-# name:kind", with "!" when required, or "=" and a default other than 0.
-OPTION_TABLES = """
-'''
 
 
 def tables() -> Iterator[str]:
@@ -85,18 +70,14 @@ def kind_of(table: str, name: str, camel: str, stored: str) -> str | None:
     return kind + "!" * (name in REQUIRED)
 
 
-def operators() -> str:
-    """The names of the builtin operators, whose codes have no gap."""
+def text() -> str:
+    """The text of the file: the names of the builtin operators, whose codes have no gap, and the tables."""
     names = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}
-    return textwrap.fill(" ".join(names[code] for code in range(len(names))), 110)
-
-
-def module() -> str:
-    return HEAD % operators() + "\n".join(tables()) + '\n"""\n'
+    return "\n".join([" ".join(names[code] for code in range(len(names))), *tables(), ""])
 
 
 if __name__ == "__main__":
     if "--print" in sys.argv:
-        sys.stdout.write(module())
+        sys.stdout.write(text())
     else:
-        OUTPUT.write_text(module(), encoding="utf-8")
+        OUTPUT.write_text(text(), encoding="utf-8")

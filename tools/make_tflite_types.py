@@ -1,4 +1,4 @@
-"""Makes ``convert/targets/tflite/element_types.py``: the first release that runs an operator for its types.
+"""Makes ``convert/targets/tflite/data/element_types.txt``: the first release that runs an operator's types.
 
     python tools/make_tflite_types.py            (--print: to stdout)
     python tools/make_tflite_types.py --cases CASES
@@ -40,7 +40,7 @@ from tmconvert.targets.tflite.passes.fuse_activations import fuse_activations
 from tmconvert.targets.tflite.runtimes import types_of
 from tmconvert.targets.tflite.verify.observed import in_steps
 
-OUTPUT = Path(__file__).resolve().parents[1] / "convert/targets/tflite/element_types.py"
+OUTPUT = Path(__file__).resolve().parents[1] / "convert/targets/tflite/data/element_types.txt"
 RUNTIMES = Path(__file__).parent / "tflite_runtimes"
 RELEASES = (14, 15, 18, 20, 21, TFLITE_RUNTIME)  # whose forms of ops are cases
 _MOST = 6  # cases of one operator and its types
@@ -308,29 +308,21 @@ def _release(name: str) -> int:
     return int(name.split("_")[0].removeprefix("2."))
 
 
-def module() -> str:
-    """The text of the generated module."""
-    releases = [_release(path.stem) for path in RUNTIMES.glob("*.txt")]
-    oldest, newest = min(releases), max(releases)
+def text() -> str:
+    """The text of the file: the releases, and a line for each operator and its types."""
     rows = sorted((key, release) for key, release in first_releases().items() if key[0] not in _CONTROL)
-    table = "\n".join(f"{type} {types} {release}" for (type, types), release in rows)
-    names = "\n".join(sorted(path.stem.replace("_", " ") for path in RUNTIMES.glob("*.txt")))
-    return (
-        '"""The element types that TFLite runtimes run each operator with; see ``tflite_runtimes.py``.\n\n'
-        "Made by tools/make_tflite_types.py; do not edit.\n"
-        '"""\n\n'
-        f'RUNTIMES = """\n{names}\n"""\n\nOLDEST, NEWEST = {oldest}, {newest}\n\n'
-        f'TABLE = """\n{table}\n"""\n'
-    )
+    names = sorted(path.stem.replace("_", " ") for path in RUNTIMES.glob("*.txt"))
+    lines = (f"{type} {types} {release}" for (type, types), release in rows)
+    return "\n".join([*names, "", *lines, ""])
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--print"]:
-        sys.stdout.write(module())
+        sys.stdout.write(text())
     elif sys.argv[1:2] == ["--cases"]:
         write_cases(Path(sys.argv[2]))
     elif sys.argv[1:2] == ["--measured"]:
         for each in sys.argv[3:]:
             measured(Path(sys.argv[2]), Path(each))
     else:
-        OUTPUT.write_text(module(), encoding="utf-8")
+        OUTPUT.write_text(text(), encoding="utf-8")

@@ -16,7 +16,7 @@ AUTO = "auto"  # the lowest opset, from the default on, that can express the mod
 # which LiteRT goes on: its 1.0 has the operators of 2.18, its 2.2 those of 2.23.
 TFLITE_RUNTIME = 23
 # The N of the default: two years old; all packages of TensorFlow and LiteRT since then run it. What it lacks
-# is lowered to other operators (convert/targets/tflite/element_types.py has what each release runs).
+# is lowered to other operators (targets/tflite/data/element_types.txt has what each release runs).
 DEFAULT_TFLITE_RUNTIME = 18
 
 # the layout of inputs and outputs; the types of integer activations, of inputs and outputs, and of weights

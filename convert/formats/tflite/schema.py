@@ -1,15 +1,19 @@
 """The part of TFLite's schema that readers and writer need: element types, enums, operators, options tables.
 
-The options tables and the names of operators are generated (option_tables.py). Source: LiteRT's schema.fbs,
-which only ever appends, so numbers and slots are stable.
+The options tables and the names of operators are in a generated file, ``data/option_tables.txt``. Source:
+LiteRT's schema.fbs, which only ever appends, so numbers and slots are stable.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-from tmconvert.formats.tflite.option_tables import OPERATOR_NAMES, OPTION_TABLES
+# The first line has the names of operators in the order of their codes. Then come the name of each table with
+# its number in the union BuiltinOptions, and below it its fields: "slot name:kind", with "!" if required, or
+# "=" and a default other than 0. Made by tools/make_tflite_schema.py.
+_DATA = Path(__file__).parent / "data/option_tables.txt"
 
 # By name, since ml_dtypes' bfloat16 has no other handle that every NumPy understands.
 TENSOR_TYPES = {
@@ -65,8 +69,13 @@ def operator_name(code: int) -> str | None:
 
 
 @cache
+def _lines() -> list[str]:
+    return _DATA.read_text(encoding="utf-8").splitlines()
+
+
+@cache
 def _operators() -> list[str]:
-    return OPERATOR_NAMES.split()
+    return _lines()[0].split()
 
 
 @cache
@@ -89,7 +98,7 @@ def options_fields(table: str) -> dict[str, OptionField]:
 def _tables() -> dict[str, tuple[int, dict[str, OptionField]]]:
     tables: dict[str, tuple[int, dict[str, OptionField]]] = {}
     fields: dict[str, OptionField] = {}
-    for line in OPTION_TABLES.strip().splitlines():
+    for line in _lines()[1:]:
         first, second = line.split()
         if line.startswith(" "):
             field = _field(int(first), second)

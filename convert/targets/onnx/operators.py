@@ -1,7 +1,7 @@
 """Records of ONNX's operators: what the converter knows of each, beyond the element types of its operands.
 
-Operators that are not listed have an empty record. ``element_types.py`` has the types of all operators by
-opset, and is generated.
+Operators that are not listed have an empty record. ``data/element_types.txt`` has the types of all operators
+by opset, and is generated.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def test_the_tables_are_those_of_litert() -> None:
     """If this fails: python tools/make_tflite_schema.py"""
     script = [sys.executable, "tools/make_tflite_schema.py", "--print"]
     made = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert made.stdout == (ROOT / "convert/formats/tflite/option_tables.py").read_text(encoding="utf-8")
+    assert made.stdout == (ROOT / "convert/formats/tflite/data/option_tables.txt").read_text(encoding="utf-8")
 
 
 def test_enums_are_the_schemas() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tmconvert.errors import Refusal
-from tmconvert.targets.onnx import element_types as onnx_types
 from tmconvert.targets.onnx.passes.casts import cast_plan
 
 ROOT = Path(__file__).parents[3]
@@ -18,12 +17,13 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_table_is_current() -> None:
     """If this fails: python tools/make_onnx_types.py"""
-    installed = [importlib.metadata.version(name) for name in ("onnx", "onnxruntime")]
-    if installed != [onnx_types.ONNX, onnx_types.ONNX_RUNTIMES[-1]]:
+    table = (ROOT / "convert/targets/onnx/data/element_types.txt").read_text(encoding="utf-8")
+    versions = table.partition("\n")[0].replace(",", "").split()
+    if [importlib.metadata.version(name) for name in ("onnx", "onnxruntime")] != [versions[1], versions[-1]]:
         pytest.skip("the table was made with other versions of onnx and onnxruntime")
     script = [sys.executable, "tools/make_onnx_types.py", "--print"]
     made = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert made == Path(onnx_types.__file__).read_text(encoding="utf-8")
+    assert made == table
 
 
 @pytest.mark.parametrize(

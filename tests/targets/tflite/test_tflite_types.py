@@ -27,7 +27,7 @@ def test_the_table_is_that_of_the_measurements() -> None:
     """If this fails: python tools/make_tflite_types.py"""
     script = [sys.executable, "tools/make_tflite_types.py", "--print"]
     made = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert made.stdout == (ROOT / "convert/targets/tflite/element_types.py").read_text(encoding="utf-8")
+    assert made.stdout == (ROOT / "convert/targets/tflite/data/element_types.txt").read_text(encoding="utf-8")
 
 
 def test_what_releases_run() -> None:

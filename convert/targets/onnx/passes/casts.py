@@ -1,19 +1,20 @@
 """Inserts casts around ONNX operators that do not support the element types of their operands.
 
 An operator that takes no int32 at opset 7, say, computes in float64, which holds every int32, and its result
-is cast back. The table in ``element_types.py`` states which inputs and outputs share a type, and which types
-are allowed; it is generated from the standard and measurements of ONNX Runtime releases.
+is cast back. The table in ``data/element_types.txt`` states which inputs and outputs share a type, and which
+types are allowed; tools/make_onnx_types.py makes it from the standard and measurements of ONNX Runtime.
 """
 
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import NamedTuple
 
 from tmconvert.errors import Refusal
-from tmconvert.targets.onnx.element_types import TABLE
 from tmconvert.targets.onnx.operators import spec
 
+_TYPES = Path(__file__).parents[1] / "data/element_types.txt"
 DTYPE_LETTERS = {
     "float16": "e",
     "float32": "f",
@@ -180,7 +181,7 @@ def _refusal(operator: str, variable: str, dtype: str, opset: int) -> tuple[str,
 def _lines() -> dict[str, list[str]]:
     """Returns the lines of the table by operator."""
     lines: dict[str, list[str]] = {}
-    for line in TABLE.strip().splitlines():
+    for line in _TYPES.read_text(encoding="utf-8").splitlines()[1:]:
         lines.setdefault(line.partition(" ")[0], []).append(line)
     return lines
 

@@ -1,7 +1,7 @@
 """Replaces integer operators that older runtimes lack for their types by others that these have.
 
-Which runtime runs which types is measured (``element_types.py``). Without an alternative an error names the
-release that runs it. Sums whose scales are powers of two get an option, in every release.
+Which runtime runs which types is measured (``data/element_types.txt``). Without an alternative an error names
+the release that runs it. Sums whose scales are powers of two get an option, in every release.
 """
 
 from __future__ import annotations

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Literal, NamedTuple
 
 from tmconvert.formats.tflite.schema import OptionField, options_fields
 from tmconvert.lowering.target_graph import Operator
-from tmconvert.targets.tflite.element_types import TABLE
+from tmconvert.targets.tflite.element_types import first_releases
 
 Range = tuple[float, float]  # the lowest and the highest value; of integers both are int
 RangeRule = Callable[[Operator, Sequence[Range]], Range]
@@ -161,7 +160,7 @@ class OperatorSpec:
         """Returns by element types ("int8q,int32q>int8q") the N of the first runtime 2.N that supports
         them.
         """
-        return _measured().get(self.name, {})
+        return first_releases().get(self.name, {})
 
     def data_of(self, count: int) -> tuple[int, ...]:
         """Returns the indices of data inputs among this number of inputs."""
@@ -199,12 +198,3 @@ def options_of(name: str) -> str:
     'LessEqualOptions'
     """
     return f"{name.title().replace('_', '')}Options"
-
-
-@cache
-def _measured() -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for line in TABLE.strip().splitlines():
-        name, types, release = line.split(" ")
-        found.setdefault(name, {})[types] = int(release)
-    return found
