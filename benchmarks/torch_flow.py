@@ -1,8 +1,9 @@
-"""One entry of the tables ``torch_flows_*.py``: a model, and how people export it."""
+"""One entry of the tables ``torch_flows/*.models``: a model, and how people export it."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+ROW = re.compile(r"([\w.+-]+) \| (.*)")
 Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
 Axes = Mapping[str, Mapping[int, str]]
 
@@ -61,11 +63,17 @@ class Flow:
         return [{name: sizes[number] for name, sizes in known.items()} for number in range(3)]
 
 
-def sizes_of(file: str) -> dict[str, dict[str, Any]]:
-    """Returns the settings of the models in a file, by name: rows of ``torch_flow_sizes.json``."""
-    table = Path(__file__).with_name("torch_flow_sizes.json")
-    rows = json.loads(table.read_text())[Path(file).stem]
-    return {name: _with_tuples(row) for name, row in rows.items()}
+def flows_of(path: Path) -> dict[str, Flow]:
+    """Returns the flows of a file ``*.models``, by name.
+
+    A model has a line of a name, " | " and an expression, which indented lines continue. Other lines are code
+    that runs before. ``SIZES`` has the rows of ``torch_flow_sizes.json`` for this file, by name.
+    """
+    sizes = json.loads(Path(__file__).with_name("torch_flow_sizes.json").read_text())
+    names: dict[str, Any] = {"SIZES": _with_tuples(sizes.get(path.stem, {}))}
+    lines = path.read_text(encoding="utf-8").replace("\n  ", " ").splitlines()
+    exec("\n".join(line for line in lines if not ROW.match(line)), names)
+    return {row[1]: eval(row[2], names) for line in lines if (row := ROW.match(line))}
 
 
 def _with_tuples(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """The PyTorch models that people export now, in the flows in which they export them, against PyTorch.
 
-    python benchmarks/torch_flows.py                        all of torch_flows_*.py
+    python benchmarks/torch_flows.py                        all of torch_flows/*.models
     python benchmarks/torch_flows.py --only vision 'audio/*vocoder' --measure onnx tflite
     python benchmarks/torch_flows.py --json rows.json --markdown --jobs 2
 
@@ -31,7 +31,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from torch_flow import Flow
+from torch_flow import Flow, flows_of
 from torch_flow_runs import MEASUREMENTS, Row, measured
 from torchvision_ops import declare
 
@@ -44,9 +44,8 @@ def flows() -> dict[str, Flow]:
     """Returns the entries of all tables that exist, by family/name."""
     found: dict[str, Flow] = {}
     for family in FAMILIES:
-        for path in sorted(Path(__file__).parent.glob(f"torch_flows_{family}*.py")):
-            table = importlib.import_module(path.stem).MODELS
-            found |= {f"{family}/{name}": flow for name, flow in table.items()}
+        for path in sorted(Path(__file__).with_suffix("").glob(f"{family}*.models")):
+            found |= {f"{family}/{name}": flow for name, flow in flows_of(path).items()}
     return found
 
 

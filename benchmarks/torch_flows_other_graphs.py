@@ -1,4 +1,4 @@
-"""Networks of torch_geometric: name -> flow."""
+"""What the rows of ``torch_flows/other_graphs.models`` use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch_flow import Example, Flow
-from torch_flow_makers import SIZES, found, made, one
+from torch_flow_makers import SIZES, found
 
 NODES = {0: "nodes"}
 
@@ -67,60 +67,3 @@ def pooled(pool: str, graphs: int | None) -> Flow:
 
     flow = graph(lambda: Pooled(pool, graphs), batch=batch)
     return Flow(flow.make, {**GRAPH, "batch": NODES}, SIZES)
-
-
-MODELS: dict[str, Flow] = {
-    # torch_geometric
-    "pyg-gcn": graph(made("torch_geometric.nn", "GCN", 16, 32, 2, 5)),
-    "pyg-gcn-weighted": graph(
-        made("torch_geometric.nn", "GCN", 16, 32, 2, 5), edge_weight=lambda: torch.rand(EDGE_COUNT)
-    ),
-    "pyg-sage": graph(made("torch_geometric.nn", "GraphSAGE", 16, 32, 2, 5)),
-    "pyg-sage-max": graph(made("torch_geometric.nn", "GraphSAGE", 16, 32, 2, 5, aggr="max")),
-    "pyg-gat": graph(made("torch_geometric.nn", "GAT", 16, 32, 2, 5, heads=4)),
-    "pyg-gatv2": graph(made("torch_geometric.nn", "GAT", 16, 32, 2, 5, v2=True, heads=2)),
-    "pyg-gin": graph(made("torch_geometric.nn", "GIN", 16, 32, 2, 5)),
-    "pyg-edgecnn": graph(made("torch_geometric.nn", "EdgeCNN", 16, 32, 2, 5)),
-    "pyg-pna": graph(
-        made(
-            "torch_geometric.nn",
-            "PNA",
-            16,
-            32,
-            2,
-            5,
-            aggregators=["mean", "max", "std"],
-            scalers=["identity", "amplification"],
-            deg=torch.tensor([0, 2, 4, 4]),
-        ),
-    ),
-    "pyg-transformer": conv("TransformerConv"),
-    "pyg-cheb": conv("ChebConv", 3),
-    "pyg-arma": conv("ARMAConv"),
-    "pyg-gen": conv("GENConv"),
-    "pyg-tag": conv("TAGConv"),
-    "pyg-res-gated": conv("ResGatedGraphConv"),
-    "pyg-film": conv("FiLMConv"),
-    "pyg-supergat": conv("SuperGATConv"),
-    "pyg-leconv": conv("LEConv"),
-    "pyg-clustergcn": conv("ClusterGCNConv"),
-    "pyg-rgcn": graph(
-        lambda: Convolutions("RGCNConv", 3), edge_type=lambda: torch.randint(0, 3, (EDGE_COUNT,))
-    ),
-    "pyg-gated": graph(made("torch_geometric.nn", "GatedGraphConv", 16, 2)),
-    "pyg-hypergraph": graph(lambda: Convolutions("HypergraphConv")),
-    "pyg-pool-sum": pooled("global_add_pool", 3),
-    "pyg-pool-mean-nosize": pooled("global_mean_pool", None),
-    "pyg-pool-max": pooled("global_max_pool", 3),
-    "pyg-attentive-fp": graph(
-        made("torch_geometric.nn", "AttentiveFP", 16, 32, 4, 5, 2, 2),
-        edge_attr=lambda: torch.randn(EDGE_COUNT, 5),
-        batch=lambda: torch.tensor([0] * 4 + [1] * 6),
-    ),
-    "pyg-lightgcn": one(
-        made("torch_geometric.nn", "LightGCN", NODE_COUNT, 16, 2),
-        edges,
-        {1: "edges"},
-        lambda m, x: m(x),
-    ),
-}

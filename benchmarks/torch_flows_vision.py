@@ -1,17 +1,16 @@
-"""Images: ultralytics, segmentation_models_pytorch, torchvision, timm, open_clip: name -> flow."""
+"""What the rows of ``torch_flows/vision.models`` use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch_flow import Example, Flow
-from torch_flow_images import OPEN, SIZES, Net, image, pair
+from torch_flow_images import OPEN, SIZES, Net, image
 from torch_flow_makers import BATCH, found, made, with_variance_1
-from torch_models_torchvision import FEW, with_spread_heads, with_statistics
+from torch_models_torchvision import with_spread_heads, with_statistics
 from torchvision_ops import declare
 
 
@@ -204,104 +203,3 @@ def masks() -> Flow:
 
 
 FEW_BOXES = {"box_detections_per_img": 4, "rpn_post_nms_top_n_test": 20}
-MODELS: dict[str, Flow] = {
-    # ultralytics
-    "yolov8n-detect": yolo("yolov8n.yaml"),
-    "yolov5n-detect": yolo("yolov5n.yaml"),
-    "yolov3-tiny": yolo("yolov3-tiny.yaml"),
-    "yolov9t-detect": yolo("yolov9t.yaml"),
-    "yolov10n-end2end": yolo("yolov10n.yaml"),
-    "yolo11n-detect": yolo("yolo11n.yaml"),
-    "yolo11n-segment": yolo("yolo11n-seg.yaml"),
-    "yolo11n-pose": yolo("yolo11n-pose.yaml"),
-    "yolo11n-obb": yolo("yolo11n-obb.yaml"),
-    "yolo11n-classify": classifier("yolo11n-cls.yaml"),
-    "yolo12n-detect": yolo("yolo12n.yaml"),
-    "yolo26n-end2end": yolo("yolo26n.yaml"),
-    "yolo26n-segment": yolo("yolo26n-seg.yaml"),
-    "yolo26n-pose": yolo("yolo26n-pose.yaml"),
-    "yolo26n-obb": yolo("yolo26n-obb.yaml"),
-    "yolov8n-ghost-p2": yolo("yolov8-ghost-p2.yaml"),
-    "rtdetr-resnet50": image(
-        made("ultralytics.nn.tasks", "RTDETRDetectionModel", "rtdetr-resnet50.yaml", verbose=False),
-        160,
-        160,
-        after=first,
-    ),
-    "yolov8n-nms": detector_with_nms(),
-    # segmentation_models_pytorch
-    "smp-unet": smp("Unet"),
-    "smp-unetplusplus": smp("UnetPlusPlus"),
-    "smp-manet": smp("MAnet"),
-    "smp-linknet-mobilenet": smp("Linknet", "mobilenet_v2"),
-    "smp-fpn-efficientnet": smp("FPN", "efficientnet-b0"),
-    "smp-pspnet": smp("PSPNet"),
-    "smp-pan": replace(
-        smp("PAN", size=128), sizes={**SIZES, "height": (160, 128, 256), "width": (128, 192, 320)}
-    ),
-    "smp-deeplabv3": smp("DeepLabV3", size=128),
-    "smp-deeplabv3plus-timm": smp("DeepLabV3Plus", "tu-mobilenetv3_small_100", size=128),
-    "smp-upernet": smp("UPerNet"),
-    "smp-segformer-mit": smp("Segformer", "mit_b0"),
-    "smp-dpt": image(
-        made(
-            "segmentation_models_pytorch", "DPT", "tu-vit_tiny_patch16_224", encoder_weights=None, classes=3
-        ),
-        224,
-        224,
-    ),
-    "smp-unet-scse": smp("Unet", "timm-regnetx_002", decoder_attention_type="scse"),
-    "smp-fpn-masks": masks(),
-    # torchvision
-    "deeplabv3-resnet50": segmentation("deeplabv3_resnet50"),
-    "lraspp-mobilenet": segmentation("lraspp_mobilenet_v3_large"),
-    "fcn-resnet50": segmentation("fcn_resnet50"),
-    "fasterrcnn-mobilenet": detection(
-        "fasterrcnn_mobilenet_v3_large_320_fpn", box_score_thresh=0.1, rpn_post_nms_top_n_test=30
-    ),
-    "maskrcnn-resnet50": detection("maskrcnn_resnet50_fpn", box_score_thresh=0.01, **FEW_BOXES),
-    "keypointrcnn-resnet50": detection(
-        "keypointrcnn_resnet50_fpn", num_classes=2, box_score_thresh=0.0, **FEW_BOXES
-    ),
-    "retinanet-resnet50": detection("retinanet_resnet50_fpn_v2", **FEW),
-    "fcos-resnet50": detection("fcos_resnet50_fpn", **FEW),
-    "raft-small": pair(
-        made("torchvision.models.optical_flow", "raft_small"),
-        lambda m, a, b: m(a, b, num_flow_updates=2)[-1],
-        {0: "batch"},
-        128,
-        160,
-    ),
-    "video-r3d": image(
-        made("torchvision.models.video", "r3d_18"), 8, 64, 64, axes={0: "batch", 3: "height", 4: "width"}
-    ),
-    "video-swin3d": image(made("torchvision.models.video", "swin3d_t"), 8, 64, 64),
-    "vgg-gram-style": image(
-        lambda: made("torchvision.models", "vgg11")().features,
-        64,
-        96,
-        axes=OPEN,
-        after=lambda y: torch.einsum("bchw,bdhw->bcd", y, y) / y.shape[2] / y.shape[3],
-    ),
-    # timm
-    "timm-efficientvit": timm("efficientvit_b0.r224_in1k", axes=OPEN),
-    "timm-fastvit": timm("fastvit_t8", 256, axes=OPEN),
-    "timm-mobilenetv4-hybrid": timm("mobilenetv4_hybrid_medium", axes=OPEN),
-    "timm-repvit": timm("repvit_m0_9", axes=OPEN),
-    "timm-hiera": timm("hiera_tiny_224"),
-    "timm-vit-rope": timm("vit_base_patch16_rope_mixed_224", depth=2),
-    "timm-eva02": timm("eva02_tiny_patch14_224", depth=2),
-    "timm-vit-dynamic": timm("vit_tiny_patch16_224", axes=OPEN, depth=2, dynamic_img_size=True),
-    "timm-swinv2": timm("swinv2_tiny_window8_256", 256, depths=(1, 1, 2, 1)),
-    "timm-siglip-map": timm("vit_base_patch16_siglip_224", depth=2),
-    "timm-features": image(made("timm", "create_model", "resnet18", features_only=True), 96, 128, axes=OPEN),
-    "timm-photo-resnet": photo("resnet18"),
-    "timm-photo-convnext": photo("convnext_atto"),
-    "timm-starnet": timm("starnet_s1", axes=OPEN),
-    "timm-focalnet": timm("focalnet_tiny_srf", axes=OPEN),
-    # open_clip
-    "clip-vit-b-32": clip("ViT-B-32"),
-    "clip-siglip": clip("ViT-B-16-SigLIP"),
-    "clip-rn50": clip("RN50"),
-    "clip-coca": clip("coca_ViT-B-32"),
-}
