@@ -61,14 +61,8 @@ def pad(
     return now(g, src, pad_witdth, mode, constant_value)
 
 
-@until((1, 10, 99), "math.sign")
-def sign(now: Adapter, g: Emitter, inp: object) -> Any:
-    return now(g, inp)
-
-
-@until((1, 11, 99), "nn.prelu")
-def prelu(now: Adapter, g: Emitter, inp: object, weight: object) -> Any:
-    return now(g, inp, weight)
+until((1, 10, 99), "math.sign")(lambda now, g, inp: now(g, inp))
+until((1, 11, 99), "nn.prelu")(lambda now, g, inp, weight: now(g, inp, weight))
 
 
 @until((1, 12, 0), "math.topk")

@@ -34,9 +34,7 @@ def _types(body: InternalGraph, results: list[int]) -> list[TensorType]:
     return types
 
 
-@function.reference
-def function_ref(inputs: list[Any], body: InternalGraph, operators: list[Any], results: list[int]) -> Any:
-    return one_or_all(run(body, inputs))
+function.reference(lambda inputs, body, operators, results: one_or_all(run(body, inputs)))
 
 
 @function.onnx(since=7)
@@ -53,9 +51,7 @@ def function_onnx7(g, inputs, body, operators, results):
     return [values[number] for number in results]
 
 
-@function.decompose
-def function_body(g, inputs, body, operators, results):
-    return inlined(g, body, inputs)
+function.decompose(lambda g, inputs, body, operators, results: inlined(g, body, inputs))
 
 
 def _attribute(value: Any) -> Any:

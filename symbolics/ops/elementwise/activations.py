@@ -59,43 +59,19 @@ ACTIVATIONS = {name: _op(name) for name in TABLE}
 _SLOPE = float(np.nextafter(np.float32(1 / 6), np.float32(1)))
 
 
-@ACTIVATIONS["hardsigmoid"].onnx(since=6)
-def hardsigmoid_onnx6(g, x):
-    return g.op("HardSigmoid", x, alpha=_SLOPE, beta=0.5)
-
-
-@formula(ACTIVATIONS["silu"])
-def silu(x: Term) -> Term:
-    return x * x.sigmoid()
-
-
-@formula(ACTIVATIONS["mish"])
-def mish(x: Term) -> Term:
-    return x * x.softplus().tanh()
+ACTIVATIONS["hardsigmoid"].onnx(since=6)(lambda g, x: g.op("HardSigmoid", x, alpha=_SLOPE, beta=0.5))
+formula(ACTIVATIONS["silu"])(lambda x: x * x.sigmoid())
+formula(ACTIVATIONS["mish"])(lambda x: x * x.softplus().tanh())
 
 
 for _name, _layer in (("silu", "Swish"), ("mish", "Mish"), ("hardswish", "HardSwish")):
     ACTIVATIONS[_name].caffe("opencv")(lambda g, x, layer=_layer: g.op(layer, x))
 
 
-@formula(ACTIVATIONS["hardswish"])
-def hardswish(x: Term) -> Term:
-    return x * x.hardsigmoid()
-
-
-@formula(ACTIVATIONS["hardsigmoid"])
-def hardsigmoid(x: Term) -> Term:
-    return (x + 3).relu6() * (1 / 6)
-
-
-@formula(ACTIVATIONS["softsign"])
-def softsign(x: Term) -> Term:
-    return x / (x.abs() + 1)
-
-
-@formula(ACTIVATIONS["tanhshrink"])
-def tanhshrink(x: Term) -> Term:
-    return x - x.tanh()
+formula(ACTIVATIONS["hardswish"])(lambda x: x * x.hardsigmoid())
+formula(ACTIVATIONS["hardsigmoid"])(lambda x: (x + 3).relu6() * (1 / 6))
+formula(ACTIVATIONS["softsign"])(lambda x: x / (x.abs() + 1))
+formula(ACTIVATIONS["tanhshrink"])(lambda x: x - x.tanh())
 
 
 gelu = Op(
@@ -116,14 +92,8 @@ def gelu_ref(x: Array, approximate: str) -> Array:
     return (x * sigmoid(2 * math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3))).astype(x.dtype)
 
 
-@gelu.onnx(since=20)
-def gelu_onnx20(g, x, approximate):
-    return g.op("Gelu", x, approximate=approximate)
-
-
-@gelu.tflite(since=8)
-def gelu_tflite8(g, x, approximate):
-    return g.op("GELU", x, approximate=approximate == "tanh")
+gelu.onnx(since=20)(lambda g, x, approximate: g.op("Gelu", x, approximate=approximate))
+gelu.tflite(since=8)(lambda g, x, approximate: g.op("GELU", x, approximate=approximate == "tanh"))
 
 
 @gelu.caffe("opencv")

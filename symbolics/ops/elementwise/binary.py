@@ -113,9 +113,7 @@ def _signed(g: Any, x: Any) -> None:
         g.refuse(f"Caffe computes in float32, in which {x.dtype} does not wrap around")
 
 
-@BINARY["add"].caffe()
-def add_caffe(g, x, other):
-    return added(g, x, other)
+BINARY["add"].caffe()(lambda g, x, other: added(g, x, other))
 
 
 def added(g: Any, x: Any, other: Any) -> Any:
@@ -143,9 +141,7 @@ def difference(g: Any, x: Any, other: Any) -> Any:
     return _merged(g, *_aligned(g, x, other), operation="SUM", coeff=[1.0, -1.0])
 
 
-@BINARY["mul"].caffe()
-def mul_caffe(g, x, other):
-    return multiplied(g, x, other)
+BINARY["mul"].caffe()(lambda g, x, other: multiplied(g, x, other))
 
 
 def multiplied(g: Any, x: Any, other: Any) -> Any:

@@ -232,9 +232,7 @@ def _common_caffe(g: Any, x: Any, other: Any) -> Any:
     return idioms.caffe.reshaped(g, made, shape)
 
 
-@BITWISE["bitwise_and"].caffe()
-def bitwise_and_caffe(g, x, other):
-    return _common_caffe(g, x, other)
+BITWISE["bitwise_and"].caffe()(lambda g, x, other: _common_caffe(g, x, other))
 
 
 @BITWISE["bitwise_or"].caffe()

@@ -87,44 +87,14 @@ def eq_onnx7(g, x, other):
     return g.op("And", g.op("Not", differ), g.op("Or", below, above))
 
 
-@formula(COMPARE["ne"])
-def ne(x: Term, other: Term) -> Term:
-    return ~x.eq(other)
-
-
-@formula(COMPARE["le"])
-def le(x: Term, other: Term) -> Term:
-    return (x < other) | x.eq(other)
-
-
-@formula(COMPARE["ge"])
-def ge(x: Term, other: Term) -> Term:
-    return (x > other) | x.eq(other)
-
-
-@formula(COMPARE["isnan"])
-def isnan(x: Term) -> Term:
-    return x.ne(x)
-
-
-@formula(COMPARE["isinf"])
-def isinf(x: Term) -> Term:
-    return x.abs().eq(np.inf)
-
-
-@formula(COMPARE["isposinf"])
-def isposinf(x: Term) -> Term:
-    return x.eq(np.inf)
-
-
-@formula(COMPARE["isneginf"])
-def isneginf(x: Term) -> Term:
-    return x.eq(-np.inf)
-
-
-@formula(COMPARE["isfinite"])
-def isfinite(x: Term) -> Term:
-    return x.abs() < np.inf
+formula(COMPARE["ne"])(lambda x, other: ~x.eq(other))
+formula(COMPARE["le"])(lambda x, other: (x < other) | x.eq(other))
+formula(COMPARE["ge"])(lambda x, other: (x > other) | x.eq(other))
+formula(COMPARE["isnan"])(lambda x: x.ne(x))
+formula(COMPARE["isinf"])(lambda x: x.abs().eq(np.inf))
+formula(COMPARE["isposinf"])(lambda x: x.eq(np.inf))
+formula(COMPARE["isneginf"])(lambda x: x.eq(-np.inf))
+formula(COMPARE["isfinite"])(lambda x: x.abs() < np.inf)
 
 
 @formula(COMPARE["signbit"])  # 1 / -0 is -infinity; the sign of a NaN is lost
@@ -132,19 +102,9 @@ def signbit(x: Term) -> Any:
     return (x < 0) | (x.reciprocal() < 0)
 
 
-@COMPARE["isinf"].caffe()
-def isinf_caffe(g, x):
-    return idioms.caffe_numbers.above(g, g.op("AbsVal", x), LARGEST)
-
-
-@COMPARE["isposinf"].caffe()
-def isposinf_caffe(g, x):
-    return idioms.caffe_numbers.above(g, x, LARGEST)
-
-
-@COMPARE["isneginf"].caffe()
-def isneginf_caffe(g, x):
-    return idioms.caffe_numbers.above(g, g.op("Power", x, scale=-1.0), LARGEST)
+COMPARE["isinf"].caffe()(lambda g, x: idioms.caffe_numbers.above(g, g.op("AbsVal", x), LARGEST))
+COMPARE["isposinf"].caffe()(lambda g, x: idioms.caffe_numbers.above(g, x, LARGEST))
+COMPARE["isneginf"].caffe()(lambda g, x: idioms.caffe_numbers.above(g, g.op("Power", x, scale=-1.0), LARGEST))
 
 
 @COMPARE["isfinite"].caffe()
@@ -168,14 +128,8 @@ def lt_caffe(g, x, other):
     return gt_caffe(g, other, x)
 
 
-@COMPARE["ge"].caffe()
-def ge_caffe(g, x, other):
-    return _ordered_but(g, x, other, lt_caffe(g, x, other))
-
-
-@COMPARE["le"].caffe()
-def le_caffe(g, x, other):
-    return _ordered_but(g, x, other, gt_caffe(g, x, other))
+COMPARE["ge"].caffe()(lambda g, x, other: _ordered_but(g, x, other, lt_caffe(g, x, other)))
+COMPARE["le"].caffe()(lambda g, x, other: _ordered_but(g, x, other, gt_caffe(g, x, other)))
 
 
 @COMPARE["eq"].caffe()
@@ -192,9 +146,7 @@ def ne_caffe(g, x, other):
     )
 
 
-@COMPARE["logical_xor"].caffe()
-def logical_xor_caffe(g, x, other):
-    return _apart(g, x, other)
+COMPARE["logical_xor"].caffe()(lambda g, x, other: _apart(g, x, other))
 
 
 def _apart(g: Any, x: Any, other: Any) -> Any:
@@ -214,16 +166,6 @@ def _ordered_but(g: Any, x: Any, other: Any, flags: Any) -> Any:
     return difference(g, ordered, flags)
 
 
-@COMPARE["logical_and"].caffe()
-def logical_and_caffe(g, x, other):
-    return multiplied(g, x, other)
-
-
-@COMPARE["logical_or"].caffe()
-def logical_or_caffe(g, x, other):
-    return idioms.caffe_numbers.step(g, added(g, x, other))
-
-
-@COMPARE["logical_not"].caffe()
-def logical_not_caffe(g, x):
-    return idioms.caffe_numbers.complement(g, x)
+COMPARE["logical_and"].caffe()(lambda g, x, other: multiplied(g, x, other))
+COMPARE["logical_or"].caffe()(lambda g, x, other: idioms.caffe_numbers.step(g, added(g, x, other)))
+COMPARE["logical_not"].caffe()(lambda g, x: idioms.caffe_numbers.complement(g, x))

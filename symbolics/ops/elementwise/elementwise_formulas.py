@@ -56,14 +56,8 @@ def entr_log(x: Term) -> Term:
     return (x < 0).where(-np.inf, -(x * x.clamp(min=float(np.finfo(x.dtype).tiny)).log()))
 
 
-@formula(xlog1py)
-def xlog1py_where(x: Term, other: Term) -> Term:
-    return (x.eq(0) & other.eq(other)).where(0, x * other.log1p())
-
-
-@formula(ldexp)
-def ldexp_product(x: Term, other: Term) -> Term:
-    return x * other.exp2()
+formula(xlog1py)(lambda x, other: (x.eq(0) & other.eq(other)).where(0, x * other.log1p()))
+formula(ldexp)(lambda x, other: x * other.exp2())
 
 
 def _steps(dtype: np.dtype) -> int:

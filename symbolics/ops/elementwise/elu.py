@@ -63,9 +63,7 @@ selu.reference(lambda x: elu_ref(x, SELU_ALPHA, SELU_SCALE, 1))
 selu.onnx(since=6)(lambda g, x: g.op("Selu", x, alpha=SELU_ALPHA, gamma=SELU_SCALE))
 
 
-@formula(selu)
-def selu_elu(x: Term) -> Term:
-    return x.elu(alpha=SELU_ALPHA, scale=SELU_SCALE)
+formula(selu)(lambda x: x.elu(alpha=SELU_ALPHA, scale=SELU_SCALE))
 
 
 def _celu_result(x: TensorType, alpha: float) -> TensorType:
@@ -78,9 +76,7 @@ celu = Op("aten::celu", args=[Tensor("x", FLOATS), number("alpha", 1)], result=_
 celu.reference(lambda x, alpha: elu_ref(x, alpha, 1, 1 / alpha))
 
 
-@formula(celu)
-def celu_elu(x: Term, alpha: float) -> Term:
-    return x.elu(alpha=alpha, input_scale=1 / alpha)
+formula(celu)(lambda x, alpha: x.elu(alpha=alpha, input_scale=1 / alpha))
 
 
 OPS = [elu, selu, celu]

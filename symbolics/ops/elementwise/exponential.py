@@ -62,14 +62,8 @@ def expm1(x: Term) -> Term:
     return (x * 0.5).tanh() * (x.exp() + 1)
 
 
-@formula(EXPONENTIAL["log2"])
-def log2(x: Term) -> Term:
-    return x.log() * (1 / math.log(2))
-
-
-@formula(EXPONENTIAL["log10"])
-def log10(x: Term) -> Term:
-    return x.log() * (1 / math.log(10))
+formula(EXPONENTIAL["log2"])(lambda x: x.log() * (1 / math.log(2)))
+formula(EXPONENTIAL["log10"])(lambda x: x.log() * (1 / math.log(10)))
 
 
 @formula(EXPONENTIAL["log1p"])
@@ -82,9 +76,7 @@ def log1p(x: Term) -> Term:
     return u.log() - lost / finite
 
 
-@formula(EXPONENTIAL["log_sigmoid"])
-def log_sigmoid(x: Term) -> Term:
-    return -(-x).softplus()
+formula(EXPONENTIAL["log_sigmoid"])(lambda x: -(-x).softplus())
 
 
 @formula(EXPONENTIAL["logaddexp"])
@@ -99,9 +91,7 @@ def logaddexp2(x: Term, other: Term) -> Term:
     return (x * math.log(2)).logaddexp(other * math.log(2)) * (1 / math.log(2))
 
 
-@formula(EXPONENTIAL["xlogy"])
-def xlogy(x: Term, other: Term) -> Term:
-    return (x.eq(0) & other.eq(other)).where(0, x * other.log())
+formula(EXPONENTIAL["xlogy"])(lambda x, other: (x.eq(0) & other.eq(other)).where(0, x * other.log()))
 
 
 softplus = Op(

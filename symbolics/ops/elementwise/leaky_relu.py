@@ -23,20 +23,9 @@ leaky_relu = Op(
     traits=[Homogeneous()],
 )
 
-
-@leaky_relu.reference
-def leaky_relu_ref(x: Array, negative_slope: float) -> Array:
-    return np.where(x > 0, x, x * np.array(negative_slope, x.dtype))
-
-
-@leaky_relu.onnx(since=6)
-def leaky_relu_onnx6(g, x, negative_slope):
-    return g.op("LeakyRelu", x, alpha=float(negative_slope))
-
-
-@leaky_relu.tflite()
-def leaky_relu_tflite(g, x, negative_slope):
-    return _leaky(g, x, float(negative_slope))
+leaky_relu.reference(lambda x, negative_slope: np.where(x > 0, x, x * np.array(negative_slope, x.dtype)))
+leaky_relu.onnx(since=6)(lambda g, x, negative_slope: g.op("LeakyRelu", x, alpha=float(negative_slope)))
+leaky_relu.tflite()(lambda g, x, negative_slope: _leaky(g, x, float(negative_slope)))
 
 
 def _leaky(g, x, slope):
@@ -48,9 +37,7 @@ def _leaky(g, x, slope):
     return g.op("PRELU", x, g.const(slopes))
 
 
-@leaky_relu.caffe()
-def leaky_relu_caffe(g, x, negative_slope):
-    return g.op("ReLU", x, negative_slope=float(negative_slope))
+leaky_relu.caffe()(lambda g, x, negative_slope: g.op("ReLU", x, negative_slope=float(negative_slope)))
 
 
 def _result(x: TensorType, weight: TensorType) -> TensorType:
@@ -81,9 +68,7 @@ def _slopes_shape(rank: int, size: int) -> tuple[int, ...]:
     return (size, *(1,) * (rank - 2)) if size > 1 else (1,) * rank
 
 
-@prelu.reference
-def prelu_ref(x: Array, weight: Array) -> Array:
-    return np.where(x > 0, x, x * weight.reshape(_slopes_shape(x.ndim, weight.size)))
+prelu.reference(lambda x, weight: np.where(x > 0, x, x * weight.reshape(_slopes_shape(x.ndim, weight.size))))
 
 
 @prelu.onnx(since=7)

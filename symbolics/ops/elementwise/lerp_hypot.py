@@ -41,9 +41,7 @@ def hypot_scaled(x: Term, other: Term) -> Term:
     return longer * (ratio * ratio + 1).sqrt()
 
 
-@formula(copysign)
-def copysign_chosen(x: Term, other: Term) -> Term:
-    return other.signbit().where(-x.abs(), x.abs())
+formula(copysign)(lambda x, other: other.signbit().where(-x.abs(), x.abs()))
 
 
 @formula(fmax)  # a number rather than NaN
@@ -51,14 +49,8 @@ def fmax_where(x: Term, other: Term) -> Term:
     return x.isnan().where(other, other.isnan().where(x, x.maximum(other)))
 
 
-@formula(fmin)
-def fmin_where(x: Term, other: Term) -> Term:
-    return x.isnan().where(other, other.isnan().where(x, x.minimum(other)))
-
-
-@formula(heaviside)
-def heaviside_where(x: Term, values: Term) -> Term:
-    return x.eq(0).where(values, (x > 0).to(x.dtype))
+formula(fmin)(lambda x, other: x.isnan().where(other, other.isnan().where(x, x.minimum(other))))
+formula(heaviside)(lambda x, values: x.eq(0).where(values, (x > 0).to(x.dtype)))
 
 
 @lerp.reference

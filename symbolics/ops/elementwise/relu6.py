@@ -12,29 +12,11 @@ from tmconvert.symbolics.traits import Clamp
 relu6 = Op("aten::relu6", args=[Tensor("x", FLOATS)], result=same_as("x"), layout=ANY, traits=[Clamp(0, 6)])
 
 
-@relu6.reference
-def relu6_ref(x: np.ndarray) -> np.ndarray:
-    return np.clip(x, 0, 6)
-
-
-@relu6.onnx(since=11)  # Clip takes its bounds as inputs
-def relu6_onnx11(g, x):
-    return g.op("Clip", x, g.const(0), g.const(6))
-
-
-@relu6.onnx(since=6)  # Clip takes its bounds as attributes
-def relu6_onnx6(g, x):
-    return g.op("Clip", x, min=0.0, max=6.0)
-
-
-@relu6.tflite()
-def relu6_tflite(g, x):
-    return g.op("RELU6", x)
-
-
-@relu6.caffe("opencv", "ascend", "mnn")
-def relu6_layer_caffe(g, x):
-    return g.op("ReLU6", x)
+relu6.reference(lambda x: np.clip(x, 0, 6))
+relu6.onnx(since=11)(lambda g, x: g.op("Clip", x, g.const(0), g.const(6)))  # Clip takes its bounds as inputs
+relu6.onnx(since=6)(lambda g, x: g.op("Clip", x, min=0.0, max=6.0))  # Clip takes its bounds as attributes
+relu6.tflite()(lambda g, x: g.op("RELU6", x))
+relu6.caffe("opencv", "ascend", "mnn")(lambda g, x: g.op("ReLU6", x))
 
 
 @relu6.caffe()  # 6 - relu(6 - relu(x)): Clip is BVLC's, ReLU6 a fork's, and no runtime has both

@@ -82,9 +82,7 @@ def floor_divide_tflite(g, x, other):
     return g.op("FLOOR_DIV", x, other)
 
 
-@ROUNDING["round"].caffe()
-def round_caffe(g, x):
-    return idioms.caffe_numbers.rounded(g, x)
+ROUNDING["round"].caffe()(lambda g, x: idioms.caffe_numbers.rounded(g, x))
 
 
 @ROUNDING["trunc_divide"].caffe()
@@ -128,14 +126,8 @@ def sign(x: Term) -> Term:
     return above if x.dtype.kind == "u" else above - (x < 0).to(x.dtype)
 
 
-@formula(ROUNDING["trunc"])
-def trunc(x: Term) -> Term:
-    return x.relu().floor() + x.clamp(max=0).ceil()
-
-
-@formula(ROUNDING["frac"])
-def frac(x: Term) -> Term:
-    return x - x.trunc()
+formula(ROUNDING["trunc"])(lambda x: x.relu().floor() + x.clamp(max=0).ceil())
+formula(ROUNDING["frac"])(lambda x: x - x.trunc())
 
 
 @formula(ROUNDING["round"])  # up and down differ at a half only; of the two take the even one

@@ -36,14 +36,8 @@ def hardshrink_onnx9(g, x, lambd):
 softshrink.onnx(since=9)(lambda g, x, lambd: g.op("Shrink", x, lambd=float(lambd), bias=float(lambd)))
 
 
-@formula(hardshrink)
-def hardshrink_where(x: Term, lambd: float) -> Term:
-    return x if lambd < 0 else (x.abs() > lambd).where(x, 0)
-
-
-@formula(softshrink)
-def softshrink_clamp(x: Term, lambd: float) -> Term:
-    return x - x.clamp(min=-lambd, max=lambd)
+formula(hardshrink)(lambda x, lambd: x if lambd < 0 else (x.abs() > lambd).where(x, 0))
+formula(softshrink)(lambda x, lambd: x - x.clamp(min=-lambd, max=lambd))
 
 
 hardtanh = Op(
@@ -56,9 +50,7 @@ hardtanh = Op(
 hardtanh.reference(lambda x, min_val, max_val: np.clip(x, min_val, max_val).astype(x.dtype))
 
 
-@formula(hardtanh)
-def hardtanh_clamp(x: Term, min_val: float, max_val: float) -> Term:
-    return x.clamp(min=min_val, max=max_val)
+formula(hardtanh)(lambda x, min_val, max_val: x.clamp(min=min_val, max=max_val))
 
 
 threshold = Op(
@@ -70,9 +62,7 @@ threshold = Op(
 threshold.reference(lambda x, threshold, value: np.where(x <= threshold, np.array(value, x.dtype), x))
 
 
-@formula(threshold)
-def threshold_where(x: Term, threshold: float, value: float) -> Term:
-    return (x <= threshold).where(value, x)
+formula(threshold)(lambda x, threshold, value: (x <= threshold).where(value, x))
 
 
 def _glu_result(x: TensorType, dim: int) -> TensorType:

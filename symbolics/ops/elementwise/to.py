@@ -47,9 +47,7 @@ def to_ref(x: np.ndarray, dtype: str) -> np.ndarray:
     return x.astype(dtype)
 
 
-@to.onnx(since=6)
-def to_onnx6(g, x, dtype):
-    return g.op("Cast", x, to=ONNX_TYPES[dtype], dtype=dtype)
+to.onnx(since=6)(lambda g, x, dtype: g.op("Cast", x, to=ONNX_TYPES[dtype], dtype=dtype))
 
 
 @to.tflite()

@@ -80,24 +80,10 @@ def cos(x: Term) -> Term:
     return _half_turns(x, turns - 0.5, turns)
 
 
-@formula(TRIGONOMETRIC["tan"])
-def tan(x: Term) -> Term:
-    return x.sin() / x.cos()
-
-
-@formula(TRIGONOMETRIC["asin"])
-def asin(x: Term) -> Term:
-    return x.atan2(((1 - x) * (x + 1)).sqrt())
-
-
-@formula(TRIGONOMETRIC["acos"])
-def acos(x: Term) -> Term:
-    return ((1 - x) * (x + 1)).sqrt().atan2(x)
-
-
-@TRIGONOMETRIC["atan"].tflite(since=10)
-def atan_tflite10(g, x):
-    return atan2_tflite10(g, x, g.const(1))
+formula(TRIGONOMETRIC["tan"])(lambda x: x.sin() / x.cos())
+formula(TRIGONOMETRIC["asin"])(lambda x: x.atan2(((1 - x) * (x + 1)).sqrt()))
+formula(TRIGONOMETRIC["acos"])(lambda x: ((1 - x) * (x + 1)).sqrt().atan2(x))
+TRIGONOMETRIC["atan"].tflite(since=10)(lambda g, x: atan2_tflite10(g, x, g.const(1)))
 
 
 @formula(TRIGONOMETRIC["atan"])
@@ -112,14 +98,8 @@ def atan(x: Term) -> Term:
     return (x < 0).where(-angle, angle)
 
 
-@formula(TRIGONOMETRIC["sinh"])  # tanh keeps what is small
-def sinh(x: Term) -> Term:
-    return x.tanh() * x.cosh()
-
-
-@formula(TRIGONOMETRIC["cosh"])
-def cosh(x: Term) -> Term:
-    return (x.exp() + (-x).exp()) * 0.5
+formula(TRIGONOMETRIC["sinh"])(lambda x: x.tanh() * x.cosh())  # tanh keeps what is small
+formula(TRIGONOMETRIC["cosh"])(lambda x: (x.exp() + (-x).exp()) * 0.5)
 
 
 @formula(TRIGONOMETRIC["asinh"])  # |x| + sqrt(x^2 + 1) less 1, without a difference of near numbers
@@ -134,19 +114,9 @@ def acosh(x: Term) -> Term:
     return (above + (above * (x + 1)).sqrt()).log1p()
 
 
-@formula(TRIGONOMETRIC["atanh"])
-def atanh(x: Term) -> Term:
-    return (x * 2 / (1 - x)).log1p() * 0.5
-
-
-@formula(TRIGONOMETRIC["deg2rad"])
-def deg2rad(x: Term) -> Term:
-    return x * (math.pi / 180)
-
-
-@formula(TRIGONOMETRIC["rad2deg"])
-def rad2deg(x: Term) -> Term:
-    return x * (180 / math.pi)
+formula(TRIGONOMETRIC["atanh"])(lambda x: (x * 2 / (1 - x)).log1p() * 0.5)
+formula(TRIGONOMETRIC["deg2rad"])(lambda x: x * (math.pi / 180))
+formula(TRIGONOMETRIC["rad2deg"])(lambda x: x * (180 / math.pi))
 
 
 atan2 = Op(
@@ -170,9 +140,7 @@ def atan2_tflite10(g, x, other):
     return g.op("ATAN2", *(idioms.tflite.expanded(g, value, shape) for value in (x, other)))
 
 
-@atan2.caffe()
-def atan2_caffe(g, x, other):
-    return idioms.caffe_angles.angle(g, x, other, g.result_types[0].shape)
+atan2.caffe()(lambda g, x, other: idioms.caffe_angles.angle(g, x, other, g.result_types[0].shape))
 
 
 @formula(atan2)

@@ -118,14 +118,8 @@ def relu_tflite(g, x):
     return g.op("RELU", x) if x.dtype.kind == "f" else g.op("MAXIMUM", x, g.const(0))
 
 
-@UNARY["rsqrt"].tflite()
-def rsqrt_tflite(g, x):
-    return idioms.tflite.inverse_root(g, x)
-
-
-@UNARY["floor"].caffe()
-def floor_caffe(g, x):
-    return idioms.caffe_numbers.floored(g, x)
+UNARY["rsqrt"].tflite()(lambda g, x: idioms.tflite.inverse_root(g, x))
+UNARY["floor"].caffe()(lambda g, x: idioms.caffe_numbers.floored(g, x))
 
 
 @UNARY["ceil"].caffe()
@@ -140,19 +134,9 @@ def neg_caffe(g, x):
     return g.op("Power", x, scale=-1.0)
 
 
-@UNARY["square"].decompose
-def square_product(g, x):
-    return g.call("aten::mul", x, x)
-
-
-@UNARY["reciprocal"].decompose
-def reciprocal_quotient(g, x):
-    return g.call("aten::div", g.constant(1, g.type(x).dtype), x)
-
-
-@UNARY["rsqrt"].decompose
-def rsqrt_reciprocal(g, x):
-    return g.call("aten::reciprocal", g.call("aten::sqrt", x))
+UNARY["square"].decompose(lambda g, x: g.call("aten::mul", x, x))
+UNARY["reciprocal"].decompose(lambda g, x: g.call("aten::div", g.constant(1, g.type(x).dtype), x))
+UNARY["rsqrt"].decompose(lambda g, x: g.call("aten::reciprocal", g.call("aten::sqrt", x)))
 
 
 OPS = list(UNARY.values())

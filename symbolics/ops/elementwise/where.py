@@ -31,15 +31,8 @@ where = Op(
     traits=[ChoosesByCondition()],
 )
 
-
-@where.reference
-def where_ref(condition: np.ndarray, x: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.where(condition, x, other)
-
-
-@where.onnx(since=9)
-def where_onnx9(g, condition, x, other):
-    return g.op("Where", condition, x, other, dtype=x.dtype)
+where.reference(lambda condition, x, other: np.where(condition, x, other))
+where.onnx(since=9)(lambda g, condition, x, other: g.op("Where", condition, x, other, dtype=x.dtype))
 
 
 @where.onnx(since=7)  # there was no Where: arithmetic is exact for integers, but not with infinities and NaN
@@ -75,9 +68,7 @@ def _gathered(g: Any, condition: Any, x: Any, other: Any) -> Any:
     return g.op("Gather", both, g.op("Add", step, g.const(second)), axis=0, shape=shape)
 
 
-@where.tflite()
-def where_tflite(g, condition, x, other):
-    return g.op("SELECT_V2", condition, x, other, dtype=x.dtype)
+where.tflite()(lambda g, condition, x, other: g.op("SELECT_V2", condition, x, other, dtype=x.dtype))
 
 
 @where.caffe()

@@ -51,9 +51,7 @@ searchsorted = Op(
 OPS = [bucketize, searchsorted]
 
 
-@bucketize.reference
-def bucketize_ref(x: Array, boundaries: Array, right: bool) -> Array:
-    return searchsorted_ref(boundaries, x, right, None)
+bucketize.reference(lambda x, boundaries, right: searchsorted_ref(boundaries, x, right, None))
 
 
 @searchsorted.reference
@@ -67,9 +65,7 @@ def searchsorted_ref(sorted_sequence: Array, x: Array, right: bool, sorter: Arra
     return (~after(sorted_sequence, x[..., np.newaxis])).sum(-1).astype(INT32)
 
 
-@bucketize.decompose
-def bucketize_counted(g, x, boundaries, right):
-    return _count(g, boundaries, x, right)
+bucketize.decompose(lambda g, x, boundaries, right: _count(g, boundaries, x, right))
 
 
 @searchsorted.decompose

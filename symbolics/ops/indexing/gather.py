@@ -62,9 +62,7 @@ def gather_ref(x: Array, dim: int, index: Array) -> Array:
     return x[element_indices(index, dim)]
 
 
-@gather.onnx(since=11)
-def gather_onnx11(g, x, dim, index):
-    return g.op("GatherElements", x, index, axis=dim % len(x.shape))
+gather.onnx(since=11)(lambda g, x, dim, index: g.op("GatherElements", x, index, axis=dim % len(x.shape)))
 
 
 @gather.decompose

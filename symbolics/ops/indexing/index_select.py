@@ -77,9 +77,7 @@ index_fill = Op(
 OPS = [index_select, index_copy, index_add, index_fill]
 
 
-@index_select.reference
-def index_select_ref(x: Array, dim: int, index: Array) -> Array:
-    return x.take(index, dim)
+index_select.reference(lambda x, dim, index: x.take(index, dim))
 
 
 @index_select.onnx(since=11)  # takes negative indices
@@ -113,9 +111,7 @@ def index_copy_onnx24(g, x, dim, index, source):
     return _rows_scattered(g, x, dim, index, source) if made is None else made
 
 
-@index_copy.onnx(since=11)
-def index_copy_onnx11(g, x, dim, index, source):
-    return _rows_scattered(g, x, dim, index, source)
+index_copy.onnx(since=11)(lambda g, x, dim, index, source: _rows_scattered(g, x, dim, index, source))
 
 
 @index_copy.onnx(since=9)
@@ -152,9 +148,7 @@ def index_copy_selected(g, x, dim, index, source):
     return g.call("aten::index_select", g.call("aten::cat", [x, source], dim), dim, choice)
 
 
-@index_copy.tflite()
-def index_copy_tflite(g, x, dim, index, source):
-    return copied(g, x, dim % len(x.shape), index, source)
+index_copy.tflite()(lambda g, x, dim, index, source: copied(g, x, dim % len(x.shape), index, source))
 
 
 @index_add.reference

@@ -42,14 +42,8 @@ masked_scatter = Op(
 OPS = [masked_fill, masked_scatter]
 
 
-@masked_fill.reference
-def masked_fill_ref(x: Array, mask: Array, value: Array) -> Array:
-    return np.where(mask, value, x)
-
-
-@formula(masked_fill)
-def masked_fill_chosen(x: Term, mask: Term, value: Term) -> Term:
-    return mask.where(value, x)
+masked_fill.reference(lambda x, mask, value: np.where(mask, value, x))
+formula(masked_fill)(lambda x, mask, value: mask.where(value, x))
 
 
 @masked_scatter.reference

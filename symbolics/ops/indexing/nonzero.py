@@ -58,9 +58,7 @@ def nonzero_tflite(g, x):
 argwhere.reference(nonzero_ref)
 
 
-@argwhere.decompose(onnx=9)
-def argwhere_nonzero(g, x):
-    return g.call("aten::nonzero", x)
+argwhere.decompose(onnx=9)(lambda g, x: g.call("aten::nonzero", x))
 
 
 @masked_select.reference

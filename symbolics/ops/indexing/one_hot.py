@@ -76,14 +76,8 @@ def wrap_index_ref(x: Array, extent: int) -> Array:
     return np.where(x < 0, x + np.array(extent, x.dtype), x)
 
 
-@wrap_index.onnx(since=7)
-def wrap_index_onnx7(g, x, extent):
-    return from_the_front(g, x, extent)
-
-
-@wrap_index.tflite()
-def wrap_index_tflite(g, x, extent):
-    return idioms.tflite.wrapped(g, x, extent)
+wrap_index.onnx(since=7)(lambda g, x, extent: from_the_front(g, x, extent))
+wrap_index.tflite()(lambda g, x, extent: idioms.tflite.wrapped(g, x, extent))
 
 
 @one_hot.caffe()

@@ -56,14 +56,8 @@ def log_softmax_ref(x: np.ndarray, dim: int) -> np.ndarray:
     return below - np.log(np.exp(below).sum(dim, keepdims=True))
 
 
-@softmin.reference
-def softmin_ref(x: np.ndarray, dim: int) -> np.ndarray:
-    return softmax_ref(-x, dim)
-
-
-@softmin.decompose
-def softmin_softmax(g, x, dim):
-    return g.call("aten::softmax", g.call("aten::neg", x), dim)
+softmin.reference(lambda x, dim: softmax_ref(-x, dim))
+softmin.decompose(lambda g, x, dim: g.call("aten::softmax", g.call("aten::neg", x), dim))
 
 
 def _swapped(rank: int, dim: int) -> list[int]:
@@ -105,9 +99,7 @@ _add_symbolics(softmax, "Softmax", "SOFTMAX", beta=1.0)
 _add_symbolics(log_softmax, "LogSoftmax", "LOG_SOFTMAX")
 
 
-@softmax.caffe()
-def softmax_caffe(g, x, dim):
-    return g.op("Softmax", x, axis=dim % len(x.shape))
+softmax.caffe()(lambda g, x, dim: g.op("Softmax", x, axis=dim % len(x.shape)))
 
 
 @log_softmax.decompose  # for Caffe

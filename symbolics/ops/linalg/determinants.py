@@ -43,9 +43,7 @@ slogdet = Op(
 inv = Op("aten::linalg_inv", args=[Tensor("x", FLOATS)], result=square_matrices, traits=[Elimination()])
 
 
-@det.reference
-def linalg_det_ref(x: Array) -> Array:
-    return np.linalg.det(x.astype(np.float64)).astype(x.dtype)
+det.reference(lambda x: np.linalg.det(x.astype(np.float64)).astype(x.dtype))
 
 
 @slogdet.reference
@@ -63,9 +61,7 @@ def linalg_inv_ref(x: Array) -> Array:
         return np.full_like(x, np.nan)
 
 
-@det.onnx(since=11)
-def linalg_det_onnx11(g, x):
-    return g.op("Det", x, shape=x.shape[:-2])
+det.onnx(since=11)(lambda g, x: g.op("Det", x, shape=x.shape[:-2]))
 
 
 def _pivots(g: Any, x: Any) -> tuple[Term, Term]:
@@ -114,10 +110,7 @@ cross = Op(
     result=_crossed,
 )
 
-
-@cross.reference
-def linalg_cross_ref(x: Array, other: Array, dim: int) -> Array:
-    return np.cross(x, other, axis=dim)
+cross.reference(lambda x, other, dim: np.cross(x, other, axis=dim))
 
 
 @cross.decompose

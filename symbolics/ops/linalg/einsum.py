@@ -60,10 +60,7 @@ einsum = Op(
     traits=[MatrixProduct()],
 )
 
-
-@einsum.reference
-def einsum_ref(tensors: list[Array], equation: str) -> Array:
-    return np.einsum(equation, *tensors).astype(tensors[0].dtype)
+einsum.reference(lambda tensors, equation: np.einsum(equation, *tensors).astype(tensors[0].dtype))
 
 
 @einsum.decompose

@@ -187,24 +187,10 @@ for _op in (mm, bmm):
         return g.call("aten::matmul", x, mat2)
 
 
-@mv.reference
-def mv_ref(x: Array, vec: Array) -> Array:
-    return matmul_ref(x, vec)
-
-
-@mv.decompose
-def mv_product(g, x, vec):
-    return g.call("aten::matmul", x, vec)
-
-
-@dot.reference
-def dot_ref(x: Array, tensor: Array) -> Array:
-    return matmul_ref(x, tensor)
-
-
-@dot.decompose
-def dot_product(g, x, tensor):
-    return g.call("aten::matmul", x, tensor)
+mv.reference(lambda x, vec: matmul_ref(x, vec))
+mv.decompose(lambda g, x, vec: g.call("aten::matmul", x, vec))
+dot.reference(lambda x, tensor: matmul_ref(x, tensor))
+dot.decompose(lambda g, x, tensor: g.call("aten::matmul", x, tensor))
 
 
 def _transposed_type(x: TensorType, other: TensorType) -> TensorType:

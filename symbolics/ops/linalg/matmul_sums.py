@@ -71,9 +71,7 @@ def _scaled_sum(g: Any, x: Any, product: Any, beta: float, alpha: float) -> Any:
     return product if beta == 0 else g.call("aten::add", x, product)
 
 
-@addmm.reference
-def addmm_ref(x: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> Array:
-    return _sum(x, matmul_ref(mat1, mat2), beta, alpha)
+addmm.reference(lambda x, mat1, mat2, beta, alpha: _sum(x, matmul_ref(mat1, mat2), beta, alpha))
 
 
 @addmm.onnx(since=7)
@@ -90,9 +88,7 @@ def addmm_sum(g, x, mat1, mat2, beta, alpha):
     return _scaled_sum(g, x, g.call("aten::matmul", mat1, mat2), beta, alpha)
 
 
-@addmv.reference
-def addmv_ref(x: Array, mat: Array, vec: Array, beta: float, alpha: float) -> Array:
-    return _sum(x, matmul_ref(mat, vec), beta, alpha)
+addmv.reference(lambda x, mat, vec, beta, alpha: _sum(x, matmul_ref(mat, vec), beta, alpha))
 
 
 @addmv.decompose
@@ -100,9 +96,7 @@ def addmv_sum(g, x, mat, vec, beta, alpha):
     return _scaled_sum(g, x, g.call("aten::matmul", mat, vec), beta, alpha)
 
 
-@addr.reference
-def addr_ref(x: Array, vec1: Array, vec2: Array, beta: float, alpha: float) -> Array:
-    return _sum(x, np.multiply.outer(vec1, vec2), beta, alpha)
+addr.reference(lambda x, vec1, vec2, beta, alpha: _sum(x, np.multiply.outer(vec1, vec2), beta, alpha))
 
 
 @addr.decompose
@@ -121,9 +115,7 @@ def addbmm_sum(g, x, batch1, batch2, beta, alpha):
     return _scaled_sum(g, x, product, beta, alpha)
 
 
-@baddbmm.reference
-def baddbmm_ref(x: Array, batch1: Array, batch2: Array, beta: float, alpha: float) -> Array:
-    return _sum(x, matmul_ref(batch1, batch2), beta, alpha)
+baddbmm.reference(lambda x, batch1, batch2, beta, alpha: _sum(x, matmul_ref(batch1, batch2), beta, alpha))
 
 
 @baddbmm.decompose

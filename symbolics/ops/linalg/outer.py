@@ -19,9 +19,7 @@ def _outer(x: TensorType, vec2: TensorType) -> TensorType:
 outer = Op("aten::outer", args=[Tensor("x", NUMBERS), Tensor("vec2", NUMBERS)], result=_outer)
 
 
-@outer.reference
-def outer_ref(x: Array, vec2: Array) -> Array:
-    return np.multiply.outer(x, vec2)
+outer.reference(lambda x, vec2: np.multiply.outer(x, vec2))
 
 
 @outer.decompose

@@ -7,8 +7,6 @@ saved model has both.
 
 from __future__ import annotations
 
-import numpy as np
-
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
 from tmconvert.symbolics.results import same_as
@@ -20,22 +18,7 @@ in_steps = Op(
     layout=ANY,
 )
 
-
-@in_steps.reference
-def in_steps_ref(whole: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    return whole
-
-
-@in_steps.onnx(since=7)
-def in_steps_onnx(g, whole, steps):
-    return g.identity(whole)
-
-
-@in_steps.tflite()
-def in_steps_tflite(g, whole, steps):
-    return g.identity(whole)
-
-
-@in_steps.caffe()
-def in_steps_caffe(g, whole, steps):
-    return g.identity(whole)
+in_steps.reference(lambda whole, steps: whole)
+in_steps.onnx(since=7)(lambda g, whole, steps: g.identity(whole))
+in_steps.tflite()(lambda g, whole, steps: g.identity(whole))
+in_steps.caffe()(lambda g, whole, steps: g.identity(whole))

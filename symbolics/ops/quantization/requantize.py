@@ -6,8 +6,6 @@ users in float.
 
 from __future__ import annotations
 
-import numpy as np
-
 from tmconvert.symbolics.layouts import ANY
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor
 from tmconvert.symbolics.results import same_as
@@ -21,25 +19,12 @@ requantize = Op(
     traits=[Quantizes()],
 )
 
-
-@requantize.reference
-def requantize_ref(x: np.ndarray) -> np.ndarray:
-    return x
+requantize.reference(lambda x: x)
 
 
 # Only of models in integers, and of those with a file of parameters (``propagate_qparams``).
 
 
-@requantize.onnx(since=7)
-def requantize_onnx(g, x):
-    return g.identity(x)
-
-
-@requantize.tflite()
-def requantize_tflite(g, x):
-    return g.identity(x)
-
-
-@requantize.caffe()
-def requantize_caffe(g, x):
-    return g.identity(x)
+requantize.onnx(since=7)(lambda g, x: g.identity(x))
+requantize.tflite()(lambda g, x: g.identity(x))
+requantize.caffe()(lambda g, x: g.identity(x))

@@ -47,19 +47,9 @@ cummin = _op("cummin", NUMBERS, _two)
 OPS = [cumsum, cumprod, logcumsumexp, cummax, cummin]
 
 
-@cumsum.reference
-def cumsum_ref(x: Array, dim: int) -> Array:
-    return np.cumsum(x, dim, dtype=x.dtype)
-
-
-@cumprod.reference
-def cumprod_ref(x: Array, dim: int) -> Array:
-    return np.cumprod(x, dim, dtype=x.dtype)
-
-
-@logcumsumexp.reference
-def logcumsumexp_ref(x: Array, dim: int) -> Array:
-    return np.logaddexp.accumulate(x, dim, dtype=x.dtype)
+cumsum.reference(lambda x, dim: np.cumsum(x, dim, dtype=x.dtype))
+cumprod.reference(lambda x, dim: np.cumprod(x, dim, dtype=x.dtype))
+logcumsumexp.reference(lambda x, dim: np.logaddexp.accumulate(x, dim, dtype=x.dtype))
 
 
 def _extremes(x: Array, dim: int, extreme: np.ufunc) -> list[Array]:
@@ -69,14 +59,8 @@ def _extremes(x: Array, dim: int, extreme: np.ufunc) -> list[Array]:
     return [values, np.maximum.accumulate(np.where(is_extreme, places, 0), dim).astype(INT32)]
 
 
-@cummax.reference
-def cummax_ref(x: Array, dim: int) -> list[Array]:
-    return _extremes(x, dim, np.maximum)
-
-
-@cummin.reference
-def cummin_ref(x: Array, dim: int) -> list[Array]:
-    return _extremes(x, dim, np.minimum)
+cummax.reference(lambda x, dim: _extremes(x, dim, np.maximum))
+cummin.reference(lambda x, dim: _extremes(x, dim, np.minimum))
 
 
 def _along(rank: int, dim: int) -> list[int]:
@@ -86,9 +70,7 @@ def _along(rank: int, dim: int) -> list[int]:
     return shape
 
 
-@cumsum.onnx(since=11)
-def cumsum_onnx11(g, x, dim):
-    return g.op("CumSum", x, g.ints(dim % len(x.shape)))
+cumsum.onnx(since=11)(lambda g, x, dim: g.op("CumSum", x, g.ints(dim % len(x.shape))))
 
 
 @cumsum.tflite()
@@ -174,9 +156,7 @@ def cumsum_scan(g, x, dim):
     return _scanned(g, x, dim, lambda g, before, last: g.call("aten::add", before, last), 0)
 
 
-@cumprod.onnx(since=26)
-def cumprod_onnx26(g, x, dim):
-    return g.op("CumProd", x, g.const(np.array(dim % len(x.shape), np.int64)))
+cumprod.onnx(since=26)(lambda g, x, dim: g.op("CumProd", x, g.const(np.array(dim % len(x.shape), np.int64))))
 
 
 @cumprod.decompose
@@ -242,14 +222,8 @@ def _most(dtype: np.dtype) -> float:
     return math.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
-@cummax.decompose
-def cummax_scan(g, x, dim):
-    return _scanned_extremes(g, x, dim, "aten::maximum", _least)
-
-
-@cummin.decompose
-def cummin_scan(g, x, dim):
-    return _scanned_extremes(g, x, dim, "aten::minimum", _most)
+cummax.decompose(lambda g, x, dim: _scanned_extremes(g, x, dim, "aten::maximum", _least))
+cummin.decompose(lambda g, x, dim: _scanned_extremes(g, x, dim, "aten::minimum", _most))
 
 
 @cumsum.caffe()

@@ -32,15 +32,8 @@ argsort = Op(
     traits=[RanksElements()],
 )
 
-
-@argsort.reference
-def argsort_ref(x: Array, dim: int, descending: bool, stable: bool) -> Array:
-    return order_of(x, dim, descending)
-
-
-@argsort.decompose
-def argsort_sort(g, x, dim, descending, stable):
-    return g.call("aten::sort", x, dim, descending, stable)[1]
+argsort.reference(lambda x, dim, descending, stable: order_of(x, dim, descending))
+argsort.decompose(lambda g, x, dim, descending, stable: g.call("aten::sort", x, dim, descending, stable)[1])
 
 
 def one_each(x: TensorType, dim: int, keepdim: bool) -> list[TensorType]:
@@ -131,11 +124,5 @@ def _extreme(g: Any, name: str, x: Any, dim: int, keepdim: bool) -> list[Any]:
     return [g.call(f"aten::a{name}", x, [dim], keepdim), g.call(f"aten::arg{name}", x, dim, keepdim)]
 
 
-@max_.decompose
-def max_amax(g, x, dim, keepdim):
-    return _extreme(g, "max", x, dim, keepdim)
-
-
-@min_.decompose
-def min_amin(g, x, dim, keepdim):
-    return _extreme(g, "min", x, dim, keepdim)
+max_.decompose(lambda g, x, dim, keepdim: _extreme(g, "max", x, dim, keepdim))
+min_.decompose(lambda g, x, dim, keepdim: _extreme(g, "min", x, dim, keepdim))

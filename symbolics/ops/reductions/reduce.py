@@ -165,9 +165,7 @@ def _is_of_none(shape: Any, dim: list[int] | None) -> bool:
     return any(isinstance(shape[axis], int) and shape[axis] == 0 for axis in reduced_axes(len(shape), dim))
 
 
-@REDUCE["logsumexp"].native_where("onnx")
-def is_of_elements(x: TensorNode, dim: list[int] | None, keepdim: bool) -> bool:
-    return not _is_of_none(x.shape, dim)
+REDUCE["logsumexp"].native_where("onnx")(lambda x, dim, keepdim: not _is_of_none(x.shape, dim))
 
 
 @REDUCE["logsumexp"].decompose
@@ -221,9 +219,7 @@ def _runs(axes: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
-@REDUCE["mean"].caffe()
-def mean_caffe(g, x, dim, keepdim):
-    return _pooled(g, x, dim, "AVE")
+REDUCE["mean"].caffe()(lambda g, x, dim, keepdim: _pooled(g, x, dim, "AVE"))
 
 
 @REDUCE["sum"].caffe()
@@ -233,9 +229,7 @@ def sum_caffe(g, x, dim, keepdim):
     return g.op("Power", mean, scale=float(count)) if count != 1 else mean
 
 
-@REDUCE["amax"].caffe()
-def amax_caffe(g, x, dim, keepdim):
-    return _pooled(g, x, dim, "MAX")
+REDUCE["amax"].caffe()(lambda g, x, dim, keepdim: _pooled(g, x, dim, "MAX"))
 
 
 @REDUCE["amin"].caffe()

@@ -156,9 +156,7 @@ def _mirrored(g: Any, x: Any) -> Any:
     return g.op("SUB", g.const(np.array(highest, x.dtype)), x)
 
 
-@sort.tflite()
-def sort_tflite(g, x, dim, descending, stable):
-    return topk_tflite(g, x, x.shape[dim], dim, descending, True)
+sort.tflite()(lambda g, x, dim, descending, stable: topk_tflite(g, x, x.shape[dim], dim, descending, True))
 
 
 @topk.caffe()
@@ -172,6 +170,4 @@ def topk_caffe(g, x, k, dim, largest, sorted):
     return [values if largest else g.op("Power", values, scale=-1.0), indices]
 
 
-@sort.caffe()
-def sort_caffe(g, x, dim, descending, stable):
-    return topk_caffe(g, x, x.shape[dim], dim, descending, True)
+sort.caffe()(lambda g, x, dim, descending, stable: topk_caffe(g, x, x.shape[dim], dim, descending, True))

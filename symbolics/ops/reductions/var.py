@@ -44,9 +44,7 @@ def var_ref(x: Array, dim: Axes, correction: float, keepdim: bool) -> Array:
     return np.asarray(squares / np.array(max(count - correction, 0), x.dtype), x.dtype)
 
 
-@std.reference
-def std_ref(x: Array, dim: Axes, correction: float, keepdim: bool) -> Array:
-    return np.sqrt(var_ref(x, dim, correction, keepdim))
+std.reference(lambda x, dim, correction, keepdim: np.sqrt(var_ref(x, dim, correction, keepdim)))
 
 
 @var_mean.reference
@@ -74,9 +72,7 @@ def _spread(g: Any, x: Any, dim: Axes, correction: float, keepdim: bool) -> tupl
     return g.call("aten::div", total, g.constant(least, type_.dtype)), mean
 
 
-@var.decompose
-def var_squares(g, x, dim, correction, keepdim):
-    return _spread(g, x, dim, correction, keepdim)[0]
+var.decompose(lambda g, x, dim, correction, keepdim: _spread(g, x, dim, correction, keepdim)[0])
 
 
 @std.decompose

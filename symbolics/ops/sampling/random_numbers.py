@@ -71,9 +71,7 @@ def random_uniform_onnx9(g, size, stream, seed):
     return _onnx(g, "RandomUniformLike", size, stream, seed)
 
 
-@normal.onnx(since=9)
-def random_normal_onnx9(g, size, stream, seed):
-    return _onnx(g, "RandomNormalLike", size, stream, seed)
+normal.onnx(since=9)(lambda g, size, stream, seed: _onnx(g, "RandomNormalLike", size, stream, seed))
 
 
 def _tflite(g, name, size, stream, seed):
@@ -82,14 +80,8 @@ def _tflite(g, name, size, stream, seed):
     return g.op(name, g.ints(size), shape=size, dtype=FLOAT32, **seeds)
 
 
-@uniform.tflite()
-def random_uniform_tflite(g, size, stream, seed):
-    return _tflite(g, "RANDOM_UNIFORM", size, stream, seed)
-
-
-@normal.tflite()
-def random_normal_tflite(g, size, stream, seed):
-    return _tflite(g, "RANDOM_STANDARD_NORMAL", size, stream, seed)
+uniform.tflite()(lambda g, size, stream, seed: _tflite(g, "RANDOM_UNIFORM", size, stream, seed))
+normal.tflite()(lambda g, size, stream, seed: _tflite(g, "RANDOM_STANDARD_NORMAL", size, stream, seed))
 
 
 for _op in OPS:

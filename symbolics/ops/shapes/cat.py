@@ -37,20 +37,9 @@ cat = Op(
     traits=[Concatenates(), AlongAxis()],
 )
 
-
-@cat.reference
-def cat_ref(tensors: list[np.ndarray], dim: int) -> np.ndarray:
-    return np.concatenate(tensors, dim)
-
-
-@cat.onnx(since=4)
-def cat_onnx4(g, tensors, dim):
-    return g.op("Concat", *tensors, axis=dim % len(tensors[0].shape))
-
-
-@cat.tflite()
-def cat_tflite(g, tensors, dim):
-    return g.op("CONCATENATION", *tensors, axis=dim % len(tensors[0].shape))
+cat.reference(lambda tensors, dim: np.concatenate(tensors, dim))
+cat.onnx(since=4)(lambda g, tensors, dim: g.op("Concat", *tensors, axis=dim % len(tensors[0].shape)))
+cat.tflite()(lambda g, tensors, dim: g.op("CONCATENATION", *tensors, axis=dim % len(tensors[0].shape)))
 
 
 @cat.caffe()

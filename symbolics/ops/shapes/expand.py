@@ -80,9 +80,7 @@ def expand_onnx6(g, x, size):
     return g.op("Tile", x, g.ints(copies), shape=shape)
 
 
-@expand.tflite()
-def expand_tflite(g, x, size):
-    return g.op("BROADCAST_TO", x, g.ints(g.result_types[0].shape))
+expand.tflite()(lambda g, x, size: g.op("BROADCAST_TO", x, g.ints(g.result_types[0].shape)))
 
 
 @repeat.reference
@@ -107,9 +105,7 @@ def repeat_tflite(g, x, repeats):
     return g.op("TILE", x, g.ints(repeats))
 
 
-@expand.caffe()
-def expand_caffe(g, x, size):
-    return idioms.caffe.spread(g, x, g.result_types[0].shape)
+expand.caffe()(lambda g, x, size: idioms.caffe.spread(g, x, g.result_types[0].shape))
 
 
 @repeat.caffe()

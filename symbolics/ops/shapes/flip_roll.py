@@ -86,9 +86,7 @@ repeat_interleave = Op(
 OPS = [flip, roll, rot90, repeat_interleave]
 
 
-@flip.reference
-def flip_ref(x: Array, dims: list[int]) -> Array:
-    return np.flip(x, tuple(dims))
+flip.reference(lambda x, dims: np.flip(x, tuple(dims)))
 
 
 @flip.onnx(since=10)  # Slice takes negative steps

@@ -41,10 +41,7 @@ permute = Op(
     ],
 )
 
-
-@permute.reference
-def permute_ref(x: np.ndarray, dims: list[int]) -> np.ndarray:
-    return x.transpose(dims)
+permute.reference(lambda x, dims: x.transpose(dims))
 
 
 @permute.onnx(since=1)
@@ -52,9 +49,7 @@ def permute_onnx1(g, x, dims):
     return g.op("Transpose", x, perm=_order(len(x.shape), dims), shape=g.result_types[0].shape)
 
 
-@permute.tflite()
-def permute_tflite(g, x, dims):
-    return idioms.tflite.transposed(g, x, _order(len(x.shape), dims))
+permute.tflite()(lambda g, x, dims: idioms.tflite.transposed(g, x, _order(len(x.shape), dims)))
 
 
 class Swap(NamedTuple):
@@ -135,9 +130,7 @@ def permute_caffe(g, x, dims):
     return idioms.caffe.reshaped(g, x, g.result_types[0].shape)
 
 
-@permute.caffe("opencv", "mnn")
-def permute_layer_caffe(g, x, dims):
-    return _permute_layer(g, x, *_of_few_axes(x.shape, dims))
+permute.caffe("opencv", "mnn")(lambda g, x, dims: _permute_layer(g, x, *_of_few_axes(x.shape, dims)))
 
 
 @permute.caffe("ascend")

@@ -178,9 +178,7 @@ def pixel_unshuffle_views(g, x, downscale_factor):
     return _views(g, x, _pixel_unshuffle(g.type(x).shape, downscale_factor))
 
 
-@channel_shuffle.decompose
-def channel_shuffle_views(g, x, groups):
-    return _views(g, x, _channel_shuffle(g.type(x).shape, groups))
+channel_shuffle.decompose(lambda g, x, groups: _views(g, x, _channel_shuffle(g.type(x).shape, groups)))
 
 
 @pixel_shuffle.onnx(since=11)  # the mode CRD is new

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
@@ -24,22 +22,7 @@ reshape = Op(
     traits=[View(lambda rank, shape: [Reshaped(shape)]), SameElements(), KeepsQparams(), SelectsElements()],
 )
 
-
-@reshape.reference
-def reshape_ref(x: np.ndarray, shape: list[int]) -> np.ndarray:
-    return x.reshape(shape)
-
-
-@reshape.onnx(since=5)
-def reshape_onnx5(g, x, shape):
-    return g.op("Reshape", x, g.ints(shape))
-
-
-@reshape.tflite()
-def reshape_tflite(g, x, shape):
-    return idioms.tflite.reshaped(g, x, shape)
-
-
-@reshape.caffe()
-def reshape_caffe(g, x, shape):
-    return idioms.caffe.reshaped(g, x, shape)
+reshape.reference(lambda x, shape: x.reshape(shape))
+reshape.onnx(since=5)(lambda g, x, shape: g.op("Reshape", x, g.ints(shape)))
+reshape.tflite()(lambda g, x, shape: idioms.tflite.reshaped(g, x, shape))
+reshape.caffe()(lambda g, x, shape: idioms.caffe.reshaped(g, x, shape))

@@ -16,14 +16,8 @@ def _result(values: list[int]) -> TensorType:
 sizes = Op(SIZES, args=[integers("values")], result=_result)
 
 
-@sizes.reference
-def sizes_ref(values: list[int]) -> np.ndarray:
-    return np.array(values, np.int64)
-
-
-@sizes.onnx(since=1)
-def sizes_onnx1(g, values):
-    return g.op("Identity", g.ints(values), shape=(len(values),))
+sizes.reference(lambda values: np.array(values, np.int64))
+sizes.onnx(since=1)(lambda g, values: g.op("Identity", g.ints(values), shape=(len(values),)))
 
 
 @sizes.tflite()

@@ -167,14 +167,8 @@ def slice_caffe(g, x, dim, start, end, step):
     return idioms.caffe.reshaped(g, rows, result)
 
 
-@select.reference
-def select_ref(x: Array, dim: int, index: int) -> Array:
-    return np.asarray(x.take(index, dim))
-
-
-@select.onnx(since=1)
-def select_onnx1(g, x, dim, index):
-    return g.op("Gather", x, g.ints(index), axis=dim % len(x.shape))
+select.reference(lambda x, dim, index: np.asarray(x.take(index, dim)))
+select.onnx(since=1)(lambda g, x, dim, index: g.op("Gather", x, g.ints(index), axis=dim % len(x.shape)))
 
 
 @select.tflite()

@@ -68,6 +68,4 @@ def unbind_ref(x: Array, dim: int) -> list[Array]:
     return list(np.moveaxis(x, dim, 0))
 
 
-@unbind.decompose
-def unbind_selected(g, x, dim):
-    return [g.call("aten::select", x, dim, i) for i in range(g.type(x).shape[dim])]
+unbind.decompose(lambda g, x, dim: [g.call("aten::select", x, dim, i) for i in range(g.type(x).shape[dim])])

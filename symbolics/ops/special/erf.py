@@ -115,9 +115,7 @@ def _upper(z: Term) -> Term:
     return t * (t.horner((*ERFCC, *ERFCC_LOW)) - z * z).exp()
 
 
-@formula(ERF["erf"])
-def erf(x: Term) -> Term:
-    return x.sign() * (1 - _upper(x.abs()))
+formula(ERF["erf"])(lambda x: x.sign() * (1 - _upper(x.abs())))
 
 
 @formula(ERF["erfc"])

@@ -152,11 +152,5 @@ def _whole(x: Term, other: Term, side: int) -> Term:
     return ((a < 0) | (z < 0)).where(np.nan, result).to(x.dtype)
 
 
-@formula(igamma, is_kernel=True)
-def lower_part(x: Term, other: Term) -> Term:
-    return _whole(x, other, -1)
-
-
-@formula(igammac, is_kernel=True)
-def upper_part(x: Term, other: Term) -> Term:
-    return _whole(x, other, 1)
+formula(igamma, is_kernel=True)(lambda x, other: _whole(x, other, -1))
+formula(igammac, is_kernel=True)(lambda x, other: _whole(x, other, 1))

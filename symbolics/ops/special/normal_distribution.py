@@ -79,9 +79,7 @@ def _log_erfcx(z: Term) -> Term:
     return t.log() + t.horner((*ERFCC, *ERFCC_LOW))
 
 
-@formula(NORMAL["special_ndtr"])
-def ndtr(x: Term) -> Term:
-    return (x * -ROOT).erfc() * 0.5
+formula(NORMAL["special_ndtr"])(lambda x: (x * -ROOT).erfc() * 0.5)
 
 
 @formula(NORMAL["special_log_ndtr"])

@@ -17,9 +17,7 @@ def _shapes(layer: LayerCall) -> list[Any]:
     return list(layer.results)
 
 
-@LAYERS.layer("Flatten", "Reshape")
-def reshape(layer: LayerCall) -> Any:
-    return layer.reshaped(layer.x, _shapes(layer)[0])
+LAYERS.layer("Flatten", "Reshape")(lambda layer: layer.reshaped(layer.x, _shapes(layer)[0]))
 
 
 def _joined_axis(layer: LayerCall, old: str) -> int:
@@ -44,9 +42,7 @@ def slices(layer: LayerCall) -> list[Any]:
     return made
 
 
-@LAYERS.layer("Split")
-def split(layer: LayerCall) -> list[Any]:
-    return [layer.x] * len(layer.net_layer.tops)
+LAYERS.layer("Split")(lambda layer: [layer.x] * len(layer.net_layer.tops))
 
 
 @LAYERS.layer("Crop")
@@ -100,9 +96,7 @@ def batch_reindex(layer: LayerCall) -> Any:
     return layer.call("index_select", layer.x, 0, places)
 
 
-@LAYERS.layer("Parameter")
-def parameter(layer: LayerCall) -> Any:
-    return layer.blob(0, _shapes(layer)[0])
+LAYERS.layer("Parameter")(lambda layer: layer.blob(0, _shapes(layer)[0]))
 
 
 @LAYERS.layer("DummyData")

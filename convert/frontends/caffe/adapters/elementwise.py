@@ -82,9 +82,7 @@ def clip(layer: LayerCall) -> Any:
     return layer.call("clamp", layer.x, min=layer.parameters.min, max=layer.parameters.max)
 
 
-@LAYERS.layer("ELU")
-def elu(layer: LayerCall) -> Any:
-    return layer.call("elu", layer.x, alpha=layer.parameters.alpha)
+LAYERS.layer("ELU")(lambda layer: layer.call("elu", layer.x, alpha=layer.parameters.alpha))
 
 
 @LAYERS.layer("PReLU")
@@ -108,9 +106,7 @@ def threshold(layer: LayerCall) -> Any:
     return layer.call("to", above, dtype="float32")
 
 
-@LAYERS.layer("GeluApproximation")
-def gelu_approximation(layer: LayerCall) -> Any:
-    return layer.call("gelu", layer.x, approximate="tanh")
+LAYERS.layer("GeluApproximation")(lambda layer: layer.call("gelu", layer.x, approximate="tanh"))
 
 
 @LAYERS.layer("Dropout")
@@ -121,9 +117,7 @@ def dropout(layer: LayerCall) -> Any:
     return layer.call("mul", layer.x, layer.number(1 - layer.parameters.dropout_ratio))
 
 
-@LAYERS.layer(*_PLAIN)
-def plain(layer: LayerCall) -> Any:
-    return layer.call(_PLAIN[layer.net_layer.type], layer.x)
+LAYERS.layer(*_PLAIN)(lambda layer: layer.call(_PLAIN[layer.net_layer.type], layer.x))
 
 
 @LAYERS.layer("Eltwise")

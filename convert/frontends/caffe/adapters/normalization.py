@@ -57,9 +57,7 @@ def mvn(layer: LayerCall) -> Any:
     return layer.call("div", centred, layer.call("add", deviation, layer.number(layer.parameters.eps)))
 
 
-@LAYERS.layer("Softmax")
-def softmax(layer: LayerCall) -> Any:
-    return layer.call("softmax", layer.x, layer.parameters.axis)
+LAYERS.layer("Softmax")(lambda layer: layer.call("softmax", layer.x, layer.parameters.axis))
 
 
 @LAYERS.layer("Normalize")

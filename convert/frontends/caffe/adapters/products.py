@@ -70,9 +70,7 @@ def axpy(layer: LayerCall) -> Any:
     return layer.call("add", layer.call("mul", layer.bottoms[1], factor), layer.bottoms[2])
 
 
-@LAYERS.layer("MatMul")
-def matmul(layer: LayerCall) -> Any:
-    return layer.call("matmul", *layer.bottoms)
+LAYERS.layer("MatMul")(lambda layer: layer.call("matmul", *layer.bottoms))
 
 
 @LAYERS.layer("BatchedMatMul")

@@ -79,6 +79,4 @@ def softmax(g, x, *, beta):
     return along(g, "aten::softmax", x, rank(g, x) - 1)
 
 
-@OPERATORS.add("LOG_SOFTMAX")
-def log_softmax(g, x):
-    return along(g, "aten::log_softmax", x, rank(g, x) - 1)
+OPERATORS.add("LOG_SOFTMAX")(lambda g, x: along(g, "aten::log_softmax", x, rank(g, x) - 1))

@@ -25,9 +25,7 @@ def _body(g: Emitter, subgraph: Any, inputs: Sequence[Any]) -> InternalGraph:
     return g.body(subgraph, slots, slots)
 
 
-@OPERATORS.add("CALL")
-def call(g, *inputs, subgraph):
-    return inlined(g, _body(g, subgraph, inputs), inputs)
+OPERATORS.add("CALL")(lambda g, *inputs, subgraph: inlined(g, _body(g, subgraph, inputs), inputs))
 
 
 @OPERATORS.add("IF")

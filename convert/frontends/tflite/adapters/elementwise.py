@@ -105,9 +105,7 @@ def select(g, condition, x, y):
     return elementwise(g, "aten::where", condition, x, y)
 
 
-@OPERATORS.add("SELECT_V2")
-def select_v2(g, condition, x, y):
-    return elementwise(g, "aten::where", condition, x, y)
+OPERATORS.add("SELECT_V2")(lambda g, condition, x, y: elementwise(g, "aten::where", condition, x, y))
 
 
 @OPERATORS.add("CAST", "DEQUANTIZE", "QUANTIZE", "DENSIFY")

@@ -104,6 +104,4 @@ def one_hot(g, indices, depth, on, off, *, axis=0):
     return g.call("aten::where", g.call("aten::eq", rows, numbers), reshaped(g, on, []), reshaped(g, off, []))
 
 
-@OPERATORS.add("WHERE")
-def where(g, condition):
-    return g.call("aten::nonzero", condition)
+OPERATORS.add("WHERE")(lambda g, condition: g.call("aten::nonzero", condition))

@@ -45,14 +45,8 @@ for _name, _op in _REDUCTIONS.items():
     _add(_name, _op)
 
 
-@OPERATORS.add("ARG_MAX")
-def arg_max(g, x, axis):
-    return g.call("aten::argmax", x, axis_of(g, x, axis), False)
-
-
-@OPERATORS.add("ARG_MIN")
-def arg_min(g, x, axis):
-    return g.call("aten::argmin", x, axis_of(g, x, axis), False)
+OPERATORS.add("ARG_MAX")(lambda g, x, axis: g.call("aten::argmax", x, axis_of(g, x, axis), False))
+OPERATORS.add("ARG_MIN")(lambda g, x, axis: g.call("aten::argmin", x, axis_of(g, x, axis), False))
 
 
 @OPERATORS.add("TOPK_V2")

@@ -70,9 +70,7 @@ def _is_open(g: Emitter, x) -> bool:
     return not all(isinstance(extent, int) for extent in g.type(x).shape)
 
 
-@OPERATORS.add("RANK")
-def rank_of(g, x):
-    return g.constant(rank(g, x), np.int64)
+OPERATORS.add("RANK")(lambda g, x: g.constant(rank(g, x), np.int64))
 
 
 # ---- joining
@@ -119,9 +117,7 @@ def tile(g, x, repeats):
     return x if set(counts) == {1} else g.call("aten::repeat", x, counts)
 
 
-@OPERATORS.add("BROADCAST_TO")
-def broadcast_to(g, x, shape):
-    return _expanded(g, x, static_ints(g, shape))
+OPERATORS.add("BROADCAST_TO")(lambda g, x, shape: _expanded(g, x, static_ints(g, shape)))
 
 
 def _expanded(g: Emitter, x, shape: list[Any]) -> Any:
@@ -137,9 +133,7 @@ def broadcast_args(g, first, second):
     return g.constant(np.array(made, object if any(not isinstance(n, int) for n in made) else np.int64))
 
 
-@OPERATORS.add("FILL")
-def fill(g, shape, value):
-    return _expanded(g, value, static_ints(g, shape))
+OPERATORS.add("FILL")(lambda g, shape, value: _expanded(g, value, static_ints(g, shape)))
 
 
 @OPERATORS.add("RANGE")

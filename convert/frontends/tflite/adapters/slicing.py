@@ -163,9 +163,7 @@ def _padded(g: Emitter, x, paddings, mode: str, value) -> Any:
     return ChannelsFirst(g.call("aten::pad", known, [each for pair in pairs for each in pair], mode, number))
 
 
-@OPERATORS.add("REVERSE_V2")
-def reverse(g, x, axes):
-    return g.call("aten::flip", x, axes_in(g, x, axes))
+OPERATORS.add("REVERSE_V2")(lambda g, x, axes: g.call("aten::flip", x, axes_in(g, x, axes)))
 
 
 @OPERATORS.add("DYNAMIC_UPDATE_SLICE")

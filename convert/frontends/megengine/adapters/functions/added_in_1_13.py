@@ -52,9 +52,7 @@ def _axis_last(g: Emitter, x, axis: int) -> Any:
     return g.call("aten::permute", x, [*(i for i in range(rank(g, x)) if i != where), where])
 
 
-@OPERATORS.add("Cross")
-def cross_operator(g, a, b, *, axisa, axisb, axisc):
-    return cross(g, a, b, axisa, axisb, axisc)
+OPERATORS.add("Cross")(lambda g, a, b, *, axisa, axisb, axisc: cross(g, a, b, axisa, axisb, axisc))
 
 
 @OPERATORS.add("NonZero")
@@ -131,9 +129,7 @@ def flip_module(g, module, inp):
     return flip(g, inp, module.attributes["vertical"], module.attributes["horizontal"])
 
 
-@MODULES.add("Rot90")
-def rot90_module(g, module, inp):
-    return rot90(g, inp, module.attributes["clockwise"])
+MODULES.add("Rot90")(lambda g, module, inp: rot90(g, inp, module.attributes["clockwise"]))
 
 
 @MODULES.add("Resize")

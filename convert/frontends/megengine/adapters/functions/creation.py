@@ -38,14 +38,8 @@ def _number(g: Emitter, value: Any) -> np.float32:
     return np.float32(value)
 
 
-@FUNCTIONS.add("zeros")
-def zeros(g, shape, dtype="float32", device=None):
-    return _filled(g, shape, 0, dtype)
-
-
-@FUNCTIONS.add("ones")
-def ones(g, shape, dtype="float32", device=None):
-    return _filled(g, shape, 1, dtype)
+FUNCTIONS.add("zeros")(lambda g, shape, dtype="float32", device=None: _filled(g, shape, 0, dtype))
+FUNCTIONS.add("ones")(lambda g, shape, dtype="float32", device=None: _filled(g, shape, 1, dtype))
 
 
 @FUNCTIONS.add("full")
@@ -61,14 +55,8 @@ def full(g, shape, value, dtype=None, device=None):
     return _filled(g, shape, value, dtype or {"f": "float32", "b": "bool"}.get(kind, "int32"))
 
 
-@FUNCTIONS.add("zeros_like")
-def zeros_like(g, inp):
-    return full_like(g, inp, 0)
-
-
-@FUNCTIONS.add("ones_like")
-def ones_like(g, inp):
-    return full_like(g, inp, 1)
+FUNCTIONS.add("zeros_like")(lambda g, inp: full_like(g, inp, 0))
+FUNCTIONS.add("ones_like")(lambda g, inp: full_like(g, inp, 1))
 
 
 @FUNCTIONS.add("full_like")

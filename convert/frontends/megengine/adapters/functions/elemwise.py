@@ -95,9 +95,7 @@ for _name, (_operator, _op) in COMPARISONS.items():
     METHODS.add(f"__{_operator}__")(_comparison(_op))
 
 
-@METHODS.add("__pos__")
-def pos(g, x):
-    return x
+METHODS.add("__pos__")(lambda g, x: x)
 
 
 @FUNCTIONS.add(ELEMWISE + "atan")
@@ -117,9 +115,7 @@ def clip(g, x, lower=None, upper=None):
     return modes.applied(g, "CLIP", x, lower, upper)
 
 
-@FUNCTIONS.add("megengine.functional.math.sign")
-def sign(g, x):
-    return modes.applied(g, "SIGN", x)
+FUNCTIONS.add("megengine.functional.math.sign")(lambda g, x: modes.applied(g, "SIGN", x))
 
 
 @FUNCTIONS.add("megengine.functional.math.isnan")
@@ -142,9 +138,7 @@ def where(g, mask, x, y):
     return g.call("aten::where", mask, *promoted(g, x, y))
 
 
-@FUNCTIONS.add("opdef.Elemwise")
-def elemwise_operator(g, *inputs, mode):
-    return modes.applied(g, mode, *inputs)
+FUNCTIONS.add("opdef.Elemwise")(lambda g, *inputs, mode: modes.applied(g, mode, *inputs))
 
 
 @FUNCTIONS.add("opdef.ElemwiseMultiType")
@@ -158,6 +152,4 @@ def elemwise_multi_type(g, *inputs, mode, dtype):
     return cast(g, modes.compared(g, op, *inputs) if op else modes.applied(g, name, *inputs), dtype)
 
 
-@FUNCTIONS.add("opdef.TypeCvt")
-def type_cvt(g, inp, dtype):
-    return cast(g, inp, np.dtype(dtype))
+FUNCTIONS.add("opdef.TypeCvt")(lambda g, inp, dtype: cast(g, inp, np.dtype(dtype)))

@@ -77,6 +77,4 @@ def cond_take(g, mask, x):
     return [g.call("aten::index_select", reshaped(g, x, [-1]), 0, places), cast(g, places, np.int32)]
 
 
-@OPERATORS.add("CondTake")
-def cond_take_operator(g, x, mask):
-    return cond_take(g, mask, x)
+OPERATORS.add("CondTake")(lambda g, x, mask: cond_take(g, mask, x))

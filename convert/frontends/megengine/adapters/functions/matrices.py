@@ -86,9 +86,7 @@ def linear_module(g, module, inp):
     return linear(g, inp, parameter(g, module, "weight"), parameter(g, module, "bias"))
 
 
-@MODULES.add("linear.LinearRelu")
-def linear_relu(g, module, inp):
-    return g.call("aten::relu", linear_module(g, module, inp))
+MODULES.add("linear.LinearRelu")(lambda g, module, inp: g.call("aten::relu", linear_module(g, module, inp)))
 
 
 @MODULES.add("linear_bn.LinearBn1d")

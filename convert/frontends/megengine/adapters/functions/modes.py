@@ -145,9 +145,7 @@ def _terms(g: Emitter, *values, to_float: bool = False) -> list[Term]:
     return [Term(g, value) for value in promoted(g, *values, to_float=to_float)]
 
 
-@mode("ERFCINV")
-def erfcinv(g, x):
-    return (1 - Term(g, floating(g, x))).erfinv().value
+mode("ERFCINV")(lambda g, x: (1 - Term(g, floating(g, x))).erfinv().value)
 
 
 @mode("FAST_TANH")

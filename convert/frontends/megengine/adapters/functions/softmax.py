@@ -21,9 +21,7 @@ def softmax(g, inp, axis=None):
     return g.call("aten::div", powers, g.call("aten::sum", powers, axes, True))
 
 
-@MODULES.add("Softmax")
-def softmax_module(g, module, inputs):
-    return softmax(g, inputs, module.attributes.get("axis"))
+MODULES.add("Softmax")(lambda g, module, inputs: softmax(g, inputs, module.attributes.get("axis")))
 
 
 @FUNCTIONS.add("logsoftmax")

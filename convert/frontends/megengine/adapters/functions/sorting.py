@@ -46,9 +46,7 @@ def sort(g, inp, descending=False, dim=None):
     return _ordered(g, inp, g.type(inp).shape[-1], bool(descending))
 
 
-@FUNCTIONS.add("argsort")
-def argsort(g, inp, descending=False):
-    return sort(g, inp, descending)[1]
+FUNCTIONS.add("argsort")(lambda g, inp, descending=False: sort(g, inp, descending)[1])
 
 
 @FUNCTIONS.add("topk")

@@ -55,9 +55,7 @@ def identity(g, module, inputs):
     return inputs
 
 
-@MODULES.add("concat.Concat")
-def concat(g, module, tensors, axis=0):
-    return tensor.concat(g, tensors, axis)
+MODULES.add("concat.Concat")(lambda g, module, tensors, axis=0: tensor.concat(g, tensors, axis))
 
 
 @MODULES.add("elemwise.Elemwise")

@@ -129,14 +129,8 @@ def remove_axis(g, inp, *, axis):
     return reshaped(g, inp, shape)
 
 
-@FUNCTIONS.add("Concat")
-def concat(g, *inputs, axis, comp_node=None):
-    return tensor.concat(g, inputs, axis)
-
-
-@FUNCTIONS.add("Stack")
-def stack(g, *inputs, axis, comp_node=None):
-    return tensor.stack(g, inputs, axis)
+FUNCTIONS.add("Concat")(lambda g, *inputs, axis, comp_node=None: tensor.concat(g, inputs, axis))
+FUNCTIONS.add("Stack")(lambda g, *inputs, axis, comp_node=None: tensor.stack(g, inputs, axis))
 
 
 @FUNCTIONS.add("Split")

@@ -82,6 +82,4 @@ def roi_pooling(g, inp, rois, size, *, mode, scale):
     return [boxes.roi_pooling(g, inp, rois, static_ints(g, size), mode, scale), None]
 
 
-@OPERATORS.add("CvtColor")
-def cvt_color(g, inp, *, mode):
-    return sampling.cvt_color(g, inp, mode)
+OPERATORS.add("CvtColor")(lambda g, inp, *, mode: sampling.cvt_color(g, inp, mode))

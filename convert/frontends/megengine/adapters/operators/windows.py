@@ -146,9 +146,7 @@ def pixel_shuffle(g, inp, factor):
     return windows.pixel_shuffle(g, inp, factor)
 
 
-@OPERATORS.add("PixelShuffleBackward")
-def pixel_unshuffle(g, inp, factor):
-    return g.call("aten::pixel_unshuffle", inp, factor)
+OPERATORS.add("PixelShuffleBackward")(lambda g, inp, factor: g.call("aten::pixel_unshuffle", inp, factor))
 
 
 @OPERATORS.add("LRN")

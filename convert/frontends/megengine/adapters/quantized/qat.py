@@ -158,14 +158,8 @@ NORM = ("weight", "bias", "running_mean", "running_var")
 # ---- modules without a weight
 
 
-@MODULES.add("quant_dequant.QuantStub")
-def quant_stub(g, module, inp):
-    return activation(g, module, inp)
-
-
-@MODULES.add("quant_dequant.DequantStub")
-def dequant_stub(g, module, inp):
-    return inp
+MODULES.add("quant_dequant.QuantStub")(lambda g, module, inp: activation(g, module, inp))
+MODULES.add("quant_dequant.DequantStub")(lambda g, module, inp: inp)
 
 
 @MODULES.add("elemwise.Elemwise")

@@ -105,9 +105,7 @@ def _transposed(g: Emitter, x, is_transposed: int, has_batch_last: int) -> Any:
     return x if order == sorted(order) else g.call("aten::permute", x, order)
 
 
-@OPERATORS.add("GemmFastGelu")
-def gemm_fast_gelu(g, X, W, bias=None):
-    return fast_gelu(g, g.call("aten::matmul", X, W), bias)
+OPERATORS.add("GemmFastGelu")(lambda g, X, W, bias=None: fast_gelu(g, g.call("aten::matmul", X, W), bias))
 
 
 # ---- activations
@@ -118,9 +116,7 @@ def gelu(g, X):
     return g.call("aten::gelu", X, approximate="none")
 
 
-@OPERATORS.add("BiasGelu")
-def bias_gelu(g, A, B):
-    return gelu(g, g.call("aten::add", A, B))
+OPERATORS.add("BiasGelu")(lambda g, A, B: gelu(g, g.call("aten::add", A, B)))
 
 
 @OPERATORS.add("FastGelu")
@@ -145,9 +141,7 @@ def bias_split_gelu(g, X, bias):
     return g.call("aten::mul", left, gelu(g, right))
 
 
-@OPERATORS.add("BiasAdd")
-def bias_add(g, X, bias, skip):
-    return g.call("aten::add", g.call("aten::add", X, bias), skip)
+OPERATORS.add("BiasAdd")(lambda g, X, bias, skip: g.call("aten::add", g.call("aten::add", X, bias), skip))
 
 
 @OPERATORS.add("BiasSoftmax")
@@ -246,29 +240,11 @@ def pad(g, data, pads, value=None, *, mode="constant"):
     return slicing.pad(g, data, reshaped(g, pads, [-1]), value, mode=mode)
 
 
-@OPERATORS.add("Trilu")
-def trilu(g, X, k=None, *, upper=1):
-    return matrices.trilu(g, X, k, upper=upper)
-
-
-@OPERATORS.add("Unique")
-def unique(g, x):
-    return sorting.unique(g, x, sorted=0)
-
-
-@OPERATORS.add("ExpandDims")
-def expand_dims(g, X, axis):
-    return shapes.unsqueeze(g, X, axis)
-
-
-@OPERATORS.add("GatherND")
-def gather_nd(g, data, indices):
-    return gathering.gather_nd(g, data, indices)
-
-
-@OPERATORS.add("Inverse")
-def inverse(g, X):
-    return g.call("aten::linalg_inv", X)
+OPERATORS.add("Trilu")(lambda g, X, k=None, *, upper=1: matrices.trilu(g, X, k, upper=upper))
+OPERATORS.add("Unique")(lambda g, x: sorting.unique(g, x, sorted=0))
+OPERATORS.add("ExpandDims")(lambda g, X, axis: shapes.unsqueeze(g, X, axis))
+OPERATORS.add("GatherND")(lambda g, data, indices: gathering.gather_nd(g, data, indices))
+OPERATORS.add("Inverse")(lambda g, X: g.call("aten::linalg_inv", X))
 
 
 @OPERATORS.add("CDist")

@@ -21,14 +21,8 @@ def leaky_relu(g, X, *, alpha=0.01, consumed_inputs=None):
     return g.call("aten::leaky_relu", X, negative_slope=alpha)
 
 
-@OPERATORS.add("Elu")
-def elu(g, X, *, alpha=1.0, consumed_inputs=None):
-    return g.call("aten::elu", X, alpha=alpha)
-
-
-@OPERATORS.add("Celu")
-def celu(g, X, *, alpha=1.0):
-    return g.call("aten::celu", X, alpha=alpha)
+OPERATORS.add("Elu")(lambda g, X, *, alpha=1.0, consumed_inputs=None: g.call("aten::elu", X, alpha=alpha))
+OPERATORS.add("Celu")(lambda g, X, *, alpha=1.0: g.call("aten::celu", X, alpha=alpha))
 
 
 @OPERATORS.add("Selu")
@@ -51,9 +45,7 @@ def hard_sigmoid(g, X, *, alpha=0.2, beta=0.5, consumed_inputs=None):
     return g.call("aten::clamp", line, 0.0, 1.0)
 
 
-@OPERATORS.add("HardSwish")
-def hard_swish(g, X):
-    return g.call("aten::hardswish", X)
+OPERATORS.add("HardSwish")(lambda g, X: g.call("aten::hardswish", X))
 
 
 @OPERATORS.add("Swish")
@@ -63,29 +55,11 @@ def swish(g, X, *, alpha=1.0):
     return g.call("aten::mul", X, g.call("aten::sigmoid", g.call("aten::mul", X, like(g, X, alpha))))
 
 
-@OPERATORS.add("Mish")
-def mish(g, X):
-    return g.call("aten::mish", X)
-
-
-@OPERATORS.add("Gelu")
-def gelu(g, X, *, approximate="none"):
-    return g.call("aten::gelu", X, approximate=approximate)
-
-
-@OPERATORS.add("Softplus")
-def softplus(g, X):
-    return g.call("aten::softplus", X)
-
-
-@OPERATORS.add("Softsign")
-def softsign(g, input):
-    return g.call("aten::softsign", input)
-
-
-@OPERATORS.add("ThresholdedRelu")
-def thresholded_relu(g, X, *, alpha=1.0):
-    return g.call("aten::threshold", X, alpha, 0.0)
+OPERATORS.add("Mish")(lambda g, X: g.call("aten::mish", X))
+OPERATORS.add("Gelu")(lambda g, X, *, approximate="none": g.call("aten::gelu", X, approximate=approximate))
+OPERATORS.add("Softplus")(lambda g, X: g.call("aten::softplus", X))
+OPERATORS.add("Softsign")(lambda g, input: g.call("aten::softsign", input))
+OPERATORS.add("ThresholdedRelu")(lambda g, X, *, alpha=1.0: g.call("aten::threshold", X, alpha, 0.0))
 
 
 @OPERATORS.add("Shrink")

@@ -59,14 +59,8 @@ for _name, _op in (_UNARY | _ROUNDINGS).items():
     _unary(_name, _op)
 
 
-@OPERATORS.add("Identity")
-def identity(g, input):
-    return input
-
-
-@OPERATORS.add("IsNaN")
-def is_nan(g, X):
-    return g.call("aten::isnan", X)
+OPERATORS.add("Identity")(lambda g, input: input)
+OPERATORS.add("IsNaN")(lambda g, X: g.call("aten::isnan", X))
 
 
 @OPERATORS.add("IsInf")
@@ -225,9 +219,7 @@ def prelu_7(g, X, slope):
     return g.call("aten::where", g.call("aten::lt", X, zero), g.call("aten::mul", X, slope), X)
 
 
-@OPERATORS.add("Mod")
-def mod(g, A, B, *, fmod=0):
-    return _call("fmod" if fmod else "remainder")(g, A, B)
+OPERATORS.add("Mod")(lambda g, A, B, *, fmod=0: _call("fmod" if fmod else "remainder")(g, A, B))
 
 
 @OPERATORS.add("BitShift")
@@ -248,9 +240,7 @@ def bit_shift(g, X, Y, *, direction):
     return shifted if direction == "RIGHT" else g.call("aten::where", outside, like(g, X, 0), shifted)
 
 
-@OPERATORS.add("Where")
-def where(g, condition, X, Y):
-    return g.call("aten::where", condition, X, Y)
+OPERATORS.add("Where")(lambda g, condition, X, Y: g.call("aten::where", condition, X, Y))
 
 
 # ---- of any number

@@ -15,9 +15,7 @@ from tmconvert.symbolics.idioms.formulas import Term
 OPERATORS = OperatorTable()
 
 
-@OPERATORS.add("Affine")
-def affine(g, X, *, alpha=1.0, beta=0.0):
-    return (Term(g, X) * alpha + beta).value
+OPERATORS.add("Affine")(lambda g, X, *, alpha=1.0, beta=0.0: (Term(g, X) * alpha + beta).value)
 
 
 @OPERATORS.add("ImageScaler")
@@ -47,9 +45,7 @@ def parametric_softplus(g, X, *, alpha, beta):
     return ((Term(g, X) * beta).softplus() * alpha).value
 
 
-@OPERATORS.add("ScaledTanh")
-def scaled_tanh(g, input, *, alpha, beta):
-    return ((Term(g, input) * beta).tanh() * alpha).value
+OPERATORS.add("ScaledTanh")(lambda g, input, *, alpha, beta: ((Term(g, input) * beta).tanh() * alpha).value)
 
 
 @OPERATORS.add("Scale")

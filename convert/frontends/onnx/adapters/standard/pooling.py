@@ -162,9 +162,7 @@ def global_average_pool(g, X):
     return g.call("aten::mean", X, list(range(2, rank(g, X))), True)
 
 
-@OPERATORS.add("GlobalMaxPool")
-def global_max_pool(g, X):
-    return g.call("aten::amax", X, list(range(2, rank(g, X))), True)
+OPERATORS.add("GlobalMaxPool")(lambda g, X: g.call("aten::amax", X, list(range(2, rank(g, X))), True))
 
 
 @OPERATORS.add("GlobalLpPool")

@@ -36,14 +36,8 @@ def _place(g: Emitter, position, count: int) -> int:
     return place
 
 
-@OPERATORS.add("SequenceEmpty")
-def sequence_empty(g, *, dtype=1):
-    return TensorSequence([])
-
-
-@OPERATORS.add("SequenceConstruct")
-def sequence_construct(g, *inputs):
-    return TensorSequence(list(inputs))
+OPERATORS.add("SequenceEmpty")(lambda g, *, dtype=1: TensorSequence([]))
+OPERATORS.add("SequenceConstruct")(lambda g, *inputs: TensorSequence(list(inputs)))
 
 
 @OPERATORS.add("SequenceInsert")
@@ -66,9 +60,7 @@ def sequence_at(g, input_sequence, position):
     return items[_place(g, position, len(items))]
 
 
-@OPERATORS.add("SequenceLength")
-def sequence_length(g, input_sequence):
-    return g.constant(len(_items(input_sequence)), np.int64)
+OPERATORS.add("SequenceLength")(lambda g, input_sequence: g.constant(len(_items(input_sequence)), np.int64))
 
 
 @OPERATORS.add("SplitToSequence")
@@ -119,9 +111,7 @@ class Missing:
     """An optional without a value."""
 
 
-@OPERATORS.add("Optional")
-def optional(g, input=None, *, type=None):
-    return Missing() if input is None else input
+OPERATORS.add("Optional")(lambda g, input=None, *, type=None: Missing() if input is None else input)
 
 
 @OPERATORS.add("OptionalHasElement")

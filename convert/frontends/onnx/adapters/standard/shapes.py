@@ -23,9 +23,7 @@ def shape_of(g, data, *, start=0, end=None):
     return g.constant(list(g.type(data).shape[start:end]), np.int64)
 
 
-@OPERATORS.add("Size")
-def size_of(g, data):
-    return g.constant(g.type(data).size, np.int64)
+OPERATORS.add("Size")(lambda g, data: g.constant(g.type(data).size, np.int64))
 
 
 @OPERATORS.add("Reshape", since=5)
@@ -75,9 +73,7 @@ def squeeze(g, data, axes=None):
     return _squeezed(g, data, None if axes is None else static_ints(g, axes, "the axes of Squeeze"))
 
 
-@OPERATORS.add("Squeeze")
-def squeeze1(g, data, *, axes=None):
-    return _squeezed(g, data, axes)
+OPERATORS.add("Squeeze")(lambda g, data, *, axes=None: _squeezed(g, data, axes))
 
 
 def _squeezed(g: Emitter, x, axes: Sequence[int] | None) -> Any:
@@ -101,9 +97,7 @@ def unsqueeze(g, data, axes):
     return _unsqueezed(g, data, static_ints(g, axes, "the axes of Unsqueeze"))
 
 
-@OPERATORS.add("Unsqueeze")
-def unsqueeze1(g, data, *, axes):
-    return _unsqueezed(g, data, axes)
+OPERATORS.add("Unsqueeze")(lambda g, data, *, axes: _unsqueezed(g, data, axes))
 
 
 def _unsqueezed(g: Emitter, x, axes: Sequence[int]) -> Any:

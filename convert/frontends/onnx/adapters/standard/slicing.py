@@ -115,9 +115,7 @@ def concat(g, *inputs, axis, opened=None):
     return g.call("aten::cat", parts, place)
 
 
-@OPERATORS.add("Concat")
-def concat1(g, *inputs, axis=1, opened=None):
-    return concat(g, *inputs, axis=axis, opened=opened)
+OPERATORS.add("Concat")(lambda g, *inputs, axis=1, opened=None: concat(g, *inputs, axis=axis, opened=opened))
 
 
 @OPERATORS.add("Split", since=13)

@@ -22,9 +22,7 @@ def top_k(g, X, K, *, axis=-1, largest=1, sorted=1):
     return _top(g, X, count, axis, bool(largest))
 
 
-@OPERATORS.add("TopK")
-def top_k1(g, X, *, k, axis=-1):
-    return _top(g, X, k, axis, True)
+OPERATORS.add("TopK")(lambda g, X, *, k, axis=-1: _top(g, X, k, axis, True))
 
 
 def _top(g: Emitter, x, count: int, axis: int, is_largest: bool) -> Any:

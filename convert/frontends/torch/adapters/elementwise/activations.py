@@ -71,9 +71,7 @@ def relu6(g, input, inplace=False):
     return g.call("aten::relu6", input)
 
 
-@ATEN.add("log_sigmoid_forward")
-def log_sigmoid_forward(g, input):
-    return g.call("aten::log_sigmoid", input), None
+ATEN.add("log_sigmoid_forward")(lambda g, input: (g.call("aten::log_sigmoid", input), None))
 
 
 @ATEN.add("prelu", "_prelu_kernel")

@@ -42,9 +42,7 @@ def _scaled(g, x, factor):
     return x if factor == 1 else g.call("aten::mul", x, constant(g, factor, g.type(x).dtype))
 
 
-@ATEN.add("rsub", "__rsub__")
-def rsub(g, input, other, *, alpha=1):
-    return sub(g, other, input, alpha=alpha)
+ATEN.add("rsub", "__rsub__")(lambda g, input, other, *, alpha=1: sub(g, other, input, alpha=alpha))
 
 
 @ATEN.add("mul", "multiply", "__mul__", "__rmul__")
@@ -67,19 +65,9 @@ def div(g, input, other, *, rounding_mode=None):
     return g.call("aten::trunc", g.call("aten::div", x, y))
 
 
-@ATEN.add("__rdiv__", "__rtruediv__")
-def rdiv(g, input, other):
-    return div(g, other, input)
-
-
-@ATEN.add("floor_divide", "__floordiv__")
-def floor_divide(g, input, other):
-    return div(g, input, other, rounding_mode="floor")
-
-
-@ATEN.add("pow", "__pow__")
-def pow(g, input, exponent):
-    return g.call("aten::pow", *promoted(g, input, exponent))
+ATEN.add("__rdiv__", "__rtruediv__")(lambda g, input, other: div(g, other, input))
+ATEN.add("floor_divide", "__floordiv__")(lambda g, input, other: div(g, input, other, rounding_mode="floor"))
+ATEN.add("pow", "__pow__")(lambda g, input, exponent: g.call("aten::pow", *promoted(g, input, exponent)))
 
 
 @ATEN.add("float_power")
@@ -147,9 +135,7 @@ _declare_extreme("fmax", "maximum")
 _declare_extreme("fmin", "minimum")
 
 
-@ATEN.add("heaviside")
-def heaviside(g, input, values):
-    return g.call("aten::heaviside", *promoted(g, input, values))
+ATEN.add("heaviside")(lambda g, input, values: g.call("aten::heaviside", *promoted(g, input, values)))
 
 
 for _name in ("pow", "mod", "floordiv"):
@@ -210,6 +196,4 @@ def clamp_min(g, input, min):
     return clamp(g, input, min)
 
 
-@ATEN.add("clamp_max")
-def clamp_max(g, input, max):
-    return clamp(g, input, None, max)
+ATEN.add("clamp_max")(lambda g, input, max: clamp(g, input, None, max))

@@ -110,9 +110,7 @@ def view_as_complex(g, input):
     return Complex(*(g.call("aten::select", input, -1, part) for part in (0, 1)))
 
 
-@ATEN.add("complex")
-def complex_(g, real, imag):
-    return made(g, real, imag)
+ATEN.add("complex")(lambda g, real, imag: made(g, real, imag))
 
 
 @ATEN.add("polar")
@@ -155,9 +153,7 @@ def full_like(g, input, fill_value, *, dtype=None, **options):
     return filled(g, list(type_.shape), fill_value, np.result_type(type_.dtype, np.complex64))
 
 
-@COMPLEX.add("ones_like")
-def ones_like(g, input, **options):
-    return full_like(g, input, 1, **options)
+COMPLEX.add("ones_like")(lambda g, input, **options: full_like(g, input, 1, **options))
 
 
 # ---- arithmetic
@@ -196,19 +192,9 @@ def div(g, input, other):
     return mul(g, input, made(g, c / size, -d / size))
 
 
-@COMPLEX.add("__rtruediv__", "__rdiv__")
-def rdiv(g, input, other):
-    return div(g, other, input)
-
-
-@COMPLEX.add("reciprocal")
-def reciprocal(g, input):
-    return div(g, 1, input)
-
-
-@COMPLEX.add("square")
-def square(g, input):
-    return mul(g, input, input)
+COMPLEX.add("__rtruediv__", "__rdiv__")(lambda g, input, other: div(g, other, input))
+COMPLEX.add("reciprocal")(lambda g, input: div(g, 1, input))
+COMPLEX.add("square")(lambda g, input: mul(g, input, input))
 
 
 @COMPLEX.add("pow", "__pow__")

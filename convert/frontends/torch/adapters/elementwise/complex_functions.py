@@ -59,9 +59,7 @@ _declare_added("addbmm", "batch1", "batch2", product="sum of bmm")
 _declare_added("baddbmm", "batch1", "batch2", product="bmm")
 
 
-@COMPLEX.add("lerp")
-def lerp(g, input, end, weight):
-    return add(g, input, mul(g, weight, sub(g, end, input)))
+COMPLEX.add("lerp")(lambda g, input, end, weight: add(g, input, mul(g, weight, sub(g, end, input))))
 
 
 @COMPLEX.add("addcmul")
@@ -110,9 +108,7 @@ def sigmoid(g, input):
     return add(g, mul(g, tanh(g, mul(g, input, 0.5)), 0.5), 0.5)
 
 
-@COMPLEX.add("silu")
-def silu(g, input, inplace=False):
-    return mul(g, input, sigmoid(g, input))
+COMPLEX.add("silu")(lambda g, input, inplace=False: mul(g, input, sigmoid(g, input)))
 
 
 # ---- logarithms and the exponential function
@@ -129,19 +125,9 @@ _declare_log("log2", 2)
 _declare_log("log10", 10)
 
 
-@COMPLEX.add("log1p", "special_log1p")
-def log1p(g, input):
-    return log(g, add(g, input, 1))
-
-
-@COMPLEX.add("exp2", "special_exp2")
-def exp2(g, input):
-    return exp(g, mul(g, input, math.log(2)))
-
-
-@COMPLEX.add("rsqrt")
-def rsqrt(g, input):
-    return OF_COMPLEX["reciprocal"](g, OF_COMPLEX["sqrt"](g, input))
+COMPLEX.add("log1p", "special_log1p")(lambda g, input: log(g, add(g, input, 1)))
+COMPLEX.add("exp2", "special_exp2")(lambda g, input: exp(g, mul(g, input, math.log(2))))
+COMPLEX.add("rsqrt")(lambda g, input: OF_COMPLEX["reciprocal"](g, OF_COMPLEX["sqrt"](g, input)))
 
 
 # ---- along an axis

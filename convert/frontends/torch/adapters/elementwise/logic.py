@@ -59,9 +59,7 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
     ATEN[_name] = _logical
 
 
-@ATEN.add("logical_not")
-def logical_not(g, input):
-    return g.call("aten::logical_not", nonzero_mask(g, input))
+ATEN.add("logical_not")(lambda g, input: g.call("aten::logical_not", nonzero_mask(g, input)))
 
 
 @ATEN.add("bitwise_not", "__invert__")
@@ -112,9 +110,7 @@ for _name, _of_integers in {
     ATEN[_name] = _question
 
 
-@ATEN.add("isreal")
-def isreal(g, input):
-    return _everywhere(g, input, True)
+ATEN.add("isreal")(lambda g, input: _everywhere(g, input, True))
 
 
 @ATEN.add("signbit")
@@ -151,6 +147,4 @@ def where(g, condition, input=None, other=None):
     return g.call("aten::where", nonzero_mask(g, condition), *promoted(g, input, other))
 
 
-@METHODS.add("where")
-def method_where(g, self, condition, other):
-    return where(g, condition, self, other)
+METHODS.add("where")(lambda g, self, condition, other: where(g, condition, self, other))

@@ -44,9 +44,7 @@ def to(g, input, *args, **kwargs):
     return input
 
 
-@ATEN.add("type_as")
-def type_as(g, input, other):
-    return converted(g, input, _type_of(g, other))
+ATEN.add("type_as")(lambda g, input, other: converted(g, input, _type_of(g, other)))
 
 
 _TYPES = {

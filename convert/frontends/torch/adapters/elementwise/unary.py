@@ -94,14 +94,8 @@ def round_(g, input, *, decimals=0):
     return g.call(down, g.call("aten::round", g.call(up, input, scale)), scale)
 
 
-@ATEN.add("abs", "absolute", "__abs__")
-def abs_(g, input):
-    return g.call("aten::abs", input)
-
-
-@ATEN.add("neg", "negative", "__neg__")
-def neg(g, input):
-    return g.call("aten::neg", input)
+ATEN.add("abs", "absolute", "__abs__")(lambda g, input: g.call("aten::abs", input))
+ATEN.add("neg", "negative", "__neg__")(lambda g, input: g.call("aten::neg", input))
 
 
 @ATEN.add("sign", "sgn")
@@ -151,9 +145,7 @@ def frexp(g, input):
     return is_usual.where(mantissa * x.sign(), x).value, cast(g, exponent.value, np.int32)
 
 
-@ATEN.add("logit", "special_logit")
-def logit(g, input, eps=None):
-    return g.call("aten::logit", floating(g, input), eps)
+ATEN.add("logit", "special_logit")(lambda g, input, eps=None: g.call("aten::logit", floating(g, input), eps))
 
 
 @ATEN.add("nan_to_num")
@@ -168,9 +160,7 @@ def polygamma(g, n, input):
     return g.call("aten::polygamma", n, floating(g, input))
 
 
-@METHODS.add("polygamma")
-def method_polygamma(g, input, n):
-    return polygamma(g, n, input)
+METHODS.add("polygamma")(lambda g, input, n: polygamma(g, n, input))
 
 
 @ATEN.add("mvlgamma", "special_multigammaln")

@@ -31,14 +31,8 @@ def nonzero(g, input, *, as_tuple=False):
     return [g.call("aten::select", places, 1, axis) for axis in range(max(rank(g, input), 1))]
 
 
-@ATEN.add("argwhere")
-def argwhere(g, input):
-    return nonzero(g, input)
-
-
-@ATEN.add("nonzero_numpy")
-def nonzero_numpy(g, input):
-    return nonzero(g, input, as_tuple=True)
+ATEN.add("argwhere")(lambda g, input: nonzero(g, input))
+ATEN.add("nonzero_numpy")(lambda g, input: nonzero(g, input, as_tuple=True))
 
 
 @ATEN.add("nonzero_static")

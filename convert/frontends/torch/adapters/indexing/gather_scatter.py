@@ -133,9 +133,7 @@ def masked_scatter(g, input, mask, source):
     return g.call("aten::masked_scatter", input, cast(g, mask, bool), source)
 
 
-@ATEN.add("masked_select")
-def masked_select(g, input, mask):
-    return g.call("aten::masked_select", input, cast(g, mask, bool))
+ATEN.add("masked_select")(lambda g, input, mask: g.call("aten::masked_select", input, cast(g, mask, bool)))
 
 
 # ---- search

@@ -60,9 +60,7 @@ def _per_axis(g: Emitter, indices: Any) -> tuple[Any, ...]:
     return _masks(g, tuple(slice(None) if each is None else each for each in indices))
 
 
-@ATEN.add("take")
-def take(g, input, index):
-    return g.call("aten::take", input, index)
+ATEN.add("take")(lambda g, input, index: g.call("aten::take", input, index))
 
 
 @ATEN.add("put")

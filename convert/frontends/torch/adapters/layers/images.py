@@ -170,6 +170,4 @@ def fold(g, input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 ATEN.add("col2im")(fold)
 
 
-@ATEN.add("native_channel_shuffle")
-def channel_shuffle(g, input, groups):
-    return g.call("aten::channel_shuffle", input, groups)
+ATEN.add("native_channel_shuffle")(lambda g, input, groups: g.call("aten::channel_shuffle", input, groups))

@@ -22,9 +22,7 @@ def nothing(g, x):
     return g.constant(np.zeros(0), g.type(x).dtype)
 
 
-@ATEN.add("linalg_det", "det")
-def det(g, A):
-    return g.call("aten::linalg_det", A)
+ATEN.add("linalg_det", "det")(lambda g, A: g.call("aten::linalg_det", A))
 
 
 @ATEN.add("linalg_slogdet", "slogdet")
@@ -58,9 +56,7 @@ def lu_unpack(g, LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     return (P if unpack_pivots else empty, *((L, U) if unpack_data else (empty, empty)))
 
 
-@ATEN.add("linalg_lu")
-def lu(g, A, *, pivot=True):
-    return lu_unpack(g, *lu_factor(g, A))
+ATEN.add("linalg_lu")(lambda g, A, *, pivot=True: lu_unpack(g, *lu_factor(g, A)))
 
 
 @ATEN.add("linalg_lu_solve")
@@ -76,9 +72,7 @@ def lu_solve(g, LU, pivots, B, *, left=True, adjoint=False):
     return solve_triangular(g, LU, lower, upper=True)
 
 
-@ATEN.add("lu_solve")
-def older_lu_solve(g, input, LU_data, LU_pivots):
-    return lu_solve(g, LU_data, LU_pivots, input)
+ATEN.add("lu_solve")(lambda g, input, LU_data, LU_pivots: lu_solve(g, LU_data, LU_pivots, input))
 
 
 @ATEN.add("linalg_solve_ex")
@@ -99,9 +93,7 @@ def solve(g, A, B, *, left=True):
     return solve_ex(g, A, B, left=left)[0]
 
 
-@ATEN.add("linalg_inv", "inverse")
-def inv(g, A):
-    return g.call("aten::linalg_inv", A)
+ATEN.add("linalg_inv", "inverse")(lambda g, A: g.call("aten::linalg_inv", A))
 
 
 @ATEN.add("linalg_inv_ex")
@@ -139,14 +131,8 @@ def cholesky_ex(g, A, *, upper=False, check_errors=False):
     return tuple(g.call("aten::linalg_cholesky_ex", A, upper))
 
 
-@ATEN.add("linalg_cholesky")
-def linalg_cholesky(g, A, *, upper=False):
-    return cholesky_ex(g, A, upper=upper)[0]
-
-
-@ATEN.add("cholesky")
-def cholesky(g, input, upper=False):
-    return cholesky_ex(g, input, upper=upper)[0]
+ATEN.add("linalg_cholesky")(lambda g, A, *, upper=False: cholesky_ex(g, A, upper=upper)[0])
+ATEN.add("cholesky")(lambda g, input, upper=False: cholesky_ex(g, input, upper=upper)[0])
 
 
 @ATEN.add("cholesky_solve")
@@ -195,9 +181,7 @@ def qr(g, A, mode="reduced"):
     return (nothing(g, A) if mode == "r" else _orthogonal(g, reflections, tau, count)), R
 
 
-@ATEN.add("qr")
-def older_qr(g, input, some=True):
-    return qr(g, input, "reduced" if some else "complete")
+ATEN.add("qr")(lambda g, input, some=True: qr(g, input, "reduced" if some else "complete"))
 
 
 # ---- L D L^T, of symmetric matrices
@@ -208,9 +192,7 @@ def ldl_factor_ex(g, input, *, hermitian=False, check_errors=False):
     return tuple(g.call("aten::linalg_ldl_factor_ex", input))
 
 
-@ATEN.add("linalg_ldl_factor")
-def ldl_factor(g, input, *, hermitian=False):
-    return ldl_factor_ex(g, input)[:2]
+ATEN.add("linalg_ldl_factor")(lambda g, input, *, hermitian=False: ldl_factor_ex(g, input)[:2])
 
 
 @ATEN.add("linalg_ldl_solve")

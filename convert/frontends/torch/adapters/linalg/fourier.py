@@ -62,14 +62,8 @@ def _real_along(g: Emitter, x, n, dim: int, norm: str | None) -> Any:
     return g.call("tm::irfft", real, imag, n, dim, norm or "backward")
 
 
-@_declare("fft_fft")
-def fft(g: Emitter, input, n=None, dim: int = -1, norm: str | None = None) -> Any:
-    return _along(g, input, n, dim, norm)
-
-
-@_declare("fft_ifft")
-def ifft(g: Emitter, input, n=None, dim: int = -1, norm: str | None = None) -> Any:
-    return _along(g, input, n, dim, norm, inverse=True)
+_declare("fft_fft")(lambda g, input, n=None, dim=-1, norm=None: _along(g, input, n, dim, norm))
+_declare("fft_ifft")(lambda g, input, n=None, dim=-1, norm=None: _along(g, input, n, dim, norm, inverse=True))
 
 
 @ATEN.add("fft_rfft")
@@ -77,9 +71,7 @@ def rfft(g, input, n=None, dim=-1, norm=None):
     return _along(g, input, n, dim, norm, onesided=True)
 
 
-@_declare("fft_irfft")
-def irfft(g: Emitter, input, n=None, dim: int = -1, norm: str | None = None) -> Any:
-    return _real_along(g, input, n, dim, norm)
+_declare("fft_irfft")(lambda g, input, n=None, dim=-1, norm=None: _real_along(g, input, n, dim, norm))
 
 
 @_declare("fft_hfft")
@@ -178,14 +170,8 @@ def _shifted(g: Emitter, x: Any, dim: Any, is_back: bool) -> Any:
     return g.call("aten::roll", x, shifts, axes)
 
 
-@ATEN.add("fft_fftshift")
-def fftshift(g, input, dim=None):
-    return _shifted(g, input, dim, is_back=False)
-
-
-@ATEN.add("fft_ifftshift")
-def ifftshift(g, input, dim=None):
-    return _shifted(g, input, dim, is_back=True)
+ATEN.add("fft_fftshift")(lambda g, input, dim=None: _shifted(g, input, dim, is_back=False))
+ATEN.add("fft_ifftshift")(lambda g, input, dim=None: _shifted(g, input, dim, is_back=True))
 
 
 for _name, _frequencies in {"fftfreq": np.fft.fftfreq, "rfftfreq": np.fft.rfftfreq}.items():

@@ -32,9 +32,7 @@ def matmul(g, input, other):
     return g.call("aten::matmul", input, other)
 
 
-@ATEN.add("__rmatmul__")
-def rmatmul(g, input, other):
-    return matmul(g, other, input)
+ATEN.add("__rmatmul__")(lambda g, input, other: matmul(g, other, input))
 
 
 def _declare_added(name: str, *names: str, product: str) -> None:
@@ -61,19 +59,9 @@ _declare_added("addbmm", "batch1", "batch2", product="bmm")
 _declare_added("baddbmm", "batch1", "batch2", product="bmm")
 
 
-@ATEN.add("outer", "ger")
-def outer(g, input, vec2):
-    return g.call("aten::outer", *promoted(g, input, vec2))
-
-
-@ATEN.add("vdot")
-def vdot(g, input, other):
-    return g.call("aten::dot", input, other)
-
-
-@ATEN.add("linalg_vecdot")
-def vecdot(g, x, y, *, dim=-1):
-    return REDUCTIONS["sum"](g, mul(g, x, y), dim)
+ATEN.add("outer", "ger")(lambda g, input, vec2: g.call("aten::outer", *promoted(g, input, vec2)))
+ATEN.add("vdot")(lambda g, input, other: g.call("aten::dot", input, other))
+ATEN.add("linalg_vecdot")(lambda g, x, y, *, dim=-1: REDUCTIONS["sum"](g, mul(g, x, y), dim))
 
 
 @ATEN.add("inner")
@@ -161,19 +149,9 @@ def matrix_power(g, input, n):
     return matmul(g, square, input) if n > 1 and n % 2 else square
 
 
-@ATEN.add("linalg_matrix_exp", "matrix_exp")
-def matrix_exp(g, input):
-    return g.call("aten::linalg_matrix_exp", input)
-
-
-@ATEN.add("cdist")
-def cdist(g, x1, x2, p=2.0, compute_mode=None):
-    return g.call("aten::cdist", x1, x2, p)
-
-
-@ATEN.add("dist")
-def dist(g, input, other, p=2):
-    return g.call("aten::linalg_vector_norm", sub(g, input, other), p)
+ATEN.add("linalg_matrix_exp", "matrix_exp")(lambda g, input: g.call("aten::linalg_matrix_exp", input))
+ATEN.add("cdist")(lambda g, x1, x2, p=2.0, compute_mode=None: g.call("aten::cdist", x1, x2, p))
+ATEN.add("dist")(lambda g, input, other, p=2: g.call("aten::linalg_vector_norm", sub(g, input, other), p))
 
 
 @ATEN.add("cov")

@@ -31,14 +31,8 @@ def eigh_or_values(g, A, UPLO="L", compute_v=True):
     return values.value, vectors.value if compute_v else nothing(g, A)
 
 
-@ATEN.add("linalg_eigh")
-def eigh(g, A, UPLO="L"):
-    return eigh_or_values(g, A, UPLO)
-
-
-@ATEN.add("linalg_eigvalsh")
-def eigvalsh(g, A, UPLO="L"):
-    return eigh_or_values(g, A, UPLO, False)[0]
+ATEN.add("linalg_eigh")(lambda g, A, UPLO="L": eigh_or_values(g, A, UPLO))
+ATEN.add("linalg_eigvalsh")(lambda g, A, UPLO="L": eigh_or_values(g, A, UPLO, False)[0])
 
 
 def _symmetric(g: Emitter, A, triangle: str) -> Term:
@@ -73,9 +67,7 @@ def svd_or_values(g, A, full_matrices=False, compute_uv=True, *, driver=None):
     return left.value, values.value, transposed(right).value
 
 
-@ATEN.add("linalg_svd")
-def linalg_svd(g, A, full_matrices=True, *, driver=None):
-    return svd_or_values(g, A, full_matrices)
+ATEN.add("linalg_svd")(lambda g, A, full_matrices=True, *, driver=None: svd_or_values(g, A, full_matrices))
 
 
 @ATEN.add("linalg_svdvals")

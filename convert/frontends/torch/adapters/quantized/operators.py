@@ -84,9 +84,7 @@ def linear_leaky_relu(g, x, packed, scale, zero_point, negative_slope):
     return g.call("aten::leaky_relu", _linear(g, x, packed), negative_slope)
 
 
-@ATEN.add("linear_tanh")
-def linear_tanh(g, x, packed, *qparams):
-    return g.call("aten::tanh", _linear(g, x, packed))
+ATEN.add("linear_tanh")(lambda g, x, packed, *qparams: g.call("aten::tanh", _linear(g, x, packed)))
 
 
 # ---- arithmetic
@@ -134,14 +132,8 @@ def leaky_relu(g, x, negative_slope, *rest, **named):
     return g.call("aten::leaky_relu", x, negative_slope)
 
 
-@ATEN.add("elu")
-def elu(g, x, scale, zero_point, alpha=1.0, *rest, **named):
-    return g.call("aten::elu", x, alpha)
-
-
-@ATEN.add("celu")
-def celu(g, x, scale, zero_point, alpha=1.0):
-    return g.call("aten::celu", x, alpha)
+ATEN.add("elu")(lambda g, x, scale, zero_point, alpha=1.0, *rest, **named: g.call("aten::elu", x, alpha))
+ATEN.add("celu")(lambda g, x, scale, zero_point, alpha=1.0: g.call("aten::celu", x, alpha))
 
 
 @ATEN.add("prelu")
@@ -156,14 +148,8 @@ def prelu(g, x, weight, *qparams, **named):
     return g.call("aten::mul", activations.prelu(g, x, slopes), g.constant(np.float32(one)))
 
 
-@ATEN.add("softmax")
-def softmax(g, x, dim, *qparams, **named):
-    return g.call("aten::softmax", x, dim)
-
-
-@ATEN.add("clamp")
-def clamp(g, x, min=None, max=None):
-    return g.call("aten::clamp", x, min, max)
+ATEN.add("softmax")(lambda g, x, dim, *qparams, **named: g.call("aten::softmax", x, dim))
+ATEN.add("clamp")(lambda g, x, min=None, max=None: g.call("aten::clamp", x, min, max))
 
 
 @ATEN.add("dropout")

@@ -23,9 +23,7 @@ def argsort(g, input, dim=-1, descending=False, stable=False):
     return sort(g, input, dim, descending, stable)[1]
 
 
-@ATEN.add("msort")
-def msort(g, input):
-    return sort(g, input, 0)[0]
+ATEN.add("msort")(lambda g, input: sort(g, input, 0)[0])
 
 
 @ATEN.add("topk")

@@ -51,9 +51,7 @@ def _around(extent: int, before: int, after: int, mode: str) -> np.ndarray:
     return extent - 1 - np.abs(extent - 1 - np.abs(places))
 
 
-@ATEN.add("constant_pad_nd")
-def constant_pad_nd(g, input, pad, value=0):
-    return ATEN["pad"](g, input, pad, "constant", value)
+ATEN.add("constant_pad_nd")(lambda g, input, pad, value=0: ATEN["pad"](g, input, pad, "constant", value))
 
 
 @ATEN.add("pad_sequence")

@@ -389,14 +389,8 @@ def flip(g, input, dims):
     return g.call("aten::flip", input, axes) if axes else input
 
 
-@ATEN.add("fliplr")
-def fliplr(g, input):
-    return flip(g, input, 1)
-
-
-@ATEN.add("flipud")
-def flipud(g, input):
-    return flip(g, input, 0)
+ATEN.add("fliplr")(lambda g, input: flip(g, input, 1))
+ATEN.add("flipud")(lambda g, input: flip(g, input, 0))
 
 
 @ATEN.add("roll")

@@ -32,9 +32,7 @@ def size(g, self, dim):
     return g.type(self).shape[dim]
 
 
-@METHODS.add("numel")
-def numel(g, self):
-    return g.type(self).size
+METHODS.add("numel")(lambda g, self: g.type(self).size)
 
 
 @ATEN.add(
@@ -60,9 +58,7 @@ def view(g, input, shape, stride=None):
     return reshaped(g, input, static_ints(g, shape))
 
 
-@ATEN.add("view_as", "reshape_as")
-def reshape_as(g, self, other):
-    return reshaped(g, self, list(g.type(other).shape))
+ATEN.add("view_as", "reshape_as")(lambda g, self, other: reshaped(g, self, list(g.type(other).shape)))
 
 
 @ATEN.add("flatten")
@@ -74,14 +70,8 @@ def flatten(g, input, start_dim=0, end_dim=-1):
     return reshaped(g, input, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
 
-@ATEN.add("ravel")
-def ravel(g, input):
-    return flatten(g, input)
-
-
-@METHODS.add("unflatten")
-def method_unflatten(g, self, dim, sizes):
-    return unflatten(g, self, dim, sizes)
+ATEN.add("ravel")(lambda g, input: flatten(g, input))
+METHODS.add("unflatten")(lambda g, self, dim, sizes: unflatten(g, self, dim, sizes))
 
 
 @ATEN.add("unflatten")
@@ -161,9 +151,7 @@ def transpose(g, input, dim0, dim1):
     return permute(g, input, order)
 
 
-@METHODS.add("swapaxes")
-def swapaxes(g, self, axis0, axis1):
-    return transpose(g, self, axis0, axis1)
+METHODS.add("swapaxes")(lambda g, self, axis0, axis1: transpose(g, self, axis0, axis1))
 
 
 @ATEN.add("t", "T", "H", "numpy_T", "matrix_H", "t_copy")
@@ -171,9 +159,7 @@ def reversed_axes(g, input):
     return permute(g, input, list(range(rank(g, input)))[::-1])
 
 
-@ATEN.add("mT", "mH", "adjoint")
-def last_two(g, input):
-    return transpose(g, input, -2, -1)
+ATEN.add("mT", "mH", "adjoint")(lambda g, input: transpose(g, input, -2, -1))
 
 
 @ATEN.add("movedim", "moveaxis")
@@ -204,9 +190,7 @@ def expand(g, input, size, implicit=False):
     return input if tuple(sizes) == shape else g.call("aten::expand", input, sizes)
 
 
-@ATEN.add("expand_as")
-def expand_as(g, self, other):
-    return expand(g, self, list(g.type(other).shape))
+ATEN.add("expand_as")(lambda g, self, other: expand(g, self, list(g.type(other).shape)))
 
 
 @METHODS.add("repeat")
