@@ -1,13 +1,25 @@
-"""A dialect of Caffe as data, from which schemas are built and with which files are checked."""
+"""A dialect of Caffe as data, from which schemas are built and with which files are checked.
+
+The data is in ``data/*.toml``; see ``bvlc.toml`` for the form of messages and enums.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from tmconvert.formats.caffe.dialects import bvlc
 from tmconvert.formats.caffe.dialects.rule import Rule
 from tmconvert.formats.caffe.layers import BVLC, LAYERS, TRAINING
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
@@ -15,7 +27,7 @@ class Dialect:
     """Layers, messages and rules of one reader of Caffe files.
 
     ``layers`` are the types of layers, whose records are in ``formats/caffe/layers``; ``messages`` and
-    ``enums`` are in the form of ``bvlc.py``. ``unconfirmed`` names the fields whose numbers no public
+    ``enums`` are in the form of ``bvlc.toml``. ``unconfirmed`` names the fields whose numbers no public
     document confirms: they are written as text, where numbers play no part, and left out of the caffemodel.
     """
 
@@ -49,36 +61,30 @@ class Dialect:
         return all(rule.allows(number) for rule in rules)
 
 
-def extended(
-    name: str,
-    title: str,
-    *,
-    without: tuple[str, ...] = (),
-    layers: tuple[str, ...] = (),
-    fields: Mapping[str, str] | None = None,
-    messages: Mapping[str, str] | None = None,
-    enums: Mapping[str, str] | None = None,
-    rules: tuple[Rule, ...] = (),
-    unconfirmed: frozenset[str] = frozenset(),
-    outputs_are_unread: bool = False,
-) -> Dialect:
-    """BVLC's dialect with other layers; ``fields`` are added to its messages.
+def read(name: str, base: Dialect | None = None) -> Dialect:
+    """Reads ``data/NAME.toml``: what a dialect adds to another, and the layers that it does not have.
 
-    A field replaces one with the same number or the same name.
+    ``fields`` are added to the messages of the base. A field replaces one with the same number or name.
     """
-    merged = {**bvlc.MESSAGES, **(messages or {})}
-    for message, added in (fields or {}).items():
-        merged[message] = _merged(merged[message], added)
+    table = tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
+    messages = {**(base.messages if base else {}), **table.get("messages", {})}
+    for message, added in table.get("fields", {}).items():
+        messages[message] = _merged(messages[message], added)
     return Dialect(
         name,
-        title,
-        (BVLC - {*without}) | {*layers},
-        merged,
-        {**bvlc.ENUMS, **(enums or {})},
-        rules,
-        unconfirmed,
-        outputs_are_unread=outputs_are_unread,
+        table["title"],
+        (BVLC - {*table.get("without", ())}) | {*table.get("layers", ())},
+        messages,
+        {**(base.enums if base else {}), **table.get("enums", {})},
+        tuple(_rule(**fields) for fields in table.get("rules", ())),
+        frozenset(table.get("unconfirmed", ())),
+        table.get("trains", False),
+        table.get("outputs_are_unread", False),
     )
+
+
+def _rule(**fields: Any) -> Rule:
+    return Rule(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
 
 
 def _merged(fields: str, added: str) -> str:
