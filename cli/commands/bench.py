@@ -44,10 +44,7 @@ def command(files: tuple[str, ...], inputs: tuple[str, ...], json: bool, **given
         ]
         for each in found
     ]
-    write_table(
-        ("file", "median ms", "10 % to 90 %", "best", "ratio", "runs", "memory", "runtime"),
-        rows,
-    )
+    write_table(("file", "median ms", "10 % to 90 %", "best", "ratio", "runs", "memory", "runtime"), rows)
     write(f"{found[0].threads} thread{'s' if found[0].threads > 1 else ''}")
     texts = [
         ", ".join(f"{name}[{','.join(map(str, shape))}]" for name, shape in each.shapes.items())

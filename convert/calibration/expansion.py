@@ -136,12 +136,7 @@ class Steps:
     ) -> None:
         self.graph, self.catalogue, self.kinds, self.forms = graph, catalogue, kinds, forms
         self.plain = GraphEmitter(
-            graph,
-            catalogue,
-            source=call.source,
-            made_by=EXPANSION,
-            name=call.outputs[0].name,
-            before=before,
+            graph, catalogue, source=call.source, made_by=EXPANSION, name=call.outputs[0].name, before=before
         )
         self.depth = 0
 

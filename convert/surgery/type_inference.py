@@ -115,8 +115,7 @@ class TypeInference:
     def call(self, expr: Expr, chain: int = 0) -> Any:
         """Returns the tree of results of a call. Raises GraphError TM3015 for arguments that do not match."""
         args, kwargs = map_leaves(
-            lambda leaf: self.value(leaf, chain) if isinstance(leaf, Node) else leaf,
-            (expr.args, expr.kwargs),
+            lambda leaf: self.value(leaf, chain) if isinstance(leaf, Node) else leaf, (expr.args, expr.kwargs)
         )
         if isinstance(expr, CallMethod) and expr.method == "__call__" and hasattr(args[0], "graph_for"):
             callee = args[0].graph_for(expr.args, expr.kwargs)

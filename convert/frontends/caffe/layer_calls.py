@@ -91,11 +91,7 @@ class LayerTable(Table):
 
 def _adapter(kind: str, function: Function) -> Callable[..., Any]:
     def adapter(
-        g: Emitter,
-        *bottoms: object,
-        blobs: Sequence[object] = (),
-        tops: int = 1,
-        **fields: Any,
+        g: Emitter, *bottoms: object, blobs: Sequence[object] = (), tops: int = 1, **fields: Any
     ) -> Any:
         call = _call(g, kind, bottoms, blobs, tops, fields)
         made = function(call)

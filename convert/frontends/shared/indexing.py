@@ -84,13 +84,7 @@ def getitem(g: Emitter, x: object, index: object, *, numbers_first: bool = False
 
 
 def written(
-    g: Emitter,
-    x: object,
-    index: object,
-    value: object,
-    *,
-    adds: bool = False,
-    numbers_first: bool = False,
+    g: Emitter, x: object, index: object, value: object, *, adds: bool = False, numbers_first: bool = False
 ) -> Any:
     """Returns ``x`` after ``x[index] = value``, with the axes that None in the index inserts.
 

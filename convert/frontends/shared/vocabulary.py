@@ -97,12 +97,7 @@ class AdapterVocabulary:
             ) from error
 
     def _custom(
-        self,
-        g: Emitter,
-        op: CustomOp,
-        expr: Expr,
-        args: tuple[object, ...],
-        kwargs: dict[str, object],
+        self, g: Emitter, op: CustomOp, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Any:
         """Converts a call of an op that the user has registered."""
         args, kwargs = map_leaves(_by_name, (args, kwargs))

@@ -9,10 +9,7 @@ from tmconvert.targets.written_model import TensorInfo
 
 
 def caffe_usage(
-    language: str,
-    paths: Sequence[str],
-    inputs: Sequence[TensorInfo],
-    outputs: Sequence[TensorInfo],
+    language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
 ) -> list[str]:
     """Returns the lines of a program in "python", "cpp" or "kotlin"."""
     return {"python": _python, "cpp": _cpp, "kotlin": _kotlin}[language](paths, inputs, outputs)

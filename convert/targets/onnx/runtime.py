@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.verification.runtime import (
-    THREADS,
-    IsolatedRuntime,
-    installed_version,
-    refusals,
-)
+from tmconvert.verification.runtime import THREADS, IsolatedRuntime, installed_version, refusals
 
 _SWITCH = "ORT_DISABLE_TELEMETRY"  # read when the library is loaded, from release 1.29 on
 

@@ -14,12 +14,7 @@ import numpy as np
 from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
 from tmconvert.lowering.type_rules import Rules, TypeRules
 from tmconvert.lowering.weight_notes import size_notes
-from tmconvert.targets.tflite.dynamic_range import (
-    KERNEL_STEPS,
-    takes,
-    with_rounded_activations,
-    with_stored,
-)
+from tmconvert.targets.tflite.dynamic_range import KERNEL_STEPS, takes, with_rounded_activations, with_stored
 from tmconvert.targets.tflite.operators import spec
 
 KINDS = ("float16", "int8")

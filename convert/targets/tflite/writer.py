@@ -16,12 +16,7 @@ import numpy as np
 from tmconvert._version import __version__
 from tmconvert.errors import InternalError, UnsupportedError
 from tmconvert.formats.tflite.flatbuffer_writer import Field, FlatbufferWriter
-from tmconvert.formats.tflite.schema import (
-    ENUMS,
-    TENSOR_TYPES,
-    OptionField,
-    options_code,
-)
+from tmconvert.formats.tflite.schema import ENUMS, TENSOR_TYPES, OptionField, options_code
 from tmconvert.ir.lazy_constants import Array, computed, memory_of
 from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
 from tmconvert.ir.types import name_of

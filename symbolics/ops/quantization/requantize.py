@@ -12,11 +12,7 @@ from tmconvert.symbolics.results import same_as
 from tmconvert.symbolics.traits import Quantizes
 
 requantize = Op(
-    "tm::requantize",
-    args=[Tensor("x", ANY_DTYPE)],
-    result=same_as("x"),
-    layout=ANY,
-    traits=[Quantizes()],
+    "tm::requantize", args=[Tensor("x", ANY_DTYPE)], result=same_as("x"), layout=ANY, traits=[Quantizes()]
 )
 
 requantize.reference(lambda x: x)

@@ -30,12 +30,7 @@ BORDERS = (
 
 
 def remap_result(
-    x: TensorType,
-    places: TensorType,
-    batch: TensorType | None,
-    border: str,
-    value: float,
-    mode: str,
+    x: TensorType, places: TensorType, batch: TensorType | None, border: str, value: float, mode: str
 ) -> TensorType:
     if places.shape[3] != 2 or not all(x.shape[2:]):
         raise ValueError(f"the positions {places} must be (x, y) for {x}")

@@ -69,10 +69,7 @@ def _shifted(leading: int, order: Sequence[int]) -> list[int]:
 
 
 def _op(
-    name: str,
-    parameter: str,
-    steps_of: Callable[[Sequence[int], int], Steps],
-    traits: Sequence[Trait] = (),
+    name: str, parameter: str, steps_of: Callable[[Sequence[int], int], Steps], traits: Sequence[Trait] = ()
 ) -> Op:
     def result(x: TensorType, **attributes: int) -> TensorType:
         if x.rank < 3:

@@ -62,10 +62,7 @@ LEFT_G_DIVISOR = coefficients(
 )
 
 special_airy_ai = Op(
-    "aten::special_airy_ai",
-    args=[Tensor("x", ("float32", "float64"))],
-    result=same_as("x"),
-    layout=ANY,
+    "aten::special_airy_ai", args=[Tensor("x", ("float32", "float64"))], result=same_as("x"), layout=ANY
 )
 
 

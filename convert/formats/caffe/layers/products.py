@@ -94,11 +94,7 @@ LAYERS = {
     "Bias": Layer(_covered_shape, _bias, bottoms=(1, 2), overwrites=True, parameters="bias_param"),
     "Embed": Layer(_embed_shape, _embed, parameters="embed_param"),
     "InnerProduct": Layer(
-        _inner_product_shape,
-        _inner_product,
-        parameters="inner_product_param",
-        weight_axis=0,
-        macs=_macs,
+        _inner_product_shape, _inner_product, parameters="inner_product_param", weight_axis=0, macs=_macs
     ),
     "Scale": Layer(_covered_shape, _scale, bottoms=(1, 2), overwrites=True, parameters="scale_param"),
 }

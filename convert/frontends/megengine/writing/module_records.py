@@ -11,12 +11,7 @@ from tmconvert.frontends.megengine.writing.aten_to_megengine import in_words
 from tmconvert.frontends.megengine.writing.call_structures import Arguments, formal_arguments
 from tmconvert.frontends.megengine.writing.graph_records import GraphRecords, is_traced_module
 from tmconvert.frontends.megengine.writing.pickle_writer import CANNOT_SAVE
-from tmconvert.frontends.megengine.writing.records import (
-    TRACED_MODULE,
-    Record,
-    class_reference,
-    ordered_dict,
-)
+from tmconvert.frontends.megengine.writing.records import TRACED_MODULE, Record, class_reference, ordered_dict
 from tmconvert.frontends.megengine.writing.values import Values
 from tmconvert.ir import CallFunction, CallMethod, Input, InternalGraph, ModuleNode, Node, TracedModule
 from tmconvert.ir.call_structure import call_structure

@@ -148,14 +148,7 @@ def conv_3d_transpose(
 
 
 def _transposed(
-    g: Emitter,
-    output_shape,
-    weight,
-    x,
-    bias,
-    scheme: str,
-    strides: list[int],
-    dilations: list[int],
+    g: Emitter, output_shape, weight, x, bias, scheme: str, strides: list[int], dilations: list[int]
 ) -> ChannelsFirst:
     """A transposed convolution to a shape; ``weight`` has the channels of ``x`` first."""
     axes = len(strides)

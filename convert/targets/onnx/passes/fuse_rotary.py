@@ -174,15 +174,7 @@ class _Rewriter:
                 inputs = [made if self._is_chain(each) else each for each in step.inputs]
                 like = step.outputs[0]
                 name = f"{like.name}_half"
-                made = self._write(
-                    place,
-                    step.type,
-                    inputs,
-                    name,
-                    like.dtype,
-                    made.shape,
-                    step.attributes,
-                )
+                made = self._write(place, step.type, inputs, name, like.dtype, made.shape, step.attributes)
             if len(made.shape) == 2:
                 axes = self._constant(f"{made.name}_axes", [0])
                 name = f"{value.name}_rows"

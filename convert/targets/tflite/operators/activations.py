@@ -47,12 +47,7 @@ SPECS = (
         activation=(0.0, 6.0),
         integer=IntegerKernel("free", is_within=True),
     ),
-    _activation(
-        "RELU_N1_TO_1",
-        20,
-        "1.5",
-        activation=(-1.0, 1.0),
-    ),
+    _activation("RELU_N1_TO_1", 20, "1.5", activation=(-1.0, 1.0)),
     _activation("RELU_0_TO_1", 152, "2.10"),
     _activation("ELU", 111, "1.14"),
     _activation(
@@ -65,18 +60,8 @@ SPECS = (
         integer=IntegerKernel("free"),
     ),
     # In int16 it is off everywhere.
-    _activation(
-        "PRELU",
-        54,
-        "1.8",
-        data=(0, 1),
-    ),
-    _activation(
-        "HARD_SWISH",
-        117,
-        "1.15",
-        options="HardSwishOptions",
-    ),
+    _activation("PRELU", 54, "1.8", data=(0, 1)),
+    _activation("HARD_SWISH", 117, "1.15", options="HardSwishOptions"),
     # In int16 it is off everywhere.
     _activation(
         "GELU",
@@ -127,16 +112,6 @@ SPECS = (
         not_empty=NotEmpty(axes=LAST_AXIS, filled_with=-math.inf),
         integer=IntegerKernel("fixed", types=INT8, fixed={"int8": (16 / 256, 127)}),
     ),
-    OperatorSpec(
-        TABLE,
-        code=None,
-        result_range=ranges.of_table,
-        integer=IntegerKernel("free"),
-    ),
-    OperatorSpec(
-        TABLE_OF_TWO,
-        code=None,
-        data=(0, 1),
-        integer=IntegerKernel("free", types=INT8),
-    ),
+    OperatorSpec(TABLE, code=None, result_range=ranges.of_table, integer=IntegerKernel("free")),
+    OperatorSpec(TABLE_OF_TWO, code=None, data=(0, 1), integer=IntegerKernel("free", types=INT8)),
 )

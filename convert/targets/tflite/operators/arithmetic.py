@@ -132,34 +132,14 @@ SPECS = (
         types=("float32", "int8", "int16", "int32", "int64"),
         result_range=ranges.of_remainder,
     ),
-    _binary(
-        "POW",
-        78,
-        "1.10",
-        types=FLOAT32_INT32,
-    ),
+    _binary("POW", 78, "1.10", types=FLOAT32_INT32),
     _extremum("MAXIMUM", 55, ranges.of_maximum),
     _extremum("MINIMUM", 57, ranges.of_minimum),
     _binary(
-        "SQUARED_DIFFERENCE",
-        99,
-        "1.13.1 2.5",
-        versions=V2_INT8,
-        integer=IntegerKernel("free", types=INT8),
+        "SQUARED_DIFFERENCE", 99, "1.13.1 2.5", versions=V2_INT8, integer=IntegerKernel("free", types=INT8)
     ),
-    OperatorSpec(
-        "ADD_N",
-        code=106,
-        options="AddNOptions",
-        releases="1.14",
-        data=None,
-    ),
-    _binary(
-        "ATAN2",
-        156,
-        "2.10",
-        options="ATan2Options",
-    ),
+    OperatorSpec("ADD_N", code=106, options="AddNOptions", releases="1.14", data=None),
+    _binary("ATAN2", 156, "2.10", options="ATan2Options"),
     # No integer kernel: it knows no zero point.
     OperatorSpec(
         "NEG",
@@ -185,31 +165,12 @@ SPECS = (
         integer=IntegerKernel("free"),
     ),
     OperatorSpec(
-        "SIGN",
-        code=158,
-        options="SignOptions",
-        releases="2.11 2.12",
-        versions=((2, is_type("int32")),),
+        "SIGN", code=158, options="SignOptions", releases="2.11 2.12", versions=((2, is_type("int32")),)
     ),
-    OperatorSpec(
-        "SQUARE",
-        code=92,
-        options="SquareOptions",
-        releases="1.12",
-    ),
+    OperatorSpec("SQUARE", code=92, options="SquareOptions", releases="1.12"),
     # SQRT and RSQRT have no integer kernel: they stop at what is not positive.
-    _float(
-        "SQRT",
-        75,
-        "1.10 2.21",
-        versions=V2_INT8_INT16,
-    ),
-    _float(
-        "RSQRT",
-        76,
-        "1.10 2.5 2.15",
-        versions=V2_INT8_V3_INT16,
-    ),
+    _float("SQRT", 75, "1.10 2.21", versions=V2_INT8_INT16),
+    _float("RSQRT", 76, "1.10 2.5 2.15", versions=V2_INT8_V3_INT16),
     # In int16 it has 513 entries for its range, and is 63 steps off between them.
     _float(
         "EXP",
@@ -221,20 +182,8 @@ SPECS = (
         integer=IntegerKernel("free", types=INT8),
     ),
     # In int16 it is hundreds of steps off near 0.
-    _float(
-        "LOG",
-        73,
-        "1.14 2.15",
-        versions=V2_INT8_INT16,
-        integer=IntegerKernel("free", types=INT8),
-    ),
-    _float(
-        "SIN",
-        66,
-        "1.9 2.23",
-        versions=((2, is_type("float16")),),
-        types=FLOAT16_FLOAT32,
-    ),
+    _float("LOG", 73, "1.14 2.15", versions=V2_INT8_INT16, integer=IntegerKernel("free", types=INT8)),
+    _float("SIN", 66, "1.9 2.23", versions=((2, is_type("float16")),), types=FLOAT16_FLOAT32),
     _float(
         "COS",
         108,
@@ -245,18 +194,8 @@ SPECS = (
     ),
     _float("FLOOR", 8, "1.9"),
     _float("CEIL", 104, "1.14"),
-    _float(
-        "ROUND",
-        116,
-        "1.14",
-        types=FLOAT16_FLOAT32,
-    ),
-    _binary(
-        "BITWISE_XOR",
-        160,
-        "2.13",
-        types=("int8", "int16", "int32", "uint8"),
-    ),
+    _float("ROUND", 116, "1.14", types=FLOAT16_FLOAT32),
+    _binary("BITWISE_XOR", 160, "2.13", types=("int8", "int16", "int32", "uint8")),
     _binary(
         "RIGHT_SHIFT",
         161,

@@ -28,12 +28,7 @@ SPECS = (
             (2, either(is_type("uint32"), output_is("uint32"))),
         ),
     ),
-    OperatorSpec(
-        "BITCAST",
-        code=159,
-        options="BitcastOptions",
-        releases="2.13",
-    ),
+    OperatorSpec("BITCAST", code=159, options="BitcastOptions", releases="2.13"),
     OperatorSpec(
         "QUANTIZE",
         code=114,
@@ -59,25 +54,8 @@ SPECS = (
         releases="1.5 1.10",
         versions=((2, differs("narrow_range", False)),),
     ),
-    OperatorSpec(
-        "RFFT2D",
-        code=131,
-        options="Rfft2dOptions",
-        releases="2.5",
-    ),
-    OperatorSpec(
-        "REAL",
-        code=134,
-        releases="2.5",
-    ),
-    OperatorSpec(
-        "IMAG",
-        code=133,
-        releases="2.5",
-    ),
-    OperatorSpec(
-        "COMPLEX_ABS",
-        code=135,
-        releases="2.5",
-    ),
+    OperatorSpec("RFFT2D", code=131, options="Rfft2dOptions", releases="2.5"),
+    OperatorSpec("REAL", code=134, releases="2.5"),
+    OperatorSpec("IMAG", code=133, releases="2.5"),
+    OperatorSpec("COMPLEX_ABS", code=135, releases="2.5"),
 )

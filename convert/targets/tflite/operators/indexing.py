@@ -60,13 +60,7 @@ SPECS = (
         versions=((3, is_type("int8", "uint8", input=2)), (2, is_type("int64", input=2))),
     ),
     OperatorSpec(
-        "ONE_HOT",
-        code=85,
-        options="OneHotOptions",
-        releases="1.11",
-        data=(2, 3),
-        index=0,
-        moves=True,
+        "ONE_HOT", code=85, options="OneHotOptions", releases="1.11", data=(2, 3), index=0, moves=True
     ),
     OperatorSpec(
         "FILL",
@@ -100,22 +94,7 @@ SPECS = (
         data=(),
         draws_random=True,
     ),
-    OperatorSpec(
-        "ZEROS_LIKE",
-        code=93,
-        options="ZerosLikeOptions",
-        releases="1.12",
-    ),
-    OperatorSpec(
-        "MATRIX_DIAG",
-        code=113,
-        options="MatrixDiagOptions",
-        releases="1.14",
-    ),
-    OperatorSpec(
-        "MATRIX_SET_DIAG",
-        code=115,
-        options="MatrixSetDiagOptions",
-        releases="1.14",
-    ),
+    OperatorSpec("ZEROS_LIKE", code=93, options="ZerosLikeOptions", releases="1.12"),
+    OperatorSpec("MATRIX_DIAG", code=113, options="MatrixDiagOptions", releases="1.14"),
+    OperatorSpec("MATRIX_SET_DIAG", code=115, options="MatrixSetDiagOptions", releases="1.14"),
 )

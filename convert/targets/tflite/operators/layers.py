@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from tmconvert.targets.tflite.macs import (
-    convolution,
-    convolution_3d,
-    dense,
-    depthwise,
-    product,
-    transposed,
-)
+from tmconvert.targets.tflite.macs import convolution, convolution_3d, dense, depthwise, product, transposed
 from tmconvert.targets.tflite.operators import ranges
 from tmconvert.targets.tflite.operators.record import (
     ALL_AXES,
@@ -181,13 +174,7 @@ SPECS = (
         not_empty=NotEmpty(axes=FIRST_AXIS),
         integer=IntegerKernel("same", keeps_sign=True),
     ),
-    OperatorSpec(
-        "L2_POOL_2D",
-        code=12,
-        is_spatial=True,
-        options="Pool2DOptions",
-        releases="1.5",
-    ),
+    OperatorSpec("L2_POOL_2D", code=12, is_spatial=True, options="Pool2DOptions", releases="1.5"),
     OperatorSpec(
         "L2_NORMALIZATION",
         code=11,

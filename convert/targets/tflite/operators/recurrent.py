@@ -50,12 +50,7 @@ SPECS = (
         states=(35, 36, 37, 38),
     ),
     OperatorSpec(
-        "RNN",
-        code=24,
-        options="RNNOptions",
-        releases="1.5 1.14 2.3",
-        versions=HYBRID_RNN,
-        states=(4,),
+        "RNN", code=24, options="RNNOptions", releases="1.5 1.14 2.3", versions=HYBRID_RNN, states=(4,)
     ),
     OperatorSpec(
         "UNIDIRECTIONAL_SEQUENCE_RNN",
@@ -85,16 +80,6 @@ SPECS = (
         ),
         states=(4,),
     ),
-    OperatorSpec(
-        "IF",
-        code=118,
-        options="IfOptions",
-        releases="1.15",
-    ),
-    OperatorSpec(
-        "WHILE",
-        code=119,
-        options="WhileOptions",
-        releases="1.15",
-    ),
+    OperatorSpec("IF", code=118, options="IfOptions", releases="1.15"),
+    OperatorSpec("WHILE", code=119, options="WhileOptions", releases="1.15"),
 )

@@ -33,25 +33,9 @@ def _moving(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
 
 
 SPECS = (
-    _moving(
-        "RESHAPE",
-        22,
-        "1.5",
-        keeps_all=True,
-        integer=IntegerKernel("same", keeps_sign=True),
-    ),
-    _moving(
-        "SQUEEZE",
-        43,
-        "1.6 2.5",
-        keeps_all=True,
-    ),
-    _moving(
-        "EXPAND_DIMS",
-        70,
-        "1.10",
-        keeps_all=True,
-    ),
+    _moving("RESHAPE", 22, "1.5", keeps_all=True, integer=IntegerKernel("same", keeps_sign=True)),
+    _moving("SQUEEZE", 43, "1.6 2.5", keeps_all=True),
+    _moving("EXPAND_DIMS", 70, "1.10", keeps_all=True),
     _moving(
         "TRANSPOSE",
         39,
@@ -75,12 +59,7 @@ SPECS = (
         versions=((3, is_type("int8")), (2, is_type("bool"))),
         keeps_all=True,
     ),
-    _moving(
-        "REVERSE_SEQUENCE",
-        112,
-        "1.14",
-        integer=IntegerKernel("same", types=INT16),
-    ),
+    _moving("REVERSE_SEQUENCE", 112, "1.14", integer=IntegerKernel("same", types=INT16)),
     _moving(
         "SLICE",
         65,
@@ -117,12 +96,7 @@ SPECS = (
         data=(1,),
         types=FLOAT32_AND_INTEGERS,
     ),
-    _moving(
-        "SPLIT_V",
-        102,
-        "1.13.1 2.3 2.23",
-        versions=V2_INT8,
-    ),
+    _moving("SPLIT_V", 102, "1.13.1 2.3 2.23", versions=V2_INT8),
     _moving(
         "UNPACK",
         88,
@@ -135,11 +109,7 @@ SPECS = (
         ),
     ),
     _moving(
-        "PACK",
-        83,
-        "1.11 1.14 2.3 2.14 2.23",
-        versions=((4, is_type("uint32")), *V2_INT8_V3_INT16),
-        data=None,
+        "PACK", 83, "1.11 1.14 2.3 2.14 2.23", versions=((4, is_type("uint32")), *V2_INT8_V3_INT16), data=None
     ),
     _moving(
         "CONCATENATION",
@@ -161,12 +131,7 @@ SPECS = (
         ),
         data=(0, 1),
     ),
-    _moving(
-        "TILE",
-        69,
-        "1.10.1 2.2 2.8",
-        versions=((3, is_type("int8")),),
-    ),
+    _moving("TILE", 69, "1.10.1 2.2 2.8", versions=((3, is_type("int8")),)),
     _moving(
         "BROADCAST_TO",
         130,
@@ -174,11 +139,7 @@ SPECS = (
         # version 1 was withdrawn together with its first code
         versions=((3, is_type("int8", "int16")), (2, always)),
     ),
-    OperatorSpec(
-        "BROADCAST_ARGS",
-        code=145,
-        releases="2.6",
-    ),
+    OperatorSpec("BROADCAST_ARGS", code=145, releases="2.6"),
     _moving(
         "PAD",
         34,
@@ -198,12 +159,7 @@ SPECS = (
         types=COMMON,
         data=(0, 2),
     ),
-    _moving(
-        "MIRROR_PAD",
-        100,
-        "1.13.1 2.3 2.13",
-        versions=V2_INT8_V3_INT16,
-    ),
+    _moving("MIRROR_PAD", 100, "1.13.1 2.3 2.13", versions=V2_INT8_V3_INT16),
     _moving(
         "SPACE_TO_BATCH_ND",
         38,
@@ -235,18 +191,6 @@ SPECS = (
         versions=V2_INT8,
         integer=IntegerKernel("same", types=INT8),
     ),
-    OperatorSpec(
-        "SHAPE",
-        code=77,
-        options="ShapeOptions",
-        releases="1.10",
-        reads_sizes=True,
-    ),
-    OperatorSpec(
-        "RANK",
-        code=110,
-        options="RankOptions",
-        releases="1.14",
-        reads_sizes=True,
-    ),
+    OperatorSpec("SHAPE", code=77, options="ShapeOptions", releases="1.10", reads_sizes=True),
+    OperatorSpec("RANK", code=110, options="RankOptions", releases="1.14", reads_sizes=True),
 )

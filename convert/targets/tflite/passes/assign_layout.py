@@ -20,12 +20,7 @@ from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.shapes.view import KEPT
 from tmconvert.targets.options import IoLayout
 from tmconvert.targets.tflite.passes.check_layout import check_layout
-from tmconvert.targets.tflite.passes.layout_plan import (
-    LayoutPlan,
-    is_image,
-    operand_orders,
-    plan_layout,
-)
+from tmconvert.targets.tflite.passes.layout_plan import LayoutPlan, is_image, operand_orders, plan_layout
 
 
 class AssignLayout:
@@ -190,10 +185,7 @@ class AssignLayout:
         return converted[node, order]
 
     def _align_outputs(
-        self,
-        graph: InternalGraph,
-        nhwc: set[Node],
-        converted: dict[tuple[Node, Layout | None], TensorNode],
+        self, graph: InternalGraph, nhwc: set[Node], converted: dict[tuple[Node, Layout | None], TensorNode]
     ) -> None:
         for node in dict.fromkeys(graph.outputs):
             order: Layout | None = "nhwc" if node in nhwc else None

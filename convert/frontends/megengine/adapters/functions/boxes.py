@@ -49,9 +49,7 @@ def _parts(g: Emitter, corners: Term, first: int, parts: int, extent: int) -> Te
     begin, end = (share * steps).floor() + low, (share * (steps + 1)).ceil() + low
     pixels = g.constant(np.arange(extent), corners.type.dtype)
     inside = g.call(
-        "aten::logical_and",
-        g.call("aten::ge", pixels, begin.value),
-        g.call("aten::lt", pixels, end.value),
+        "aten::logical_and", g.call("aten::ge", pixels, begin.value), g.call("aten::lt", pixels, end.value)
     )
     assert g.type(inside).shape == (count, 1, parts, extent)
     return Term(g, cast(g, inside, corners.type.dtype))

@@ -40,11 +40,7 @@ def _linear(g: Emitter, module: TracedModule, inp, weight, bias) -> Any:
     return g.call("aten::linear", inp, weight, bias)
 
 
-CONV = Layer(
-    "conv",
-    layers.convolved,
-    lambda groups: [-1, 1, 1, 1] if groups == 1 else [groups, -1, 1, 1, 1],
-)
+CONV = Layer("conv", layers.convolved, lambda groups: [-1, 1, 1, 1] if groups == 1 else [groups, -1, 1, 1, 1])
 TRANSPOSED = Layer(
     "conv_transpose2d",
     layers.transposed,

@@ -8,14 +8,7 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
-from tmconvert.frontends.onnx.adapters.values import (
-    axis_of,
-    cast,
-    known_numbers,
-    rank,
-    reshaped,
-    static_int,
-)
+from tmconvert.frontends.onnx.adapters.values import axis_of, cast, known_numbers, rank, reshaped, static_int
 
 OPERATORS = OperatorTable()
 

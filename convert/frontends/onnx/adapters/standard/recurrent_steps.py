@@ -74,11 +74,7 @@ class Cell(NamedTuple):
 
 
 def functions_of(
-    name: str,
-    given: Sequence[str] | None,
-    alphas: Sequence[float],
-    betas: Sequence[float],
-    directions: int,
+    name: str, given: Sequence[str] | None, alphas: Sequence[float], betas: Sequence[float], directions: int
 ) -> list[Functions]:
     """Returns the functions of each direction. Parameters belong to the functions that have some, in turn."""
     names = [each.lower() for each in given or _DEFAULTS[name] * directions]

@@ -10,14 +10,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapter_table import OperatorTable
 from tmconvert.frontends.onnx.adapters.standard.unsigned import SIGNED
 from tmconvert.frontends.onnx.adapters.standard.windows import is_zero
-from tmconvert.frontends.onnx.adapters.values import (
-    axis_of,
-    cast,
-    rank,
-    scalar,
-    static_int,
-    static_ints,
-)
+from tmconvert.frontends.onnx.adapters.values import axis_of, cast, rank, scalar, static_int, static_ints
 from tmconvert.frontends.shared.indexing import getitem
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum, minimum

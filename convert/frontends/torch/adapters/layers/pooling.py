@@ -12,11 +12,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.layers import integer_layers
 from tmconvert.frontends.torch.adapters.layers.dynamic_pooling import averaged_beyond, is_dynamic
-from tmconvert.frontends.torch.adapters.layers.unbatched import (
-    batched,
-    per_axis,
-    size_of_axis,
-)
+from tmconvert.frontends.torch.adapters.layers.unbatched import batched, per_axis, size_of_axis
 from tmconvert.frontends.torch.adapters.values import cast, kind_of, reshaped, static_ints
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import is_symbolic

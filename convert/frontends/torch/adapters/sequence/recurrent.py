@@ -28,10 +28,7 @@ def _layer(name: str) -> None:
     ) -> Any:
         """Recurrent layer with padded sequences; ``lengths`` are those of packed sequences."""
         if train and dropout > 0 and num_layers > 1:
-            raise Refusal(
-                f"{name} in training mode applies dropout",
-                "leave out --training (training=True)",
-            )
+            raise Refusal(f"{name} in training mode applies dropout", "leave out --training (training=True)")
         settings = (has_biases, num_layers, 0.0, False, bidirectional, batch_first)
         return tuple(g.call(f"aten::{name}", input, hx, list(params), *settings, lengths=lengths))
 

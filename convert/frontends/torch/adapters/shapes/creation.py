@@ -11,10 +11,7 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.complex_values import PART_NAMES, Complex
 from tmconvert.frontends.torch.adapters.shapes import views
-from tmconvert.frontends.torch.adapters.shapes.sizes import (
-    FunctionOfSizes,
-    as_quotient,
-)
+from tmconvert.frontends.torch.adapters.shapes.sizes import FunctionOfSizes, as_quotient
 from tmconvert.frontends.torch.adapters.values import (
     DEFAULT,
     SizeFloat,
