@@ -7,7 +7,7 @@ Each program is a function of two tensors with branches on data, some nested or 
 returns, lists that grow and counters as indices. It is traced once, and ONNX Runtime and LiteRT run it on
 inputs that lead to different sides. A program is right, refused with a code, or wrong.
 
-``--loops`` runs the programs of ``control_flow_loops.py`` instead, at many sizes or on other data.
+``--loops`` runs the programs of ``control_flow_loops.models`` instead, at many sizes or on other data.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def outcomes(given: argparse.Namespace, folder: Path) -> Iterator[tuple[object, 
             function = compiled(text, f"<program-{seed}>", {})
             yield seed, *outcome(function, text, folder / f"p{seed}", list(cases()))
         return
-    from benchmarks.control_flow_loops import ON_DATA, names, over_sizes, programs
+    from benchmarks.control_flow_loops import ROWS, names, over_sizes, programs
 
     held = names()
     sized = [[torch.randn(size, 4, 3)] for size in (6, *SIZES)]
@@ -202,7 +202,7 @@ def outcomes(given: argparse.Namespace, folder: Path) -> Iterator[tuple[object, 
     other = [[x * factor] for factor in (1, 10, 0.01, -1, -30)] + [[x.flip(0) * 3]]
     for programs_, inputs, how in (
         (over_sizes(), sized, {"dynamic_shapes": {"x": {0: "n"}}}),
-        (programs(ON_DATA), other, {}),
+        (programs(ROWS["ON_DATA"]), other, {}),
     ):
         for name, text in programs_:
             if given.name in name:

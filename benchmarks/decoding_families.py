@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from rows import table
 from torchvision_ops import declare
 
 VOCABULARY = 97
@@ -43,77 +44,7 @@ ONE_GROUP = {"n_group": 1, "topk_group": 1}
 OLDER = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
 EAGER = {"attn_implementation": "eager"}
 # name -> (the class of its configuration, what differs from TINY)
-CONFIGURATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "llama": ("LlamaConfig", {}),
-    "qwen2": ("Qwen2Config", {}),
-    "qwen3": ("Qwen3Config", HEADS),
-    "qwen3-moe": ("Qwen3MoeConfig", {**HEADS, **EXPERTS, "num_experts": 4, "moe_intermediate_size": 24}),
-    "mistral": ("MistralConfig", {"sliding_window": 8}),
-    "mixtral": ("MixtralConfig", {**EXPERTS, "num_local_experts": 4}),
-    "gemma2": ("Gemma2Config", {**HEADS, **WINDOWS, **EAGER, "query_pre_attn_scalar": 8}),
-    "gemma3": ("Gemma3TextConfig", {**HEADS, **WINDOWS, "query_pre_attn_scalar": 8}),
-    "phi3": ("Phi3Config", {}),
-    "gpt-oss": ("GptOssConfig", {**HEADS, **WINDOWS, **EXPERTS, **EAGER, "num_local_experts": 4}),
-    "deepseek-v3": ("DeepseekV3Config", {**EXPERTS, **LATENT}),
-    "cohere2": ("Cohere2Config", WINDOWS),
-    "glm4": ("Glm4Config", HEADS),
-    "smollm3": ("SmolLM3Config", {}),
-    "exaone4": ("Exaone4Config", WINDOWS),
-    "granitemoe": ("GraniteMoeConfig", {**EXPERTS, "num_local_experts": 4}),
-    "olmo2": ("Olmo2Config", {}),
-    "olmo3": ("Olmo3Config", WINDOWS),
-    "nemotron": ("NemotronConfig", {}),
-    "starcoder2": ("Starcoder2Config", {"sliding_window": 8}),
-    "stablelm": ("StableLmConfig", {}),
-    "gpt-neox": ("GPTNeoXConfig", {}),
-    "gpt2": ("GPT2Config", OLDER),
-    "gptj": ("GPTJConfig", {**OLDER, **EAGER, "rotary_dim": 4}),
-    "opt": ("OPTConfig", {"ffn_dim": 48, "word_embed_proj_dim": 32}),
-    "bloom": ("BloomConfig", {**OLDER, **EAGER}),
-    "falcon": ("FalconConfig", {}),
-    "ernie4-5": ("Ernie4_5Config", {}),
-    "seed-oss": ("SeedOssConfig", HEADS),
-    "hunyuan": ("HunYuanDenseV1Config", HEADS),
-    "helium": ("HeliumConfig", HEADS),
-    "afmoe": (
-        "AfmoeConfig",
-        {**HEADS, **WINDOWS, **MIXTURE, **ONE_GROUP, "num_dense_layers": 1, "num_shared_experts": 1},
-    ),
-    "cohere2-moe": ("Cohere2MoeConfig", {**HEADS, **WINDOWS, **MIXTURE}),
-    "cwm": ("CwmConfig", {**HEADS, **WINDOWS}),
-    "dots1": (
-        "Dots1Config",
-        {**HEADS, **WINDOWS, **MIXTURE, **ONE_GROUP, "n_routed_experts": 4, "n_shared_experts": 1}
-        | {"first_k_dense_replace": 1},
-    ),
-    "exaone-moe": ("ExaoneMoeConfig", {**HEADS, **WINDOWS, **MIXTURE, "first_k_dense_replace": 1}),
-    "flint": ("FlintConfig", {**EAGER, **HEADS, **WINDOWS}),
-    "gemma4": ("Gemma4UnifiedTextConfig", {**HEADS, **WINDOWS}),
-    "glm4-moe": (
-        "Glm4MoeConfig",
-        {**HEADS, **MIXTURE, "n_routed_experts": 4, "first_k_dense_replace": 1},
-    ),
-    "gpt-neo": (
-        "GPTNeoConfig",
-        {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]], "window_size": 8}
-        | EAGER,
-    ),
-    "granite-swa": ("GraniteSWAConfig", {**EAGER, **WINDOWS}),
-    "laguna": ("LagunaConfig", {**HEADS, **WINDOWS, **MIXTURE}),
-    "llama4": (
-        "Llama4TextConfig",
-        {**HEADS, **EXPERTS, "num_local_experts": 4, "intermediate_size_mlp": 48}
-        | {"attention_chunk_size": 8, "layer_types": ["chunked_attention", "full_attention"]},
-    ),
-    "mellum": ("MellumConfig", {**HEADS, **WINDOWS, **MIXTURE}),
-    "mimo-v2-flash": ("MiMoV2FlashConfig", {**EAGER, **HEADS, **WINDOWS, **MIXTURE}),
-    "ministral": ("MinistralConfig", {**HEADS, **WINDOWS}),
-    "ministral3": ("Ministral3Config", {**HEADS, "sliding_window": 8}),
-    "modernbert-decoder": ("ModernBertDecoderConfig", WINDOWS),
-    "phimoe": ("PhimoeConfig", {**EXPERTS, "num_local_experts": 4, "sliding_window": 8}),
-    "qwen2-moe": ("Qwen2MoeConfig", {**MIXTURE, "shared_expert_intermediate_size": 24}),
-    "vaultgemma": ("VaultGemmaConfig", {**EAGER, **HEADS, **WINDOWS, "query_pre_attn_scalar": 8}),
-}
+CONFIGURATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = table(__file__, globals())
 
 
 def causal_model(name: str) -> torch.nn.Module:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rows import table
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 DECODER = {**SIZES, "num_key_value_heads": 2, "vocab_size": 61, "max_position_embeddings": 128}
@@ -39,74 +40,7 @@ HALVES = {
 IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 STAGES = {"depths": [1, 1], "hidden_sizes": [8, 16]}
 # name -> (kind, model class, configuration class, its settings)
-MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-    "bert": ("encoder", "BertForMaskedLM", "BertConfig", ENCODER),
-    "roberta": ("encoder", "RobertaForSequenceClassification", "RobertaConfig", ENCODER),
-    "distilbert": (
-        "encoder",
-        "DistilBertForQuestionAnswering",
-        "DistilBertConfig",
-        {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61},
-    ),
-    "llama": ("decoder with a cache", "LlamaForCausalLM", "LlamaConfig", DECODER),
-    "gpt2": (
-        "decoder with a cache",
-        "GPT2LMHeadModel",
-        "GPT2Config",
-        {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 64, **IDS},
-    ),
-    "qwen2": ("decoder with a cache", "Qwen2ForCausalLM", "Qwen2Config", DECODER),
-    "t5": (
-        "encoder-decoder",
-        "T5ForConditionalGeneration",
-        "T5Config",
-        {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "vocab_size": 61},
-    ),
-    "bart": ("encoder-decoder", "BartForConditionalGeneration", "BartConfig", {**HALVES, **IDS}),
-    "vit": ("vision", "ViTForImageClassification", "ViTConfig", VISION),
-    "resnet": (
-        "vision",
-        "ResNetForImageClassification",
-        "ResNetConfig",
-        {**STAGES, "embedding_size": 8, "layer_type": "basic"},
-    ),
-    "whisper": (
-        "speech",
-        "WhisperForConditionalGeneration",
-        "WhisperConfig",
-        {
-            **HALVES,
-            **IDS,
-            "num_mel_bins": 8,
-            "max_source_positions": 32,
-            "max_target_positions": 48,
-            "decoder_start_token_id": 3,
-            "suppress_tokens": [],
-            "begin_suppress_tokens": [],
-        },
-    ),
-    "wav2vec2": (
-        "speech",
-        "Wav2Vec2ForCTC",
-        "Wav2Vec2Config",
-        {
-            **SIZES,
-            "vocab_size": 29,
-            "conv_dim": [16, 16],
-            "conv_kernel": [10, 3],
-            "conv_stride": [5, 2],
-            "num_conv_pos_embeddings": 8,
-            "num_conv_pos_embedding_groups": 2,
-            "num_feat_extract_layers": 2,
-        },
-    ),
-    "clip": (
-        "text and vision",
-        "CLIPModel",
-        "CLIPConfig",
-        {"text_config": {**ENCODER, **IDS}, "vision_config": VISION, "projection_dim": 16},
-    ),
-}
+MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = table(__file__, globals())
 
 
 def saved(name: str, folder: Path) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from rows import sections
 
-ROW = re.compile(r"([\w.+-]+) \| (.*)")
 Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
 Axes = Mapping[str, Mapping[int, str]]
 
@@ -66,14 +65,14 @@ class Flow:
 def flows_of(path: Path) -> dict[str, Flow]:
     """Returns the flows of a file ``*.models``, by name.
 
-    A model has a line of a name, " | " and an expression, which indented lines continue. Other lines are code
-    that runs before. ``SIZES`` has the rows of ``torch_flow_sizes.json`` for this file, by name.
+    A row is a name and an expression. Other lines are code that runs before. ``SIZES`` has the rows of
+    ``torch_flow_sizes.json`` for this file, by name.
     """
     sizes = json.loads(Path(__file__).with_name("torch_flow_sizes.json").read_text())
     names: dict[str, Any] = {"SIZES": _with_tuples(sizes.get(path.stem, {}))}
-    lines = path.read_text(encoding="utf-8").replace("\n  ", " ").splitlines()
-    exec("\n".join(line for line in lines if not ROW.match(line)), names)
-    return {row[1]: eval(row[2], names) for line in lines if (row := ROW.match(line))}
+    lines = sections(path)[""]
+    exec("\n".join(line for line in lines if " | " not in line), names)
+    return {name: eval(text, names) for name, _, text in (line.partition(" | ") for line in lines) if text}
 
 
 def _with_tuples(value: Any) -> Any:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.errors import Refusal
-from tmconvert.ir import TensorNode
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
