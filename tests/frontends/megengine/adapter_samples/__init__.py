@@ -3,7 +3,8 @@
 ``tools/megengine_data/make_adapters.py`` makes each call in MegEngine (Python 3.8: only NumPy is imported
 here) and writes the results of a family to ``tests/data/made/adapters/``; ``test_adapter_samples.py``
 makes it by the adapters. Arrays stand for tensors, ``Known`` for tensors that are constants of the
-model; all else is a constant of the call. A family is a file with ``SAMPLES``, calls by row.
+model; all else is a constant of the call. A family is a file with ``SAMPLES``, calls by row, most of them in
+its ``*.rows``.
 """
 
 import importlib

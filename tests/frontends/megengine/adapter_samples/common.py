@@ -1,5 +1,7 @@
 """What samples are made of. Python 3.8, too, reads this and its neighbours: only NumPy is imported."""
 
+from pathlib import Path
+
 import numpy as np
 
 
@@ -57,6 +59,20 @@ def call(*args, **kwargs):
 def made(*args, **kwargs):
     """``made(1, axis=2)(x)`` is ``Class(1, axis=2)(x)``."""
     return lambda *inputs: Call(inputs, {}, (args, kwargs))
+
+
+def rows(file, section, names):
+    """A table of the file ``*.rows`` beside a module: samples by name, in a line each.
+
+    A line is a name, " | " and a sample, or samples after ``*``, in the names of the module and of this one.
+    """
+    text = Path(file).with_suffix(".rows").read_text(encoding="utf-8").replace("\n  ", " ")
+    found = {}
+    for line in text.split(f"== {section}\n")[1].partition("\n== ")[0].splitlines():
+        name, separator, sample = line.partition(" | ")
+        if separator and not line.startswith("#"):
+            found.setdefault(name, []).extend(eval(f"[{sample}]", {**globals(), **names}))
+    return found
 
 
 def numbers(*shape, seed=0):

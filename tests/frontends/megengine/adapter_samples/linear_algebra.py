@@ -7,17 +7,14 @@ from .common import (
     CUBE,
     FLAGS,
     HALVES,
-    IMAGE,
     MATRIX,
-    RANKS,
-    SCALAR,
     SHORTS,
     VECTOR,
     WHOLE,
     Known,
     call,
-    made,
     numbers,
+    rows,
 )
 
 SIGNED_BYTES = (WHOLE * 3).astype(np.int8)
@@ -148,101 +145,8 @@ ATTENTION = [
     attention(PACKED, attn_mask=numbers(3, 5), is_causal=True),
 ]
 
-FUNCTIONAL = {
-    "math.matmul": PAIRS + TRANSPOSED,
-    "math.dot": [call(VECTOR, VECTOR), call(WHOLE[0], WHOLE[1]), call(HALVES[0], HALVES[1])],
-    "math.matinv": [call(numbers(2, 3, 3) + 4 * np.eye(3, dtype=np.float32)), call(MATRIX[:, :3])],
-    "math.prod": [*PRODUCT, call(FLAGS, 0), call(SCALAR)],
-    "math.var": SPREAD,
-    "math.std": SPREAD,
-    "math.norm": NORM,
-    "math.normalize": [
-        call(VECTOR),
-        call(CUBE, axis=1),
-        call(CUBE, 1, -1),
-        call(CUBE, 2, 0, 0.5),
-        call(CUBE, axis=1, eps=20),
-        call(WHOLE, axis=0),
-    ],
-    "math.sort": SORTED,
-    "math.argsort": SORTED,
-    "math.topk": TOP,
-    "nn.logsoftmax": [call(CUBE, 1), call(CUBE, axis=-1), call(CUBE, [0, 2]), call(WHOLE, 0)],
-    "nn.logsumexp": [
-        call(CUBE, 1),
-        call(CUBE, axis=-1, keepdims=True),
-        call(CUBE, (0, 2)),
-        call(THIN, 2),
-        call(THIN, 2, True),
-        call(THIN, 0),
-        call(WHOLE, 1),
-    ],
-    "nn.one_hot": [call(IDS, 6), call(IDS[0], num_classes=4)],
-    "nn.embedding": [call(IDS, numbers(6, 3)), call(IDS[0], weight=numbers(4, 5))],
-    "nn.indexing_one_hot": [
-        call(MATRIX, np.array([1, 3, 0], np.int32)),
-        call(MATRIX, np.array([1, 2, 0, 2], np.int32), 0),
-        call(CUBE, IDS[:2, :1].repeat(4, 1) % 3, 1, True),
-        call(CUBE, IDS.T.copy() % 4, -1),
-    ],
-    "nn.multi_head_attention": ATTENTION,
-    "nn.linear": [
-        call(numbers(2, 5), numbers(7, 5)),
-        call(numbers(2, 5), numbers(7, 5), numbers(7)),
-        call(numbers(2, 3, 5), numbers(7, 5), bias=numbers(7)),
-        call(numbers(2, 5), numbers(1, 5), numbers(1)),
-        call(VECTOR, numbers(3, 5), numbers(3)),
-        call(HALVES, HALVES),
-        call(HALVES, numbers(2, 4), numbers(2)),
-        call(HALVES, HALVES, numbers(3).astype(np.float16)),
-        call(MATRIX, numbers(2, 4), numbers(1)),
-        call(MATRIX, numbers(2, 4), numbers(3, 2)),
-        call(SIGNED_BYTES, SIGNED_BYTES, numbers(2)),
-    ],
-    "nn.softmax": [
-        *RANKS,
-        *(call(CUBE, 1), call(CUBE, axis=-1), call(IMAGE, -3), call(MATRIX, 0), call(HALVES, 1)),
-        *(call(CUBE, [1, 2]), call(CUBE, [0])),
-    ],
-}
-MODULES = {
-    "linear_bn.LinearBn1d": [made(4, 3)(MATRIX), made(4, 3, False, eps=0.5)(MATRIX)],
-    "linear_bn.LinearBnRelu1d": [made(4, 3)(MATRIX)],
-    "batch_matmul_activation.BatchMatMulActivation": [
-        made(2, 4, 3)(numbers(2, 4, 3)),
-        made(2, 4, 3, bias=False)(numbers(2, 4, 5)),
-        made(2, 4, 3, nonlinear_mode="RELU")(numbers(2, 4, 3)),
-    ],
-    "embedding.Embedding": [made(6, 3)(IDS), made(6, 3, freeze=True)(IDS[0])],
-    "rnn.RNNCell": [
-        made(4, 3)(MATRIX),
-        made(4, 3)(MATRIX, numbers(3, 3)),
-        made(4, 3, nonlinearity="relu")(MATRIX, numbers(3, 3)),
-        made(4, 3, bias=False)(MATRIX, None),
-    ],
-    "rnn.LSTMCell": [
-        made(4, 3)(MATRIX),
-        made(4, 3)(MATRIX, (numbers(3, 3), numbers(3, 3, seed=1))),
-        made(4, 3, False)(MATRIX),
-    ],
-    "rnn.RNN": [
-        made(4, 3)(LAYER),
-        made(4, 3, 2, nonlinearity="relu")(LAYER, numbers(2, 2, 3)),
-        made(4, 3, 2, batch_first=True, bidirectional=True, dropout=0.5)(LAYER),
-        made(4, 3, bias=False, bidirectional=True)(LAYER, numbers(2, 2, 3)),
-    ],
-    "rnn.LSTM": [
-        made(4, 3)(LAYER),
-        made(4, 3, 2)(LAYER, (numbers(2, 2, 3), numbers(2, 2, 3, seed=1))),
-        made(4, 3, 2, batch_first=True, bidirectional=True, dropout=0.5)(LAYER),
-        made(4, 3, bias=False, bidirectional=True)(LAYER),
-    ],
-    "multiheadattn.MultiHeadAttention": [
-        made(8, 2)(QUERY, KEY, KEY),
-        made(8, 4, bias=False)(QUERY, KEY, KEY, None, None, True),
-        made(8, 2, kdim=6, vdim=10)(QUERY, NARROW, WIDE, PADDED, LATER, True, True),
-    ],
-}
+FUNCTIONAL = rows(__file__, "FUNCTIONAL", globals())
+MODULES = rows(__file__, "MODULES", globals())
 
 SAMPLES = {
     **{f"megengine.functional.{name}": calls for name, calls in FUNCTIONAL.items()},

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import CUBE, FLAGS, MATRIX, VECTOR, Known, X, call, made, numbers
+from .common import X, call, made, numbers, rows
 
 CHANNELS = numbers(2, 4, 6, 7)
 PARTS = np.array([[0, 0, 0, 4, 4], [1, 1.5, 1, 5, 3], [1, -3, 2, 2, 9]], np.float32)
@@ -68,21 +68,7 @@ FUNCTIONS = {
     "module.quant_dequant.DequantStub": [made()(X)],
     "functional.nn.layerPixelShuffle_traceable": [call(CHANNELS, 2)],
 }
-OPERATORS = {
-    "DeformablePSROIPooling": [call(CHANNELS, PARTS, MOVES, **PSROI)],
-    "Dropout": [call(X, drop_prob=0.0)],
-    "NMSKeep": [call(RECTANGLES, iou_thresh=0.5, max_output=most) for most in (1, 2, 3, 6)]
-    + [call(RECTANGLES[:1], iou_thresh=0.9, max_output=4)],
-    "CondTake": [call(X, X > 0), call(CUBE, CUBE > 100), call(FLAGS.astype(np.int32), FLAGS)],
-    "PixelShuffleBackward": [call(numbers(2, 3, 4, 6), factor=2), call(numbers(1, 1, 3, 6), factor=3)],
-    "ParamPackConcat": [call(MATRIX, VECTOR, Known(0, 12, 12, 17), **PACKING)],
-    "ParamPackSplit": [call(numbers(17), shapes=[[3, 4], [5]], **PACKING)],
-    "MultiHeadAttn": [
-        attention(),
-        attention((numbers(3, 5),)),
-        attention((numbers(4, 3, 5),)),
-    ],
-}
+OPERATORS = rows(__file__, "OPERATORS", globals())
 # MegEngine 1.13.0 does not have them: tests/frontends/megengine/test_newest.py
 NEWEST = [
     *("megengine.functional.einsum.einsum", "megengine.functional.elemwise.erf"),

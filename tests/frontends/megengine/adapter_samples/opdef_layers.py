@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import CUBE, IMAGE, Known, X, call, numbers, parameter
+from .common import Known, call, numbers, parameter, rows
 
 VOLUME = numbers(1, 2, 3, 4, 5)
 CHANNELS_LAST = numbers(1, 5, 7, 4)
@@ -36,93 +36,8 @@ def norms(**state):
     ]
 
 
-IMAGES = {
-    "Resize": [
-        *(call(IMAGE, Known(3, 9), format="NCHW", imode=mode) for mode in ("LINEAR", "NEAREST", "CUBIC")),
-        *(call(COLOURS, Known(3, 9), format="NHWC", imode=mode) for mode in ("LINEAR", "NEAREST", "CUBIC")),
-        call(CHANNELS_LAST, Known(8, 4), format="NHWC", imode="LINEAR"),
-        call(COLOUR_BYTES, Known(8, 4), format="NHWC", imode="NEAREST"),
-    ],
-    "Resize3D": [
-        call(VOLUME, Known(2, 3, 4), format="NCDHW", imode="LINEAR", align_corners=aligned)
-        for aligned in (False, True)
-    ],
-    "Remap": [
-        call(IMAGE, PLACES, border_type="REPLICATE", scalar=0.0, format="NCHW", imode="LINEAR"),
-        call(IMAGE, PLACES, border_type="CONSTANT", scalar=1.5, format="NCHW", imode="NEAREST"),
-        call(COLOURS, PLACES, border_type="CONSTANT", scalar=1.5, format="NHWC", imode="LINEAR"),
-        call(CHANNELS_LAST, PLACES, border_type="REFLECT", scalar=0.0, format="NHWC", imode="NEAREST"),
-    ],
-    "WarpAffine": [
-        call(
-            IMAGE, AFFINE, Known(3, 4), border_mode="REPLICATE", border_val=0.0, format="NCHW", imode="LINEAR"
-        ),
-        call(
-            CHANNELS_LAST,
-            AFFINE,
-            Known(3, 4),
-            border_mode="CONSTANT",
-            border_val=1.5,
-            format="NHWC",
-            imode="LINEAR",
-        ),
-    ],
-    "WarpPerspective": [
-        call(IMAGE, PERSPECTIVE, *others, bmode="REPLICATE", border_val=0.0, format="NCHW", imode="LINEAR")
-        for others in ([Known(3, 4)], [Known([0]), Known(3, 4)])
-    ],
-    "ROIAlign": [
-        call(IMAGE, BOXES, mode=mode, spatial_scale=0.5, offset=offset, format="NCHW", **HEIGHT_WIDTH)
-        for mode in ("MAX", "AVERAGE")
-        for offset in (0.0, 0.5)
-    ],
-    "ROIPooling": [
-        call(IMAGE, BOXES, Known(2, 3), mode=mode, scale=scale)
-        for mode in ("MAX", "AVERAGE")
-        for scale in (1.0, 0.5)
-    ],
-    "Correlation": [
-        call(
-            X,
-            numbers(2, 3, 5, 7, seed=4),
-            format="NCHW",
-            kernel_size=1,
-            max_displacement=1,
-            stride1=1,
-            stride2=1,
-            pad_size=1,
-            is_multiply=multiplies,
-        )
-        for multiplies in (True, False)
-    ],
-    "CvtColor": [call(numbers(1, 2, 2, 3) / 8, mode=mode) for mode in ("RGB2GRAY", "RGB2YUV")],
-    "ConvBias": [
-        call(X, numbers(4, 3, 3, 3), numbers(1, 4, 1, 1), nonlineMode=mode, mode=way, **CONVOLUTION)
-        for mode, way in (
-            ("IDENTITY", "CROSS_CORRELATION"),
-            ("RELU", "CONVOLUTION"),
-            ("H_SWISH", "CROSS_CORRELATION"),
-        )
-    ],
-}
-NORMS = {
-    "BatchNorm": [
-        call(FEATURES, *PER_CHANNEL, fwd_mode="INFERENCE", epsilon=1e-5, param_dim="DIM_1C11"),
-        call(CHANNELS_LAST, *LAST_CHANNEL, fwd_mode="INFERENCE", epsilon=1e-5, param_dim="DIM_111C"),
-    ],
-    "LayerNorm": [
-        call(
-            CUBE, numbers(4), numbers(4, seed=1), normalized_dim=1, normalized_size=4, affine=True, eps=1e-5
-        ),
-        call(CUBE, normalized_dim=2, normalized_size=12, affine=False, eps=0.25),
-    ],
-    "GeneralNorm": [
-        call(CUBE, numbers(3), numbers(3, seed=1), axis_start=1, axis_end=2, affine=True, eps=1e-5),
-        call(CUBE, axis_start=0, axis_end=2, affine=False, eps=0.25),
-    ],
-    "GroupNorm": norms(group=2),
-    "InstanceNorm": norms(group=4),
-}
+IMAGES = rows(__file__, "IMAGES", globals())
+NORMS = rows(__file__, "NORMS", globals())
 RECURRENT = {
     "RNNCell": [
         call(numbers(2, 3), small(4, 3), small(4), small(2, 4), small(4, 4), small(4), nonlineMode=mode)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import Known, call, numbers
+from .common import Known, call, numbers, rows
 
 IMAGES = numbers(2, 3, 5, 6)
 PLACES = numbers(2, 4, 7, 2, seed=4)
@@ -27,54 +27,7 @@ class Constant(Known):
         self.array = array
 
 
-VISION = {
-    "remap": [
-        call(IMAGES, PLACES),
-        *(call(IMAGES, PLACES, border_mode=border, scalar=0.5) for border in BORDERS),
-        *(call(IMAGES, PLACES, border, 0.5, "nearest") for border in BORDERS),
-    ],
-    "warp_perspective": [
-        *(call(IMAGES, PERSPECTIVE, (7, 8), border_mode=border, border_val=0.5) for border in BORDERS),
-        call(IMAGES, Constant(PERSPECTIVE), (7, 8)),
-        call(IMAGES, PERSPECTIVE, Known(3, 4)),
-        call(IMAGES, PERSPECTIVE, (4, 5), mat_idx=[1, 0]),
-        call(IMAGES, PERSPECTIVE[:1], (4, 5), Known([1])),
-        call(ROWS, PERSPECTIVE, (7, 8), format="NHWC", border_mode="constant"),
-        call(MANY, PERSPECTIVE, (7, 8), format="NHWC"),
-    ],
-    "warp_affine": [
-        *(call(ROWS, AFFINE, (7, 8), border_mode=border, border_val=0.5) for border in BORDERS),
-        call(MANY, AFFINE, (7, 8)),
-        call(IMAGES, AFFINE, (7, 8), format="NCHW"),
-        call(IMAGES, Constant(AFFINE), (4, 5), "constant", 1.5, "NCHW", "linear"),
-    ],
-    "roi_align": [
-        call(IMAGES, BOXES, (2, 3)),
-        call(IMAGES, BOXES, 2, "max", 0.9),
-        call(IMAGES, BOXES, (2, 3), "average", 0.5, (3, 1), False),
-        call(IMAGES, BOXES, [1, 2], spatial_scale=0.9, sample_points=1, aligned=False),
-    ],
-    "roi_pooling": [
-        call(IMAGES, BOXES, (2, 3)),
-        call(IMAGES, BOXES, 2, "MAX", 0.7),
-        call(IMAGES, BOXES, (3, 2), "average"),
-        call(IMAGES, BOXES * np.array([1, 1.7, 1.7, 1.7, 1.7], np.float32), 2, "AVERAGE", 0.7),
-        call(IMAGES, np.array([[0, -9, -9, -5, -5], [0, 1, 1, 0, 0]], np.float32), 2, "average"),
-    ],
-    "correlation": [
-        call(IMAGES, IMAGES[::-1] * 1),
-        call(IMAGES, IMAGES[::-1] * 1, max_displacement=2, pad_size=2),
-        call(IMAGES, IMAGES[::-1] * 1, 3, 2, 1, 2, 2),
-        call(IMAGES, IMAGES[::-1] * 1, 1, 2, 2, 1, 2, False),
-        call(IMAGES, IMAGES[::-1] * 1, 3, 1, 2, 1, 2),
-    ],
-    "cvt_color": [
-        *(call(COLOURED, mode) for mode in ("RGB2GRAY", "RGB2YUV", "YUV2RGB", "BGR2GRAY", "rgb2gray")),
-        call(COLOURED[..., :1], mode="GRAY2RGB"),
-        *(call(BYTES, mode) for mode in ("RGB2GRAY", "RGB2YUV", "YUV2RGB", "BGR2GRAY")),
-        call(BYTES[..., :1], mode="GRAY2RGB"),
-    ],
-}
+VISION = rows(__file__, "VISION", globals())
 
 LOW = np.random.default_rng(2).integers(0, 6, (30, 2))
 RECTANGLES = np.concatenate([LOW, LOW + np.random.default_rng(3).integers(1, 5, (30, 2))], 1)

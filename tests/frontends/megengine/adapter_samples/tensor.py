@@ -1,89 +1,9 @@
 """megengine.functional.tensor."""
 
 from .common import (
-    BYTES,
-    CUBE,
-    FLAGS,
-    FLATTENED,
-    HALVES,
-    JOINED,
-    MATRIX,
-    SCALAR,
-    SHORTS,
-    VECTOR,
-    WHOLE,
-    Known,
-    X,
-    call,
-    numbers,
+    rows,
 )
 
-TENSOR = {
-    "cumsum": [
-        call(X, 1),
-        call(CUBE, axis=-1),
-        call(VECTOR, 0),
-        call(WHOLE, 1),
-        call(HALVES, 0),
-        call(BYTES, -2),
-    ],
-    "reshape": [
-        call(X, (6, 35)),
-        call(X, [2, -1, 7]),
-        call(X, -1),
-        call(X, Known(3, 70)),
-        call(X, (Known([2]), -1)),
-        call(X, (Known(2), 3, 35)),
-        call(X, target_shape=(2, 3, 5, 7)),
-        call(numbers(1), ()),
-    ],
-    "flatten": FLATTENED,
-    "transpose": [
-        call(X, (0, 2, 3, 1)),
-        call(X, [3, 2, 1, 0]),
-        call(CUBE, (2, 0, 1)),
-        call(MATRIX, ("x", 1, 0)),
-        call(MATRIX, (1, "x", 0, "x")),
-        call(CUBE, (0, 1, 2)),
-    ],
-    "swapaxes": [call(CUBE, 0, 2), call(CUBE, -1, 1), call(CUBE, 1, 1), call(CUBE, axis1=0, axis2=1)],
-    "squeeze": [
-        call(numbers(1, 3, 1, 2)),
-        call(numbers(1, 3, 1, 2), 0),
-        call(numbers(1, 3, 1, 2), axis=-2),
-        call(numbers(1, 3, 1, 2), (0, 2)),
-        call(numbers(1, 3, 1, 2), [0, -2]),
-        call(numbers(1, 1)),
-    ],
-    "expand_dims": [
-        call(MATRIX, 0),
-        call(MATRIX, -1),
-        call(MATRIX, axis=(0, 2)),
-        call(MATRIX, [1, -1]),
-        call(MATRIX, (-1, -2)),
-        call(SCALAR, 0),
-    ],
-    "concat": [
-        *JOINED,
-        call([CUBE, numbers(2, 5, 4)], axis=1),
-        call((CUBE, CUBE, CUBE), -1),
-        call([WHOLE, numbers(2, 3)], 0),
-        call([HALVES, MATRIX]),
-        call([HALVES[:, :3], WHOLE]),
-        call([FLAGS, WHOLE]),
-        call([FLAGS, FLAGS]),
-        call([SHORTS, WHOLE], 1),
-        call([SCALAR, VECTOR]),
-    ],
-    "stack": [*JOINED, call([CUBE, CUBE], 1), call((CUBE, CUBE), axis=-1), call([SCALAR, SCALAR])],
-    "split": [
-        call(X, 7, 3),
-        call(X, 3, axis=1),
-        call(X, [1, 3], axis=2),
-        call(X, (2, 5), -1),
-        call(X, 1, 1),
-        call(MATRIX, 3),
-    ],
-}
+TENSOR = rows(__file__, "TENSOR", globals())
 
 SAMPLES = {f"megengine.functional.tensor.{name}": calls for name, calls in TENSOR.items()}

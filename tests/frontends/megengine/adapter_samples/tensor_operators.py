@@ -1,6 +1,6 @@
 """Operators of Tensor that are functions of megengine.functional.elemwise."""
 
-from .common import FLAGS, OTHER_WHOLE, REFLECTED, UNARY, WHOLE, call
+from .common import FLAGS, UNARY, WHOLE, call, rows
 from .elemwise import COMPARED, DIVISIONS, MODULI, POWERS, SHIFTED, SHIFTS, TENSOR_POWERS, is_tensor
 
 MODULUS = [each for each in DIVISIONS + MODULI if is_tensor(each.args[0])]
@@ -11,15 +11,12 @@ SHIFT_BY = [call(SHIFTS, 3), call(SHIFTS, WHOLE)]
 LOGICAL = [call(FLAGS, FLAGS[::-1]), call(FLAGS, FLAGS[0])]
 
 OPERATORS = {
+    **rows(__file__, "OPERATORS", globals()),
     **dict.fromkeys(("__mod__", "__imod__"), MODULUS),
-    "__ipow__": POWER,
     **dict.fromkeys(("__lshift__", "__ilshift__", "__rshift__", "__irshift__"), SHIFT),
     **dict.fromkeys(("__rlshift__", "__rrshift__"), SHIFT_BY),
-    "__rmod__": [*REFLECTED, call(OTHER_WHOLE, WHOLE)],
-    "__rpow__": [*REFLECTED, call(OTHER_WHOLE, WHOLE)],
     **dict.fromkeys(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"), ORDERED),
     **{f"__{prefix}{name}__": LOGICAL for prefix in ("", "i", "r") for name in ("and", "or", "xor")},
-    "__invert__": [call(FLAGS)],
     **dict.fromkeys(("__round__", "__floor__", "__ceil__", "__pos__"), UNARY),
 }
 
