@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.symbolics.ops.harness import normal
 
-from .common import Sample
+from .common import Sample, rows
 
 ONNX = ("onnx",)
 X = normal(0, 2, 8, 9, 7)
@@ -15,16 +15,4 @@ BOXES = np.array(
 ONE_IMAGE = BOXES[::2]  # of image 0
 ALIGNED = {"output_size": [3, 2], "spatial_scale": 0.75, "aligned": True}
 
-SAMPLES: dict[str, list[Sample]] = {
-    "torchvision::roi_align": [
-        Sample([X, BOXES], {"output_size": [2, 3], "sampling_ratio": 2}, ("onnx", "tflite")),
-        Sample([X, BOXES], {"output_size": [2, 2]}, ("onnx", "tflite")),
-        Sample([X, BOXES], {**ALIGNED, "sampling_ratio": 3}, ("onnx", "tflite")),
-        Sample([X, BOXES], ALIGNED, ("onnx", "tflite")),
-        Sample([X[:1], ONE_IMAGE], ALIGNED, ("onnx", "tflite")),
-    ],
-    "torchvision::ps_roi_align": [
-        Sample([X, BOXES], {"output_size": [2, 2], "sampling_ratio": 2}, ("onnx", "tflite")),
-        Sample([X, BOXES], {"output_size": [2, 4], "spatial_scale": 0.5}, ("onnx", "tflite")),
-    ],
-}
+SAMPLES: dict[str, list[Sample]] = rows(__file__, "SAMPLES", globals())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,3 +30,18 @@ class Sample:
 X = normal(0, 2, 3, 5, 7)
 POSITIVE = np.abs(X) + np.float32(0.25)
 CHANNELS = [Const(array) for array in (normal(1, 3), normal(2, 3), normal(3, 3), np.abs(normal(4, 3)) + 1)]
+
+
+def rows(file: str, section: str, names: Mapping[str, Any]) -> dict[str, list[Sample]]:
+    """Returns a table of the file ``*.rows`` beside a module: samples by op, one a line.
+
+    A line is an op, " | " and a sample, or samples after ``*``, in the names of the module and this one. It
+    goes on in indented lines.
+    """
+    text = Path(file).with_suffix(".rows").read_text(encoding="utf-8").replace("\n  ", " ")
+    found: dict[str, list[Sample]] = {}
+    for line in text.split(f"== {section}\n")[1].partition("\n== ")[0].splitlines():
+        op, separator, sample = line.partition(" | ")
+        if separator and not line.startswith("#"):
+            found.setdefault(op, []).extend(eval(f"[{sample}]", {**globals(), **names}))
+    return found

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.symbolics.ops.harness import Const, normal
+from tests.symbolics.ops.harness import normal
 from tmconvert.ir import InternalGraph, TensorType
 from tmconvert.ir.emitter import empty_body
 from tmconvert.symbolics.registry import catalogue
 
-from .common import Sample, X
+from .common import X, rows
 
 SMALL, WIDE = X[0, 0], np.abs(X[0, 0]) + 1
 YES, NO = np.array(True), np.array(False)
@@ -63,35 +63,4 @@ def summed(g: Any, carry: Any, row: Any, around: Any) -> Any:
 STEP = body(summed, WIDE[0], SMALL[0], WIDE)
 LONG = normal(30, 15, 7)
 
-SAMPLES = {
-    "tm::cond": [
-        *(
-            Sample([pred, [SMALL, WIDE]], either(total, with_constant, SMALL, WIDE), BOTH)
-            for pred in (YES, NO)
-        ),
-        Sample([NO, [SMALL, WIDE]], either(*SWAPPED, SMALL, WIDE), BOTH),
-        Sample([YES, [SMALL, WIDE]], either(nested, total, SMALL, WIDE), BOTH),
-    ],
-    "tm::loop": [
-        Sample([pred, [COUNT, SMALL, WIDE]], {"carried": 2, "step": body(step, COUNT, SMALL, WIDE)}, BOTH)
-        for pred in (YES, NO)
-    ],
-    "tm::scan": [
-        Sample([[WIDE[0], SMALL, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, (*BOTH, "caffe")),
-        Sample([[WIDE[0], LONG, WIDE]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
-        Sample([[WIDE[0], LONG, Const(WIDE)]], {"carried": 1, "scanned": 1, "step": STEP}, BOTH),
-        Sample([[SMALL, WIDE]], {"carried": 0, "scanned": 2, "step": body(total, SMALL[0], WIDE[0])}, BOTH),
-    ],
-    "tm::function": [
-        Sample(
-            [[SMALL, WIDE]],
-            {
-                "body": body(
-                    lambda g, x, y: g.call("aten::leaky_relu", g.call("aten::add", x, y), 0.25), SMALL, WIDE
-                ),
-                "operators": operators(["Add", [0, 1], [], 1], ["LeakyRelu", [2], [["alpha", 0.25]], 1]),
-                "results": [3],
-            },
-        )
-    ],
-}
+SAMPLES = rows(__file__, "SAMPLES", globals())

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.symbolics.ops.harness import Const, normal
 
-from .common import POSITIVE, Sample, X
+from .common import POSITIVE, Sample, X, rows
 
 NOT_CAFFE = ("onnx", "tflite")
 Y = normal(1, 2, 3, 5, 7)
@@ -62,108 +62,15 @@ FUNCTIONS = ("sin", "cos", "tan", "sinh", "cosh", "asinh", "erf", "erfc", "expm1
 SHAPES = ("silu", "mish", "hardswish", "hardsigmoid", "softsign", "tanhshrink", "selu", "log_sigmoid")
 
 SAMPLES: dict[str, list[Sample]] = {
+    **rows(__file__, "SAMPLES", globals()),
     **{f"aten::{name}": [*ONE, Sample([TINY])] for name in FUNCTIONS},
-    "aten::atan": [*ONE, Sample([TINY]), Sample([STEEP])],
     **{f"aten::{name}": ONE for name in ("deg2rad", "rad2deg", *SHAPES)},
     **{f"aten::{name}": UNIT for name in ("asin", "acos", "atanh", "erfinv")},
-    "aten::acosh": [Sample([ABOVE_ONE])],
-    "aten::atan2": [*PAIR, Sample([STEEP, BESIDE_STEEP]), Sample([QUADRANTS, BESIDE], targets=NOT_CAFFE)],
     **{f"aten::{name}": [Sample([POSITIVE])] for name in ("log2", "log10")},
-    "aten::log1p": [
-        Sample([POSITIVE]),
-        Sample([TINY]),
-        Sample([np.array([-1, np.inf, 0], np.float32)], targets=("onnx",)),
-    ],
-    "aten::logaddexp": PAIR,
-    "aten::logaddexp2": PAIR,
-    "aten::xlogy": [Sample([np.maximum(X, 0), POSITIVE]), Sample([SPECIAL[3:], np.abs(SPECIAL[3:])])],
-    "aten::softplus": [
-        *ONE,
-        Sample([X], {"beta": 2}),
-        Sample([X * 4], {"beta": 0.5, "threshold": 1}, NOT_CAFFE, onnx_since=9),
-    ],
-    "aten::logit": [Sample([POSITIVE / 16]), Sample([X], {"eps": 0.125})],
-    "aten::pow": [
-        Sample([POSITIVE, Y], targets=NOT_CAFFE),
-        Sample([POSITIVE, Const(np.array(1.5, np.float32))]),
-        Sample([X, Const(np.array([3], np.float32))]),
-        Sample([Const(np.array([2], np.float32)), X], targets=NOT_CAFFE),
-        *(Sample([WHOLE, Const(np.array(n, np.int32))], targets=NOT_CAFFE) for n in (1, 2, 3, -1)),
-        Sample([np.int64(WHOLE), np.arange(4)], targets=NOT_CAFFE),
-        Sample([WHOLE, np.arange(-1, 3, dtype=np.int32)], targets=NOT_CAFFE),
-        Sample([np.uint8([[3], [0], [2]]), Const(np.array([5], np.uint8))], targets=NOT_CAFFE),
-    ],
     **{f"aten::{name}": [*ONE, Sample([HALVES])] for name in ("trunc", "frac", "round", "sign")},
-    "tm::round_half_away": [*ONE, Sample([HALVES])],
     **{f"aten::{name}": DIVIDED for name in ("fmod", "remainder", "floor_divide")},
-    "tm::trunc_divide": [Sample([WHOLE, DIVISORS])],
     **{f"aten::{name}": COMPARED for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     **{f"aten::logical_{name}": LOGICAL for name in ("and", "or", "xor")},
-    "aten::logical_not": [Sample([FLAGS])],
     **{f"aten::{name}": CLASSIFIED for name in ("isnan", "isinf", "isposinf", "isneginf", "isfinite")},
-    "aten::signbit": [Sample([X]), Sample([SPECIAL[1:]])],
-    "aten::where": [
-        Sample([FLAGS, X, Y]),
-        Sample([FLAGS[0, 0], X, Const(np.array(2, np.float32))]),
-        Sample([FLAGS[:1, :, :1], ROW, X]),
-        Sample([np.isnan(SPECIAL), np.zeros(7, np.float32), SPECIAL], targets=NOT_CAFFE),
-        Sample([WHOLE > 0, WHOLE, DIVISORS]),
-        Sample([WHOLE > 0, np.int8(WHOLE), np.int8(DIVISORS)]),
-        Sample([FLAGS, OTHER_FLAGS, FLAGS[::-1].copy()]),
-    ],
-    "aten::hypot": [*PAIR[:2], Sample([SPECIAL[1:], SPECIAL[1:, None]], targets=("onnx",))],
-    "aten::copysign": [*PAIR, Sample([QUADRANTS, BESIDE], targets=NOT_CAFFE)],
-    "aten::fmax": [*PAIR, Sample([SPECIAL[:, None], SPECIAL])],
-    "aten::fmin": [*PAIR, Sample([SPECIAL[:, None], SPECIAL])],
-    "aten::heaviside": [Sample([HALVES.round(), HALVES])],
-    "aten::lerp": [
-        Sample([X, Y, Const(np.array([[[[0.25]]]], np.float32))]),
-        Sample([X, Y, Const(np.array([[[[0.75]]]], np.float32))]),
-        Sample([X, Y, INSIDE]),
-    ],
-    "aten::addcmul": [
-        Sample([X, Y, INSIDE]),
-        Sample([X, Y, INSIDE], {"value": 2}),
-        Sample([WHOLE, DIVISORS, WHOLE], {"value": 3}, NOT_CAFFE),
-    ],
-    "aten::addcdiv": [Sample([X, Y, POSITIVE]), Sample([X, Y, POSITIVE], {"value": 3})],
-    "aten::nan_to_num": [
-        Sample([SPECIAL]),
-        Sample([SPECIAL], {"nan": 1, "posinf": 3}),
-        Sample([SPECIAL], {"neginf": -5}),
-    ],
     **{f"aten::bitwise_{name}": BITS for name in ("and", "or", "xor")},
-    "aten::bitwise_not": [Sample([WHOLE])],
-    "aten::bitwise_left_shift": SHIFTED,
-    "aten::bitwise_right_shift": [*SHIFTED, *SHIFTED_LONG],
-    "aten::gelu": [*ONE, Sample([X], {"approximate": "tanh"})],
-    "aten::elu": [
-        *ONE,
-        Sample([X], {"alpha": 2, "scale": 1.5}),
-        Sample([X], {"alpha": 0.5, "input_scale": 2}),
-    ],
-    "aten::celu": [*ONE, Sample([X], {"alpha": 2.5})],
-    "aten::leaky_relu": [*ONE, Sample([X], {"negative_slope": 0.25}), Sample([X], {"negative_slope": -2})],
-    "aten::prelu": [
-        Sample([X, CHANNEL]),
-        Sample([X, Const(np.array([0.25], np.float32))]),
-        Sample([X[0], Const(np.array([-1.5], np.float32))]),
-        Sample([X[:, :, 0], CHANNEL], targets=NOT_CAFFE),
-        Sample([X, CHANNEL.array], targets=NOT_CAFFE),
-        Sample([X[:, :, 0], CHANNEL.array], targets=NOT_CAFFE),
-        Sample([X[0], np.array([-1.5], np.float32)], targets=NOT_CAFFE),
-    ],
-    "aten::hardshrink": [*ONE, Sample([X], {"lambd": 1}), Sample([X], {"lambd": -0.5}, NOT_CAFFE)],
-    "aten::softshrink": [*ONE, Sample([X], {"lambd": 1})],
-    "aten::hardtanh": [
-        *ONE,
-        Sample([X], {"min_val": 0, "max_val": 2}),
-        Sample([SIGNED], {}, NOT_CAFFE, onnx_since=12),
-    ],
-    "aten::threshold": [
-        Sample([X], {"threshold": 0.5, "value": -1}),
-        Sample([X], {"threshold": 0, "value": 0}),
-        Sample([SIGNED], {"threshold": 1, "value": 20}, NOT_CAFFE, onnx_since=9),
-    ],
-    "aten::glu": [Sample([normal(0, 2, 4, 5, 6)]), Sample([normal(0, 2, 4, 5, 7)], {"dim": 1})],
 }

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.symbolics.ops.harness import Const, normal
 
-from .common import Sample, X
+from .common import Sample, X, rows
 
 ONNX = ("onnx",)
 BOTH = ("onnx", "tflite")
@@ -94,102 +94,15 @@ QUERY, KEY, VALUE = normal(0, 2, 4, 3, 8), normal(1, 2, 4, 5, 8), normal(2, 2, 4
 SPACE = normal(3, 2, 3, 4)
 
 SAMPLES: dict[str, list[Sample]] = {
-    "aten::matmul": [
-        Sample([CUBE, Const(normal(2, 5, 3))]),
-        Sample([CUBE, normal(2, 2, 5, 3)], {}, RUNTIMES),
-        Sample([MATRIX, normal(2, 2, 3, 5, 1)], {}, RUNTIMES),
-        Sample([MATRIX, normal(2, 5)], {}, RUNTIMES),
-        Sample([normal(2, 4), CUBE], {}, RUNTIMES),
-        Sample([normal(2, 4), normal(3, 4)], {}, RUNTIMES),
-        Sample([normal(2, 1, 2, 1, 2, 2, 4), normal(3, 2, 1, 4, 3)], {}, RUNTIMES),
-    ],
-    "aten::mm": [Sample([MATRIX, Const(normal(2, 5, 3))]), Sample([MATRIX, normal(2, 5, 3)], {}, RUNTIMES)],
-    "tm::matmul_nt": [
-        Sample([CUBE, normal(2, 2, 3, 5)]),
-        Sample([MATRIX, normal(2, 2, 3, 3, 5)], {}, RUNTIMES),
-        Sample([normal(2, 5), MATRIX], {}, RUNTIMES),
-        Sample([normal(2, 2, 1, 2, 2, 4), normal(3, 2, 1, 1, 3, 4)], {}, RUNTIMES),
-    ],
-    "aten::bmm": [Sample([CUBE, normal(2, 2, 5, 3)], {}, RUNTIMES)],
-    "aten::mv": [Sample([MATRIX, normal(2, 5)], {}, RUNTIMES)],
-    "aten::dot": [Sample([normal(2, 5), normal(3, 5)], {}, RUNTIMES)],
-    "aten::outer": [Sample([normal(2, 5), normal(3, 4)], {}, RUNTIMES)],
-    "aten::addmm": [
-        Sample([normal(1, 3), MATRIX, normal(2, 5, 3)], {}, RUNTIMES),
-        Sample([Const(normal(1, 3)), MATRIX, Const(normal(2, 5, 3))], {"alpha": 2}),
-        Sample([normal(1, 4, 1), MATRIX, normal(2, 5, 3)], {"beta": 2, "alpha": 3}, RUNTIMES),
-        Sample([Const(np.full(3, np.nan, np.float32)), MATRIX, normal(2, 5, 3)], {"beta": 0}, RUNTIMES),
-        Sample(
-            [np.arange(3), np.arange(8).reshape(4, 2), np.arange(6).reshape(2, 3)], {"beta": 2}, RUNTIMES, 9
-        ),
-    ],
-    "aten::baddbmm": [
-        Sample([normal(1, 2, 1, 3), CUBE, normal(2, 2, 5, 3)], {"beta": 2, "alpha": 3}, RUNTIMES),
-    ],
-    "aten::einsum": [
-        Sample([[CUBE, normal(2, 2, 5, 3)]], {"equation": "bij,bjk->bik"}, RUNTIMES),
-        Sample([[MATRIX, normal(2, 3, 5)]], {"equation": "ij, kj -> ki"}, RUNTIMES),
-        Sample([[MATRIX, normal(2, 5), normal(3, 4)]], {"equation": "ij,j,i"}, RUNTIMES),
-        Sample([[normal(2, 4, 4)]], {"equation": "ii->i"}),
-        Sample([[CUBE]], {"equation": "abc->ca"}),
-        Sample([[MATRIX, normal(2, 3)]], {"equation": "ab,c->cab"}, RUNTIMES),
-    ],
-    "aten::linalg_cross": [
-        Sample([SPACE, normal(4, 2, 3, 4)], {"dim": 1}),
-        Sample([normal(4, 2, 3), normal(5, 3)], {}, RUNTIMES),
-    ],
+    **rows(__file__, "SAMPLES", globals()),
     **{f"aten::{name}": TRIANGLES for name in ("triu", "tril")},
-    "aten::trace": [Sample([MATRIX], {}, RUNTIMES), Sample([normal(0, 5, 2)], {}, RUNTIMES)],
-    "aten::embedding": [
-        Sample([Const(normal(0, 6, 3)), np.array([[0, 5], [2, 2]], np.int32)], {}, RUNTIMES),
-        Sample([normal(0, 6, 3), np.array(4, np.int64)], {}, RUNTIMES),
-    ],
-    "aten::lstm": [*recurrent(4, 2), *recurrent(4, 2, projected=2)],
-    "aten::gru": recurrent(3, 1),
     **{f"aten::{name}": recurrent(1, 1) for name in ("rnn_tanh", "rnn_relu")},
-    "aten::scaled_dot_product_attention": [
-        Sample([QUERY, KEY, VALUE, None], {}, RUNTIMES),
-        Sample([QUERY, KEY, VALUE, normal(3, 3, 5)], {"scale": 0.5}, RUNTIMES),
-        Sample([QUERY, KEY, VALUE, Const(np.tri(3, 5) > 0)], {}, RUNTIMES),
-        *(Sample([QUERY, KEY, VALUE, mask], {}, RUNTIMES) for mask in (BLIND, Const(BLIND), HIDDEN)),
-        Sample([QUERY, KEY, VALUE, None], {"is_causal": True}, RUNTIMES),
-        Sample([QUERY, KEY[:, :2], VALUE[:, :2], None], {"enable_gqa": True}, RUNTIMES),
-    ],
     **{
         f"aten::{name}": [Sample([X], {"dim": 1}), Sample([X], {"dim": -1})]
         for name in ("log_softmax", "softmin")
     },
-    "aten::prod": PRODUCTS,
-    "aten::logsumexp": REDUCTION,
     **{f"aten::{name}": [*PRODUCTS, *TRUTHS] for name in ("any", "all")},
-    "aten::count_nonzero": [Sample([FEW], {"dim": [-1]}, RUNTIMES), Sample([FEW], {}, RUNTIMES)],
     **{f"aten::{name}": SPREAD for name in ("var", "std", "var_mean", "std_mean")},
-    "aten::linalg_vector_norm": [
-        *(Sample([CUBE], {"ord": ord, "dim": [1, 2]}) for ord in (1, 2, 3.5, np.inf, -np.inf)),
-        Sample([CUBE], {"ord": 0, "dim": [1, 2]}, RUNTIMES),
-        Sample([CUBE], {}, RUNTIMES),
-        Sample([CUBE], {"dim": [-1], "keepdim": True}, RUNTIMES),
-    ],
-    "aten::cdist": [
-        Sample([CUBE, normal(2, 3, 5)], {}, RUNTIMES),
-        Sample([CUBE, normal(2, 2, 3, 5)], {"p": 1}, RUNTIMES),
-    ],
-    "aten::sort": ORDERED,
-    "aten::argsort": ORDERED,
-    "aten::topk": [
-        Sample([TIES], {"k": 3}, RUNTIMES),
-        Sample([TIES], {"k": 3, "largest": False}, RUNTIMES),
-        Sample([CUBE], {"k": 2, "dim": 1, "sorted": False}, RUNTIMES),
-    ],
-    "aten::kthvalue": [
-        Sample([TIES], {"k": 2}, RUNTIMES),
-        Sample([CUBE], {"k": 4, "dim": 1, "keepdim": True}, RUNTIMES),
-    ],
-    "aten::median": [Sample([each.args[0]], each.attributes, RUNTIMES) for each in ONE_OF],
     **{f"aten::{name}": ONE_OF for name in ("max", "min")},
     **{f"aten::{name}": ALONG for name in ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin")},
-    "aten::bucketize": [
-        Sample([TIES, Const(np.array([1, 2, 3], np.float32))], {}, RUNTIMES),
-        Sample([TIES, np.array([1, 2, 3], np.float32)], {"right": True}, RUNTIMES),
-    ],
 }

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.symbolics.ops.harness import Const, normal
 
-from .common import Sample
+from .common import Sample, rows
 from .indexing import CUBE, PUT, SCATTER, ints
 
 WHOLE = np.arange(-12, 12).reshape(4, 6)
@@ -48,19 +48,4 @@ def reduced(samples: list[Sample], *reductions: str) -> list[Sample]:
     ]
 
 
-SAMPLES: dict[str, list[Sample]] = {
-    "aten::index_add": [
-        *ADDED,
-        *(Sample(each.args, {**each.attributes, "alpha": -3}) for each in ADDED[-2:]),
-    ],
-    "aten::scatter_add": FOLDED,
-    "tm::scatter_prod": FOLDED,
-    "tm::scatter_amax": FOLDED,
-    "tm::scatter_amin": FOLDED,
-    "aten::scatter_reduce": [
-        *reduced(FOLDED[2:7], "sum", "prod", "mean", "amax", "amin"),
-        *reduced(FOLDED[-2:-1], "sum", "prod", "amax", "amin"),
-        *reduced(FOLDED[-2:-1], "prod", "sum", "amin", "amax"),
-    ],
-    "aten::index_reduce": reduced([*ADDED[-3:-1], LONG], "prod", "mean", "amax", "amin"),
-}
+SAMPLES: dict[str, list[Sample]] = rows(__file__, "SAMPLES", globals())

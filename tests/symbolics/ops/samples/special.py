@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import Sample, X
+from .common import Sample, X, rows
 
 WIDE = X * 4
 POLES = np.array([0, -1, -2, np.inf, np.nan, 1e-3, 2, 1, -0.5], np.float32)
@@ -21,16 +21,6 @@ DISTANT = [
 ]
 
 SAMPLES: dict[str, list[Sample]] = {
-    "aten::lgamma": [*DISTANT, *GAMMA],
-    "aten::digamma": [*DISTANT[::2], *GAMMA],
-    "aten::polygamma": [
-        *[Sample([WIDE], {"n": n}) for n in range(4)],
-        *[Sample(each.args, {"n": n}, each.targets) for n in (1, 2) for each in GAMMA],
-        Sample(GAMMA[-1].args, {"n": 12}, RUNTIMES),
-    ],
+    **rows(__file__, "SAMPLES", globals()),
     **{f"aten::{name}": DISTANT for name in ("i0", "special_i0e", "special_i1", "special_i1e")},
-    "aten::special_ndtr": DISTANT,
-    "aten::special_log_ndtr": [DISTANT[0], Sample([EDGES], targets=("onnx",))],
-    "aten::special_erfcx": [Sample([X]), Sample([EDGES], targets=("onnx",))],
-    "aten::special_ndtri": [Sample([np.abs(X) / 4]), Sample([PARTS], targets=RUNTIMES)],
 }

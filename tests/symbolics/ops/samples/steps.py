@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.symbolics.ops.harness import Const, normal
 
-from .common import Sample
+from .common import Sample, rows
 
 ONNX = ("onnx",)
 TABLE = Const(normal(0, 6, 3))
@@ -27,19 +27,6 @@ def step(gates: int, states: int) -> list[Sample]:
 
 
 SAMPLES: dict[str, list[Sample]] = {
-    "aten::embedding_bag": [
-        *(Sample([TABLE, INDICES, OFFSETS, None], attributes, ("onnx", "tflite")) for attributes in BAGS),
-        Sample([TABLE, INDICES.astype(np.int32), OFFSETS[:1], WEIGHTS], {}, ("onnx", "tflite")),
-    ],
-    "aten::bilinear": [
-        Sample(
-            [normal(0, 2, 4, 3), normal(1, 2, 4, 5), Const(normal(2, 6, 3, 5)), normal(3, 6)],
-            {},
-            ("onnx", "tflite"),
-        ),
-        Sample([normal(0, 2, 3), normal(1, 2, 5), Const(normal(2, 1, 3, 5)), None], {}, ("onnx", "tflite")),
-    ],
-    "aten::lstm_cell": step(4, 2),
-    "aten::gru_cell": step(3, 1),
+    **rows(__file__, "SAMPLES", globals()),
     **{f"aten::{name}_cell": step(1, 1) for name in ("rnn_tanh", "rnn_relu")},
 }
