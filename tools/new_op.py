@@ -7,7 +7,7 @@
     python tools/new_op.py mylib::crop --folder shapes         an op of another family
 
 The files are symbolics/ops/FOLDER/NAME.py, tests/symbolics/ops/samples/NAME.py and
-tests/frontends/torch/test_op_NAME.py, and a line in symbolics/ops/__init__.py. Existing files are never
+tests/frontends/torch/test_op_NAME.py, and a line in symbolics/ops/index.json. Existing files are never
 overwritten.
 """
 
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIST = "symbolics/ops/__init__.py"
+LIST = "symbolics/ops/index.json"
 OP = '''"""{full}({args}): TODO, its formula."""
 
 from __future__ import annotations
@@ -173,15 +173,15 @@ def _function_of_torch(full: str, tensors: list[str], attributes: dict[str, str]
 
 
 def listed(text: str, full: str, folder: str) -> str:
-    """symbolics/ops/__init__.py with the line of a new op at the end of ``MODULES``."""
+    """symbolics/ops/index.json with the line of a new op at its end."""
     name = full.rpartition("::")[2]
     before, end, after = text.partition("\n}\n")
     shown = full.removeprefix("aten::")
-    return f'{before}\n    "{folder}.{name}": "{shown}",{end}{after}'
+    return f'{before},\n    "{folder}.{name}": "{shown}"{end}{after}'
 
 
 def is_listed(text: str, full: str) -> bool:
-    """Whether ``MODULES`` in this text has the op, in a file of its own or among others."""
+    """Whether this text of the index has the op, in a file of its own or among others."""
     return re.search(rf"[\" ]{re.escape(full.removeprefix('aten::'))}[\" ]", text) is not None
 
 
@@ -215,7 +215,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(f"wrote {name}")
     path = root / LIST
     path.write_text(listed(path.read_text(encoding="utf-8"), full, options.folder), encoding="utf-8")
-    print(f"added a line to MODULES in {LIST}")
+    print(f"added a line to {LIST}")
     print(f"complete each TODO, then: python -m pytest -k {full.rpartition('::')[2]}")
     return 0
 
