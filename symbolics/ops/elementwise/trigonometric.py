@@ -83,7 +83,6 @@ def cos(x: Term) -> Term:
 formula(TRIGONOMETRIC["tan"])(lambda x: x.sin() / x.cos())
 formula(TRIGONOMETRIC["asin"])(lambda x: x.atan2(((1 - x) * (x + 1)).sqrt()))
 formula(TRIGONOMETRIC["acos"])(lambda x: ((1 - x) * (x + 1)).sqrt().atan2(x))
-TRIGONOMETRIC["atan"].tflite(since=10)(lambda g, x: atan2_tflite10(g, x, g.const(1)))
 
 
 @formula(TRIGONOMETRIC["atan"])
@@ -140,6 +139,7 @@ def atan2_tflite10(g, x, other):
     return g.op("ATAN2", *(idioms.tflite.expanded(g, value, shape) for value in (x, other)))
 
 
+TRIGONOMETRIC["atan"].tflite(since=10)(lambda g, x: atan2_tflite10(g, x, g.const(1)))
 atan2.caffe()(lambda g, x, other: idioms.caffe_angles.angle(g, x, other, g.result_types[0].shape))
 
 

@@ -51,9 +51,6 @@ searchsorted = Op(
 OPS = [bucketize, searchsorted]
 
 
-bucketize.reference(lambda x, boundaries, right: searchsorted_ref(boundaries, x, right, None))
-
-
 @searchsorted.reference
 def searchsorted_ref(sorted_sequence: Array, x: Array, right: bool, sorter: Array | None) -> Array:
     """Shapes: sorted_sequence [n] or [..., n], x [..., m] -> [..., m]; ``sorter`` puts the n in order."""
@@ -65,6 +62,7 @@ def searchsorted_ref(sorted_sequence: Array, x: Array, right: bool, sorter: Arra
     return (~after(sorted_sequence, x[..., np.newaxis])).sum(-1).astype(INT32)
 
 
+bucketize.reference(lambda x, boundaries, right: searchsorted_ref(boundaries, x, right, None))
 bucketize.decompose(lambda g, x, boundaries, right: _count(g, boundaries, x, right))
 
 

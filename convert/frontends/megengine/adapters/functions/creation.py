@@ -55,15 +55,15 @@ def full(g, shape, value, dtype=None, device=None):
     return _filled(g, shape, value, dtype or {"f": "float32", "b": "bool"}.get(kind, "int32"))
 
 
-FUNCTIONS.add("zeros_like")(lambda g, inp: full_like(g, inp, 0))
-FUNCTIONS.add("ones_like")(lambda g, inp: full_like(g, inp, 1))
-
-
 @FUNCTIONS.add("full_like")
 def full_like(g, inp, value):
     """Fills with a scalar or a one-element vector."""
     type_ = g.type(inp)
     return _filled(g, list(type_.shape) or [1], value, type_.dtype)
+
+
+FUNCTIONS.add("zeros_like")(lambda g, inp: full_like(g, inp, 0))
+FUNCTIONS.add("ones_like")(lambda g, inp: full_like(g, inp, 1))
 
 
 @FUNCTIONS.add("arange")

@@ -28,9 +28,6 @@ def copy(g, inp, device=None, **attributes):
     return inp
 
 
-METHODS.add("_broadcast")(lambda g, x, *shape: broadcast_to(g, x, shape[0] if len(shape) == 1 else shape))
-
-
 @FUNCTIONS.add("broadcast_to")
 def broadcast_to(g, inp, shape):
     """None in ``shape`` keeps the extent."""
@@ -39,6 +36,9 @@ def broadcast_to(g, inp, shape):
         shape = [extent if item is None else item for item, extent in zip(shape, old, strict=True)]
     sizes = static_ints(g, shape)
     return inp if tuple(sizes) == g.type(inp).shape else g.call("aten::expand", inp, sizes)
+
+
+METHODS.add("_broadcast")(lambda g, x, *shape: broadcast_to(g, x, shape[0] if len(shape) == 1 else shape))
 
 
 @FUNCTIONS.add("repeat")

@@ -105,9 +105,6 @@ def _transposed(g: Emitter, x, is_transposed: int, has_batch_last: int) -> Any:
     return x if order == sorted(order) else g.call("aten::permute", x, order)
 
 
-OPERATORS.add("GemmFastGelu")(lambda g, X, W, bias=None: fast_gelu(g, g.call("aten::matmul", X, W), bias))
-
-
 # ---- activations
 
 
@@ -123,6 +120,9 @@ OPERATORS.add("BiasGelu")(lambda g, A, B: gelu(g, g.call("aten::add", A, B)))
 def fast_gelu(g, X, bias=None):
     given = X if bias is None else g.call("aten::add", X, bias)
     return g.call("aten::gelu", given, approximate="tanh")
+
+
+OPERATORS.add("GemmFastGelu")(lambda g, X, W, bias=None: fast_gelu(g, g.call("aten::matmul", X, W), bias))
 
 
 @OPERATORS.add("QuickGelu")

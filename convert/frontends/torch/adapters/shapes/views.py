@@ -71,7 +71,6 @@ def flatten(g, input, start_dim=0, end_dim=-1):
 
 
 ATEN.add("ravel")(lambda g, input: flatten(g, input))
-METHODS.add("unflatten")(lambda g, self, dim, sizes: unflatten(g, self, dim, sizes))
 
 
 @ATEN.add("unflatten")
@@ -81,6 +80,9 @@ def unflatten(g, input, dim, sizes):
     if parts.count(-1) == 1:
         parts[parts.index(-1)] = shape[axis] // math.prod(part for part in parts if part != -1)
     return reshaped(g, input, [*shape[:axis], *parts, *shape[axis + 1 :]])
+
+
+METHODS.add("unflatten")(lambda g, self, dim, sizes: unflatten(g, self, dim, sizes))
 
 
 @METHODS.add("squeeze")
