@@ -69,6 +69,23 @@ def operator_name(code: int) -> str | None:
 
 
 @cache
+def operator_code(name: str) -> int | None:
+    """Returns the code of a builtin operator; None for other names."""
+    return _operators().index(name) if name in _operators() else None
+
+
+@cache
+def options_of(name: str) -> str | None:
+    """Returns the options table that is called after an operator, if there is one.
+
+    >>> options_of("LESS_EQUAL")
+    'LessEqualOptions'
+    """
+    named = f"{name.replace('_', '')}options".lower()
+    return next((table for table in _tables() if table.lower() == named), None)
+
+
+@cache
 def _lines() -> list[str]:
     return _DATA.read_text(encoding="utf-8").splitlines()
 

@@ -76,15 +76,18 @@ def read(name: str, base: Dialect | None = None) -> Dialect:
         (BVLC - {*table.get("without", ())}) | {*table.get("layers", ())},
         messages,
         {**(base.enums if base else {}), **table.get("enums", {})},
-        tuple(_rule(**fields) for fields in table.get("rules", ())),
+        tuple(_rule(fields) for fields in table.get("rules", ())),
         frozenset(table.get("unconfirmed", ())),
         table.get("trains", False),
         table.get("outputs_are_unread", False),
     )
 
 
-def _rule(**fields: Any) -> Rule:
-    return Rule(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
+def _rule(fields: dict[str, Any]) -> Rule:
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+    }
+    return Rule(**values)
 
 
 def _merged(fields: str, added: str) -> str:

@@ -30,7 +30,7 @@ _FAMILIES = (
     shapes,
 )
 SPECS: dict[str, OperatorSpec] = {each.name: each for family in _FAMILIES for each in family.SPECS}
-_CUSTOM = OperatorSpec("CUSTOM", code=32)
+_CUSTOM = OperatorSpec("CUSTOM")
 
 
 def spec(name: str) -> OperatorSpec:

@@ -22,16 +22,15 @@ from tmconvert.targets.tflite.operators.version_rules import V2_INT8, V2_INT8_V3
 TABLE, TABLE_OF_TWO = TABLES = ("TABLE", "TABLE_OF_TWO")
 
 
-def _activation(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+def _activation(name: str, releases: str, **fields: Any) -> OperatorSpec:
     """A function of float32 or int8 elements; one with int16 too passes its own ``integer``."""
     fields = {"types": FLOAT32, "integer": IntegerKernel("free", types=INT8), **fields}
-    return OperatorSpec(name, code=code, releases=releases, **fields)
+    return OperatorSpec(name, releases=releases, **fields)
 
 
 SPECS = (
     _activation(
         "RELU",
-        19,
         "1.5 2.1 2.5",
         versions=((3, is_type("int16")), (2, is_type("int8", "uint8"))),
         moves=True,
@@ -41,39 +40,33 @@ SPECS = (
     ),
     _activation(
         "RELU6",
-        21,
         "1.5 1.14 2.5",
         versions=V2_INT8_V3_INT16,
         activation=(0.0, 6.0),
         integer=IntegerKernel("free", is_within=True),
     ),
-    _activation("RELU_N1_TO_1", 20, "1.5", activation=(-1.0, 1.0)),
-    _activation("RELU_0_TO_1", 152, "2.10"),
-    _activation("ELU", 111, "1.14"),
+    _activation("RELU_N1_TO_1", "1.5", activation=(-1.0, 1.0)),
+    _activation("RELU_0_TO_1", "2.10"),
+    _activation("ELU", "1.14"),
     _activation(
         "LEAKY_RELU",
-        98,
         "1.13.1 2.3",
-        options="LeakyReluOptions",
         versions=((2, is_type("int16")),),
         result_range=ranges.of_leaky_relu,
         integer=IntegerKernel("free"),
     ),
     # In int16 it is off everywhere.
-    _activation("PRELU", 54, "1.8", data=(0, 1)),
-    _activation("HARD_SWISH", 117, "1.15", options="HardSwishOptions"),
+    _activation("PRELU", "1.8", data=(0, 1)),
+    _activation("HARD_SWISH", "1.15"),
     # In int16 it is off everywhere.
     _activation(
         "GELU",
-        150,
         "2.8 2.9 2.23",
-        options="GeluOptions",
         versions=((3, is_type("float16")), (2, is_type("int8", "uint8"))),
         types=FLOAT16_FLOAT32,
     ),
     _activation(
         "LOGISTIC",
-        14,
         "1.14 1.14 2.3",
         versions=V2_INT8_V3_INT16,
         integer=IntegerKernel(
@@ -85,7 +78,6 @@ SPECS = (
     ),
     _activation(
         "TANH",
-        28,
         "1.14 1.14 2.3",
         versions=V2_INT8_V3_INT16,
         integer=IntegerKernel(
@@ -94,8 +86,6 @@ SPECS = (
     ),
     OperatorSpec(
         "SOFTMAX",
-        code=25,
-        options="SoftmaxOptions",
         releases="1.5 1.14 2.3 2.23",
         versions=((4, is_type("float16")), *V2_INT8_V3_INT16),
         types=COMMON,
@@ -104,14 +94,12 @@ SPECS = (
     ),
     OperatorSpec(
         "LOG_SOFTMAX",
-        code=50,
-        options="LogSoftmaxOptions",
         releases="1.14 1.14",
         versions=V2_INT8,
         types=FLOAT32,
         not_empty=NotEmpty(axes=LAST_AXIS, filled_with=-math.inf),
         integer=IntegerKernel("fixed", types=INT8, fixed={"int8": (16 / 256, 127)}),
     ),
-    OperatorSpec(TABLE, code=None, result_range=ranges.of_table, integer=IntegerKernel("free")),
-    OperatorSpec(TABLE_OF_TWO, code=None, data=(0, 1), integer=IntegerKernel("free", types=INT8)),
+    OperatorSpec(TABLE, result_range=ranges.of_table, integer=IntegerKernel("free")),
+    OperatorSpec(TABLE_OF_TWO, data=(0, 1), integer=IntegerKernel("free", types=INT8)),
 )

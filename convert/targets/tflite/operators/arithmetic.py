@@ -14,7 +14,6 @@ from tmconvert.targets.tflite.operators.record import (
     IntegerKernel,
     OperatorSpec,
     RangeRule,
-    options_of,
 )
 from tmconvert.targets.tflite.operators.version_rules import (
     MAXIMUM_MINIMUM,
@@ -31,18 +30,16 @@ from tmconvert.targets.tflite.operators.version_rules import (
 )
 
 
-def _binary(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+def _binary(name: str, releases: str, **fields: Any) -> OperatorSpec:
     """An operator on two tensors, which it broadcasts."""
-    fields = {"options": options_of(name), **fields}
-    return OperatorSpec(name, code=code, releases=releases, data=(0, 1), **fields)
+    return OperatorSpec(name, releases=releases, data=(0, 1), **fields)
 
 
-def _extremum(name: str, code: int, result_range: RangeRule) -> OperatorSpec:
+def _extremum(name: str, result_range: RangeRule) -> OperatorSpec:
     return _binary(
         name,
-        code,
         "1.14 1.14 2.3 2.3",
-        options="MaximumMinimumOptions",
+        options_name="MaximumMinimumOptions",
         versions=MAXIMUM_MINIMUM,
         types=("float16", "float32", "int8", "int16", "int32", "int64", "uint8"),
         moves=True,
@@ -51,15 +48,14 @@ def _extremum(name: str, code: int, result_range: RangeRule) -> OperatorSpec:
     )
 
 
-def _float(name: str, code: int, releases: str, **fields: Any) -> OperatorSpec:
+def _float(name: str, releases: str, **fields: Any) -> OperatorSpec:
     """A function of float elements."""
-    return OperatorSpec(name, code=code, releases=releases, **{"types": FLOAT32, **fields})
+    return OperatorSpec(name, releases=releases, **{"types": FLOAT32, **fields})
 
 
 SPECS = (
     _binary(
         "ADD",
-        0,
         "1.5 1.14 2.4 2.6 2.13 2.23",
         versions=(
             (6, is_type("float16")),
@@ -76,7 +72,6 @@ SPECS = (
     ),
     _binary(
         "SUB",
-        41,
         "1.6 1.14 2.3 2.4 2.4",
         versions=(
             (5, both(is_type("int16"), POT_SCALE)),
@@ -92,7 +87,6 @@ SPECS = (
     ),
     _binary(
         "MUL",
-        18,
         "1.5 1.14 1.15 2.3 2.6 2.11 2.13 2.23",
         versions=(
             (8, is_type("float16")),
@@ -110,49 +104,36 @@ SPECS = (
     ),
     # No integer kernel: it overflows where quotients are large.
     _binary(
-        "DIV",
-        42,
-        "1.6 2.3",
-        versions=((2, broadcasts_above_rank_4),),
-        types=FLOAT32_INT32,
-        fuses_activation=True,
+        "DIV", "1.6 2.3", versions=((2, broadcasts_above_rank_4),), types=FLOAT32_INT32, fuses_activation=True
     ),
     _binary(
         "FLOOR_DIV",
-        90,
         "1.14 1.14 2.13",
         versions=((3, is_type("int8", "int16")), (2, is_type("float32"))),
         types=("float32", "int8", "int16", "int32"),
     ),
     _binary(
         "FLOOR_MOD",
-        95,
         "1.13 2.13",
         versions=V2_INT8_INT16,
         types=("float32", "int8", "int16", "int32", "int64"),
         result_range=ranges.of_remainder,
     ),
-    _binary("POW", 78, "1.10", types=FLOAT32_INT32),
-    _extremum("MAXIMUM", 55, ranges.of_maximum),
-    _extremum("MINIMUM", 57, ranges.of_minimum),
-    _binary(
-        "SQUARED_DIFFERENCE", 99, "1.13.1 2.5", versions=V2_INT8, integer=IntegerKernel("free", types=INT8)
-    ),
-    OperatorSpec("ADD_N", code=106, options="AddNOptions", releases="1.14", data=None),
-    _binary("ATAN2", 156, "2.10", options="ATan2Options"),
+    _binary("POW", "1.10", types=FLOAT32_INT32),
+    _extremum("MAXIMUM", ranges.of_maximum),
+    _extremum("MINIMUM", ranges.of_minimum),
+    _binary("SQUARED_DIFFERENCE", "1.13.1 2.5", versions=V2_INT8, integer=IntegerKernel("free", types=INT8)),
+    OperatorSpec("ADD_N", releases="1.14", data=None),
+    _binary("ATAN2", "2.10"),
     # No integer kernel: it knows no zero point.
     OperatorSpec(
         "NEG",
-        code=59,
-        options="NegOptions",
         releases="1.9",
         types=("float16", "float32", "int8", "int16", "int32", "int64"),
         result_range=ranges.of_negation,
     ),
     OperatorSpec(
         "ABS",
-        code=101,
-        options="AbsOptions",
         releases="1.13 2.4 2.5 2.6 2.12",
         versions=(
             (5, is_type("int32")),
@@ -164,41 +145,29 @@ SPECS = (
         result_range=ranges.of_magnitude,
         integer=IntegerKernel("free"),
     ),
-    OperatorSpec(
-        "SIGN", code=158, options="SignOptions", releases="2.11 2.12", versions=((2, is_type("int32")),)
-    ),
-    OperatorSpec("SQUARE", code=92, options="SquareOptions", releases="1.12"),
+    OperatorSpec("SIGN", releases="2.11 2.12", versions=((2, is_type("int32")),)),
+    OperatorSpec("SQUARE", releases="1.12"),
     # SQRT and RSQRT have no integer kernel: they stop at what is not positive.
-    _float("SQRT", 75, "1.10 2.21", versions=V2_INT8_INT16),
-    _float("RSQRT", 76, "1.10 2.5 2.15", versions=V2_INT8_V3_INT16),
+    _float("SQRT", "1.10 2.21", versions=V2_INT8_INT16),
+    _float("RSQRT", "1.10 2.5 2.15", versions=V2_INT8_V3_INT16),
     # In int16 it has 513 entries for its range, and is 63 steps off between them.
     _float(
         "EXP",
-        47,
         "1.7 2.13",
-        options="ExpOptions",
         versions=V2_INT8_INT16,
         result_range=ranges.of_exponential,
         integer=IntegerKernel("free", types=INT8),
     ),
     # In int16 it is hundreds of steps off near 0.
-    _float("LOG", 73, "1.14 2.15", versions=V2_INT8_INT16, integer=IntegerKernel("free", types=INT8)),
-    _float("SIN", 66, "1.9 2.23", versions=((2, is_type("float16")),), types=FLOAT16_FLOAT32),
-    _float(
-        "COS",
-        108,
-        "1.14 2.23",
-        options="CosOptions",
-        versions=((2, is_type("float16")),),
-        types=FLOAT16_FLOAT32,
-    ),
-    _float("FLOOR", 8, "1.9"),
-    _float("CEIL", 104, "1.14"),
-    _float("ROUND", 116, "1.14", types=FLOAT16_FLOAT32),
-    _binary("BITWISE_XOR", 160, "2.13", types=("int8", "int16", "int32", "uint8")),
+    _float("LOG", "1.14 2.15", versions=V2_INT8_INT16, integer=IntegerKernel("free", types=INT8)),
+    _float("SIN", "1.9 2.23", versions=((2, is_type("float16")),), types=FLOAT16_FLOAT32),
+    _float("COS", "1.14 2.23", versions=((2, is_type("float16")),), types=FLOAT16_FLOAT32),
+    _float("FLOOR", "1.9"),
+    _float("CEIL", "1.14"),
+    _float("ROUND", "1.14", types=FLOAT16_FLOAT32),
+    _binary("BITWISE_XOR", "2.13", types=("int8", "int16", "int32", "uint8")),
     _binary(
         "RIGHT_SHIFT",
-        161,
         "2.13",
         # of bytes, all but seven bits at most
         types=("int8", "int16", "int32"),

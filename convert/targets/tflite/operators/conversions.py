@@ -17,8 +17,6 @@ from tmconvert.targets.tflite.operators.version_rules import (
 SPECS = (
     OperatorSpec(
         "CAST",
-        code=53,
-        options="CastOptions",
         releases="1.5 2.7 2.8 2.9 2.13 2.15 2.19 2.21 2.23",
         versions=(
             (7, either(is_type("bfloat16"), output_is("bfloat16"))),
@@ -28,18 +26,14 @@ SPECS = (
             (2, either(is_type("uint32"), output_is("uint32"))),
         ),
     ),
-    OperatorSpec("BITCAST", code=159, options="BitcastOptions", releases="2.13"),
+    OperatorSpec("BITCAST", releases="2.13"),
     OperatorSpec(
         "QUANTIZE",
-        code=114,
-        options="QuantizeOptions",
         releases="1.14 1.15 2.7 2.21 2.22 2.22",
         versions=((3, output_per_channel), (2, output_is("int16"))),
     ),
     OperatorSpec(
         "DEQUANTIZE",
-        code=6,
-        options="DequantizeOptions",
         releases="1.13.1 1.14 1.15 2.2 2.7 2.18 2.21 2.22 2.23",
         versions=(
             (3, is_type("int16", "float16")),
@@ -47,15 +41,9 @@ SPECS = (
             *V2_INT8,
         ),
     ),
-    OperatorSpec(
-        "FAKE_QUANT",
-        code=80,
-        options="FakeQuantOptions",
-        releases="1.5 1.10",
-        versions=((2, differs("narrow_range", False)),),
-    ),
-    OperatorSpec("RFFT2D", code=131, options="Rfft2dOptions", releases="2.5"),
-    OperatorSpec("REAL", code=134, releases="2.5"),
-    OperatorSpec("IMAG", code=133, releases="2.5"),
-    OperatorSpec("COMPLEX_ABS", code=135, releases="2.5"),
+    OperatorSpec("FAKE_QUANT", releases="1.5 1.10", versions=((2, differs("narrow_range", False)),)),
+    OperatorSpec("RFFT2D", releases="2.5"),
+    OperatorSpec("REAL", releases="2.5"),
+    OperatorSpec("IMAG", releases="2.5"),
+    OperatorSpec("COMPLEX_ABS", releases="2.5"),
 )

@@ -8,8 +8,6 @@ from tmconvert.targets.tflite.operators.version_rules import V2_INT8, differs, i
 SPECS = (
     OperatorSpec(
         "GATHER",
-        code=36,
-        options="GatherOptions",
         releases="1.6 1.14 1.15 2.4 2.5 2.13 2.15 2.23",
         versions=(
             (6, is_type("int16", input=1)),
@@ -26,8 +24,6 @@ SPECS = (
     ),
     OperatorSpec(
         "GATHER_ND",
-        code=107,
-        options="GatherNdOptions",
         releases="1.14 2.3 2.5 2.13 2.16 2.23",
         versions=((5, is_type("bool")), (4, is_type("int16", input=1)), (3, is_type("int16"))),
         index=1,
@@ -36,7 +32,6 @@ SPECS = (
     ),
     OperatorSpec(
         "EMBEDDING_LOOKUP",
-        code=7,
         releases="1.13 1.14 1.14 2.18 2.22",
         versions=((4, per_channel(1)),),
         data=(1,),
@@ -45,27 +40,16 @@ SPECS = (
     ),
     # No integer kernel: it knows no zero point.
     OperatorSpec(
-        "SCATTER_ND",
-        code=122,
-        options="ScatterNdOptions",
-        releases="2.1",
-        types=("float32", "int8", "int32", "int64", "uint8", "bool"),
-        data=(1,),
+        "SCATTER_ND", releases="2.1", types=("float32", "int8", "int32", "int64", "uint8", "bool"), data=(1,)
     ),
     OperatorSpec(
         "SPARSE_TO_DENSE",
-        code=68,
-        options="SparseToDenseOptions",
         releases="1.9 1.14 1.15",
         versions=((3, is_type("int8", "uint8", input=2)), (2, is_type("int64", input=2))),
     ),
-    OperatorSpec(
-        "ONE_HOT", code=85, options="OneHotOptions", releases="1.11", data=(2, 3), index=0, moves=True
-    ),
+    OperatorSpec("ONE_HOT", releases="1.11", data=(2, 3), index=0, moves=True),
     OperatorSpec(
         "FILL",
-        code=94,
-        options="FillOptions",
         releases="1.13 2.3 2.5 2.12 2.23",
         versions=(
             (4, is_type("float16", input=1)),
@@ -75,26 +59,12 @@ SPECS = (
         data=(1,),
         moves=True,
     ),
+    OperatorSpec("RANGE", releases="1.13 2.14", versions=((2, is_type("int64")),), types=FLOAT32_INT32_INT64),
+    OperatorSpec("RANDOM_UNIFORM", options_name="RandomOptions", releases="2.10", data=(), draws_random=True),
     OperatorSpec(
-        "RANGE",
-        code=96,
-        options="RangeOptions",
-        releases="1.13 2.14",
-        versions=((2, is_type("int64")),),
-        types=FLOAT32_INT32_INT64,
+        "RANDOM_STANDARD_NORMAL", options_name="RandomOptions", releases="2.10", data=(), draws_random=True
     ),
-    OperatorSpec(
-        "RANDOM_UNIFORM", code=148, options="RandomOptions", releases="2.10", data=(), draws_random=True
-    ),
-    OperatorSpec(
-        "RANDOM_STANDARD_NORMAL",
-        code=146,
-        options="RandomOptions",
-        releases="2.10",
-        data=(),
-        draws_random=True,
-    ),
-    OperatorSpec("ZEROS_LIKE", code=93, options="ZerosLikeOptions", releases="1.12"),
-    OperatorSpec("MATRIX_DIAG", code=113, options="MatrixDiagOptions", releases="1.14"),
-    OperatorSpec("MATRIX_SET_DIAG", code=115, options="MatrixSetDiagOptions", releases="1.14"),
+    OperatorSpec("ZEROS_LIKE", releases="1.12"),
+    OperatorSpec("MATRIX_DIAG", releases="1.14"),
+    OperatorSpec("MATRIX_SET_DIAG", releases="1.14"),
 )

@@ -37,10 +37,8 @@ from tmconvert.targets.tflite.operators.version_rules import (
 SPECS = (
     OperatorSpec(
         "CONV_2D",
-        code=3,
         is_spatial=True,
         macs=convolution,
-        options="Conv2DOptions",
         releases="1.5 1.14 1.14 2.3 2.4 2.9 2.12 2.15",
         versions=(
             (8, both(pair("int16", "int8"), BIAS_TYPE)),
@@ -59,10 +57,8 @@ SPECS = (
     ),
     OperatorSpec(
         "DEPTHWISE_CONV_2D",
-        code=4,
         is_spatial=True,
         macs=depthwise,
-        options="DepthwiseConv2DOptions",
         releases="1.5 1.12 1.14 2.2 2.3 2.3 2.13",
         versions=(
             (5, pair("int16", "int16")),
@@ -79,10 +75,8 @@ SPECS = (
     ),
     OperatorSpec(
         "TRANSPOSE_CONV",
-        code=67,
         is_spatial=True,
         macs=transposed,
-        options="TransposeConvOptions",
         releases="1.9 2.2 2.3 2.12 2.15",
         # inputs are the shape of the output, the weight, the image, the bias
         versions=(
@@ -98,9 +92,7 @@ SPECS = (
     ),
     OperatorSpec(
         "FULLY_CONNECTED",
-        code=9,
         macs=dense,
-        options="FullyConnectedOptions",
         releases="1.5 1.10 1.14 1.14 2.0 2.1 2.3 2.3 2.3 2.13 2.15 2.17 2.18 2.21",
         versions=(
             (12, both(FLOAT_BY_INT8, per_channel(1))),
@@ -121,9 +113,7 @@ SPECS = (
     ),
     OperatorSpec(
         "BATCH_MATMUL",
-        code=126,
         macs=product,
-        options="BatchMatMulOptions",
         releases="2.3 2.3 2.4 2.5",
         versions=(*V2_INT8_V3_INT16, (4, both(FLOAT_BY_INT8, ASYMMETRIC))),
         types=FLOAT32,
@@ -134,26 +124,19 @@ SPECS = (
         integer=IntegerKernel("free"),
     ),
     OperatorSpec(
-        "CONV_3D",
-        code=132,
-        macs=convolution_3d,
-        weights=Weights(x=0, weight=1, bias=2, axis=4),
-        options="Conv3DOptions",
-        releases="2.5",
+        "CONV_3D", macs=convolution_3d, weights=Weights(x=0, weight=1, bias=2, axis=4), releases="2.5"
     ),
     OperatorSpec(
         "CONV_3D_TRANSPOSE",
-        code=141,
         weights=Weights(x=2, weight=1, bias=3, axis=3),
         data=(2,),
-        options="Conv3DOptions",
+        options_name="Conv3DOptions",
         releases="2.6",
     ),
     OperatorSpec(
         "AVERAGE_POOL_2D",
-        code=1,
         is_spatial=True,
-        options="Pool2DOptions",
+        options_name="Pool2DOptions",
         releases="1.5 1.14 2.3",
         versions=V2_INT8_V3_INT16,
         types=FLOAT32,
@@ -163,9 +146,8 @@ SPECS = (
     ),
     OperatorSpec(
         "MAX_POOL_2D",
-        code=17,
         is_spatial=True,
-        options="Pool2DOptions",
+        options_name="Pool2DOptions",
         releases="1.5 1.14 2.3",
         versions=V2_INT8_V3_INT16,
         types=FLOAT32,
@@ -174,28 +156,18 @@ SPECS = (
         not_empty=NotEmpty(axes=FIRST_AXIS),
         integer=IntegerKernel("same", keeps_sign=True),
     ),
-    OperatorSpec("L2_POOL_2D", code=12, is_spatial=True, options="Pool2DOptions", releases="1.5"),
+    OperatorSpec("L2_POOL_2D", is_spatial=True, options_name="Pool2DOptions", releases="1.5"),
     OperatorSpec(
         "L2_NORMALIZATION",
-        code=11,
-        options="L2NormOptions",
+        options_name="L2NormOptions",
         releases="1.5 1.14",
         versions=((2, output_is("int8")),),
         integer=IntegerKernel("fixed", types=INT8, fixed={"int8": (1 / 128, 0)}),
     ),
-    OperatorSpec(
-        "LOCAL_RESPONSE_NORMALIZATION",
-        code=13,
-        is_spatial=True,
-        options="LocalResponseNormalizationOptions",
-        releases="1.5",
-        types=FLOAT32,
-    ),
+    OperatorSpec("LOCAL_RESPONSE_NORMALIZATION", is_spatial=True, releases="1.5", types=FLOAT32),
     OperatorSpec(
         "RESIZE_BILINEAR",
-        code=23,
         is_spatial=True,
-        options="ResizeBilinearOptions",
         releases="1.7 1.14 2.2 2.5",
         versions=((4, is_type("int16")), (3, HALF_PIXEL), *V2_INT8),
         types=FLOAT32,
@@ -203,9 +175,7 @@ SPECS = (
     ),
     OperatorSpec(
         "RESIZE_NEAREST_NEIGHBOR",
-        code=97,
         is_spatial=True,
-        options="ResizeNearestNeighborOptions",
         releases="1.13.1 1.14 2.3 2.4",
         versions=(
             (4, is_type("int16")),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from tmconvert.formats.tflite.schema import OptionField, options_fields
+from tmconvert.formats.tflite.schema import OptionField, operator_code, options_fields, options_of
 from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.element_types import first_releases
 
@@ -115,8 +115,7 @@ class OperatorSpec:
 
     name: str = field(kw_only=False)
     # ---- the file (LiteRT's schema.fbs)
-    code: int | None  # number among the builtin operators; None: the writer must not see it
-    options: str | None = None  # options table
+    options_name: str | None = None  # the options table, where it is not called after the operator
     states: tuple[int, ...] = ()  # inputs that are variable tensors, zero at first, which nothing computes
     # ---- runtimes (LiteRT's op_version.cc and runtime_version.cc)
     # the oldest release with version 1, 2, ...; "-" where there is none (runtimes.py)
@@ -149,6 +148,16 @@ class OperatorSpec:
     dynamic_range: DynamicRange | None = None
     not_empty: NotEmpty | None = None
     integer: IntegerKernel | None = None
+
+    @property
+    def code(self) -> int | None:
+        """Returns the number among the builtin operators; None if the writer must not see it."""
+        return operator_code(self.name)
+
+    @property
+    def options(self) -> str | None:
+        """Returns the name of the options table; None if the operator has none."""
+        return self.options_name or options_of(self.name)
 
     @property
     def option_fields(self) -> dict[str, OptionField]:
@@ -189,12 +198,3 @@ class OperatorSpec:
             return None
         ends = [*ranges, (0, 0)] if self.adds_zeros else ranges
         return min(low for low, _ in ends), max(high for _, high in ends)
-
-
-def options_of(name: str) -> str:
-    """Returns the usual name of an operator's options table.
-
-    >>> options_of("LESS_EQUAL")
-    'LessEqualOptions'
-    """
-    return f"{name.title().replace('_', '')}Options"

@@ -17,8 +17,6 @@ from tmconvert.targets.tflite.operators.version_rules import (
 SPECS = (
     OperatorSpec(
         "LSTM",
-        code=16,
-        options="LSTMOptions",
         releases="1.7 1.10 1.14 2.3",
         versions=(
             (2, differs("kernel_type", "FULL")),
@@ -30,8 +28,6 @@ SPECS = (
     ),
     OperatorSpec(
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
-        code=44,
-        options="UnidirectionalSequenceLSTMOptions",
         releases="1.13.1 1.14 2.3 2.12",
         versions=(
             (5, pair("int16", "int8", at=2)),
@@ -42,36 +38,19 @@ SPECS = (
         states=(18, 19),
     ),
     OperatorSpec(
-        "BIDIRECTIONAL_SEQUENCE_LSTM",
-        code=52,
-        options="BidirectionalSequenceLSTMOptions",
-        releases="1.14 1.14 1.14",
-        versions=HYBRID_RNN,
-        states=(35, 36, 37, 38),
+        "BIDIRECTIONAL_SEQUENCE_LSTM", releases="1.14 1.14 1.14", versions=HYBRID_RNN, states=(35, 36, 37, 38)
     ),
-    OperatorSpec(
-        "RNN", code=24, options="RNNOptions", releases="1.5 1.14 2.3", versions=HYBRID_RNN, states=(4,)
-    ),
+    OperatorSpec("RNN", releases="1.5 1.14 2.3", versions=HYBRID_RNN, states=(4,)),
     OperatorSpec(
         "UNIDIRECTIONAL_SEQUENCE_RNN",
-        code=35,
-        options="SequenceRNNOptions",
+        options_name="SequenceRNNOptions",
         releases="1.14 1.14 2.3",
         versions=HYBRID_RNN,
         states=(4,),
     ),
-    OperatorSpec(
-        "BIDIRECTIONAL_SEQUENCE_RNN",
-        code=46,
-        options="BidirectionalSequenceRNNOptions",
-        releases="1.14 1.14 2.3",
-        versions=HYBRID_RNN,
-        states=(4, 8),
-    ),
+    OperatorSpec("BIDIRECTIONAL_SEQUENCE_RNN", releases="1.14 1.14 2.3", versions=HYBRID_RNN, states=(4, 8)),
     OperatorSpec(
         "SVDF",
-        code=27,
-        options="SVDFOptions",
         releases="1.5 1.14 2.2 2.3",
         versions=(
             (3, is_type("int8")),
@@ -80,6 +59,6 @@ SPECS = (
         ),
         states=(4,),
     ),
-    OperatorSpec("IF", code=118, options="IfOptions", releases="1.15"),
-    OperatorSpec("WHILE", code=119, options="WhileOptions", releases="1.15"),
+    OperatorSpec("IF", releases="1.15"),
+    OperatorSpec("WHILE", releases="1.15"),
 )
