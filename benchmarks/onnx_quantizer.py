@@ -28,6 +28,8 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from rows import table
+
 import tmconvert
 from tmconvert.errors import TmconvertError
 
@@ -121,31 +123,7 @@ def stack(*layers: nn.Module) -> nn.Module:
 
 
 IMAGE = (1, 3, 16, 16)
-NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "conv": (lambda: stack(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 5, 3)), IMAGE),
-    "conv_bn": (lambda: stack(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.LeakyReLU(0.1)), IMAGE),
-    "residual": (lambda: stack(nn.Conv2d(3, 8, 3, 2, 1), Residual(), Residual()), IMAGE),
-    "mobile_block": (lambda: stack(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU6(), Block(8, 24), Block(8, 24)), IMAGE),
-    "classifier": (
-        lambda: stack(
-            nn.Conv2d(3, 8, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)
-        ),
-        IMAGE,
-    ),
-    "excitation": (lambda: stack(nn.Conv2d(3, 8, 3, 2), Swish(), Gate(), nn.Conv2d(8, 4, 1)), IMAGE),
-    "branches": (lambda: stack(Branches(), nn.AvgPool2d(2), nn.Conv2d(12, 6, 1)), IMAGE),
-    "pyramid": (Pyramid, IMAGE),
-    "transposed": (
-        lambda: stack(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.ConvTranspose2d(8, 4, 2, 2), nn.Sigmoid()),
-        IMAGE,
-    ),
-    "dense": (
-        lambda: stack(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 16), nn.Tanh(), nn.Linear(16, 4)),
-        (3, 12),
-    ),
-    "hard": (lambda: stack(nn.Conv2d(3, 8, 3), nn.Hardswish(), nn.Conv2d(8, 8, 3), nn.Hardsigmoid()), IMAGE),
-    "attention": (Attention, (1, 6, 16)),
-}
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = table(__file__, globals())
 
 
 class Setting(NamedTuple):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import table
 from torchvision_ops import declare
 
 Example = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
@@ -55,27 +56,7 @@ def layout_inputs() -> dict[str, torch.Tensor]:
 
 
 # by the ``inputs`` of a row
-INPUTS: dict[str, Callable[[], dict[str, torch.Tensor]]] = {
-    "text": text,
-    "both": both,
-    "pixels": pixels,
-    "pixels of 64": lambda: pixels(64),
-    "text and pixels": lambda: {**text(), **pixels()},
-    "clip": clip_inputs,
-    "layout": layout_inputs,
-    "speech": lambda: {"input_values": torch.randn(BATCH, 1200)},
-    "ids": lambda: {"input_ids": ids()},
-    "longformer": lambda: {"input_ids": ids(8), "attention_mask": mask(8)},
-    "perceiver": lambda: {"inputs": ids(), "attention_mask": mask()},
-    "perceiver of images": lambda: {"inputs": torch.randn(BATCH, 3, 16, 16)},
-    "whisper": lambda: {"input_features": torch.randn(BATCH, 16, 60), "decoder_input_ids": ids(5)},
-    "ast": lambda: {"input_values": torch.randn(BATCH, 48, 16)},
-    "encodec": lambda: {"input_values": torch.randn(1, 1, 640)},
-    "speecht5": lambda: {
-        "input_values": torch.randn(BATCH, 9, 32),
-        "decoder_input_values": torch.randn(BATCH, 5, 32),
-    },
-}
+INPUTS: dict[str, Callable[[], dict[str, torch.Tensor]]] = table(__file__, globals())
 
 
 def model(name: str, inputs: Callable[[], dict[str, Any]], *, config: str = "", **settings: Any) -> Factory:
