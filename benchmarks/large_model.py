@@ -2,16 +2,21 @@
 
     python benchmarks/large_model.py --gigabytes 3
     python benchmarks/large_model.py --gigabytes 3 --source onnx
+    python benchmarks/large_model.py --decoder --gigabytes 14
 
 Makes a chain of linear layers, its weights generated while they are written, and converts it to ONNX with
 external data and to TFLite, each in a process of its own. The source is a container, or an ONNX file with
 external data of another opset, whose weights are zero but for a row. Prints time and peak memory: what the
 process holds for itself, and the whole of what is resident, in which the mapped pages of the model count.
+
+With ``--decoder`` the source is a folder of transformers in bfloat16, a Llama with the widths of 7 billion
+parameters and as many layers as fit. It becomes an int4 file, with scratch files of twice its size meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import subprocess
@@ -84,8 +89,74 @@ def make_onnx(path: Path, layers: int) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def measured(command: list[str]) -> tuple[float, float, float]:
-    """(seconds, peak MiB of its own memory, peak MiB resident) of one process."""
+DECODER = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+    "intermediate_size": 11008, "num_attention_heads": 32, "num_key_value_heads": 32,
+    "vocab_size": 32000, "rms_norm_eps": 1e-5,
+    "max_position_embeddings": 4096, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+def make_decoder(folder: Path, gigabytes: float) -> int:
+    """Writes a folder of transformers, its weights one row of random numbers shifted; returns its bytes."""
+    width, inner, words = (DECODER[name] for name in ("hidden_size", "intermediate_size", "vocab_size"))
+    layer: dict[str, tuple[int, ...]] = {
+        f"self_attn.{name}_proj.weight": (width, width) for name in ("q", "k", "v", "o")
+    }
+    layer |= {f"mlp.{name}_proj.weight": (inner, width) for name in ("gate", "up")}
+    layer |= {"mlp.down_proj.weight": (width, inner)}
+    layer |= {f"{name}_layernorm.weight": (width,) for name in ("input", "post_attention")}
+    outside = {
+        **dict.fromkeys(["model.embed_tokens.weight", "lm_head.weight"], (words, width)),
+        "model.norm.weight": (width,),
+    }
+    of_layer = 2 * sum(map(math.prod, layer.values()))
+    count = max(1, round((gigabytes * 1e9 - 2 * sum(map(math.prod, outside.values()))) / of_layer))
+    shapes = {
+        **outside,
+        **{f"model.layers.{i}.{name}": each for i in range(count) for name, each in layer.items()},
+    }
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({**DECODER, "num_hidden_layers": count}))
+    header, place = {}, 0
+    for name, shape in shapes.items():
+        end = place + 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [place, end]}
+        place = end
+    text = json.dumps(header).encode()
+    random = np.random.default_rng(0)
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for shape in shapes.values():
+            row = (
+                np.ones(shape[-1])
+                if len(shape) == 1
+                else random.standard_normal(2 * shape[-1]) / shape[-1] ** 0.5
+            )
+            bits = (row.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+            for number in range(1 if len(shape) == 1 else shape[0]):
+                start = number % shape[-1] if len(shape) > 1 else 0
+                file.write(bits[start : start + shape[-1]].tobytes())
+    return place
+
+
+def measure_decoder(folder: Path, gigabytes: float) -> None:
+    source, out = folder / "decoder", folder / "decoder.onnx"
+    size = make_decoder(source, gigabytes)
+    command = [sys.executable, "-m", "tmconvert", "onnx", str(source), str(out), "--opset", "21"]
+    command += ["--weights", "int4", "--integer-weights", "MatMulNBits", "--external-data", "--no-verify"]
+    seconds, own, resident, processors = measured(command)
+    made = sum(path.stat().st_size for path in folder.glob("decoder.onnx*"))
+    print(
+        f"{size / 1e9:.2f} GB of bfloat16 to {made / 1e9:.2f} GB of int4: {seconds:.0f} s, "
+        f"{size / 1e9 / seconds:.3f} GB/s, "
+        f"{processors:.0f} s of processors, {own / 1024:.2f} GiB of its own, "
+        f"{resident / 1024:.2f} GiB resident"
+    )
+
+
+def measured(command: list[str]) -> tuple[float, float, float, float]:
+    """(seconds, peak MiB of its own memory, peak MiB resident, seconds of processors) of one process."""
     started, own = time.perf_counter(), 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while True:
@@ -97,7 +168,8 @@ def measured(command: list[str]) -> tuple[float, float, float]:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"failed with status {process.returncode}: {' '.join(command)}")
-    return time.perf_counter() - started, own, usage.ru_maxrss / 1024
+    processors = usage.ru_utime + usage.ru_stime
+    return time.perf_counter() - started, own, usage.ru_maxrss / 1024, processors
 
 
 def _own_memory(pid: int) -> float:
@@ -115,11 +187,16 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=3.0)
     parser.add_argument("--folder", type=Path, help="where there is room for twice as much")
     parser.add_argument("--source", choices=["container", "onnx"], default="container")
+    parser.add_argument("--decoder", action="store_true", help="a folder of transformers in bfloat16")
     parser.add_argument("--make", type=Path, help="only make the container there")
     options = parser.parse_args()
     layers = math.ceil(options.gigabytes * 1e9 / LAYER_BYTES)
     if options.make:
         make(options.make, layers)
+        return
+    if options.decoder:
+        with tempfile.TemporaryDirectory(dir=options.folder) as made_in:
+            measure_decoder(Path(made_in), options.gigabytes)
         return
     print(f"imports alone: {measured([sys.executable, '-c', 'import tmconvert.api, onnx'])[2]:.0f} MiB")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -145,7 +222,7 @@ def main() -> None:
 
 
 def report(what: str, command: list[str]) -> None:
-    seconds, own, resident = measured(command)
+    seconds, own, resident, _ = measured(command)
     print(f"{what:26} {seconds:6.1f} s {own:7.0f} MiB of its own {resident:7.0f} MiB resident")
 
 

@@ -30,6 +30,7 @@ _TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat
 _CODES = {"float32": 1, "float16": 10, "bfloat16": 16}
 _OLDEST = {"float16": 7, "bfloat16": 13}
 _LARGE = 1024  # elements of a weight
+_HALF_SCALES_SINCE = 19  # of DequantizeLinear
 _LEAST = 1e-7  # of float16: a smaller epsilon would become 0
 
 
@@ -135,7 +136,7 @@ class _Narrowing:
         if any(isinstance(value, TargetGraph) for value in operator.attributes.values()):
             self._with_subgraphs(operator)
             return
-        if not (any(map(self._carries, operator.inputs)) or _restores_constants(operator)):
+        if not (any(map(self._carries, operator.inputs)) or _restores(operator, self.opset)):
             self.made.append(operator)
             return
         if self.rules.type_of([operator], self.name) == "float32":
@@ -270,11 +271,11 @@ class _Narrowing:
         return replace(graph, operators=operators, outputs=outputs)
 
 
-def _restores_constants(operator: Operator) -> bool:
+def _restores(operator: Operator, opset: int) -> bool:
     """Whether an operator restores weights from integers, however few its scales are."""
-    inputs = operator.inputs
     if operator.type == "DequantizeLinear":
-        return all(value is None or value.is_constant for value in inputs) and bool(operator.attributes)
+        constants = all(value is None or value.is_constant for value in operator.inputs)
+        return constants and opset >= _HALF_SCALES_SINCE
     return operator.type == ROWS
 
 
