@@ -23,7 +23,7 @@ import tmconvert
 from tmconvert.errors import TmconvertError
 
 torchvision_ops.declare = lambda: None  # these models need none of them
-from decoding_families import FAMILIES  # noqa: E402
+from decoding_families import FAMILIES, drawn_anew  # noqa: E402
 
 DECODERS = (
     "llama",
@@ -50,11 +50,55 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "vit": ("ViTForImageClassification", "ViTConfig", IMAGES),
     "deit": ("DeiTModel", "DeiTConfig", IMAGES),
 }
+WIDE = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "vocab_size": 61,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "eos_token_id": None,
+    "bos_token_id": 1,
+    "decoder_start_token_id": 2,
+}
+T5 = {"vocab_size": 61, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4} | {
+    "decoder_start_token_id": 2,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+}
+SPEECH = {**WIDE, "num_mel_bins": 8, "max_source_positions": 20, "max_target_positions": 64}
+MOONSHINE = {
+    **{
+        key: TEXT[key]
+        for key in ("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings")
+    },
+    **{
+        f"{side}_num_{name}": count
+        for side in ("encoder", "decoder")
+        for name, count in (("hidden_layers", 2), ("attention_heads", 4), ("key_value_heads", 4))
+    },
+    "decoder_start_token_id": 2,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+}
+ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "t5": ("T5ForConditionalGeneration", "T5Config", T5),
+    "bart": ("BartForConditionalGeneration", "BartConfig", WIDE),
+    "mbart": ("MBartForConditionalGeneration", "MBartConfig", WIDE),
+    "m2m100": ("M2M100ForConditionalGeneration", "M2M100Config", WIDE),
+    "marian": ("MarianMTModel", "MarianConfig", WIDE),
+    "whisper": ("WhisperForConditionalGeneration", "WhisperConfig", SPEECH),
+    "moonshine": ("MoonshineForConditionalGeneration", "MoonshineConfig", MOONSHINE),
+}
 SENTENCES = ("bert", "mpnet")
 KINDS = {
     "onnxruntime-genai": DECODERS,
-    "transformers.js": (*DECODERS, *ENCODERS),
-    "optimum": (*DECODERS, *ENCODERS),
+    "transformers.js": (*DECODERS, *ENCODERS, *ENCODER_DECODERS),
+    "optimum": (*DECODERS, *ENCODERS, *ENCODER_DECODERS),
     "sentence-transformers": SENTENCES,
 }
 WORDS = [
@@ -87,10 +131,9 @@ def saved(name: str, folder: Path) -> None:
     if name in FAMILIES:
         FAMILIES[name]().save_pretrained(folder)
         return
-    model, config, settings = ENCODERS[name]
+    model, config, settings = {**ENCODERS, **ENCODER_DECODERS}[name]
     made = getattr(transformers, model)(getattr(transformers, config)(**settings))
-    for each in made.parameters():
-        each.data.normal_(0, 0.3)
+    drawn_anew(made)
     made.eval().save_pretrained(folder)
     if name in SENTENCES:
         _tokenizer().save_pretrained(folder)
@@ -135,7 +178,7 @@ def main() -> int:
     torch.set_num_threads(1)
     print("| model | program | right | what it computed | processor time |\n|---|---|---|---|---|")
     results = []
-    for name in given.names or (*DECODERS, *ENCODERS):
+    for name in given.names or (*DECODERS, *ENCODERS, *ENCODER_DECODERS):
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / name
             saved(name, folder)

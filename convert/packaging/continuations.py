@@ -1,4 +1,4 @@
-"""Greedy decoding with a cache, by the source and by files, and the comparison of tokens."""
+"""Greedy decoding by the source and by files, and the comparison of tokens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.packaging.kind import Converted, ModelFile
+from tmconvert.packaging.kind import Converted, Parts
 
-STEPS, LENGTHS = 16, (1, 5, 12)  # tokens to decode, and those of the prompts
+STEPS = 16  # tokens to decode
 # differences of the two best logits, by the largest, below which rounding decides which one is the best
 EXACT, ROUNDED = 1e-4, 2e-2
-Run = Callable[[Mapping[str, np.ndarray]], Sequence[np.ndarray]]
+Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+_PAST = "past_key_values."
 
 
 class Continuation(NamedTuple):
@@ -23,90 +24,101 @@ class Continuation(NamedTuple):
     margins: list[float]
 
 
-def prompts(vocabulary: int, context: int) -> list[list[int]]:
-    """Returns prompts of random tokens, after which ``STEPS`` more fit into the context."""
-    random = np.random.default_rng(0)
-    lengths = [min(length, max(1, context - STEPS)) for length in LENGTHS]
-    return [random.integers(min(3, vocabulary - 1), vocabulary, length).tolist() for length in lengths]
+class Prompt(NamedTuple):
+    """The first tokens of the decoder, and the inputs of the encoder, if there is one, by name."""
+
+    tokens: list[int]
+    encoder: Mapping[str, np.ndarray]
 
 
-def continuations_of_source(made: Converted, given: Sequence[Sequence[int]]) -> list[Continuation] | None:
-    """Returns what PyTorch decodes; None where the module cannot be run again."""
-    original, inputs = made.module.original, made.files[0][1].inputs
-    if original is None:
-        return None
+class Stopped(Exception):
+    """A part of the model cannot be run."""
 
-    def run(feeds: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
-        outputs = original.run([feeds[each["name"]] for each in inputs])
-        if outputs is None:
-            raise _Stopped
-        return outputs
 
+def continuations_of_source(made: Converted, prompts: Sequence[Prompt]) -> list[Continuation] | None:
+    """Returns what PyTorch decodes, without a cache; None where the model cannot be run again."""
+    reports = next(made.by_dtype()).files
+
+    def part(name: str) -> Run:
+        original, report = made.modules[name].original, reports[name][1]
+
+        def run(feeds: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+            outputs = original.run([feeds[each["name"]] for each in report.inputs]) if original else None
+            if outputs is None:
+                raise Stopped
+            return dict(zip((each["name"] for each in report.outputs), outputs, strict=True))
+
+        return run
+
+    runs = {name: (part(name), report) for name, (_, report) in reports.items()}
     try:
-        return [_decoded(run, made.files[0][1], prompt) for prompt in given]
-    except _Stopped:
+        return [_decoded(runs, prompt, has_cache=False) for prompt in prompts]
+    except Stopped:
         return None
 
 
-def continuations_of_file(
-    path: Path, report: Any, given: Sequence[Sequence[int]]
+def continuations_of_files(
+    folder: Path, parts: Parts, prompts: Sequence[Prompt]
 ) -> list[Continuation] | None:
-    """Returns what a file decodes in ONNX Runtime; None where that is not installed."""
+    """Returns what files decode in ONNX Runtime; None where that is not installed."""
     try:
         import onnxruntime
     except ImportError:
         return None
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
-    def run(feeds: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
-        return session.run([each["name"] for each in report.outputs], dict(feeds))
+    def part(path: Path, report: Any) -> Run:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        names = [each["name"] for each in report.outputs]
+        return lambda feeds: dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
-    return [_decoded(run, report, prompt) for prompt in given]
-
-
-class _Stopped(Exception):
-    """The module does not run."""
+    runs = {name: (part(folder / file.path, report), report) for name, (file, report) in parts.files.items()}
+    return [_decoded(runs, prompt, has_cache=True) for prompt in prompts]
 
 
-def _decoded(run: Run, report: Any, prompt: Sequence[int]) -> Continuation:
-    shapes = {each["name"]: (each["shape"], each["dtype"]) for each in report.inputs}
-    outputs = [each["name"] for each in report.outputs]
-    cache = {
-        name: np.zeros(
-            [size if isinstance(size, int) else 1 if not axis else 0 for axis, size in enumerate(shape)],
-            dtype,
-        )
-        for name, (shape, dtype) in shapes.items()
-        if name.startswith("past_key_values.")
-    }
-    new, found = np.array([prompt], np.int64), Continuation([], [])
+def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: bool) -> Continuation:
+    run, report = runs.get("decoder") or runs[""]
+    fixed: dict[str, np.ndarray] = {}
+    if prompt.encoder:
+        fixed["encoder_hidden_states"] = runs["encoder"][0](prompt.encoder)["last_hidden_state"]
+        fixed["encoder_attention_mask"] = np.ones(fixed["encoder_hidden_states"].shape[:2], np.int64)
+    types = {each["name"]: each["dtype"] for each in report.inputs}
+    empty = {each["name"]: _empty(each) for each in report.inputs if each["name"].startswith(_PAST)}
+    cache, new, found = empty, list(prompt.tokens), Continuation([], [])
     for _ in range(STEPS):
-        length = len(prompt) + len(found.tokens)
+        length = len(prompt.tokens) + len(found.tokens)
         feeds = {
-            "input_ids": new,
-            "attention_mask": np.ones((1, length), np.int64),
-            "position_ids": np.arange(length - new.shape[1], length)[None],
+            "input_ids": np.array([new]),
+            "attention_mask": np.ones((1, length)),
+            "position_ids": np.arange(length - len(new), length)[None],
+            **fixed,
             **cache,
         }
-        made = dict(
-            zip(outputs, run({name: feeds[name].astype(shapes[name][1]) for name in shapes}), strict=True)
-        )
+        made = run({name: feeds[name].astype(dtype) for name, dtype in types.items()})
         logits = made["logits"][0, -1].astype(np.float64)
         second, first = np.sort(logits)[-2:]
         found.tokens.append(int(logits.argmax()))
         found.margins.append(float((first - second) / max(np.abs(logits).max(), 1e-30)))
-        new = np.array([[found.tokens[-1]]], np.int64)
-        cache = {name: made[name.replace("past_key_values", "present")] for name in cache}
+        if has_cache:
+            new = found.tokens[-1:]
+            cache = {name: made[name.replace(_PAST, "present.")] for name in cache}
+        else:
+            new = [*new, found.tokens[-1]]
     return found
 
 
+def _empty(given: Mapping[str, Any]) -> np.ndarray:
+    """Returns an empty cache: its open sizes are zero, but for the batch."""
+    shape = [size if isinstance(size, int) else int(axis == 0) for axis, size in enumerate(given["shape"])]
+    return np.zeros(shape, given["dtype"])
+
+
 def difference(
-    found: Sequence[Sequence[int]], wanted: Sequence[Continuation], ends: Sequence[int], file: ModelFile
+    found: Sequence[Sequence[int]], wanted: Sequence[Continuation], ends: Sequence[int], *, is_exact: bool
 ) -> str:
     """Returns the first token that differs, but for those that rounding or the end of a text explains."""
-    least = EXACT if file.is_exact else ROUNDED
+    least = EXACT if is_exact else ROUNDED
     for number, (tokens, expected) in enumerate(zip(found, wanted, strict=True)):
         for step, (token, margin) in enumerate(zip(expected.tokens, expected.margins, strict=True)):
             if step >= len(tokens):

@@ -1,19 +1,22 @@
-"""The interface of kinds of packages."""
+"""The interface of kinds of packages: a kind is a row of settings, with functions for what is its own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.entry import trace_parts
+from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.source import PackageSource
+from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, task_of
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
     from tmconvert.ir import TracedModule
-    from tmconvert.packaging.report import Check
 
 INT4 = {"weights": "int4", "integer_weights": "MatMulNBits", "opset": "auto"}
 # the options of a conversion by the data type of a file, as transformers.js calls it
@@ -23,13 +26,20 @@ DTYPES: Mapping[str, Mapping[str, Any]] = {
     "q8": {"weights": "int8"},
     "q4": INT4,
 }
+Modules = Mapping[str, "TracedModule"]
 
 
 class ModelFile(NamedTuple):
-    """A model file of a package: its path in the folder, and the options of its conversion."""
+    """A model file of a package: its path in the folder, and the options of its conversion.
+
+    ``part`` is the part of the model that it has, and ``dtype`` the data type by which its consumer chooses
+    it; they are empty for a model in one file, and for a consumer that does not choose.
+    """
 
     path: str
     options: Mapping[str, Any]
+    part: str = ""
+    dtype: str = ""
 
     @property
     def is_exact(self) -> bool:
@@ -37,17 +47,43 @@ class ModelFile(NamedTuple):
         return not (self.options.get("weights") or self.options.get("float_type"))
 
 
+class Parts(NamedTuple):
+    """The files of one data type by part, each with the report of its conversion."""
+
+    dtype: str
+    files: Mapping[str, tuple[ModelFile, Report]]
+
+    @property
+    def name(self) -> str:
+        """Returns the paths of the files, for messages."""
+        return " and ".join(file.path for file, _ in self.files.values())
+
+    @property
+    def is_exact(self) -> bool:
+        return all(file.is_exact for file, _ in self.files.values())
+
+
 class Converted(NamedTuple):
     """Model files of a package, around which a kind writes the rest.
 
-    ``files`` are the model files with the reports of their conversions, the first of them in float32 if one
-    is; ``folder`` is the hidden one in which the package is made.
+    ``modules`` are the parts of the model by name, ``files`` the model files with the reports of their
+    conversions, those in float32 first; ``folder`` is the hidden one in which the package is made.
     """
 
     source: PackageSource
-    module: TracedModule
+    task: str
+    modules: Modules
     files: Sequence[tuple[ModelFile, Report]]
     folder: Path
+
+    def by_dtype(self) -> Iterator[Parts]:
+        """Yields the files that the consumer opens together."""
+        for dtype in dict.fromkeys(file.dtype for file, _ in self.files):
+            yield Parts(dtype, {file.part: (file, each) for file, each in self.files if file.dtype == dtype})
+
+    def outputs(self) -> list[dict[str, Any]]:
+        """Returns the outputs of the last part, as the report of its conversion has them."""
+        return list(self.files[-1][1].outputs)
 
     @property
     def caches(self) -> dict[str, list[int | str]]:
@@ -63,33 +99,57 @@ class Vectors(NamedTuple):
     normalizes: bool
 
 
-class Kind(Protocol):
-    """A kind of package: which models it takes, its model files, and what is around them."""
+def trace_whole(source: PackageSource, task: str) -> Modules:
+    """Traces a model of transformers in the parts that its task has."""
+    return trace_parts(str(source.folder), splits=task == ENCODER_DECODER)
+
+
+def write_configuration(made: Converted) -> None:
+    """Writes the configuration of transformers."""
+    write_json(made.folder / "config.json", made.source.configuration)
+
+
+def takes_all(source: PackageSource) -> str:
+    """Returns no refusal."""
+    return ""
+
+
+class Kind(NamedTuple):
+    """A kind of package: which models it takes, its model files, and what is around them.
+
+    ``files`` has the path of each part for each task; ``{}`` in a path stands for the suffix of a data type.
+    ``suffixes`` are those by data type, and empty for a consumer that does not choose among data types.
+    ``refusal`` returns why a model is not taken, and an empty text if it is. ``write`` writes the files
+    around the model files, and raises UnsupportedError TM2032.
+    """
 
     name: str
-    has_dtypes: bool  # several files of one model, by data type
+    consumer: Consumer
+    files: Mapping[str, Mapping[str, str]]
+    suffixes: Mapping[str, str] = MappingProxyType({})
+    refusal: Callable[[PackageSource], str] = takes_all
+    task: Callable[[PackageSource], str] = task_of
+    trace: Callable[[PackageSource, str], Modules] = trace_whole
+    write: Callable[[Converted], None] = write_configuration
 
-    def refusal(self, source: PackageSource) -> str:
-        """Returns why the kind does not take a model; empty if it does."""
-
-    def path(self, dtype: str) -> str:
-        """Returns the path in the package of the model file of a data type; empty for that of options."""
-
-    def pooling(self, source: PackageSource) -> Vectors | None:
-        """Returns how vectors of tokens become one of a text; None for a model that stays as it is."""
-        return None
-
-    def write(self, made: Converted) -> None:
-        """Writes the files around the model files. Raises UnsupportedError TM2032."""
-
-    def check(self, made: Converted) -> list[Check]:
-        """Opens the package in its consumer. Raises VerificationError TM4008."""
+    def path(self, task: str, part: str, dtype: str) -> str:
+        return self.files[task][part].format(self.suffixes.get(dtype, ""))
 
 
-def refused(kind: str, source: PackageSource, reason: str) -> UnsupportedError:
+def layout(folder: str, *tasks: str) -> Mapping[str, Mapping[str, str]]:
+    """Returns the paths of the layout that optimum and transformers.js share, in a folder of the package."""
+    whole = {"": folder + "model{}.onnx"}
+    parts = {"encoder": folder + "encoder_model{}.onnx", "decoder": folder + "decoder_model_merged{}.onnx"}
+    return {
+        task: parts if task == ENCODER_DECODER else whole
+        for task in tasks or (DECODER, ENCODER_DECODER, ONCE)
+    }
+
+
+def refused(kind: Kind, source: PackageSource, reason: str) -> UnsupportedError:
     return UnsupportedError(
         "TM2032",
-        f"{kind} does not take {source.architecture}: {reason}",
+        f"{kind.name} does not take {source.architecture}: {reason}",
         notes=[
             ("help", f"`tmconvert onnx {source.folder} model.onnx --names optimum` writes the file alone")
         ],

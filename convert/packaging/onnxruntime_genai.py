@@ -9,75 +9,64 @@ from __future__ import annotations
 from typing import Any
 
 from tmconvert.packaging.consumer import Consumer
-from tmconvert.packaging.decoders import check_tokens, refusal_of_decoder
-from tmconvert.packaging.kind import Converted, Kind, refused, write_json
-from tmconvert.packaging.report import Check
-from tmconvert.packaging.source import PackageSource
+from tmconvert.packaging.kind import Converted, Kind, layout, refused, write_json
+from tmconvert.packaging.tasks import DECODER
 
-CONSUMER = Consumer("onnxruntime-genai", "open_genai.py", "pip install onnxruntime-genai")
 # settings of generate that its search has, with their neutral values
 _SEARCH = {"do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.0}
 _CACHE = "{}.%d.{}"
 
 
-class GenaiKind(Kind):
-    """One file with an open cache; the type of the model is the generic ``decoder``."""
-
-    name = "onnxruntime-genai"
-    has_dtypes = False
-
-    def refusal(self, source: PackageSource) -> str:
-        return refusal_of_decoder(source)
-
-    def path(self, dtype: str) -> str:
-        return "" if dtype else "model.onnx"
-
-    def write(self, made: Converted) -> None:
-        write_json(made.folder / "genai_config.json", self._configuration(made))
-
-    def _configuration(self, made: Converted) -> dict[str, Any]:
-        source, caches = made.source, made.caches
-        shapes = {tuple(shape) for shape in caches.values()}
-        if len(shapes) != 1 or [type(each) for each in next(iter(shapes))] != [str, int, str, int]:
-            found = ", ".join(str(list(each)) for each in sorted(shapes, key=str)) or "none"
-            raise refused(self.name, source, f"its layers need caches of one shape, and have: {found}")
-        heads, size = (int(each) for each in shapes.pop()[1::2])
-        layers = len(caches) // 2
-        ends, start, padding = source.ends, source.setting("bos_token_id"), source.setting("pad_token_id")
-        names = [each["name"] for each in made.files[0][1].inputs]
-        inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in names}
-        attention = source.text.get("num_attention_heads") or source.text.get("n_head") or heads
-        decoder = {
-            "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
-            "filename": made.files[0][0].path,
-            "head_size": size,
-            "hidden_size": source.text.get("hidden_size") or source.text.get("n_embd") or attention * size,
-            "num_attention_heads": attention,
-            "num_hidden_layers": layers,
-            "num_key_value_heads": heads,
-            "inputs": inputs
-            | {f"past_{part}_names": _CACHE.format("past_key_values", part) for part in ("key", "value")},
-            "outputs": {"logits": "logits"}
-            | {f"present_{part}_names": _CACHE.format("present", part) for part in ("key", "value")},
-        }
-        model = {
-            "type": "decoder",
-            "bos_token_id": start,
-            "eos_token_id": ends[0] if len(ends) == 1 else ends or None,
-            "pad_token_id": padding if padding is not None else next(iter(ends), None),
-            "context_length": source.context,
-            "vocab_size": source.text.get("vocab_size"),
-            "decoder": decoder,
-        }
-        search = {name: source.setting(name) for name in _SEARCH}
-        chosen = {name: _SEARCH[name] if value is None else value for name, value in search.items()}
-        return {
-            "model": {name: value for name, value in model.items() if value is not None},
-            "search": {**chosen, "max_length": source.context, "past_present_share_buffer": False},
-        }
-
-    def check(self, made: Converted) -> list[Check]:
-        return check_tokens(CONSUMER, made)
+def _write(made: Converted) -> None:
+    write_json(made.folder / "genai_config.json", _configuration(made))
 
 
-KIND = GenaiKind()
+def _configuration(made: Converted) -> dict[str, Any]:
+    """Returns the settings of one file with an open cache; its type is the generic ``decoder``."""
+    source, caches = made.source, made.caches
+    shapes = {tuple(shape) for shape in caches.values()}
+    if len(shapes) != 1 or [type(each) for each in next(iter(shapes))] != [str, int, str, int]:
+        found = ", ".join(str(list(each)) for each in sorted(shapes, key=str)) or "none"
+        raise refused(KIND, source, f"its layers need caches of one shape, and have: {found}")
+    heads, size = (int(each) for each in shapes.pop()[1::2])
+    layers = len(caches) // 2
+    ends, start, padding = source.ends, source.setting("bos_token_id"), source.setting("pad_token_id")
+    names = [each["name"] for each in made.files[0][1].inputs]
+    inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in names}
+    attention = source.text.get("num_attention_heads") or source.text.get("n_head") or heads
+    decoder = {
+        "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
+        "filename": made.files[0][0].path,
+        "head_size": size,
+        "hidden_size": source.text.get("hidden_size") or source.text.get("n_embd") or attention * size,
+        "num_attention_heads": attention,
+        "num_hidden_layers": layers,
+        "num_key_value_heads": heads,
+        "inputs": inputs
+        | {f"past_{part}_names": _CACHE.format("past_key_values", part) for part in ("key", "value")},
+        "outputs": {"logits": "logits"}
+        | {f"present_{part}_names": _CACHE.format("present", part) for part in ("key", "value")},
+    }
+    model = {
+        "type": "decoder",
+        "bos_token_id": start,
+        "eos_token_id": ends[0] if len(ends) == 1 else ends or None,
+        "pad_token_id": padding if padding is not None else next(iter(ends), None),
+        "context_length": source.context,
+        "vocab_size": source.text.get("vocab_size"),
+        "decoder": decoder,
+    }
+    search = {name: source.setting(name) for name in _SEARCH}
+    chosen = {name: _SEARCH[name] if value is None else value for name, value in search.items()}
+    return {
+        "model": {name: value for name, value in model.items() if value is not None},
+        "search": {**chosen, "max_length": source.context, "past_present_share_buffer": False},
+    }
+
+
+KIND = Kind(
+    "onnxruntime-genai",
+    Consumer("onnxruntime-genai", "open_genai.py", "pip install onnxruntime-genai"),
+    layout("", DECODER),
+    write=_write,
+)

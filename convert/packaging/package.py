@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
-from tmconvert.frontends.torch.entry import trace_pretrained
-from tmconvert.frontends.torch.request import Tracing
 from tmconvert.output.new_folder import refuse_existing, staged_folder
-from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, ModelFile, refused
+from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, ModelFile, Modules, refused
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.report import PackageReport
-from tmconvert.packaging.source import PackageSource, find_source
+from tmconvert.packaging.source import find_source
+from tmconvert.packaging.tasks import refusal_of_task
+from tmconvert.packaging.trial import check_package
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
-    from tmconvert.ir import TracedModule
 
 Convert = Callable[..., "Report"]  # to_onnx
-DEFAULT_DTYPES = ("fp32", "fp16", "q8", "q4")
 
 
 def make_package(
@@ -40,20 +38,26 @@ def make_package(
     Raises UsageError TM6002, LoadError, UnsupportedError, VerificationError, WriteError.
     """
     kind = kind_named(kind_name)
-    files = _model_files(kind, options, dtypes)
+    chosen = _options_by_dtype(kind, options, dtypes)
     refuse_existing(output)
     found = find_source(source, download=download)
-    reason = kind.refusal(found)
+    task = kind.task(found)
+    reason = refusal_of_task(task, tuple(kind.files)) or kind.refusal(found)
     if reason:
-        raise refused(kind.name, found, reason)
+        raise refused(kind, found, reason)
+    files = [
+        ModelFile(kind.path(task, part, dtype), each, part, dtype)
+        for dtype, each in chosen.items()
+        for part in kind.files[task]
+    ]
     with staged_folder(output) as staged:
-        pooling = kind.pooling(found)
-        module = trace_pretrained(str(found.folder), Tracing(), for_package=True, pooling=pooling)
-        made = _converted(found, module, files, staged, convert, verify=verify)
+        modules = kind.trace(found, task)
+        reports = _convert_files(modules, files, staged, convert, verify)
+        made = Converted(found, task, modules, reports, staged)
         for name, content in found.copied_files():
             (staged / name).write_bytes(content)
         kind.write(made)
-        checks = kind.check(made) if verify else []
+        checks = check_package(kind, made) if verify else []
     return PackageReport(
         output,
         kind.name,
@@ -64,41 +68,34 @@ def make_package(
     )
 
 
-def _model_files(kind: Kind, options: Mapping[str, Any], dtypes: Sequence[str] | None) -> list[ModelFile]:
-    """Returns the model files with the options of their conversions. Raises UsageError TM6002."""
+def _options_by_dtype(
+    kind: Kind, options: Mapping[str, Any], dtypes: Sequence[str] | None
+) -> dict[str, dict[str, Any]]:
+    """Returns the options of conversions by data type, the most exact first. Raises UsageError TM6002."""
     chosen = {name: value for name, value in options.items() if value is not None}
-    if not kind.has_dtypes:
+    if not kind.suffixes:
         if dtypes is not None:
-            raise UsageError("TM6002", f"{kind.name} opens one model file: use weights, not dtypes")
-        if chosen.get("weights") == "int4":
-            chosen = {**INT4, **chosen}
-        return [ModelFile(kind.path(""), chosen)]
+            raise UsageError("TM6002", f"{kind.name} opens files of one data type: use weights, not dtypes")
+        return {"": {**(INT4 if chosen.get("weights") == "int4" else {}), **chosen}}
     for name in ("weights", "float_type"):
         if name in chosen:
             raise UsageError("TM6002", f"{kind.name} opens a file by data type: use dtypes, not {name}")
-    unknown = [each for each in dtypes or () if each not in DTYPES]
+    unknown = [each for each in dtypes or () if each not in kind.suffixes]
     if unknown or (dtypes is not None and not dtypes):
-        raise UsageError("TM6002", f"unknown data types {unknown}: use some of {', '.join(DTYPES)}")
-    # in the order of the table: the first one is the most exact
-    wanted = DEFAULT_DTYPES if dtypes is None else [each for each in DTYPES if each in dtypes]
-    return [ModelFile(kind.path(each), {**DTYPES[each], **chosen}) for each in wanted]
+        raise UsageError("TM6002", f"unknown data types {unknown}: use some of {', '.join(kind.suffixes)}")
+    return {each: {**DTYPES[each], **chosen} for each in kind.suffixes if dtypes is None or each in dtypes}
 
 
-def _converted(
-    source: PackageSource,
-    module: TracedModule,
-    files: Sequence[ModelFile],
-    staged: Path,
-    convert: Convert,
-    *,
-    verify: bool,
-) -> Converted:
+def _convert_files(
+    modules: Modules, files: Sequence[ModelFile], staged: Path, convert: Convert, verify: bool
+) -> list[tuple[ModelFile, Report]]:
     reports = []
     for file in files:
         path = staged / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        reports.append((file, convert(module, path, names="optimum", verify=verify, **file.options)))
-    return Converted(source, module, reports, staged)
+        report = convert(modules[file.part], path, names="optimum", verify=verify, **file.options)
+        reports.append((file, report))
+    return reports
 
 
 def _names(folder: Path) -> list[str]:

@@ -10,18 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from tmconvert.frontends.torch.entry import trace_parts
 from tmconvert.packaging.consumer import Consumer
-from tmconvert.packaging.kind import Converted, Kind, Vectors, refused, write_json
-from tmconvert.packaging.report import Check
+from tmconvert.packaging.kind import Converted, Kind, Modules, Vectors, refused, write_json
 from tmconvert.packaging.source import PackageSource, json_object, json_value
-from tmconvert.packaging.vectors import difference_of_arrays, refuse_difference, unpacked
+from tmconvert.packaging.tasks import ONCE, SENTENCES, task_of
 
-CONSUMER = Consumer(
-    "sentence-transformers", "open_sentence_transformers.py", "pip install 'sentence-transformers[onnx]'"
-)
-TEXTS = ("A small text.", "Another one, which has more words than the first.")
 POOLING_MODES = {  # keys of older releases
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -40,70 +34,48 @@ _SETTINGS = {
 _TYPE = "sentence_transformers.models"
 
 
-class SentenceTransformersKind(Kind):
-    """One file for the ONNX backend. Modules after the encoder are pooling and normalization only."""
+def _task(source: PackageSource) -> str:
+    task = task_of(source)
+    return SENTENCES if task == ONCE else task
 
-    name = "sentence-transformers"
-    has_dtypes = False
 
-    def refusal(self, source: PackageSource) -> str:
-        if source.configuration.get("is_encoder_decoder"):
-            return "it takes encoders of text"
-        if not (source.folder / "tokenizer_config.json").is_file():
-            return "the folder has no tokenizer"
-        try:
-            vectors_of(source)
-        except ValueError as error:
-            return str(error)
-        return ""
+def _refusal(source: PackageSource) -> str:
+    if not (source.folder / "tokenizer_config.json").is_file():
+        return "the folder has no tokenizer"
+    try:
+        vectors_of(source)
+    except ValueError as error:
+        return str(error)
+    return ""
 
-    def path(self, dtype: str) -> str:
-        return "onnx/model.onnx"
 
-    def pooling(self, source: PackageSource) -> Vectors:
-        return vectors_of(source)
+def _trace(source: PackageSource, task: str) -> Modules:
+    return trace_parts(str(source.folder), pooling=vectors_of(source))
 
-    def write(self, made: Converted) -> None:
-        folder, source = made.folder, made.source
-        names = [each["name"] for each in made.files[0][1].outputs]
-        if names != ["last_hidden_state", "sentence_embedding"]:
-            raise refused(self.name, source, f"the encoder returns {', '.join(names)}")
-        modes, normalizes = vectors_of(source)
-        write_json(folder / "config.json", source.configuration)
-        for name, keys in _SETTINGS.items():
-            if (source.folder / name).is_file():
-                found = json_object(source.folder / name)
-                write_json(folder / name, {key: found[key] for key in keys if key in found})
-        parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
-        modules = [
-            {"idx": number, "name": str(number), "path": path, "type": f"{_TYPE}.{name}"}
-            for number, (path, name) in enumerate(parts if normalizes else parts[:2])
-        ]
-        write_json(folder / _MODULES, modules)
-        (folder / "1_Pooling").mkdir()
-        width = made.files[0][1].outputs[0]["shape"][-1]
-        chosen = {key: mode in modes for key, mode in POOLING_MODES.items()}
-        write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **chosen})
-        if normalizes:
-            (folder / "2_Normalize").mkdir()
-            write_json(folder / "2_Normalize" / "config.json", {})
 
-    def check(self, made: Converted) -> list[Check]:
-        """Compares the vectors of texts with those of PyTorch for the same tokens."""
-        file, report = made.files[0]
-        answer = CONSUMER.ask({"texts": list(TEXTS)}, made.folder, made.source.folder)
-        if isinstance(answer, str):
-            return [Check(CONSUMER.name, file.path, "", answer)]
-        features = {name: np.array(each, np.int64) for name, each in answer["features"].items()}
-        original = made.module.original
-        outputs, result = None, "opened"
-        if original is not None:
-            outputs = original.run([features[each["name"]] for each in report.inputs])
-        if outputs is not None:
-            error = difference_of_arrays({"": unpacked(answer["vectors"])}, {"": outputs[1]})
-            refuse_difference(CONSUMER, file, "PyTorch", error)
-            result = f"PyTorch's vectors of {len(TEXTS)} texts to {error:.1e}"
-        return [Check(f"{CONSUMER.name} {answer['version']}", file.path, result)]
+def _write(made: Converted) -> None:
+    folder, source = made.folder, made.source
+    names = [each["name"] for each in made.files[0][1].outputs]
+    if names != ["last_hidden_state", "sentence_embedding"]:
+        raise refused(KIND, source, f"the encoder returns {', '.join(names)}")
+    modes, normalizes = vectors_of(source)
+    write_json(folder / "config.json", source.configuration)
+    for name, keys in _SETTINGS.items():
+        if (source.folder / name).is_file():
+            found = json_object(source.folder / name)
+            write_json(folder / name, {key: found[key] for key in keys if key in found})
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"{_TYPE}.{name}"}
+        for number, (path, name) in enumerate(parts if normalizes else parts[:2])
+    ]
+    write_json(folder / _MODULES, modules)
+    width = made.files[0][1].outputs[0]["shape"][-1]
+    chosen = {key: mode in modes for key, mode in POOLING_MODES.items()}
+    settings = [{}, {"word_embedding_dimension": width, **chosen}, {}]
+    for module, setting in zip(modules[1:], settings[1:], strict=False):
+        (folder / module["path"]).mkdir()
+        write_json(folder / module["path"] / "config.json", setting)
 
 
 def vectors_of(source: PackageSource) -> Vectors:
@@ -135,4 +107,14 @@ def _modes(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, given)) if isinstance(given, list) else (str(given),)
 
 
-KIND = SentenceTransformersKind()
+KIND = Kind(
+    "sentence-transformers",
+    Consumer(
+        "sentence-transformers", "open_sentence_transformers.py", "pip install 'sentence-transformers[onnx]'"
+    ),
+    {SENTENCES: {"": "onnx/model.onnx"}},
+    refusal=_refusal,
+    task=_task,
+    trace=_trace,
+    write=_write,
+)

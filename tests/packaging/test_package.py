@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.runner import run
@@ -15,7 +16,6 @@ from tmconvert import api
 from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError, VerificationError
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.continuations import Continuation, difference
-from tmconvert.packaging.kind import ModelFile
 from tmconvert.packaging.sentence_transformers import vectors_of
 from tmconvert.packaging.source import PackageSource
 
@@ -29,7 +29,7 @@ TINY = {
     "eos_token_id": None,
     "pad_token_id": 0,
 }
-EXACT, ROUNDED = ModelFile("model.onnx", {}), ModelFile("model.onnx", {"weights": "int4"})
+EXACT, ROUNDED = True, False
 
 
 def folder_of(path: Path, architecture: str, **entries: Any) -> Path:
@@ -72,16 +72,21 @@ def decoder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "architecture", "entries", "reason"),
     [
-        ("onnxruntime-genai", "BertModel", {}, "must end in ForCausalLM"),
+        ("onnxruntime-genai", "BertModel", {}, r"takes decoders \(\.\.\.ForCausalLM\); .* run once"),
         (
             "onnxruntime-genai",
             "T5ForConditionalGeneration",
             {"is_encoder_decoder": True},
-            "needs two with caches",
+            "one of the encoder-decoders that generate",
         ),
-        ("transformers.js", "WhisperModel", {"is_encoder_decoder": True}, "two files with caches"),
-        ("transformers.js", "LlavaForConditionalGeneration", {}, "text and images as several files"),
-        ("optimum", "BartModel", {"is_encoder_decoder": True}, "two files with caches"),
+        (
+            "transformers.js",
+            "WhisperModel",
+            {"is_encoder_decoder": True},
+            "parts that this has are not known",
+        ),
+        ("transformers.js", "LlavaForConditionalGeneration", {}, "parts that this has are not known"),
+        ("sentence-transformers", "T5Model", {"is_encoder_decoder": True}, "takes encoders of text"),
         ("sentence-transformers", "BertModel", {}, "has no tokenizer"),
     ],
 )
@@ -144,7 +149,7 @@ def test_the_modules_of_a_folder(modules: Any, pooling: Any, wanted: Any, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("found", "margins", "file", "wrong"),
+    ("found", "margins", "is_exact", "wrong"),
     [
         ([7, 3, 9], [0.5, 0.5, 0.5], EXACT, "step 2: token 3, not 8"),
         ([7, 3, 9], [0.5, 1e-6, 0.5], EXACT, ""),  # rounding decides
@@ -154,8 +159,8 @@ def test_the_modules_of_a_folder(modules: Any, pooling: Any, wanted: Any, tmp_pa
         ([7, 8], [0.5, 0.5, 0.5], EXACT, ""),  # consumers return the token of the end, or not
     ],
 )
-def test_tokens_that_differ(found: list[int], margins: list[float], file: ModelFile, wrong: str) -> None:
-    text = difference([found], [Continuation([7, 8, 9], margins)], [9], file)
+def test_tokens_that_differ(found: list[int], margins: list[float], is_exact: bool, wrong: str) -> None:
+    text = difference([found], [Continuation([7, 8, 9], margins)], [9], is_exact=is_exact)
     assert re.search(wrong, text) if wrong else text == ""
 
 
@@ -199,6 +204,57 @@ def test_files_for_transformers_js(decoder: Path, tmp_path: Path) -> None:
     assert config["transformers.js_config"] == {"use_external_data_format": external}
     for name, _ in report.files:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+@pytest.fixture
+def encoder_decoder(tmp_path: Path) -> Path:
+    """An encoder-decoder of text with weights that are not small."""
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    torch.manual_seed(0)
+    sides = {f"{side}_{name}": 2 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    widths = {"d_model": 16, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 64}
+    tokens = {"vocab_size": 61, "pad_token_id": 0, "eos_token_id": None, "decoder_start_token_id": 2}
+    model = transformers.BartForConditionalGeneration(
+        transformers.BartConfig(**sides, **widths, **tokens, forced_eos_token_id=None)
+    )
+    for each in model.parameters():
+        each.data.mul_(8)
+    model.eval().save_pretrained(tmp_path / "net")
+    return tmp_path / "net"
+
+
+@pytest.mark.slow
+def test_one_decoder_file_serves_the_first_step_and_all_others(encoder_decoder: Path, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    report = api.package(encoder_decoder, tmp_path / "out", kind="optimum")
+    (check,) = report.checks
+    assert "48 of 48 tokens are PyTorch's" in check.result
+    session = onnxruntime.InferenceSession(str(tmp_path / "out" / "decoder_model_merged.onnx"))
+    inputs = {each.name: each.shape for each in session.get_inputs()}
+    # optimum pairs them with its cache by their order: own keys and values of a layer, those of the encoder
+    slots = [f"{side}.{name}" for side in ("decoder", "encoder") for name in ("key", "value")]
+    assert [name for name in inputs if name.startswith("past")] == [
+        f"past_key_values.{layer}.{slot}" for layer in range(2) for slot in slots
+    ]
+    random = np.random.default_rng(0)
+    feeds = {
+        "input_ids": np.array([[2, 5, 7]]),
+        "encoder_hidden_states": random.standard_normal((1, 6, 16)).astype(np.float32),
+        "encoder_attention_mask": np.array([[1, 1, 1, 1, 0, 0]]),
+    }
+    empty = {name: np.zeros((1, 2, 0, 8), np.float32) for name in inputs if name.startswith("past")}
+    names = [each.name for each in session.get_outputs()]
+    first = dict(zip(names, session.run(None, {**feeds, **empty}), strict=True))
+    full = {name: first[name.replace("past_key_values", "present")] for name in empty}
+    for known in (0, 2, 6):  # of the encoder's positions
+        past = {
+            name: array[:, :, :known] if "encoder" in name else array[:, :, :2]
+            for name, array in full.items()
+        }
+        (logits, *_) = session.run(None, {**feeds, **past, "input_ids": np.array([[7]])})
+        np.testing.assert_allclose(logits[:, -1], first["logits"][:, -1], atol=1e-4)
 
 
 def test_code_of_the_folder_is_not_run(tmp_path: Path) -> None:

@@ -124,24 +124,31 @@ def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
     )
 
 
-def trace_pretrained(
-    folder: str,
-    tracing: Tracing,
-    *,
-    for_package: bool = False,
-    pooling: tuple[tuple[str, ...], bool] | None = None,
-) -> TracedModule:
+def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
     """Traces the model of a folder, with inputs that fit its task unless ``tracing`` has others.
 
-    Batch, sequences and the length of a cache are left open unless ``tracing`` names dynamic sizes. With
-    ``for_package`` caches and the names of sizes are as programs that open packages expect them; ``pooling``
-    has the modes of ``SentenceVectors``, and whether they are normalized. Only weights in safetensors of the
-    folder are read, and no code of it is run. Raises LoadError TM1021, TM1028.
+    Batch, sequences and the length of a cache are left open unless ``tracing`` names dynamic sizes. Only
+    weights in safetensors of the folder are read, and no code of it is run. Raises LoadError TM1021, TM1028.
     """
     from tmconvert.frontends.torch.pretrained import check_folder
 
     checked = check_folder(folder)
-    return _tracer().trace_pretrained(checked, tracing, for_package=for_package, pooling=pooling)
+    return _tracer().trace_pretrained(checked, tracing)
+
+
+def trace_parts(
+    folder: str, *, splits: bool = False, pooling: tuple[tuple[str, ...], bool] | None = None
+) -> dict[str, TracedModule]:
+    """Traces the parts of the model of a folder, as programs that open packages expect them.
+
+    With ``splits`` they are the encoder and the decoder, by name; otherwise the whole model has the name "".
+    ``pooling`` has the modes of ``SentenceVectors``, and whether they are normalized. Raises what
+    ``trace_pretrained`` raises.
+    """
+    from tmconvert.frontends.torch.pretrained import check_folder
+
+    checked = check_folder(folder)
+    return _tracer().trace_parts(checked, splits=splits, pooling=pooling)
 
 
 def _tracer() -> ModuleType:

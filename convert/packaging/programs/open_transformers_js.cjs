@@ -1,9 +1,25 @@
-// Decodes prompts in transformers.js, or runs a model once; needs nothing of tmconvert.
+// Generates tokens in transformers.js, or runs a model once; needs nothing of tmconvert.
 const fs = require("fs");
 const path = require("path");
 const { createRequire } = require("module");
 
 const ARRAYS = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, bool: Uint8Array };
+// the class of an encoder-decoder, by the input of its encoder
+const ENCODERS = {
+  input_ids: "AutoModelForSeq2SeqLM",
+  input_features: "AutoModelForSpeechSeq2Seq",
+  input_values: "AutoModelForSpeechSeq2Seq",
+  pixel_values: "AutoModelForVision2Seq",
+};
+// without what a configuration adds to logits
+const NEUTRAL = {
+  do_sample: false,
+  repetition_penalty: 1.0,
+  forced_bos_token_id: null,
+  forced_eos_token_id: null,
+  suppress_tokens: null,
+  begin_suppress_tokens: null,
+};
 
 async function answer(question) {
   let library;
@@ -13,37 +29,46 @@ async function answer(question) {
   } catch (error) {
     return { missing: String(error.message).split("\n")[0] };
   }
-  const { AutoModel, AutoModelForCausalLM, AutoTokenizer, Tensor, env } = library;
+  const { AutoModel, AutoTokenizer, PreTrainedModel, Tensor, env } = library;
   env.allowRemoteModels = false;
   env.localModelPath = path.dirname(question.folder);
   const name = path.basename(question.folder);
   const options = { dtype: question.dtype, device: "cpu", local_files_only: true };
   const found = { version: env.version };
-  if (question.task === "generation") {
-    const model = await AutoModelForCausalLM.from_pretrained(name, options);
-    found.tokens = [];
-    for (const prompt of question.prompts) {
-      const shape = [1, prompt.length];
-      const sequence = await model.generate({
-        input_ids: new Tensor("int64", BigInt64Array.from(prompt.map(BigInt)), shape),
-        attention_mask: new Tensor("int64", new BigInt64Array(prompt.length).fill(1n), shape),
-        max_new_tokens: question.steps,
-        do_sample: false,
-        repetition_penalty: 1.0,
-      });
-      found.tokens.push(Array.from(sequence.data, Number).slice(prompt.length));
-    }
-  } else {
-    const model = await AutoModel.from_pretrained(name, options);
+  const tensors = (inputs) => {
     const feeds = {};
-    for (const [key, { dtype, shape, data }] of Object.entries(question.inputs)) {
+    for (const [key, { dtype, shape, data }] of Object.entries(inputs)) {
       const bytes = Uint8Array.from(Buffer.from(data, "base64"));
       feeds[key] = new Tensor(dtype, new ARRAYS[dtype](bytes.buffer), shape);
     }
+    return feeds;
+  };
+  if (question.task === "once") {
+    const model = await AutoModel.from_pretrained(name, options);
     found.outputs = {};
-    for (const [key, tensor] of Object.entries(await model(feeds))) {
+    for (const [key, tensor] of Object.entries(await model(tensors(question.inputs)))) {
       const values = Float32Array.from(tensor.data, Number);
       found.outputs[key] = { shape: tensor.dims, data: Buffer.from(values.buffer).toString("base64") };
+    }
+  } else {
+    const kind = Object.keys(ENCODERS).find((key) => key in question.inputs[0]);
+    const model = await library[kind ? ENCODERS[kind] : "AutoModelForCausalLM"].from_pretrained(name, options);
+    model.generation_config = null; // its settings may change logits
+    found.tokens = [];
+    for (const [number, prompt] of question.prompts.entries()) {
+      const shape = [1, prompt.length];
+      const tokens = new Tensor("int64", BigInt64Array.from(prompt.map(BigInt)), shape);
+      const inputs = kind
+        ? { ...tensors(question.inputs[number]), decoder_input_ids: tokens }
+        : { input_ids: tokens, attention_mask: new Tensor("int64", new BigInt64Array(prompt.length).fill(1n), shape) };
+      const sequence = await PreTrainedModel.prototype.generate.call(model, {
+        ...inputs,
+        ...NEUTRAL,
+        max_new_tokens: question.steps,
+        eos_token_id: question.ends.length ? question.ends : null,
+        pad_token_id: question.padding,
+      });
+      found.tokens.push(Array.from(sequence.data, Number).slice(prompt.length));
     }
   }
   if (question.text) {

@@ -38,6 +38,8 @@ from tmconvert.progress import begin
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.pretrained import PretrainedFolder
     from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
+    from tmconvert.frontends.torch.tracing.programs.parts import Pooling
+    from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained
 
 
 _PROCESS = os.getpid()
@@ -152,41 +154,60 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
         return _trace_of_user(module, args, kwargs, tracing)
 
 
-def trace_pretrained(
-    folder: PretrainedFolder,
-    tracing: Tracing,
-    *,
-    for_package: bool = False,
-    pooling: tuple[tuple[str, ...], bool] | None = None,
-) -> TracedModule:
+def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule:
     """Traces the model in a folder of transformers. Raises LoadError TM1028, UnsupportedError."""
-    from tmconvert.frontends.torch.tracing.programs.pretrained import (
-        confined,
-        example_inputs,
-        pretrained_model,
-    )
+    from tmconvert.frontends.torch.tracing.programs.pretrained import prepared, pretrained_model
+    from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import example_of
 
     with same_randomness():
         torch.manual_seed(0)
         model = pretrained_model(folder)
-        if pooling is not None:
-            model = model._replace(module=model.module.base_model)
         args, kwargs = _tensors(tracing)
         if not tracing.has_inputs:
-            example = example_inputs(folder, model.module, named_tensors, for_package=for_package)
+            example = prepared(folder, model.module, lambda module: example_of(module, named_tensors))
             kwargs = example.inputs
             if not tracing.has_sizes:
                 tracing = tracing._replace(dynamic_shapes=example.sizes)
-        module = model.module
-        if pooling is not None:
-            from tmconvert.frontends.torch.tracing.programs.pooling import SentenceVectors
+        return _trace_in_folder(folder, model, model.module, args, kwargs, tracing)
 
-            module = SentenceVectors(module, pooling[0], normalizes=pooling[1]).eval()
-            kwargs = {name: each for name, each in kwargs.items() if name != "use_cache"}
-        with confined(folder.around, only_folder=True):  # plugins, and lines of source code, lie anywhere
-            traced = _trace_of_user(module, args, kwargs, tracing)
-        traced.notes += model.notes
-        return traced
+
+def trace_parts(
+    folder: PretrainedFolder, *, splits: bool, pooling: Pooling | None
+) -> dict[str, TracedModule]:
+    """Traces the parts of the model in a folder, by name. Raises LoadError TM1028, UnsupportedError."""
+    from tmconvert.frontends.torch.tracing.programs.parts import parts_of
+    from tmconvert.frontends.torch.tracing.programs.pretrained import prepared, pretrained_model
+
+    with same_randomness():
+        torch.manual_seed(0)
+        model = pretrained_model(folder)
+        parts = prepared(
+            folder,
+            model.module,
+            lambda module: parts_of(module, named_tensors, splits=splits, pooling=pooling),
+        )
+        return {
+            name: _trace_in_folder(
+                folder, model, part.module, (), part.inputs, Tracing(dynamic_shapes=part.sizes)
+            )
+            for name, part in parts.items()
+        }
+
+
+def _trace_in_folder(
+    folder: PretrainedFolder,
+    model: Pretrained,
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tracing: Tracing,
+) -> TracedModule:
+    from tmconvert.frontends.torch.tracing.programs.pretrained import confined
+
+    with confined(folder.path, only_folder=True):  # plugins, and lines of source code, lie anywhere
+        traced = _trace_of_user(module, args, kwargs, tracing)
+    traced.notes += model.notes
+    return traced
 
 
 def _trace_of_user(

@@ -11,9 +11,9 @@ import logging
 import re
 import tempfile
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -21,12 +21,12 @@ from tmconvert.errors import LoadError
 from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusable
 from tmconvert.frontends.torch.tracing.programs.checkpoint_integers import mark_parameters, restore_weights
 from tmconvert.frontends.torch.tracing.programs.confinement import Confined, Confinement
-from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import Example, NamedTensors, example_of
 from tmconvert.frontends.torch.tracing.recording.users_code import shown
 
 OLDEST = (4, 56)  # of transformers: the first release whose from_pretrained has dtype
 SHOWN, LONGEST = 3, 80  # names in a message, and characters of each
 LIBRARIES = ("transformers", "timm", "huggingface_hub")
+T = TypeVar("T")
 
 
 class Pretrained(NamedTuple):
@@ -67,13 +67,11 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
     return Pretrained(model.eval(), notes)
 
 
-def example_inputs(
-    folder: PretrainedFolder, model: Any, named_tensors: NamedTensors, *, for_package: bool = False
-) -> Example:
-    """Returns example inputs for the task of the model, which runs for them. Raises LoadError TM1028."""
+def prepared(folder: PretrainedFolder, model: Any, prepare: Callable[[Any], T]) -> T:
+    """Returns what a function that makes example inputs makes of the model. Raises LoadError TM1028."""
     try:
         with confined(folder.around):
-            return example_of(model, named_tensors, for_package=for_package)
+            return prepare(model)
     except LoadError:
         raise
     except Exception as error:  # of many kinds: the configuration contradicts the class

@@ -23,6 +23,9 @@ NAMES_IN_PACKAGES = {
     "past": "past_sequence_length",
     "sequence": "sequence_length",
     "decoder_sequence": "decoder_sequence_length",
+    "encoder_sequence": "encoder_sequence_length",
+    "past_decoder": "past_decoder_sequence_length",
+    "past_encoder": "past_encoder_sequence_length",
 }
 
 
@@ -46,14 +49,28 @@ def example_of(model: Any, named_tensors: NamedTensors, *, for_package: bool = F
     for name, (tensor, axes) in _inputs(model, config, parameters):
         found.inputs[name] = tensor
         found.sizes[name] = {0: "batch", **axes}
-    if _is_decoder(model, parameters):
+    if _is_decoder(model):
         found = _with_cache(model, parameters, found, named_tensors, keeps_all=for_package)
     elif "use_cache" in parameters:
         found.inputs["use_cache"] = False
-    return found._replace(sizes=_renamed(found.sizes)) if for_package else found
+    return found._replace(sizes=renamed_sizes(found.sizes)) if for_package else found
 
 
-def _renamed(sizes: Sizes) -> Sizes:
+def encoder_example(model: Any, encoder: Any) -> Example:
+    """Returns inputs of the encoder of an encoder-decoder, with sizes named for packages."""
+    parameters = inspect.signature(encoder.forward).parameters
+    made = {name: given for name, given in _inputs(model, model.config, parameters) if name in parameters}
+    sizes = {name: {0: "batch", **axes} for name, (_, axes) in made.items()}
+    return Example({name: tensor for name, (tensor, _) in made.items()}, renamed_sizes(sizes))
+
+
+def vocabulary_size(config: Any) -> int:
+    """Returns the number of tokens; at least four, of which the first three may be special."""
+    return max(4, int(config.get_text_config().vocab_size))
+
+
+def renamed_sizes(sizes: Sizes) -> Sizes:
+    """Returns sizes with the names of ``NAMES_IN_PACKAGES``."""
     return {
         name: {
             axis: re.sub(r"\w+", lambda found: NAMES_IN_PACKAGES.get(found[0], found[0]), size)
@@ -83,7 +100,7 @@ def _text(
     config: Any, parameters: Mapping[str, Any], prefix: str, size: str
 ) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
     text = config.get_text_config()
-    tokens = torch.randint(3, max(4, int(text.vocab_size)), (BATCH, TOKENS))
+    tokens = torch.randint(3, vocabulary_size(config), (BATCH, TOKENS))
     yield f"{prefix}input_ids", (tokens, {1: size})
     if prefix:
         return
@@ -109,16 +126,17 @@ def _features(config: Any) -> tuple[torch.Tensor, dict[int, str]]:
     return torch.randn(BATCH, FRAMES, bins), {1: "frames"}
 
 
-def _is_decoder(model: Any, parameters: Mapping[str, Any]) -> bool:
+def _is_decoder(model: Any) -> bool:
     """Whether the model generates text with a cache, and has no encoder."""
     generates = type(model).__name__.endswith(("ForCausalLM", "LMHeadModel"))
     has_encoder = getattr(model.config, "is_encoder_decoder", False)
-    return generates and _cache_name(parameters) is not None and not has_encoder
+    return generates and bool(cache_argument(model)) and not has_encoder
 
 
-def _cache_name(parameters: Mapping[str, Any]) -> str | None:
-    """Returns the parameter for the cache, whose name depends on the release of transformers."""
-    return next((name for name in CACHES if name in parameters), None)
+def cache_argument(model: Any) -> str:
+    """Returns the parameter for the cache, whose name depends on the release; empty where there is none."""
+    parameters = inspect.signature(model.forward).parameters
+    return next((name for name in CACHES if name in parameters), "")
 
 
 def _with_cache(
@@ -130,9 +148,8 @@ def _with_cache(
     keeps_all: bool,
 ) -> Example:
     """Returns inputs of a step in the middle of a text: its cache is that of ``PAST`` tokens before."""
-    tokens = torch.randint(3, max(4, int(model.config.get_text_config().vocab_size)), (BATCH, PAST + NEW))
-    name = _cache_name(parameters)
-    assert name is not None
+    tokens = torch.randint(3, vocabulary_size(model.config), (BATCH, PAST + NEW))
+    name = cache_argument(model)
     with torch.no_grad():
         past, longer = (_cache_after(model, tokens[:, :length], name, {}) for length in (PAST, PAST + 1))
         if keeps_all and _has_windows(past):
@@ -152,8 +169,12 @@ def _with_cache(
 
 
 def _cache_after(model: Any, tokens: torch.Tensor, name: str, empty: Mapping[str, Any]) -> Any:
-    made = model(input_ids=tokens, use_cache=True, **empty)
-    return next(made[each] for each in CACHES if each in made)
+    return cache_in(model(input_ids=tokens, use_cache=True, **empty))
+
+
+def cache_in(made: Any) -> Any:
+    """Returns the cache among the outputs of a model; None where there is none."""
+    return next((made[each] for each in CACHES if each in made), None)
 
 
 def _has_windows(cache: Any) -> bool:

@@ -1,0 +1,115 @@
+"""Generated tokens: of decoders after prompts, and of encoder-decoders for inputs of the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tmconvert.packaging.continuations import (
+    STEPS,
+    Continuation,
+    Prompt,
+    agreement,
+    continuations_of_files,
+    continuations_of_source,
+    difference,
+)
+from tmconvert.packaging.kind import Converted, Parts
+from tmconvert.packaging.tasks import DECODER
+from tmconvert.packaging.trial import Trial, Wrong, packed
+
+LENGTHS = (1, 5, 12)  # of texts, in tokens
+TEXT = "The quick brown fox, 123."
+_TOKENIZER = "tokenizer.json"
+
+
+def trial(made: Converted) -> Trial:
+    """Decodes greedily. Files in float32 must give the tokens of PyTorch; one that rounds weights or floats,
+    those that ONNX Runtime decodes with the file.
+    """
+    given = prompts(made)
+    of_source = continuations_of_source(made, given)
+    source = made.source
+    ends = source.ends or [source.setting("pad_token_id")]  # onnxruntime-genai takes that instead
+
+    def compared(parts: Parts, found: list[list[int]], reference: list[Continuation] | None) -> str:
+        wrong = difference(found, reference, ends, is_exact=parts.is_exact) if reference else ""
+        if wrong:
+            name = "PyTorch" if reference is of_source else "ONNX Runtime"
+            raise Wrong(f"it decodes other tokens than {name}: {wrong}")
+        return agreement(found, of_source) if of_source else "opened"
+
+    def judge(parts: Parts, answer: Mapping[str, Any]) -> str:
+        reference = of_source if parts.is_exact else None
+        reference = reference or continuations_of_files(made.folder, parts, given)
+        return compared(parts, answer["tokens"], reference) + _text_note(made, answer)
+
+    def alone(parts: Parts) -> str:
+        found = continuations_of_files(made.folder, parts, given)
+        if found is None or of_source is None:
+            return ""
+        reference = of_source if parts.is_exact else None
+        return f"ONNX Runtime: {compared(parts, [each.tokens for each in found], reference)}"
+
+    question = {
+        "prompts": [each.tokens for each in given],
+        "inputs": [{name: packed(array) for name, array in each.encoder.items()} for each in given],
+        "steps": STEPS,
+        "ends": source.ends,
+        "padding": source.setting("pad_token_id"),
+        "text": TEXT if (source.folder / _TOKENIZER).is_file() else "",
+    }
+    return Trial(question, judge, alone)
+
+
+def prompts(made: Converted) -> list[Prompt]:
+    """Returns prompts of random tokens, after which ``STEPS`` more fit into the context.
+
+    An encoder-decoder begins with its first token, and its encoder has random inputs.
+    """
+    random = np.random.default_rng(0)
+    vocabulary = int(made.source.text.get("vocab_size") or 4)
+    lengths = [min(length, max(1, made.source.context - STEPS)) for length in LENGTHS]
+
+    def tokens(length: int) -> np.ndarray:
+        return random.integers(min(3, vocabulary - 1), vocabulary, (1, length))
+
+    if made.task == DECODER:
+        return [Prompt(tokens(length)[0].tolist(), {}) for length in lengths]
+    first = made.source.setting("decoder_start_token_id")
+    start = [int(made.source.setting("bos_token_id") or 0) if first is None else int(first)]
+    return [Prompt(start, dict(_encoder_inputs(made, tokens(length), random))) for length in lengths]
+
+
+def _encoder_inputs(
+    made: Converted, tokens: np.ndarray, random: np.random.Generator
+) -> Iterator[tuple[str, np.ndarray]]:
+    example = made.modules["encoder"].example
+    assert example is not None
+    inputs = next(made.by_dtype()).files["encoder"][1].inputs
+    for each, array in zip(inputs, example.inputs, strict=True):
+        if array.dtype.kind == "f":
+            yield each["name"], random.standard_normal((1, *array.shape[1:])).astype(array.dtype)
+        else:
+            yield each["name"], tokens if each["name"] == "input_ids" else np.ones_like(tokens)
+
+
+def _text_note(made: Converted, answer: Mapping[str, Any]) -> str:
+    """Compares the tokens of a text with those of the library that wrote the tokenizer."""
+    if "text_error" in answer:
+        return f"; its tokenizer does not open: {answer['text_error']:.120}"
+    if "text_tokens" not in answer:
+        return ""
+    try:
+        from tokenizers import Tokenizer
+
+        wanted = Tokenizer.from_file(str(made.source.folder / _TOKENIZER)).encode(TEXT).ids
+    except Exception:  # not installed, or a file of a newer release
+        return ""
+    return (
+        ""
+        if answer["text_tokens"] == wanted
+        else "; its tokenizer splits text into other tokens than that of the source"
+    )

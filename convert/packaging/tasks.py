@@ -1,0 +1,32 @@
+"""What a model is run for, which decides about the parts of a package and about its check."""
+
+from __future__ import annotations
+
+from tmconvert.packaging.source import PackageSource
+
+DECODER, ENCODER_DECODER, ONCE, SENTENCES = "decoder", "encoder-decoder", "once", "sentences"
+DECODERS = ("ForCausalLM", "LMHeadModel")  # endings of classes of transformers that generate
+GENERATORS = (*DECODERS, "ForConditionalGeneration", "MTModel", "ForSpeechSeq2Seq", "EncoderDecoderModel")
+NAMES = {
+    DECODER: "decoders (...ForCausalLM)",
+    ENCODER_DECODER: "encoder-decoders that generate",
+    ONCE: "models that are run once",
+    SENTENCES: "encoders of text",
+}
+
+
+def task_of(source: PackageSource) -> str:
+    """Returns the task of a model; an empty text for one that is not known."""
+    if source.configuration.get("is_encoder_decoder"):
+        return ENCODER_DECODER if source.architecture.endswith(GENERATORS) else ""
+    if source.architecture.endswith(DECODERS):
+        return DECODER
+    return "" if source.architecture.endswith(GENERATORS) else ONCE
+
+
+def refusal_of_task(task: str, taken: tuple[str, ...]) -> str:
+    """Returns why a package for some tasks does not take a model of another one; empty if it does."""
+    if task in taken:
+        return ""
+    found = f"this is one of the {NAMES[task]}" if task else "the parts that this has are not known"
+    return f"it takes {', '.join(NAMES[each] for each in taken)}; {found}"
