@@ -26,30 +26,34 @@ def package(
     opset: int | Literal["auto"] | None = None,
     external_data: bool = False,
     download: bool = False,
+    allow_code: bool = False,
     verify: bool = True,
 ) -> PackageReport:
     """Writes the folder that a program opens: model files, configuration and tokenizer.
 
     The folder gets its name after that program has opened it, in a process of its own, and has computed the
-    tokens or vectors of PyTorch. Nothing of the source is executed.
+    tokens or vectors of PyTorch. Nothing of the source is executed without ``allow_code``.
 
     Args:
-        source: A folder of transformers, or the name of one in the local cache of Hugging Face.
+        source: A folder of transformers, or the name of one in the local cache of Hugging Face; for
+            "ultralytics" a checkpoint, for "diffusers" the folder of a pipeline.
         output: The folder to write, which must not exist.
-        kind: The program: "onnxruntime-genai".
+        kind: The program: "onnxruntime-genai", "transformers.js", "sentence-transformers", "optimum",
+            "ultralytics", "diffusers".
         weights: Type of large weights, for kinds with one model file.
         float_type: Type of floats, for kinds with one model file.
         dtypes: Data types of the model files, for kinds with several: "fp32", "fp16", "q8", "q4".
         opset: ONNX opset version; int4 weights need 21, and take it by default.
         external_data: Store the weights next to the model file; always above 2 GiB.
         download: Fetch a source that is neither a folder nor in the cache from the hub of Hugging Face.
+        allow_code: Allow the code in a checkpoint of ultralytics, a pickle, to run.
         verify: Compare the files with PyTorch, and open the package.
 
     Returns:
         The files with their sizes, what opened them, and what was left out because it is not installed.
 
     Raises:
-        LoadError: TM1001, TM1028 for a source that cannot be used; TM1030 for a download that fails.
+        LoadError: TM1001, TM1025, TM1028 for a source that cannot be used; TM1030 for a download that fails.
         UnsupportedError: TM2032 for a model that the kind does not take; what ``to_onnx`` raises.
         VerificationError: TM4008 if the program does not open the package, or computes something else.
         UsageError: TM6002 for options that do not fit the kind.
@@ -70,5 +74,6 @@ def package(
         options=options,
         dtypes=dtypes,
         download=download,
+        allow_code=allow_code,
         verify=verify,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.entry import trace_parts
 from tmconvert.packaging.consumer import Consumer
-from tmconvert.packaging.source import PackageSource
+from tmconvert.packaging.source import PackageSource, find_source
 from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, task_of
 
 if TYPE_CHECKING:
@@ -81,10 +81,6 @@ class Converted(NamedTuple):
         for dtype in dict.fromkeys(file.dtype for file, _ in self.files):
             yield Parts(dtype, {file.part: (file, each) for file, each in self.files if file.dtype == dtype})
 
-    def outputs(self) -> list[dict[str, Any]]:
-        """Returns the outputs of the last part, as the report of its conversion has them."""
-        return list(self.files[-1][1].outputs)
-
     @property
     def caches(self) -> dict[str, list[int | str]]:
         """Returns the shapes of the keys and values of a decoder's cache, by the names of inputs."""
@@ -118,7 +114,9 @@ class Kind(NamedTuple):
     """A kind of package: which models it takes, its model files, and what is around them.
 
     ``files`` has the path of each part for each task; ``{}`` in a path stands for the suffix of a data type.
+    ``find(name, download=, allow_code=)`` returns the source, and raises LoadError.
     ``suffixes`` are those by data type, and empty for a consumer that does not choose among data types.
+    ``options`` are added to those of conversions.
     ``refusal`` returns why a model is not taken, and an empty text if it is. ``write`` writes the files
     around the model files, and raises UnsupportedError TM2032.
     """
@@ -127,6 +125,8 @@ class Kind(NamedTuple):
     consumer: Consumer
     files: Mapping[str, Mapping[str, str]]
     suffixes: Mapping[str, str] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
+    find: Callable[..., PackageSource] = find_source
     refusal: Callable[[PackageSource], str] = takes_all
     task: Callable[[PackageSource], str] = task_of
     trace: Callable[[PackageSource, str], Modules] = trace_whole

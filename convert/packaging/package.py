@@ -11,7 +11,6 @@ from tmconvert.output.new_folder import refuse_existing, staged_folder
 from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, ModelFile, Modules, refused
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.report import PackageReport
-from tmconvert.packaging.source import find_source
 from tmconvert.packaging.tasks import refusal_of_task
 from tmconvert.packaging.trial import check_package
 
@@ -30,6 +29,7 @@ def make_package(
     options: Mapping[str, Any],
     dtypes: Sequence[str] | None,
     download: bool,
+    allow_code: bool,
     verify: bool,
 ) -> PackageReport:
     """Writes the package ``output``, which must not exist; ``options`` are those of ``convert``.
@@ -40,7 +40,7 @@ def make_package(
     kind = kind_named(kind_name)
     chosen = _options_by_dtype(kind, options, dtypes)
     refuse_existing(output)
-    found = find_source(source, download=download)
+    found = kind.find(source, download=download, allow_code=allow_code)
     task = kind.task(found)
     reason = refusal_of_task(task, tuple(kind.files)) or kind.refusal(found)
     if reason:
@@ -73,6 +73,7 @@ def _options_by_dtype(
 ) -> dict[str, dict[str, Any]]:
     """Returns the options of conversions by data type, the most exact first. Raises UsageError TM6002."""
     chosen = {name: value for name, value in options.items() if value is not None}
+    chosen |= kind.options
     if not kind.suffixes:
         if dtypes is not None:
             raise UsageError("TM6002", f"{kind.name} opens files of one data type: use weights, not dtypes")

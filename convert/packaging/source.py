@@ -12,7 +12,7 @@ from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source as Place
 from tmconvert.formats.mapped_file import read_regular
 from tmconvert.frontends.torch.hub_cache import cache, cached_folder, is_hub_name
-from tmconvert.frontends.torch.pretrained import CONFIG, MOST_BYTES, check_folder, is_pretrained
+from tmconvert.frontends.torch.pretrained import CONFIG, MOST_BYTES, check_folder
 
 GENERATION = "generation_config.json"
 # what tokenizers and preprocessors read; none of it is code
@@ -20,9 +20,15 @@ COPIED = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model"),
     *("sentencepiece.bpe.model", "chat_template.jinja", "chat_template.json", GENERATION),
-    *("preprocessor_config.json", "processor_config.json"),
+    *("preprocessor_config.json", "processor_config.json", "scheduler_config.json"),
 )
-_DOWNLOADED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja", "*/config.json")
+INDEX = "model_index.json"
+# by the file that a folder has: the library that wrote it, and what is downloaded
+_LIBRARIES = {
+    CONFIG: ("transformers", ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja", "*/config.json")),
+    INDEX: ("diffusers", ("*.json", "*/*.json", "*/*.txt", "*/*.safetensors")),
+}
+_TOKENIZER, _NEWER = "tokenizer_config.json", b'"TokenizersBackend"'
 _MOST_OF_TOKENIZER = 1 << 28  # bytes
 _CONTEXTS = (
     "max_position_embeddings",
@@ -79,19 +85,31 @@ class PackageSource(NamedTuple):
 
         Raises LoadError TM1028 for one that cannot be read, or is very large.
         """
-        for name in COPIED:
-            path = self.folder / name
-            if path.is_file():
-                yield name, _content(path, _MOST_OF_TOKENIZER)
+        return copied_files(self.folder)
 
 
-def find_source(name: str, *, download: bool) -> PackageSource:
+def copied_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yields names and contents of the files of a folder that packages copy. Raises LoadError TM1028."""
+    for name in COPIED:
+        path = folder / name
+        if path.is_file():
+            yield name, _known_to_older(_content(path, _MOST_OF_TOKENIZER), name)
+
+
+def _known_to_older(content: bytes, name: str) -> bytes:
+    """Returns the configuration of a tokenizer with the class that releases before 5 of transformers know."""
+    if name != _TOKENIZER or _NEWER not in content:
+        return content
+    return content.replace(_NEWER, b'"PreTrainedTokenizerFast"')
+
+
+def find_source(name: str, *, download: bool, allow_code: bool) -> PackageSource:
     """Returns the folder at a path, of a name in the local cache or, with ``download``, on the hub.
 
     Raises LoadError TM1001 where there is none, TM1028 for one that cannot be used, TM1030 for a download
-    that fails.
+    that fails. Code of the folder is not run, also with ``allow_code``.
     """
-    folder = _folder(name, download=download)
+    folder = find_folder(name, CONFIG, download=download)
     checked = check_folder(str(folder))
     path = folder / GENERATION
     generation = json_object(path) if path.is_file() else {}
@@ -125,18 +143,22 @@ def _unreadable(path: Path, reason: str) -> LoadError:
     return LoadError("TM1028", f"{path.name} cannot be read: {reason:.200}", source=Place(str(path)))
 
 
-def _folder(name: str, *, download: bool) -> Path:
-    if is_pretrained(name):
+def find_folder(name: str, file: str, *, download: bool) -> Path:
+    """Returns a folder that has a file, by its path, in the local cache or, with ``download``, on the hub.
+
+    Raises LoadError TM1001, TM1028, TM1030.
+    """
+    if (Path(name) / file).is_file():
         return Path(name)
     if os.path.lexists(name):
         raise LoadError(
             "TM1028",
-            f"{name} is not a folder of transformers: it has no {CONFIG}",
+            f"{name} is not a folder of {_LIBRARIES[file][0]}: it has no {file}",
             notes=[("help", "pass a folder that save_pretrained wrote, or a name such as org/name")],
         )
-    found = cached_folder(name)
+    found = cached_folder(name, file)
     if found is None and download and is_hub_name(name):
-        found = _downloaded(name)
+        found = _downloaded(name, _LIBRARIES[file][1])
     if found is not None:
         return found
     help_text = "pass the folder that save_pretrained wrote"
@@ -145,7 +167,7 @@ def _folder(name: str, *, download: bool) -> Path:
     raise LoadError("TM1001", f"there is no folder {name}", notes=[("help", help_text)])
 
 
-def _downloaded(name: str) -> Path:
+def _downloaded(name: str, patterns: tuple[str, ...]) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -155,7 +177,7 @@ def _downloaded(name: str) -> Path:
             notes=[("help", "pip install 'tmconvert[hub]'")],
         ) from error
     try:
-        return Path(snapshot_download(name, allow_patterns=list(_DOWNLOADED)))
+        return Path(snapshot_download(name, allow_patterns=list(patterns)))
     except Exception as error:  # of many kinds: no connection, no such name, no permission
         raise LoadError(
             "TM1030",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tmconvert.packaging.source import PackageSource
 
 DECODER, ENCODER_DECODER, ONCE, SENTENCES = "decoder", "encoder-decoder", "once", "sentences"
+PIPELINE = "pipeline"
 DECODERS = ("ForCausalLM", "LMHeadModel")  # endings of classes of transformers that generate
 GENERATORS = (*DECODERS, "ForConditionalGeneration", "MTModel", "ForSpeechSeq2Seq", "EncoderDecoderModel")
 NAMES = {
@@ -12,6 +13,7 @@ NAMES = {
     ENCODER_DECODER: "encoder-decoders that generate",
     ONCE: "models that are run once",
     SENTENCES: "encoders of text",
+    PIPELINE: "pipelines of diffusers",
 }
 
 

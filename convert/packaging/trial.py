@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tmconvert.packaging.report import Check
-from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, SENTENCES
+from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, PIPELINE, SENTENCES
 
 if TYPE_CHECKING:
     from tmconvert.packaging.kind import Converted, Kind, Parts
 
 # by task, the module whose ``trial`` makes the question and judges the answer
-TRIALS = {DECODER: "generation", ENCODER_DECODER: "generation", ONCE: "vectors", SENTENCES: "sentences"}
+TRIALS = {
+    **dict.fromkeys((DECODER, ENCODER_DECODER), "generation"),
+    **dict.fromkeys((ONCE, PIPELINE), "vectors"),
+    SENTENCES: "sentences",
+}
 
 
 class Wrong(Exception):

@@ -1,43 +1,73 @@
-"""Outputs of models that are run once: encoders of text, images and sound, in a consumer and in PyTorch."""
+"""Outputs of models that are run once: of text, images and sound, in a consumer and in PyTorch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tmconvert.packaging.kind import Converted, Parts
 from tmconvert.packaging.trial import Trial, Wrong, packed, unpacked
 
+if TYPE_CHECKING:
+    from tmconvert.conversion.report import Report
+    from tmconvert.ir import TracedModule
+
 EXACT, ROUNDED = 1e-3, 5e-2  # the largest difference by the largest value
+Arrays = Mapping[str, np.ndarray]
 
 
 def trial(made: Converted) -> Trial:
-    """Runs the model on the inputs of the trace. Files in float32 must give what PyTorch computed; one that
-    rounds weights or floats, what ONNX Runtime computes with the file.
+    """Runs each part on the inputs of its trace. Files in float32 must give what PyTorch computed; those that
+    round weights or floats, what ONNX Runtime computes with them.
     """
-    example = made.modules[""].example
-    assert example is not None
-    report = made.files[0][1]
-    names = [each["name"] for each in report.outputs]
-    feeds = {each["name"]: array for each, array in zip(report.inputs, example.inputs, strict=True)}
-    wanted = dict(zip(names, example.outputs or (), strict=False))
+    reports = next(made.by_dtype()).files
+    runs = {name: _example(module, reports[name][1]) for name, module in made.modules.items()}
 
     def judge(parts: Parts, answer: Mapping[str, Any]) -> str:
-        found = {name: unpacked(each) for name, each in answer["outputs"].items() if name in wanted}
-        missing = [name for name in wanted if name not in found]
-        if missing or not found:
-            raise Wrong(f"it does not return {', '.join(missing) or 'outputs'}")
-        error = difference_of_arrays(found, wanted)
-        if parts.is_exact:
-            refuse_difference(parts, "PyTorch", error)
-        else:
-            reference = _in_onnx_runtime(str(made.folder / parts.name), names, feeds)
-            refuse_difference(parts, "ONNX Runtime", difference_of_arrays(found, reference))
-        return f"PyTorch's outputs to {error:.1e}"
+        settings = made.modules[next(iter(runs))].metadata
+        for name, value in answer.get("settings", {}).items():
+            if value != settings[name]:
+                raise Wrong(f"it reads the {name} {value:.80}, not {settings[name]:.80}")
+        found = {
+            name: {key: unpacked(each) for key, each in answer["outputs"][name].items()} for name in runs
+        }
+        errors = [_compared(made, parts, name, found[name], *run) for name, run in runs.items()]
+        return f"PyTorch's outputs to {max(errors):.1e}"
 
-    return Trial({"inputs": {name: packed(array) for name, array in feeds.items()}}, judge)
+    question = {
+        name: {"inputs": {key: packed(array) for key, array in feeds.items()}, "outputs": list(wanted)}
+        for name, (feeds, wanted) in runs.items()
+    }
+    return Trial({"parts": question}, judge)
+
+
+def _example(module: TracedModule, report: Report) -> tuple[Arrays, Arrays]:
+    """Returns the inputs of a trace and what PyTorch computed, by the names in the file."""
+    example = module.example
+    assert example is not None
+    inputs, outputs = ([each["name"] for each in side] for side in (report.inputs, report.outputs))
+    wanted = dict(zip(outputs, example.outputs or (), strict=False))
+    return dict(zip(inputs, example.inputs, strict=True)), wanted
+
+
+def _compared(
+    made: Converted, parts: Parts, name: str, found: Arrays, feeds: Arrays, wanted: Arrays
+) -> float:
+    """Returns the difference of the outputs of a part from PyTorch's. Raises Wrong."""
+    path = parts.files[name][0].path
+    missing = [key for key in wanted if key not in found]
+    if missing or not found:
+        raise Wrong(f"it does not return {', '.join(missing) or 'outputs'} of {path}")
+    found = {key: found[key] for key in wanted}
+    error = difference_of_arrays(found, wanted)
+    if parts.is_exact:
+        refuse_difference(parts, "PyTorch", error)
+    else:
+        reference = _in_onnx_runtime(str(made.folder / path), list(wanted), feeds)
+        refuse_difference(parts, "ONNX Runtime", difference_of_arrays(found, reference))
+    return error
 
 
 def refuse_difference(parts: Parts, reference: str, error: float) -> None:
@@ -46,7 +76,7 @@ def refuse_difference(parts: Parts, reference: str, error: float) -> None:
         raise Wrong(f"it differs from {reference} by {error:.1e} of the largest value")
 
 
-def difference_of_arrays(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> float:
+def difference_of_arrays(found: Arrays, wanted: Arrays) -> float:
     """Returns the largest difference by the largest value, over all arrays; infinity for other shapes."""
     errors = [np.inf] if not found else []
     for name, array in found.items():
@@ -57,7 +87,7 @@ def difference_of_arrays(found: Mapping[str, np.ndarray], wanted: Mapping[str, n
     return float(max(errors))
 
 
-def _in_onnx_runtime(path: str, names: list[str], feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _in_onnx_runtime(path: str, names: list[str], feeds: Arrays) -> dict[str, np.ndarray]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])

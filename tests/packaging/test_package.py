@@ -110,6 +110,10 @@ def test_a_kind_states_why_it_does_not_take_a_model(
         ({"kind": "optimum", "source": "org/name"}, "TM1001", "--download"),
         ({"kind": "optimum", "source": "org/name", "download": True}, "TM1021", "huggingface_hub"),
         ({"kind": "optimum", "source": "net/config.json"}, "TM1028", "not a folder of transformers"),
+        ({"kind": "ultralytics", "source": "net.pt"}, "TM1001", "there is no file"),
+        ({"kind": "ultralytics", "source": "net/config.json"}, "TM1028", "not a checkpoint"),
+        ({"kind": "ultralytics", "source": "net/model.pt"}, "TM1025", "runs code when it is loaded"),
+        ({"kind": "diffusers"}, "TM1028", "not a folder of diffusers"),
     ],
 )
 def test_arguments(
@@ -119,6 +123,7 @@ def test_arguments(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     folder_of(tmp_path / "net", "BertModel")
+    (tmp_path / "net" / "model.pt").write_bytes(b"")
     with pytest.raises(TmconvertError, match=reason) as caught:
         api.package(**{"source": "net", "output": "out", **options})
     assert caught.value.code == code and names_in(tmp_path) == ["net"]
@@ -162,6 +167,33 @@ def test_the_modules_of_a_folder(modules: Any, pooling: Any, wanted: Any, tmp_pa
 def test_tokens_that_differ(found: list[int], margins: list[float], is_exact: bool, wrong: str) -> None:
     text = difference([found], [Continuation([7, 8, 9], margins)], [9], is_exact=is_exact)
     assert re.search(wrong, text) if wrong else text == ""
+
+
+@pytest.mark.parametrize(
+    ("index", "code", "reason"),
+    [
+        ({"unet": ["code", "Net"]}, "TM1028", "unet would run code of"),
+        ({"unet": ["diffusers", "UNet2DConditionModel"]}, "TM2032", "this has no text_encoder"),
+        (
+            {name: ["diffusers", "Net"] for name in ("text_encoder", "unet", "vae", "text_encoder_2")},
+            "TM2032",
+            "its text_encoder_2 is not known",
+        ),
+    ],
+)
+def test_the_index_of_a_pipeline(index: Any, code: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "model_index.json").write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(TmconvertError, match=reason) as caught:
+        api.package(tmp_path / "net", tmp_path / "out", kind="diffusers")
+    assert caught.value.code == code and names_in(tmp_path) == ["net"]
+
+
+def test_tokenizers_of_newer_releases_open_in_older_ones(tmp_path: Path) -> None:
+    text = '{"tokenizer_class": "TokenizersBackend"}'
+    (tmp_path / "tokenizer_config.json").write_text(text, encoding="utf-8")
+    ((_, content),) = PackageSource(tmp_path, {}, {}).copied_files()
+    assert json.loads(content) == {"tokenizer_class": "PreTrainedTokenizerFast"}
 
 
 def test_pooling_counts_the_tokens_of_the_mask() -> None:

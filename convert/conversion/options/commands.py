@@ -27,7 +27,10 @@ from tmconvert.targets.option import Option, switch
 from tmconvert.targets.options import DEFAULT_OPSET
 
 # of tmconvert.packaging.registry, which is not needed to show help
-PACKAGES = ("onnxruntime-genai", "transformers.js", "sentence-transformers", "optimum")
+PACKAGES = (
+    *("onnxruntime-genai", "transformers.js", "sentence-transformers"),
+    *("optimum", "ultralytics", "diffusers"),
+)
 _CALIBRATE = Option(
     "data",
     "calibration",
@@ -188,6 +191,7 @@ _PACKAGE = (
     Option("opset", "output", "ONNX opset version.", "opset", default_text=str(DEFAULT_OPSET), metavar="N"),
     switch("external_data", "output", "Store the weights next to the model file; always above 2 GiB."),
     switch("download", "input", "Fetch SOURCE from the hub of Hugging Face, if it is not on this machine."),
+    switch("allow_code", "input", "Run the code in a checkpoint of ultralytics."),
     switch(
         "verify",
         "verification",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from os import PathLike
 from pathlib import Path
@@ -149,6 +150,22 @@ def trace_parts(
 
     checked = check_folder(folder)
     return _tracer().trace_parts(checked, splits=splits, pooling=pooling)
+
+
+def trace_detector(path: Path) -> TracedModule:
+    """Traces a checkpoint of ultralytics, with its metadata. Code in it runs.
+
+    Raises LoadError TM1021, TM1028, UnsupportedError.
+    """
+    return _tracer().trace_detector(path)
+
+
+def trace_pipeline(folder: Path, classes: Mapping[str, str]) -> dict[str, TracedModule]:
+    """Traces the parts of a pipeline of diffusers; ``classes`` are the names of classes by folder.
+
+    Weights are read from safetensors, and no code of the folder is run. Raises LoadError TM1021, TM1028.
+    """
+    return _tracer().trace_pipeline(folder, classes)
 
 
 def _tracer() -> ModuleType:

@@ -10,20 +10,25 @@ import os
 import re
 from pathlib import Path
 
+from tmconvert.frontends.torch.pretrained import CONFIG
+
 _NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
 _BRANCH = "main"
 MOST_BYTES = 256  # of the name of a revision
 
 
-def cached_folder(name: str) -> Path | None:
-    """Returns the folder of a model in the cache, by a name such as ``org/name``; None if it is not there."""
+def cached_folder(name: str, file: str = CONFIG) -> Path | None:
+    """Returns the folder of a model in the cache, by a name such as ``org/name``; None if it is not there.
+
+    ``file`` is one that the folder has.
+    """
     if not _NAME.fullmatch(name):
         return None
     snapshots = cache() / f"models--{name.replace('/', '--')}" / "snapshots"
     try:
         revision = _revision(snapshots.parent / "refs" / _BRANCH)
         found = [snapshots / revision] if revision else sorted(snapshots.iterdir())
-        folders = [each for each in found if (each / "config.json").is_file()]
+        folders = [each for each in found if (each / file).is_file()]
     except OSError:
         return None
     return folders[0] if len(folders) == 1 else None

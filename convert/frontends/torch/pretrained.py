@@ -60,7 +60,7 @@ def check_folder(folder: str) -> PretrainedFolder:
     """
     from tmconvert.frontends.torch.pretrained_configuration import Refusal, checked_configuration
 
-    config = _read_json(folder, CONFIG)
+    config = read_json(folder, CONFIG)
     if not ("model_type" in config or "architectures" in config):
         raise unusable(folder, f"{CONFIG} is not a configuration of transformers: it has no model_type")
     scheme = _scheme(folder, config)
@@ -108,7 +108,7 @@ def _weight_files(folder: str) -> dict[str, list[str] | None]:
             f"it has no weights in safetensors ({WEIGHTS} or {INDEX})",
             "save the model with model.save_pretrained(folder); pickles of weights are not read",
         )
-    places = _read_json(folder, INDEX).get("weight_map")
+    places = read_json(folder, INDEX).get("weight_map")
     if not isinstance(places, dict) or not places:
         raise unusable(folder, f"{INDEX} has no weight_map")
     files: dict[str, list[str] | None] = {}
@@ -124,7 +124,8 @@ def _weight_files(folder: str) -> dict[str, list[str] | None]:
     return files
 
 
-def _read_json(folder: str, name: str) -> dict[str, Any]:
+def read_json(folder: str, name: str) -> dict[str, Any]:
+    """Returns the object in a JSON file of a folder. Raises LoadError TM1028."""
     path = Path(folder) / name
     try:
         if path.stat().st_size > MOST_BYTES:

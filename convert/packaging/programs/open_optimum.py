@@ -22,8 +22,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"version": version("optimum-onnx")}
     if task == "once":
         model = library.ORTModelForCustomTasks.from_pretrained(folder)
-        outputs = model(**_tensors(question["inputs"]))
-        return {**found, "outputs": {name: packed(tensor.numpy()) for name, tensor in outputs.items()}}
+        outputs = model(**_tensors(question["parts"][""]["inputs"]))
+        return {**found, "outputs": {"": {name: packed(tensor.numpy()) for name, tensor in outputs.items()}}}
     kinds = [kind for name, kind in ENCODERS.items() if name in question["inputs"][0]]
     model = getattr(library, kinds[0] if kinds else "ORTModelForCausalLM").from_pretrained(folder)
     found["tokens"] = []

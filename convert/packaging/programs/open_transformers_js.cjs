@@ -45,11 +45,12 @@ async function answer(question) {
   };
   if (question.task === "once") {
     const model = await AutoModel.from_pretrained(name, options);
-    found.outputs = {};
-    for (const [key, tensor] of Object.entries(await model(tensors(question.inputs)))) {
+    const outputs = {};
+    for (const [key, tensor] of Object.entries(await model(tensors(question.parts[""].inputs)))) {
       const values = Float32Array.from(tensor.data, Number);
-      found.outputs[key] = { shape: tensor.dims, data: Buffer.from(values.buffer).toString("base64") };
+      outputs[key] = { shape: tensor.dims, data: Buffer.from(values.buffer).toString("base64") };
     }
+    found.outputs = { "": outputs };
   } else {
     const kind = Object.keys(ENCODERS).find((key) => key in question.inputs[0]);
     const model = await library[kind ? ENCODERS[kind] : "AutoModelForCausalLM"].from_pretrained(name, options);

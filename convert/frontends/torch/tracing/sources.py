@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -38,7 +39,7 @@ from tmconvert.progress import begin
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.pretrained import PretrainedFolder
     from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
-    from tmconvert.frontends.torch.tracing.programs.parts import Pooling
+    from tmconvert.frontends.torch.tracing.programs.parts import Part, Pooling
     from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained
 
 
@@ -168,7 +169,7 @@ def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule
             kwargs = example.inputs
             if not tracing.has_sizes:
                 tracing = tracing._replace(dynamic_shapes=example.sizes)
-        return _trace_in_folder(folder, model, model.module, args, kwargs, tracing)
+        return _trace_in_folder(folder.path, model, model.module, args, kwargs, tracing)
 
 
 def trace_parts(
@@ -186,16 +187,40 @@ def trace_parts(
             model.module,
             lambda module: parts_of(module, named_tensors, splits=splits, pooling=pooling),
         )
+        return {name: _trace_part(folder.path, model, part) for name, part in parts.items()}
+
+
+def trace_pipeline(folder: Path, classes: Mapping[str, str]) -> dict[str, TracedModule]:
+    """Traces the parts of a pipeline of diffusers. Raises LoadError TM1028, UnsupportedError."""
+    from tmconvert.frontends.torch.tracing.programs.diffusion import parts_of_pipeline
+
+    with same_randomness():
+        torch.manual_seed(0)
         return {
-            name: _trace_in_folder(
-                folder, model, part.module, (), part.inputs, Tracing(dynamic_shapes=part.sizes)
-            )
-            for name, part in parts.items()
+            name: _trace_part(str(folder), model, part)
+            for name, model, part in parts_of_pipeline(folder, classes)
         }
 
 
+def trace_detector(path: Path) -> TracedModule:
+    """Traces a checkpoint of ultralytics. Raises LoadError TM1021, TM1028, UnsupportedError."""
+    from tmconvert.frontends.torch.tracing.programs.detectors import read_detector
+
+    with same_randomness():
+        torch.manual_seed(0)
+        detector = read_detector(path)
+        traced = _trace_of_user(detector.module, (detector.image,), {}, Tracing())
+        traced.metadata = detector.metadata
+        return traced
+
+
+def _trace_part(folder: str, model: Pretrained, part: Part) -> TracedModule:
+    tracing = Tracing(dynamic_shapes=part.sizes)
+    return _trace_in_folder(folder, model, part.module, (), part.inputs, tracing)
+
+
 def _trace_in_folder(
-    folder: PretrainedFolder,
+    folder: str,
     model: Pretrained,
     module: Any,
     args: tuple[Any, ...],
@@ -204,7 +229,7 @@ def _trace_in_folder(
 ) -> TracedModule:
     from tmconvert.frontends.torch.tracing.programs.pretrained import confined
 
-    with confined(folder.path, only_folder=True):  # plugins, and lines of source code, lie anywhere
+    with confined(folder, only_folder=True):  # plugins, and lines of source code, lie anywhere
         traced = _trace_of_user(module, args, kwargs, tracing)
     traced.notes += model.notes
     return traced

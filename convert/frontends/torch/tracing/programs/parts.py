@@ -45,11 +45,12 @@ class Decoder(torch.nn.Module):
     ``input_ids`` are [batch, tokens], ``encoder_hidden_states`` [batch, positions, width],
     ``encoder_attention_mask`` [batch, positions] where the encoder reads text, and ``past_key_values`` four
     tensors [batch, heads, length, size] a layer. The result has ``logits`` and the longer cache.
+    ``encoded`` is the class of the outputs of the encoder.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, encoded: type) -> None:
         super().__init__()
-        self.model, self.cache = model, cache_argument(model)
+        self.model, self.cache, self.encoded = model, cache_argument(model), encoded
 
     def forward(
         self,
@@ -61,20 +62,13 @@ class Decoder(torch.nn.Module):
         known, length = past_key_values[0][2].shape[2], encoder_hidden_states.shape[1]
         unknown = torch.narrow(encoder_hidden_states, 1, known, length - known)
         made = self.model(
-            encoder_outputs=_encoded(unknown),
+            encoder_outputs=self.encoded(last_hidden_state=unknown),
             attention_mask=encoder_attention_mask,
             decoder_input_ids=input_ids,
             use_cache=True,
             **{self.cache: _cache(past_key_values)},
         )
         return {"logits": made.logits, "past_key_values": _tensors(cache_in(made))}
-
-
-def _encoded(hidden: torch.Tensor) -> Any:
-    """Returns the outputs of an encoder as decoders expect them."""
-    from transformers.modeling_outputs import BaseModelOutput
-
-    return BaseModelOutput(last_hidden_state=hidden)
 
 
 def _cache(layers: Any) -> Any:
@@ -117,11 +111,12 @@ def _encoder_and_decoder(model: Any) -> Mapping[str, Part]:
     encoder = model.get_encoder()
     example = encoder_example(model, encoder)
     with torch.no_grad():
-        hidden = encoder(**example.inputs)[0]
+        encoded = encoder(**example.inputs)
+        hidden = encoded.last_hidden_state
         mask = example.inputs.get("attention_mask") if "input_ids" in example.inputs else None
         tokens = torch.randint(3, vocabulary_size(model.config), (BATCH, PAST + NEW))
         made = model(
-            encoder_outputs=_encoded(hidden),
+            encoder_outputs=encoded,
             attention_mask=mask,
             decoder_input_ids=tokens[:, :PAST],
             use_cache=True,
@@ -135,7 +130,7 @@ def _encoder_and_decoder(model: Any) -> Mapping[str, Part]:
     ]
     return {
         "encoder": Part(_Encoder(encoder).eval(), *example),
-        "decoder": _decoder_part(model, tokens[:, PAST:], hidden, mask, layers),
+        "decoder": _decoder_part(Decoder(model, type(encoded)), tokens[:, PAST:], hidden, mask, layers),
     }
 
 
@@ -150,7 +145,9 @@ class _Encoder(torch.nn.Module):
         return {"last_hidden_state": self.encoder(**inputs)[0]}
 
 
-def _decoder_part(model: Any, tokens: torch.Tensor, hidden: torch.Tensor, mask: Any, layers: Any) -> Part:
+def _decoder_part(
+    decoder: Decoder, tokens: torch.Tensor, hidden: torch.Tensor, mask: Any, layers: Any
+) -> Part:
     inputs = {"input_ids": tokens, "encoder_hidden_states": hidden, "past_key_values": layers}
     sizes: Sizes = {
         "input_ids": {0: "batch", 1: "decoder_sequence"},
@@ -162,4 +159,4 @@ def _decoder_part(model: Any, tokens: torch.Tensor, hidden: torch.Tensor, mask: 
     for number in range(len(layers)):
         for slot, size in enumerate(("past_decoder", "past_decoder", "past_encoder", "past_encoder")):
             sizes[f"past_key_values.{number}.{slot}"] = {0: "batch", 2: size}
-    return Part(Decoder(model).eval(), inputs, renamed_sizes(sizes))
+    return Part(decoder.eval(), inputs, renamed_sizes(sizes))

@@ -1,0 +1,42 @@
+"""Runs the parts of a pipeline of optimum, and the pipeline; needs nothing of tmconvert."""
+
+import importlib
+from importlib.metadata import version
+from typing import Any
+
+from question import packed, reply, unpacked
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    torch = importlib.import_module("torch")
+    library = importlib.import_module("optimum.onnxruntime")
+    pipeline = library.ORTDiffusionPipeline.from_pretrained(question["folder"])
+    pipeline.set_progress_bar_config(disable=True)
+    given = {
+        name: {key: torch.from_numpy(unpacked(each)) for key, each in part["inputs"].items()}
+        for name, part in question["parts"].items()
+    }
+    outputs = {name: dict(getattr(pipeline, name)(**inputs)) for name, inputs in given.items()}
+    # the names that the classes of optimum give to outputs of the files
+    outputs["unet"]["out_sample"] = outputs["unet"].pop("sample")
+    parameters = outputs["vae_encoder"].pop("latent_dist").parameters
+    outputs["vae_encoder"]["latent_parameters"] = parameters
+    states = given["unet"]["encoder_hidden_states"][:1]
+    (image,) = pipeline(
+        prompt_embeds=states,
+        negative_prompt_embeds=-states,
+        latents=given["unet"]["sample"][:1],
+        num_inference_steps=2,
+        output_type="np",
+    ).images
+    if image.ndim != 3 or not 0 <= image.min() <= image.max() <= 1:
+        raise ValueError("the pipeline returns no image")
+    found = {
+        name: {key: packed(each.numpy()) for key, each in made.items() if hasattr(each, "numpy")}
+        for name, made in outputs.items()
+    }
+    return {"version": version("optimum-onnx"), "outputs": found, "image": packed(image)}
+
+
+if __name__ == "__main__":
+    reply(answer)
