@@ -88,11 +88,11 @@ def whisper() -> torch.nn.Module:
     return drawn_anew(transformers.WhisperForConditionalGeneration(config))
 
 
-def drawn_anew(model: torch.nn.Module) -> torch.nn.Module:
+def drawn_anew(model: torch.nn.Module, spread: float = 0.15) -> torch.nn.Module:
     """Draws weights around their values, so that biases are not zero and scales not one."""
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.15)
+            parameter.add_(torch.randn_like(parameter) * spread)
     return model.eval()
 
 

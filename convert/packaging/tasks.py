@@ -1,4 +1,4 @@
-"""What a model is run for, which decides about the parts of a package and about its check."""
+"""The tasks of models, which decide about the parts of a package and about its check."""
 
 from __future__ import annotations
 
