@@ -157,7 +157,7 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
 
 def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule:
     """Traces the model in a folder of transformers. Raises LoadError TM1028, UnsupportedError."""
-    from tmconvert.frontends.torch.tracing.programs.pretrained import prepared, pretrained_model
+    from tmconvert.frontends.torch.tracing.programs.pretrained import example_inputs, pretrained_model
     from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import example_of
 
     with same_randomness():
@@ -165,11 +165,11 @@ def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule
         model = pretrained_model(folder)
         args, kwargs = _tensors(tracing)
         if not tracing.has_inputs:
-            example = prepared(folder, model.module, lambda module: example_of(module, named_tensors))
+            example = example_inputs(folder, model.module, lambda module: example_of(module, named_tensors))
             kwargs = example.inputs
             if not tracing.has_sizes:
                 tracing = tracing._replace(dynamic_shapes=example.sizes)
-        return _trace_in_folder(folder.path, model, model.module, args, kwargs, tracing)
+        return _trace_in_folder(folder.around, model, model.module, args, kwargs, tracing)
 
 
 def trace_parts(
@@ -177,17 +177,17 @@ def trace_parts(
 ) -> dict[str, TracedModule]:
     """Traces the parts of the model in a folder, by name. Raises LoadError TM1028, UnsupportedError."""
     from tmconvert.frontends.torch.tracing.programs.parts import parts_of
-    from tmconvert.frontends.torch.tracing.programs.pretrained import prepared, pretrained_model
+    from tmconvert.frontends.torch.tracing.programs.pretrained import example_inputs, pretrained_model
 
     with same_randomness():
         torch.manual_seed(0)
         model = pretrained_model(folder)
-        parts = prepared(
+        parts = example_inputs(
             folder,
             model.module,
             lambda module: parts_of(module, named_tensors, splits=splits, pooling=pooling),
         )
-        return {name: _trace_part(folder.path, model, part) for name, part in parts.items()}
+        return {name: _trace_part(folder.around, model, part) for name, part in parts.items()}
 
 
 def trace_pipeline(folder: Path, classes: Mapping[str, str]) -> dict[str, TracedModule]:

@@ -67,8 +67,8 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
     return Pretrained(model.eval(), notes)
 
 
-def prepared(folder: PretrainedFolder, model: Any, prepare: Callable[[Any], T]) -> T:
-    """Returns what a function that makes example inputs makes of the model. Raises LoadError TM1028."""
+def example_inputs(folder: PretrainedFolder, model: Any, prepare: Callable[[Any], T]) -> T:
+    """Returns what ``prepare`` makes of the model: inputs for which it runs. Raises LoadError TM1028."""
     try:
         with confined(folder.around):
             return prepare(model)
