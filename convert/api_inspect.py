@@ -106,7 +106,8 @@ def compare(
         LoadError: A model cannot be read.
         UnsupportedError: TM2003 for a source model with operations that cannot be run.
         UsageError: TM6003 for models with different inputs.
-        VerificationError: TM4002 where a runtime refuses a file, TM4003 where it is not installed.
+        VerificationError: TM4002 where a runtime refuses a file, TM4003 where it is not installed; TM4007
+            where an accelerator (``on``) does not run the second one.
 
     Example:
         >>> tmconvert.compare("net.tm", "net.tflite").first  # doctest: +SKIP
@@ -118,6 +119,10 @@ def compare(
     tracing = tracing_of(options)
     tracing = traced_with(inputs, tracing)
     one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
+    if options["on"]:
+        from tmconvert.inspection.run_on import side_on
+
+        side_on(options["on"], other)
     return compare_sides(one, other, inputs, Settings.of({"mean": options["mean"], "std": options["std"]}))
 
 

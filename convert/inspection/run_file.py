@@ -50,13 +50,20 @@ class FileRunner:
         Raises UsageError TM6003 for inputs that do not fit; VerificationError TM4002, TM4003.
         """
         fed = self.fed(self.arrays(inputs, settings))
+        made = self.computed(fed, [each.name for each in self.outputs])
+        found = {each.name: real(array, each) for each, array in zip(self.outputs, made, strict=True)}
+        return {**self.watched(fed, watch), **found}
+
+    def computed(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> Sequence[np.ndarray]:
+        """Returns outputs as the file has them."""
         runtime = self.target.runtime(self.path)
         if runtime is None:
             raise no_runtime(self.target)
-        names = [each.name for each in self.outputs]
-        made = runtime.run(self.target.model_files(self.path), fed, names)
-        found = {each.name: real(array, each) for each, array in zip(self.outputs, made, strict=True)}
-        return {**self.watched(fed, watch), **found}
+        return runtime.run(self.target.model_files(self.path), fed, names)
+
+    def between(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> Sequence[np.ndarray]:
+        """Returns tensors that operators compute, as the file has them."""
+        return self.target.values(self.path, fed, names)
 
     def arrays(self, inputs: Inputs | None, settings: Settings | None = None) -> list[np.ndarray]:
         """Returns the arrays in the order of the inputs, from any form of inputs."""
@@ -130,7 +137,7 @@ class FileRunner:
 
     def values(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
         """Returns real values of tensors that operators compute, which is done one by one."""
-        made = self.target.values(self.path, fed, names)
+        made = self.between(fed, names)
         known = self.model.quantized
         return {
             name: real(array, known[name]) if name in known else array

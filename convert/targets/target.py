@@ -332,6 +332,10 @@ class Target(ABC):
         """
         raise self._unreadable("run layer by layer", path)
 
+    def tapped(self, path: Path, names: Sequence[str], folder: Path) -> Path:
+        """Writes a copy of the file that has the tensors ``names`` as outputs to ``folder``."""
+        raise self._unreadable("run layer by layer", path)
+
     def start_runtime(self) -> None:  # noqa: B027 (nothing to start is the default)
         """Starts in the background the process that a later run of ``runtime`` needs."""
 

@@ -110,6 +110,25 @@ def test_no_file_is_written_where_an_accelerator_is_wrong(
     assert not list(tmp_path.iterdir())
 
 
+def test_compare_names_the_first_layer_that_differs_on_an_accelerator(fake: Fake, tmp_path: Path) -> None:
+    module = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.Sigmoid(), torch.nn.Linear(4, 2), torch.nn.Tanh()
+    )
+    path = tmp_path / "net.tflite"
+    tmconvert.to_tflite(module, path, example_inputs=[torch.randn(2, 3)])
+    assert tmconvert.compare(path, path, on=["fake"]).ok
+    # one layer is wrong: what it computes is the only tensor of this shape in the range of a sigmoid
+    fake.change = lambda y: y * 1.1 if y.shape == (2, 4) and 0 < y.min() < y.max() < 1 else y  # type: ignore[method-assign]
+    found = tmconvert.compare(path, path, on=["fake"])
+    assert found.first is not None and "sigmoid" in found.first.name
+    assert "on fake" in str(found)
+    fake.outcome = Outcome(refused="no")
+    with pytest.raises(VerificationError, match=r"fake does not run .*: no"):
+        tmconvert.compare(path, path, on=["fake"])
+    with pytest.raises(UsageError, match="a written file as the second model"):
+        tmconvert.compare(path, module, on=["fake"], example_inputs=[torch.randn(2, 3)])
+
+
 def test_an_abort_is_an_error_of_the_file(fake: Fake, tmp_path: Path) -> None:
     convert(tmp_path / "net.tflite")
     fake.outcome = Outcome(ended="its process ended with SIGABRT")

@@ -27,8 +27,18 @@ class RunOptions(ImageOptions, ProgressOptions, total=False):
 class CompareOptions(ImageOptions, TracingOptions, total=False):
     """Keywords of ``compare``."""
 
+    on: Annotated[
+        Sequence[str],
+        input_option(
+            "Run B, a written file, on this accelerator, such as litert-gpu.",
+            "entries",
+            default=(),
+            metavar="NAME",
+        ),
+    ]
 
-class EvaluateOptions(CompareOptions, total=False):
+
+class EvaluateOptions(ImageOptions, TracingOptions, total=False):
     """Keywords of ``evaluate``."""
 
     resize: Annotated[

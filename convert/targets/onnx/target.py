@@ -284,16 +284,20 @@ class OnnxTarget(Target):
         return prepared_onnx(path, threads, inputs)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
-        from tmconvert.formats.onnx.tap import tapped_onnx
         from tmconvert.targets.onnx.verify.sessions import Session
 
         with temporary_folder() as folder:
-            tapped = tapped_onnx(path, names, folder)
+            tapped = self.tapped(path, names, folder)
             runtime = Session(fuses=False, keeps_memory=False)
             try:
                 return runtime.run([tapped], inputs, names)
             finally:
                 runtime.forget()
+
+    def tapped(self, path: Path, names: Sequence[str], folder: Path) -> Path:
+        from tmconvert.formats.onnx.tap import tapped_onnx
+
+        return tapped_onnx(path, names, folder)
 
     def start_runtime(self) -> None:
         from tmconvert.verification.processes import worker

@@ -226,13 +226,17 @@ class TfliteTarget(Target):
         return prepared_tflite(path, threads, inputs)
 
     def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
-        from tmconvert.formats.tflite.tap import tapped_tflite
         from tmconvert.targets.tflite.runtime import LiteRtRuntime
 
         with temporary_folder() as folder:
-            tapped = folder / "tapped.tflite"
-            tapped.write_bytes(tapped_tflite(path, names))
-            return LiteRtRuntime(delegates=False).run([tapped], inputs, names)
+            return LiteRtRuntime(delegates=False).run([self.tapped(path, names, folder)], inputs, names)
+
+    def tapped(self, path: Path, names: Sequence[str], folder: Path) -> Path:
+        from tmconvert.formats.tflite.tap import tapped_tflite
+
+        tapped = folder / "tapped.tflite"
+        tapped.write_bytes(tapped_tflite(path, names))
+        return tapped
 
     def start_runtime(self) -> None:
         from tmconvert.verification.processes import worker
