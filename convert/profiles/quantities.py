@@ -153,6 +153,9 @@ def _groups(operation: Operation) -> Values:
 
 def _group_channels(operation: Operation) -> Values:
     """Channels of the input and of the result in each group; none for one group."""
+    if operation.type == "ConvTranspose":
+        (channels, *_), (groups, *_) = _shape(operation.inputs[1]), [*_groups(operation), 1]
+        return [channels // int(groups), _shape(operation.inputs[1])[1]] if groups != 1 else []
     channels, (filters, *_, part) = _shape(operation.inputs[0])[-1], _shape(operation.inputs[1])
     return [part, filters * part // channels] if part < channels else []
 
