@@ -13,7 +13,6 @@ from tmconvert.targets.violation import Violation
 HELP_OPERATOR = "leave it to the processor, or write the model with operators that the profile lists"
 HELP_TYPE = "give it tensors of these types: a quantized file for NPUs, one in float for GPUs"
 HELP_RANK = "reshape its operands to fewer axes"
-HELP_VERSION = "write the file for an older version of the format"
 _MOST = 3  # places that a line names
 _EFFECTS = {"elsewhere": "runs", "refused": "loads", "wrong": "computes rightly"}
 
@@ -21,7 +20,7 @@ _EFFECTS = {"elsewhere": "runs", "refused": "loads", "wrong": "computes rightly"
 def violations(profile: Profile, operations: Iterable[Operation]) -> list[Violation]:
     """Returns what the profile does not allow, operator by operator.
 
-    The rules of the list of operators are called NAME-operator, NAME-type, NAME-rank and NAME-version.
+    The rules of the list of operators are called NAME-operator, NAME-type and NAME-rank.
     """
     return [found for operation in operations for found in broken_rules(profile, operation)]
 
@@ -67,11 +66,6 @@ def broken_rules(profile: Profile, operation: Operation) -> Iterator[Violation]:
             )
 
 
-def accepts(profile: Profile, operations: Iterable[Operation]) -> bool:
-    """Whether the profile runs all of the operators as they are."""
-    return all(next(broken_rules(profile, each), None) is None for each in operations)
-
-
 def worst(found: Sequence[Violation]) -> Effect | None:
     """Returns the gravest effect of violations: refused, else wrong, else elsewhere."""
     effects = {each.effect for each in found}
@@ -93,9 +87,9 @@ def lines_by_rule(found: Sequence[Violation]) -> list[str]:
 
 
 def _beyond_groups(profile: Profile, operation: Operation) -> Iterator[Violation]:
-    """Limits of types, ranks and versions, where no group of the operator allows all of them."""
+    """Limits of types and ranks, where no group of the operator allows all of them."""
     groups = profile.groups_of(operation.type)
-    if not groups or any(_fits(group, operation) for group in groups):
+    if not groups or any(_score(group, operation) == 2 for group in groups):
         return
     group = max(groups, key=lambda each: _score(each, operation))
     if wrong := _wrong_types(group, operation):
@@ -107,23 +101,10 @@ def _beyond_groups(profile: Profile, operation: Operation) -> Iterator[Violation
         what = f"the rank of {operation.type} is {shown_values(wrong_ranks)}"
         message = f"{what}, but {profile.title} runs {low} to {high}"
         yield _found(profile, "rank", operation, message, HELP_RANK, group.source)
-    if _is_other_version(group, operation):
-        low, high = group.versions or (0, 0)
-        what = f"the version of {operation.type} is {operation.version}"
-        message = f"{what}, but {profile.title} runs {low} to {high}"
-        yield _found(profile, "version", operation, message, HELP_VERSION, group.source)
-
-
-def _fits(group: OperatorGroup, operation: Operation) -> bool:
-    return _score(group, operation) == 3
 
 
 def _score(group: OperatorGroup, operation: Operation) -> int:
-    return (
-        (not _wrong_types(group, operation))
-        + (not _wrong_ranks(group, operation))
-        + (not _is_other_version(group, operation))
-    )
+    return (not _wrong_types(group, operation)) + (not _wrong_ranks(group, operation))
 
 
 def _wrong_types(group: OperatorGroup, operation: Operation) -> list[str]:
@@ -138,13 +119,6 @@ def _wrong_ranks(group: OperatorGroup, operation: Operation) -> list[int]:
     low, high = group.ranks
     ranks = [len(each.shape) for each in operation.computed if each.shape is not None]
     return [each for each in ranks if not low <= each <= high]
-
-
-def _is_other_version(group: OperatorGroup, operation: Operation) -> bool:
-    if group.versions is None or not operation.version:
-        return False
-    low, high = group.versions
-    return not low <= operation.version <= high
 
 
 def _list_source(profile: Profile) -> FactSource:

@@ -89,12 +89,11 @@ class ProfileRule(NamedTuple):
 
 
 class OperatorGroup(NamedTuple):
-    """Operators with the element types, ranks and versions in which they run; None allows any."""
+    """Operators with the element types and ranks in which they run; None allows any."""
 
     names: frozenset[str]
     types: frozenset[str] | None
     ranks: tuple[int, int] | None
-    versions: tuple[int, int] | None
     source: FactSource
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.suggestions import no_such_name
@@ -42,7 +42,7 @@ _FIELDS = {
         "version",
     },
     "sources": {"document", "confirmed"},
-    "operators": {"names", "types", "ranks", "versions", "source"},
+    "operators": {"names", "types", "ranks", "source"},
     "rules": {
         *("name", "quantity", "operators", "without", "low", "high", "among", "not_among", "multiple_of"),
         *("when", "effect", "help", "source"),
@@ -150,7 +150,6 @@ class _Reader:
             frozenset(self._names(table, "names")),
             types,
             self._range(table, "ranks"),
-            self._range(table, "versions"),
             self._from(table),
         )
 
@@ -198,50 +197,43 @@ class _Reader:
         if unknown:
             self.fail(f"{kind} has the unknown field {unknown[0]!r}")
 
-    def _text(self, table: Table, name: str, default: str | None = None) -> str:
+    def _take(self, table: Table, name: str, default: object, fits: Callable[[Any], bool], what: str) -> Any:
+        """Returns a field of a table, or ``default``; it must be ``what`` it is to be."""
         value = table.get(name, default)
-        if not isinstance(value, str):
-            self.fail(f"{name} must be a text")
+        if not fits(value):
+            self.fail(f"{name} must be {what}")
         return value
+
+    def _text(self, table: Table, name: str, default: str | None = None) -> str:
+        return str(self._take(table, name, default, lambda value: isinstance(value, str), "a text"))
 
     def _names(self, table: Table, name: str) -> tuple[str, ...]:
-        value = table.get(name, ())
-        found = value.split() if isinstance(value, str) else value
-        if not isinstance(found, (list, tuple)) or not all(isinstance(each, str) for each in found):
-            self.fail(f"{name} must be a text, or a list of texts")
-        return tuple(found)
+        value = self._take(table, name, (), _are_names, "a text, or a list of texts")
+        return tuple(value.split() if isinstance(value, str) else value)
 
     def _number(self, table: Table, name: str) -> float | None:
-        value = table.get(name)
-        if value is not None and not isinstance(value, (int, float)):
-            self.fail(f"{name} must be a number")
-        return value
+        found: float | None = self._take(
+            table, name, None, lambda value: value is None or isinstance(value, (int, float)), "a number"
+        )
+        return found
 
     def _values(self, table: Table, name: str) -> tuple[Number, ...]:
-        value = table.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(each, (int, float, str)) for each in value):
-            self.fail(f"{name} must be a list of numbers or texts")
-        return tuple(value)
+        return tuple(self._take(table, name, [], _list_of(int, float, str), "a list of numbers or texts"))
 
     def _range(self, table: Table, name: str) -> tuple[int, int] | None:
-        value = table.get(name)
-        if value is None:
+        if name not in table:
             return None
-        if not isinstance(value, list) or [type(each) for each in value] != [int, int]:
-            self.fail(f"{name} must be two integers, the lowest and the highest")
-        return value[0], value[1]
+        what = "two integers, the lowest and the highest"
+        low, high = self._take(table, name, [], lambda value: _list_of(int)(value) and len(value) == 2, what)
+        return low, high
 
     def _table(self, table: Table, name: str) -> Table:
-        value = table.get(name, {})
-        if not isinstance(value, Mapping):
-            self.fail(f"{name} must be a table")
-        return value
+        found: Table = self._take(table, name, {}, lambda value: isinstance(value, Mapping), "a table")
+        return found
 
     def _tables(self, table: Table, name: str) -> Sequence[Table]:
-        value = table.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-            self.fail(f"{name} must be a list of tables")
-        return value
+        found: Sequence[Table] = self._take(table, name, [], _list_of(Mapping), "a list of tables")
+        return found
 
     def _effect(self, value: str) -> Effect:
         if value not in EFFECTS:
@@ -253,3 +245,11 @@ class _Reader:
         if name not in self.sources:
             self.fail(f"there is no source {name!r}")
         return self.sources[name]
+
+
+def _list_of(*types: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(isinstance(each, types) for each in value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, (str, tuple)) or _list_of(str)(value)

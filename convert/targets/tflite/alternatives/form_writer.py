@@ -64,6 +64,8 @@ class FormWriter:
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         if x.shape == tuple(shape):
             return x
+        if x.data is not None:
+            return self.const(x.data.reshape(shape), x)
         return self.op("RESHAPE", [x, self.ints(shape)], shape, new_shape=[int(each) for each in shape])
 
     def last_reshape(self, x: Value, number: int = 0) -> list[Operator]:

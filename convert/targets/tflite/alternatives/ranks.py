@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
 
 _UNARY = """
@@ -74,7 +74,7 @@ def merged_operands(g: FormWriter) -> list[Operator] | None:
         return None
     results = [math.prod(made[axis] for axis in group) for group in groups] or [1]
     small = [
-        _reshaped(g, value, [math.prod(shape[axis] for axis in group) for group in groups] or [1])
+        g.reshape(value, [math.prod(shape[axis] for axis in group) for group in groups] or [1])
         for value, shape in zip(operands, aligned, strict=True)
     ]
     return g.last_reshape(g.copy(small, results))
@@ -85,7 +85,7 @@ def with_four_axes(g: FormWriter) -> list[Operator] | None:
     made, operands = sizes(g.operator.outputs[0]), [each for each in g.operator.inputs if each is not None]
     if made is None or len(made) > _FEWEST or any(sizes(each) is None for each in operands):
         return None
-    wide = [_reshaped(g, each, [*[1] * (4 - len(each.shape)), *each.shape]) for each in operands]
+    wide = [g.reshape(each, [*[1] * (4 - len(each.shape)), *each.shape]) for each in operands]
     return g.last_reshape(g.copy(wide, [*[1] * (4 - len(made)), *made]))
 
 
@@ -100,7 +100,7 @@ def merged_around_axis(g: FormWriter) -> list[Operator] | None:
     def small(shape: Sequence[int]) -> list[int]:
         return [math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])]
 
-    parts = [_reshaped(g, each, small(each.shape)) for each in operands]
+    parts = [g.reshape(each, small(each.shape)) for each in operands]
     return g.last_reshape(g.copy(parts, small(made), axis=1))
 
 
@@ -138,12 +138,6 @@ def transposed_blocks(g: FormWriter) -> list[Operator] | None:
     places = [width, block] if is_deep else [block, width]
     rows = g.reshape(x, [batch * height, *places, channels // block])
     return g.last_reshape(g.transpose(rows, [0, 2, 1, 3]))
-
-
-def _reshaped(g: FormWriter, value: Value, shape: list[int]) -> Value:
-    if value.data is not None:
-        return g.const(value.data.reshape(shape), value)
-    return g.reshape(value, shape)
 
 
 RANKS = (

@@ -185,9 +185,9 @@ def _reshaped(g: FormWriter, place: int) -> list[Operator]:
     """A RESHAPE of a constant with one row more is read in the right order, and POW takes it as computed."""
     value, inputs = g.operator.inputs[place], list(g.operator.inputs)
     assert value is not None and value.data is not None
-    inputs[place] = g.reshape(
-        g.const(value.data[np.newaxis]), value.shape or (1,) * len(g.operator.outputs[0].shape)
-    )
+    shape = list(value.shape or (1,) * len(g.operator.outputs[0].shape))
+    whole = g.const(value.data[np.newaxis])
+    inputs[place] = g.op("RESHAPE", [whole, g.ints(shape)], shape, new_shape=shape)
     return [*g.operators, replace(g.operator, inputs=inputs)]
 
 
