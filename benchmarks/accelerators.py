@@ -1,7 +1,10 @@
 """Files of the recorded models on accelerators, each compared with the processor.
 
-    python benchmarks/accelerators.py [MODEL ...] [--on litert-gpu tflm webgpu] [--quantized]
+    python benchmarks/accelerators.py [MODEL ...] [--on litert-gpu tflm webgpu] [--quantized] [--profile]
+    python benchmarks/accelerators.py [MODEL ...] --vela VELA [--profile]
 
+With ``--profile`` files are written for the profile of the accelerator. With ``--vela`` they are in int8, and
+Arm's compiler for the Ethos-U55 judges them: VELA is the command of the package ethos-u-vela.
 Prints a table for each accelerator that is installed: files that are whole and right, partly on the processor
 and right, refused, wrong, and aborted. Exit status 1 if one is wrong or aborted. A driver in software:
 ``eval "$(tools/software_gpu FOLDER)"``. With ``--recurrent`` it compares latencies of recurrent layers in
@@ -11,18 +14,21 @@ TFLite with those in ONNX Runtime instead, by turns and on one thread; exit stat
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tmconvert
-from tmconvert.errors import TmconvertError, VerificationError
+from tmconvert.errors import TmconvertError, UsageError, VerificationError
 from tmconvert.verification.accelerators.registry import known_accelerators
 
 DATA = Path(__file__).parents[1] / "tests/data"
@@ -30,12 +36,38 @@ RECURRENT = [("LSTM", 16, 32, 256), ("LSTM", 64, 128, 100), ("GRU", 16, 32, 256)
 TURNS = 60
 
 
-def outcome(name: str, accelerator: str, target: str, quantized: bool, folder: Path) -> str:
-    path = folder / f"{name}.{target}"
-    options = {"quantized": True} if quantized else {}
+def written(name: str, path: Path, target: str, quantized: bool, profile: str) -> bool:
+    """Whether the model converts; one without scales is calibrated with its recorded inputs."""
+    options: dict[str, Any] = {"verify": False, **({"profile": profile} if profile else {})}
+    convert = getattr(tmconvert, f"to_{target}")
+    model = tmconvert.load(DATA / f"{name}.tm")
     try:
-        getattr(tmconvert, f"to_{target}")(DATA / f"{name}.tm", path, verify=False, **options)
-    except TmconvertError:
+        if not quantized:
+            convert(model, path, **options)
+            return True
+        try:
+            convert(model, path, quantized=True, **options)
+        except UsageError:
+            with np.load(DATA / f"{name}.npz") as golden:
+                count = sum(each.startswith("in") for each in golden.files)
+                sample = tuple(golden[f"in{number}"] for number in range(count))
+            convert(model, path, quantized=True, calibration=[sample], **options)
+    except TmconvertError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def on_npu(vela: str, path: Path) -> str:
+    command = [vela, "--accelerator-config", "ethos-u55-128", "--output-dir", str(path.parent), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    left = re.search(r"^CPU operators = (\d+)", done.stdout, re.MULTILINE)
+    return "refused" if done.returncode else "partly" if left and left[1] != "0" else "whole"
+
+
+def outcome(name: str, accelerator: str, target: str, quantized: bool, profile: str, folder: Path) -> str:
+    path = folder / f"{name}.{target}"
+    if not written(name, path, target, quantized, profile):
         return ""
     try:
         (said,) = tmconvert.verify(path, on=[accelerator]).accelerators
@@ -93,6 +125,8 @@ def main() -> int:
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--on", nargs="+", default=sorted(known_accelerators()))
     parser.add_argument("--quantized", action="store_true")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--vela")
     parser.add_argument("--recurrent", action="store_true")
     given = parser.parse_args()
     names = given.models or sorted(path.stem for path in DATA.glob("*.tm") if "hostile" not in path.stem)
@@ -101,12 +135,21 @@ def main() -> int:
             return 0 if compare_recurrent(Path(folder)) else 1
         kinds = ("whole", "partly", "refused", "wrong", "aborted")
         print(f"| accelerator | {' | '.join(kinds)} |\n|{'---|' * (len(kinds) + 1)}")
-        bad = 0
+        bad, made = 0, Path(folder)
+        if given.vela:
+            profile = "ethos-u55" if given.profile else ""
+            there = [
+                name for name in names if written(name, made / f"{name}.tflite", "tflite", True, profile)
+            ]
+            found = Counter(on_npu(given.vela, made / f"{name}.tflite") for name in there)
+            print(f"| ethos-u55 | {' | '.join(str(found[kind]) for kind in kinds)} |")
+            return 0
         for accelerator in (known_accelerators()[name] for name in given.on):
             if accelerator.is_available():
                 target = accelerator.targets[-1]
+                profile = accelerator.name if given.profile else ""
                 found = Counter(
-                    outcome(name, accelerator.name, target, given.quantized, Path(folder)) for name in names
+                    outcome(name, accelerator.name, target, given.quantized, profile, made) for name in names
                 )
                 bad += found["wrong"] + found["aborted"]
                 print(f"| {accelerator.name} | {' | '.join(str(found[kind]) for kind in kinds)} |")
