@@ -75,6 +75,25 @@ def product_of_parts(g: FormWriter) -> list[Operator] | None:
     return g.last_reshape(found)
 
 
+def largest_of_window(g: FormWriter) -> list[Operator] | None:
+    """REDUCE_MAX along neighbouring axes as MAX_POOL_2D of one column."""
+    x, axes = g.operator.inputs
+    shape, reduced = sizes(x), numbers(axes)
+    if x is None or shape is None or not reduced:
+        return None
+    reduced = sorted({axis % len(shape) for axis in reduced})
+    first, last = reduced[0], reduced[-1]
+    if reduced != list(range(first, last + 1)):
+        return None
+    batch, count, rest = (
+        math.prod(each) for each in (shape[:first], shape[first : last + 1], shape[last + 1 :])
+    )
+    window = {"padding": "VALID", "stride_w": 1, "stride_h": 1, "filter_width": 1, "filter_height": count}
+    options = {**window, "fused_activation_function": "NONE"}
+    column = g.reshape(x, [batch, count, 1, rest])
+    return g.last_reshape(g.op("MAX_POOL_2D", [column], [batch, 1, 1, rest], options=options))
+
+
 def sum_of_products(g: FormWriter) -> list[Operator] | None:
     """BATCH_MATMUL of few int16 elements: the products of all pairs, with those to be summed last."""
     (a, b), y = g.operator.inputs, g.operator.outputs[0]
@@ -100,6 +119,7 @@ def sum_of_products(g: FormWriter) -> list[Operator] | None:
 
 REDUCTIONS = (
     ("MEAN", mean_of_rows),
+    ("REDUCE_MAX", largest_of_window),
     ("REDUCE_PROD", product_of_parts),
     ("BATCH_MATMUL", sum_of_products),
 )
