@@ -218,6 +218,8 @@ def _digits(x: torch.Tensor) -> int:
         lambda x: x * 2 if math.tanh(x.shape[0] / 99) > 0.9 else x * 3,
         lambda x: x * 2 if x.shape[0] | 5 == 101 else x * 3,
         lambda x: x * 2 if torch.tensor([x.shape[0]]).log()[0].item() > 4 else x * 3,
+        lambda x: x * 2 if torch.linspace(0, 1, x.shape[0])[1] < 0.02 else x * 3,
+        lambda x: x * 2 if torch.ones(len(x)).sum() > 75 else x * 3,
         lambda x: x[: _digits(x)],
         lambda x: x * 2 if len(f"{x.shape[0]}") == 3 else x * 3,
         lambda x: x * 2 if len(str(x.shape[0])) == 3 else x * 3,
@@ -241,6 +243,22 @@ def test_a_lost_number_that_changes_nothing_leaves_the_size_open(tmp_path: Path)
     )
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     for rows in (1, 2, 7, 8, 100, 1001):
+        x = torch.randn(rows, 4)
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], function(x), rtol=1e-6)
+
+
+def test_what_is_decided_by_constants_leaves_the_size_open(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        times = torch.linspace(0.0, 1.0, 4)
+        if len(times) > 1 and times[0] > times[1]:  # as a solver of differential equations asks
+            x = -x
+        return x if times[2].item() > 0.9 else x * times[1]
+
+    tmconvert.to_onnx(
+        function, tmp_path / "m.onnx", example_inputs=(torch.randn(3, 4),), dynamic_shapes={"x": {0: "n"}}
+    )
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for rows in (1, 4, 9):
         x = torch.randn(rows, 4)
         np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], function(x), rtol=1e-6)
 

@@ -29,6 +29,7 @@ from tmconvert.frontends.torch.tracing.special import quantized
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
+    from tmconvert.frontends.torch.tracing.recording.tape import Value
 
 Special = Callable[["Recorder", Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -92,7 +93,7 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     values = [recorder.value_of(operand) for operand in operands]
     if not any(value.depends for value in values) or is_assertion():
         is_of_sizes = recorder.follow_sizes and any(value.captured is None for value in values)
-        return _lost(recorder, name, result) if is_of_sizes else result
+        return _lost(recorder, name, values, result) if is_of_sizes else result
     from tmconvert.frontends.torch.tracing.data.checks import is_in_check
 
     if is_in_check():
@@ -121,9 +122,9 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     return result
 
 
-def _lost(recorder: Recorder, name: str, result: Any) -> Any:
+def _lost(recorder: Recorder, name: str, values: list[Value], result: Any) -> Any:
     """Returns the element of a tensor of sizes as a lost number; Python takes plain ones of some methods."""
-    made = lost_number(result, (), recorder.note_comparison)
+    made = lost_number(result, (*values,), recorder.note_comparison)
     if name in ("__int__", "__float__"):
         recorder.note_comparison(name.strip("_"), made, None, True)
     return untraced(made) if name in ("__int__", "__float__", "__index__") else made

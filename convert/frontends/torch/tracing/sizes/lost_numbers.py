@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.frontends.torch.tracing.data.integers import file_of_caller
 from tmconvert.frontends.torch.tracing.recording.source_lines import calling_place
+from tmconvert.frontends.torch.tracing.recording.tape import Value
 from tmconvert.frontends.torch.tracing.sizes.integers import TO_TEXT, TRACED, is_exact, untraced
 from tmconvert.frontends.torch.tracing.sizes.lost_decisions import Place
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import difference
@@ -37,7 +38,10 @@ def note_conversion(tape: Tape, name: str, number: Any) -> None:
 
 
 def lost_sizes(*numbers: Any) -> tuple[Any, ...]:
-    """Returns the sizes that numbers were computed of, with their Values; none where no number is lost."""
+    """Returns the sizes that numbers were computed of, with their Values; none where no number is lost.
+
+    A tensor whose element was read has None in the place of a size.
+    """
     if all(map(is_exact, numbers)):
         return ()
     found: list[Any] = []
@@ -49,6 +53,8 @@ def lost_sizes(*numbers: Any) -> tuple[Any, ...]:
                 found.append((operands[0], untraced(number)))
             else:
                 pending += operands
+        elif isinstance(number, Value):
+            found.append((number, None))
     return tuple(found) or ((None, 0),)
 
 
