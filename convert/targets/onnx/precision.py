@@ -30,8 +30,11 @@ def check_float_type(options: TargetOptions, *, is_quantized: bool) -> None:
 def with_opset_for(options: TargetOptions, types: Collection[str]) -> TargetOptions:
     """Returns the options with the opset for weights of ``types``, where the lowest is requested.
 
-    Raises UsageError TM6002 for an opset without such weights.
+    Raises UsageError TM6002 for an opset without such weights, and for scales of other weights.
     """
+    if "int4" not in types and options.weight_scales != "max":
+        message = f"weight_scales {options.weight_scales} applies to weights of int4, not {options.weights}"
+        raise UsageError("TM6002", message, notes=[("help", "use --weights int4, or omit weight_scales")])
     if "int4" not in types or options.version >= INT4_SINCE:
         return options
     if options.takes_lowest:

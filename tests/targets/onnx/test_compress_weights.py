@@ -200,6 +200,18 @@ def test_halves_with_weights_in_integers(io_type: Any, kind: Any, form: Any, tmp
     assert tmconvert.verify(model, path).max_error < 1e-2  # the file records its options
 
 
+def test_rules_keep_modules_in_float32_among_halves(tmp_path: Path) -> None:
+    _, _, model = net("words")
+    path = tmp_path / "out.onnx"
+    rules = {"block": "float32", "gru": "int8"}
+    halves: dict[str, Any] = {"float_type": "float16", "integer_weights": "MatMulNBits", "opset": 21}
+    report = tmconvert.to_onnx(model, path, weights="int4", rules=rules, **halves)
+    assert report.verified
+    large = [each for each in onnx.load(path).graph.initializer if np.prod(each.dims) >= 1024]
+    kinds = Counter(TensorProto.DataType.Name(each.data_type) for each in large)
+    assert (kinds["FLOAT"], kinds["INT8"]) == (4, 2)
+
+
 @pytest.mark.parametrize("form", [None, "DequantizeLinear", "MatMulNBits"])
 @pytest.mark.parametrize("name", NETS)
 def test_searches_of_scales_lose_less(name: str, form: Any, tmp_path: Path) -> None:
@@ -303,6 +315,10 @@ def test_wrong_rules(tmp_path: Path) -> None:
     [
         ({"weights": "int8", "quantized": True}, "compressed weights are part of quantized: omit weights"),
         ({"weights": "int4", "float_type": "bfloat16"}, "weights are bfloat16, too: omit weights"),
+        (
+            {"weights": "int8", "weight_scales": "mse"},
+            "weight_scales mse applies to weights of int4, not int8",
+        ),
         ({"weights": "int8", "qparams": "p.json"}, "qparams applies to a plain float model"),
         ({"weights": "int8", "allow_random": True}, "allow_random applies to a plain float model"),
         ({"io_type": "float32"}, "io_type is 'float32', but applies only with float_type"),
@@ -380,12 +396,12 @@ def test_other_weights_in_the_file_are_refused(what: str, kind: str, tmp_path: P
 
 
 def test_small_odd_and_large_numbers_stay(tmp_path: Path) -> None:
-    def stays(data: np.ndarray, kind: str, type: str = "MatMul") -> bool:
+    def stays(data: np.ndarray, kind: str, type: str = "MatMul", **settings: Any) -> bool:
         x, weight, y = Value("x", F32, (3, 40)), Value("w", F32, data.shape, data), Value("y", F32, (3, 30))
         graph = TargetGraph(
             "onnx", 21, "net", [x], [y], [Operator(type, [x, weight], [y], {}, "op")], ["x"], ["y"]
         )
-        return not compress_weights(graph, kind, TypeRules((), graph)).stored
+        return not compress_weights(graph, kind, TypeRules((), graph), **settings).stored
 
     data = np.random.default_rng(1).standard_normal((40, 30)).astype(np.float32)
     assert [stays(data, kind) for kind in KINDS] == [False] * 3
@@ -393,9 +409,12 @@ def test_small_odd_and_large_numbers_stay(tmp_path: Path) -> None:
     assert all(stays(data[:, :25], kind) for kind in KINDS)
     data[3, 5] = 1e5
     assert [stays(data, kind) for kind in KINDS] == [True, False, False]
-    for number in (np.inf, np.nan):
+    for number in (np.inf, -np.inf, np.nan):
         data[3, 5] = number
         assert all(stays(data, kind) for kind in KINDS)
+        assert all(stays(data, "int4", scales=rule) for rule in ("mse", "asymmetric"))
+    data[3, 5] = 1e6
+    assert stays(data, "int4", scale_type=np.dtype(np.float16))
 
 
 @pytest.mark.parametrize("kind", KINDS)

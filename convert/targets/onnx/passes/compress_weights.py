@@ -169,22 +169,25 @@ def _stored(
             return None
         stored = Value(names.free(f"{value.name}_float16"), _F16, value.shape, Narrowed(array, _F16))
         return StoredWeight(value, stored, replace(value, stored=Narrowed(array, _F32)))
-    if kind not in ("int8", "int4") or axes is None or not np.isfinite(largest(array, range(array.ndim))):
+    if kind not in ("int8", "int4") or axes is None:
         return None
     block = _block_size(value.shape[axes.block]) if kind == "int4" else 0
     made = StoredWeight(value, value, value, axis=axes.block if block else axes.channel, block_size=block)
     parts = viewed(array, lambda each: each.reshape(made.split_shape))
-    if block:
-        steps, blocks = _block_steps(parts, made.axis + 1, scales)
-    else:
-        steps, blocks = _channel_steps(parts, made.axis, kind, scales[1]), None
+    with np.errstate(all="ignore"):
+        if block:
+            steps, blocks = _block_steps(parts, made.axis + 1, scales)
+        else:
+            steps, blocks = _channel_steps(parts, made.axis, kind, scales[1]), None
+    if not np.all(np.isfinite(steps.scale)):  # of elements that are not, or too large for scales in float16
+        return None
     return _with_steps(replace(made, steps=steps, blocks=blocks), parts, names)
 
 
 def _channel_steps(parts: Array, channel: int, kind: str, scale_type: np.dtype) -> Steps:
     limit = 127 if kind == "int8" else 7
     most = largest(parts, [axis for axis in range(parts.ndim) if axis != channel])
-    scale = np.where(most > 0, most / np.float32(limit), np.float32(1)).astype(scale_type)
+    scale = np.where(most == 0, np.float32(1), most / np.float32(limit)).astype(scale_type)
     scale = np.maximum(scale, np.finfo(scale_type).tiny).astype(np.float32)
     return Steps(scale, None, -limit, limit)
 
