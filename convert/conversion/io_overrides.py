@@ -37,7 +37,8 @@ class IoOverrides(NamedTuple):
     axis. ``inputs`` and ``outputs`` are the nodes between which the model is cut, ``rename`` is from a
     written input's or output's name to another. ``input_qparams`` are type, scale and zero point of quantized
     inputs for which the model has none; ``*`` applies to all others. ``accept_range`` keeps sizes dynamic for
-    which the graph is right only in a range. ``fix`` has numbers of dynamic sizes by name.
+    which the graph is right only in a range. ``fix`` has numbers of dynamic sizes by name. The errors of a
+    model that ``is_part`` of another need not tell at which sizes it runs.
     """
 
     input_shapes: Mapping[str, Sequence[int]] = _NONE
@@ -48,6 +49,7 @@ class IoOverrides(NamedTuple):
     input_qparams: Mapping[str, tuple[str, float, int]] = _NONE
     accept_range: bool = False
     fix: Mapping[str, int] = _NONE
+    is_part: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -150,13 +152,14 @@ class BoundModel(NamedTuple):
         sizes: Mapping[str, int] | None = None,
         *,
         emitter: type[GraphEmitter] = GraphEmitter,
+        stops: bool = False,
     ) -> Normalized:
         """Normalizes the model to ATen-style ops; with ``sizes``, these numbers replace the symbols.
 
-        ``emitter`` is the class that emits the ops.
+        ``emitter`` and ``stops`` are as for ``normalize``.
         """
         shapes = {name: substituted(shape, sizes or {}) for name, shape in self.shapes.items()}
-        result = normalize(self.flat, catalogue, shapes, emitter=emitter)
+        result = normalize(self.flat, catalogue, shapes, emitter=emitter, stops=stops)
         if not result.unsupported:
             assert self.flat.graph is not None
             name_edges(result.graph, self.flat.graph, self.rename)

@@ -189,7 +189,8 @@ def lowered(
     try:
         return _resolved(attempt, bound)
     except UnsupportedError as error:
-        fix = {} if module.rerun or overrides.input_shapes else _admitted(attempt, bound)
+        is_known = module.rerun or overrides.input_shapes or overrides.is_part
+        fix = {} if is_known else _admitted(attempt, bound)
         if not fix:
             raise
         runs, fails = (
@@ -242,7 +243,7 @@ def _admitted(attempt: _Attempt, bound: BoundModel) -> dict[str, int]:
 
     def runs(fix: Mapping[str, int]) -> bool:
         with SizeJournal():
-            return not bound.normalized(attempt.catalogue, {**example, **fix}).unsupported
+            return not bound.normalized(attempt.catalogue, {**example, **fix}, stops=True).unsupported
 
     if not example or runs({}):
         return {}

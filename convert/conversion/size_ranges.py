@@ -22,7 +22,7 @@ from tmconvert.ir import Expr, InternalGraph, TensorNode, TensorType, TracedModu
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.symbolic.data_dependent import anonymous
-from tmconvert.ir.symbolic.dims import Dim, Symbol, example, of, substituted
+from tmconvert.ir.symbolic.dims import Dim, Symbol, example_count, of, substituted
 from tmconvert.ir.symbolic.journal import MAX_COUNTED, Guard, SizeJournal, summarized
 from tmconvert.ir.symbolic.signs import thresholds
 from tmconvert.ir.traced_module import Example
@@ -68,6 +68,7 @@ class SizeChecks:
         self.rerun = module.rerun if has_source and not module.is_edited() else None
         self.symbolic = symbolic
         self._evaluated: dict[tuple[tuple[str, int], ...], bool | None] = {}
+        self._refused: dict[tuple[tuple[int, ...], ...], bool] = {}
         self._corners: list[Sizes] | None = None
         # now, since passes change the graph
         self.graph = symbolic.graph.copy()
@@ -299,7 +300,7 @@ class SizeChecks:
     def _bytes(self, sizes: Sizes) -> int:
         inputs = [node.type for node in self.symbolic.graph.inputs if isinstance(node, TensorNode)]
         types = [*inputs, *self._result_types()]
-        return sum(int(example(substituted([each.size], sizes)[0])) * each.dtype.itemsize for each in types)
+        return sum(example_count(substituted(each.shape, sizes)) * each.dtype.itemsize for each in types)
 
     def _result_types(self) -> list[TensorType]:
         nodes = [node for expr in self.symbolic.graph for node in expr.outputs]
@@ -414,10 +415,11 @@ class SizeChecks:
         found = self._computed(sizes)
         if found is not None:
             return not isinstance(found, str)
-        with SizeJournal():
-            plain = self.opened.normalized(self.catalogue, sizes)
-        refused = [each for each in plain.unsupported if each.op != "tm.assume"]
-        return not refused
+        key = tuple(self._shapes(sizes))
+        if key not in self._refused:
+            with SizeJournal():
+                self._refused[key] = self.opened.normalized(self.catalogue, sizes, stops=True).refused
+        return not self._refused[key]
 
 
 def checked_sizes(

@@ -6,6 +6,7 @@ computes on arrays.
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from tmconvert.ir.lazy_constants import Array, Lazy
 from tmconvert.ir.node import TensorNode
 from tmconvert.ir.subgraphs import fill_body
 from tmconvert.ir.symbolic import data_dependent as data_sizes
-from tmconvert.ir.symbolic.dims import example, is_symbolic
+from tmconvert.ir.symbolic.dims import example, example_count, is_symbolic
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.ir.types import QParams, TensorType
@@ -197,7 +198,8 @@ class GraphEmitter:
         if any(isinstance(leaf, int) and abs(leaf) > MAX_ELEMENTS for leaf in leaves(bound)):
             raise GraphError("TM3004", f"{op} has an argument that exceeds the size of any tensor")
         for type_ in results:
-            if example(type_.size) > MAX_ELEMENTS or any(example(extent) < 0 for extent in type_.shape):
+            extents = [example(extent) for extent in type_.shape]
+            if math.prod(extents) > MAX_ELEMENTS or min(extents, default=0) < 0:
                 raise GraphError("TM3004", f"the result {type_} of {op} exceeds the limit of 2^63 elements")
         # padding makes kernels allocate more than what goes in and comes out
         is_plain = definition.kernel is not None and not definition.is_random and not is_symbolic(bound)
@@ -396,7 +398,7 @@ def _check_growth(definition: OpDefinition, tensors: Any, attributes: dict[str, 
         return
     most = max(LARGE if arrays else 4 * LARGE, MAX_GROWTH * sum(array.size for array in arrays))
     for type_ in results:
-        if example(type_.size) > most:
+        if example_count(type_.shape) > most:
             message = f"the result {type_} of {definition.name} is too large for what it is computed of"
             raise GraphError("TM3004", message)
 
@@ -459,7 +461,7 @@ def _flat(tree: Iterable[object]) -> list[Any]:
 
 
 def _is_small(types: Any, results: list[TensorType]) -> bool:
-    sizes = [example(type_.size) for type_ in [*_flat(types), *results] if type_ is not None]
+    sizes = [example_count(type_.shape) for type_ in [*_flat(types), *results] if type_ is not None]
     return all(size <= FOLD_ELEMENTS for size in sizes)
 
 

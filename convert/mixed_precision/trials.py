@@ -17,7 +17,7 @@ from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import InternalError, TmconvertError, UsageError
 from tmconvert.inspection.run_file import FileRunner
 from tmconvert.ir import InternalGraph, TensorNode
-from tmconvert.ir.symbolic.dims import example
+from tmconvert.ir.symbolic.dims import example_count
 from tmconvert.mixed_precision.layers import layers_of
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.manager import PassOptions
@@ -90,7 +90,7 @@ def with_rules(request: ConversionRequest, rules: Mapping[str, str]) -> Conversi
 def _bytes(graph: InternalGraph) -> int:
     """Returns the size of the inputs and outputs of a run."""
     nodes = [node for node in (*graph.inputs, *graph.outputs) if isinstance(node, TensorNode)]
-    return sum(example(node.type.size) * node.type.dtype.itemsize for node in nodes)
+    return sum(example_count(node.type.shape) * node.type.dtype.itemsize for node in nodes)
 
 
 def _outputs(

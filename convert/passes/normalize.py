@@ -80,6 +80,11 @@ class Normalized:
                 found.append(Unsupported(expr, reason, _OUTSIDE_HELP))
         return found
 
+    @property
+    def refused(self) -> bool:
+        """Whether a call is unsupported for another reason than that a guard of the trace does not hold."""
+        return any(each.op != "tm.assume" for each in self.unsupported)
+
     def notes(self) -> list[str]:
         """Returns the notes for a report."""
         if not self.disagreements:
@@ -97,15 +102,17 @@ def normalize(
     shapes: Mapping[str, Sequence[Size]] | None = None,
     *,
     emitter: type[GraphEmitter] = GraphEmitter,
+    stops: bool = False,
 ) -> Normalized:
     """Converts every call of a flattened module to ATen-style ops.
 
     The inputs keep their names, without ``self``; results keep the names of the source's nodes. ``shapes``
     are those of inputs by name where they are other than the source recorded; their Dims are propagated
     through the graph (see ``ir/symbolic/journal.py``). Raises SizesSettled where one has to be specialized.
-    ``emitter`` is the class that emits the ops.
+    ``emitter`` is the class that emits the ops. With ``stops`` it ends at the first call that is unsupported
+    for another reason than a guard of the trace.
     """
-    return _Normalizer(flat, catalogue, shapes or {}, emitter).run()
+    return _Normalizer(flat, catalogue, shapes or {}, emitter).run(stops)
 
 
 class _Normalizer:
@@ -126,7 +133,7 @@ class _Normalizer:
         self.emitter = emitter(self.result.graph, catalogue)
         self.values: dict[Node, Any] = {self.source.inputs[0]: flat}
 
-    def run(self) -> Normalized:
+    def run(self, stops: bool = False) -> Normalized:
         graph = self.result.graph
         for node in self.source.inputs[1:]:
             assert isinstance(node.expr, Input)
@@ -142,6 +149,8 @@ class _Normalizer:
         for expr in self.source:
             self._expr(expr)
             self.journal.check()
+            if stops and self.result.refused:
+                return self.result
         graph.set_result(map_leaves(self._value, self.source.result))
         self._name_results()
         self._check_result()

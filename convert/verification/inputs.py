@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
-from tmconvert.ir.symbolic.dims import example
+from tmconvert.ir.symbolic.dims import example, example_count
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import (
@@ -126,7 +126,7 @@ def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterat
     """Returns up to ``most`` sets of inputs, which together contain each valid value of integer inputs."""
     nodes = [node for node in graph.inputs if isinstance(node, TensorNode)]
     limits = [min(_limits_of_input(node, catalogue), default=0) for node in nodes]
-    counts = [example(node.type.size) for node in nodes]
+    counts = [example_count(node.type.shape) for node in nodes]
     pairs = list(zip(limits, counts, strict=True))
     needed = max((-(-limit // count) for limit, count in pairs if count), default=0)
     for number in range(min(needed, most)):

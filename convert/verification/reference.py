@@ -16,7 +16,7 @@ from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorTy
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.random_calls import random_calls
 from tmconvert.ir.symbolic.data_dependent import bound
-from tmconvert.ir.symbolic.dims import example, substituted
+from tmconvert.ir.symbolic.dims import example_count, substituted
 from tmconvert.ir.traced_module import Example, Original
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
@@ -109,7 +109,7 @@ class Reference:
         """Returns an upper bound of the memory for activations of one run, if none is freed."""
         nodes = [node for expr in self.graph for node in expr.outputs]
         types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
-        return sum(example(type_.size) * type_.dtype.itemsize for type_ in types)
+        return sum(example_count(type_.shape) * type_.dtype.itemsize for type_ in types)
 
     def lacks(self, inputs: Sequence[np.ndarray] | None) -> str:
         """Returns why the outputs of ``case`` cannot be computed: an op without a kernel; empty where they
@@ -272,7 +272,9 @@ class Reference:
         It is measured. It is 0 if a coarser rounding does not increase the change, which is then due to a
         discrete decision. Trials on outputs of few elements, which may change little by chance, are repeated.
         """
-        sizes = [example(node.type.size) for node in self.graph.outputs if isinstance(node, TensorNode)]
+        sizes = [
+            example_count(node.type.shape) for node in self.graph.outputs if isinstance(node, TensorNode)
+        ]
         enough = 2 if all(sizes[number] >= MANY_ELEMENTS for number in numbers) else 4
         from tmconvert.verification.rounding import COARSE
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +78,7 @@ class Runtime(Protocol):
         raise NotImplementedError
 
 
+@cache
 def installed_version(package: str) -> str:
     """Returns the version of an installed package.
 

@@ -19,7 +19,7 @@ minimum of a and b ``a - max(a - b, 0)``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Union
@@ -300,6 +300,11 @@ class Dim:
 def example(value: object) -> Any:
     """Returns the value for the sizes of the example; plain values unchanged."""
     return value.example if isinstance(value, Dim) else value
+
+
+def example_count(shape: Iterable[object]) -> int:
+    """Returns the number of elements for the sizes of the example."""
+    return math.prod(map(example, shape))
 
 
 def is_symbolic(tree: object) -> bool:
