@@ -15,7 +15,7 @@ from tmconvert.conversion.pipeline import convert
 from tmconvert.conversion.prepared_model import traced
 from tmconvert.conversion.report import Report
 from tmconvert.conversion.request import ConversionRequest, Model
-from tmconvert.errors import LoadError, UnsupportedError
+from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, VerificationError
 from tmconvert.garbage_collection import full_collections_wait, no_collections
 from tmconvert.progress import Progress
 from tmconvert.symbolics.registry import catalogue
@@ -63,8 +63,9 @@ def _converted_unlocked(
         request = traced(request)  # once for all trials
     try:
         report = convert(request, catalogue())
-    except (UnsupportedError, LoadError) as error:
-        kept = _with_kept_nodes(request, arguments) if error.code == "TM2003" else None
+    except (UnsupportedError, LoadError, VerificationError) as error:
+        is_of_nodes = error.code == "TM2003" or getattr(error, "outputs", ())
+        kept = _with_kept_nodes(request, arguments, error) if is_of_nodes else None
         if kept is None:
             raise
         report = kept
@@ -76,12 +77,14 @@ def _converted_unlocked(
     return report
 
 
-def _with_kept_nodes(request: ConversionRequest, arguments: Mapping[str, Any]) -> Report | None:
+def _with_kept_nodes(
+    request: ConversionRequest, arguments: Mapping[str, Any], error: TmconvertError
+) -> Report | None:
     if request.target.name != "onnx":
         return None
     from tmconvert.conversion.simplify import convert_with_kept_nodes
 
-    return convert_with_kept_nodes(request, arguments, catalogue())
+    return convert_with_kept_nodes(request, arguments, catalogue(), error)
 
 
 @entry_point

@@ -5,7 +5,7 @@ file.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -35,10 +35,15 @@ if TYPE_CHECKING:
     from tmconvert.verification.verify import Verification
 
 
-def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
+def convert(
+    request: ConversionRequest,
+    catalogue: Mapping[str, Op],
+    check: Callable[[Path], None] | None = None,
+) -> Report:
     """Writes and verifies the files of a request. On failure no file is left.
 
-    Raises LoadError, UnsupportedError, VerificationError, WriteError, UsageError.
+    ``check`` gets the first file before it is verified, and may raise. Raises LoadError, UnsupportedError,
+    VerificationError, WriteError, UsageError.
     """
     target, paths, started = request.target, request.paths, time.process_time()
     source = PreparedModel.of(request, catalogue)
@@ -94,6 +99,8 @@ def convert(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Report:
             output.finish()
         staged = [output.path for output in outputs]
         report.notes += target.check(graph, staged)
+        if check is not None:
+            check(staged[0])
         if request.verify:
             _verify(request, source, model, catalogue, encoding, staged, report, recording, started)
         commit_together([*outputs, *parameter_files])

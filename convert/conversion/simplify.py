@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -50,7 +50,8 @@ from tmconvert.verification.verify import Verification
 
 NOT_VERIFIED = "TM4006"
 ROUNDS = 40  # each finds nodes to keep
-EXAMPLE_SIZE = 2  # of open sizes
+SIZES = ((2, 2), (2, 64), (3, 3), (3, 96), (1, 1), (1, 64))  # of open axes, and of those of images
+COMPARED = 2  # sets of inputs
 
 
 # options that do not change what the file computes, or how
@@ -70,14 +71,22 @@ _FOR_WHOLE_MODELS = (
 )
 
 
+_ORT_DIFFERS = "nodes stayed of which ONNX Runtime computes something else than ONNX states"
+
+
 class Unchanged(Exception):
     """A file cannot be simplified, for the reason that is the text."""
 
 
 def convert_with_kept_nodes(
-    request: ConversionRequest, arguments: Mapping[str, Any], catalogue: Mapping[str, Op]
+    request: ConversionRequest,
+    arguments: Mapping[str, Any],
+    catalogue: Mapping[str, Op],
+    error: TmconvertError,
 ) -> Report | None:
-    """Converts an ONNX file to one in which the nodes that cannot be converted stay as they are.
+    """Converts an ONNX file, for which that was an ``error``, to one in which the nodes that cannot be
+    converted stay as they are, and those of which ONNX Runtime computes something else than the standard
+    states: the nodes that make the outputs that ``error`` is about, where all others are verified.
 
     Returns None where nodes cannot stay: for other sources and targets, with options that concern the whole
     model, and where ONNX Runtime does not load operators of ONNX. Without ``arguments["opset"]`` the opset is
@@ -93,11 +102,14 @@ def convert_with_kept_nodes(
     with temporary_folder() as folder:
         work = _Simplification(Path(model), request.paths[0], request, catalogue, folder, is_free)
         try:
-            return work.run_with_kept()
+            report = work.run_with_kept(getattr(error, "outputs", ()))
+            if getattr(error, "outputs", ()):
+                report.notes.append(f"{_ORT_DIFFERS} ({error.message})")
+            return report
         except (WriteError, OtherOpset):
             raise
-        except (TmconvertError, Unchanged, CannotStay, ValueError) as error:
-            if getattr(error, "code", "") == NOT_VERIFIED:
+        except (TmconvertError, Unchanged, CannotStay, ValueError) as failure:
+            if getattr(failure, "code", "") == NOT_VERIFIED:
                 raise
             return None
 
@@ -177,7 +189,7 @@ class _Simplification:
         is_opset_free: bool = False,
     ) -> None:
         self.path, self.out, self.request, self.catalogue = path, out, request, catalogue
-        self.is_opset_free = is_opset_free
+        self.is_opset_free, self.verifies_part = is_opset_free, False
         self.folder, self.written = folder, folder / "written" / out.name
         self.written.parent.mkdir()
 
@@ -187,29 +199,31 @@ class _Simplification:
         Raises Unchanged, and what ``convert`` raises for the part without kept nodes.
         """
         most = size_of(read_model(str(self.path)).graph.node)
-        report, split = self._converted()
-        if not may_grow and size_of(self._made().graph.node) > most:
-            split = SplitModel(self._whole(), () if split is None else split.kept)
-            report = self._convert_part(split)
-            grown = split.grown(self._made())
-            found_report, split = self._with_kept(split.kept | grown)
-            if found_report is None:
+        report, split = self._converted(None if may_grow else most)
+        if report is None or (split and not may_grow and size_of(self._made().graph.node) > most):
+            if split is None:
+                split = SplitModel(self._whole())
+                self._convert_part(split)
+            report, split = self._with_kept(split, split.grown(self._made()))
+            if report is None:
                 raise Unchanged("all of its nodes stay: each would become more")
-            report = found_report
         found = report.verification
         if not may_grow and found is not None and (found.refusal or found.undecided):
             raise Unchanged(found.refusal or "rounding decides its outputs")
-        made = self._made() if split is None else self._joined(report, split)
-        if not may_grow and size_of(made.graph.node) > most:
+        made = None if split is None else self._joined(report, split)
+        if made is not None and not may_grow and size_of(made.graph.node) > most:
             raise Unchanged("the result would have more nodes")
         return self._commit(report, made)
 
-    def run_with_kept(self) -> Report:
+    def run_with_kept(self, wrong: Sequence[str]) -> Report:
         """Returns the report of a file in which the nodes that cannot be converted stay.
 
-        Raises as ``run``, and Unchanged where ONNX Runtime refuses operators of ONNX.
+        Those that make the outputs ``wrong`` stay, too; then the others are verified by themselves. Raises as
+        ``run``, and Unchanged where ONNX Runtime refuses operators of ONNX.
         """
-        report, split = self._with_kept(set())
+        split = SplitModel(self._whole())
+        self.verifies_part = bool(wrong) and self.request.verify
+        report, split = self._with_kept(split, {split.makers[name] for name in wrong if name in split.makers})
         if report is None:
             version = self.request.target.version_name(self.version)
             report = Report("onnx", version, self.request.paths)
@@ -222,7 +236,8 @@ class _Simplification:
         return self.request.options.version
 
     def _made(self) -> Any:
-        return read_whole_model(str(self.written), keeps_links=True)
+        """Returns the model that was written, without large weights."""
+        return read_model(str(self.written))
 
     def _whole(self) -> Any:
         """Returns the model with all weights, without functions, and with the requested shapes of inputs."""
@@ -231,33 +246,40 @@ class _Simplification:
         set_input_shapes(model, self.request.overrides.resolved(names).input_shapes)
         return model
 
-    def _converted(self) -> tuple[Report, SplitModel | None]:
+    def _converted(self, most: int | None) -> tuple[Report | None, SplitModel | None]:
+        """Converts the model; the report is None where it would have more than ``most`` nodes."""
+
+        def check_size(path: Path) -> None:
+            if most is not None and size_of(read_model(str(path)).graph.node) > most:
+                raise Grown
+
         try:
-            return self._convert(self.path), None
+            return self._convert(self.path, check_size), None
+        except Grown:
+            return None, None
         except (UnsupportedError, LoadError) as error:
-            report, split = self._with_kept(set())
+            split = SplitModel(self._whole())
+            report, split = self._with_kept(split, _numbers(error, split))
             if report is None:
                 raise Unchanged(f"all of its nodes stay: {error.message}") from error
             return report, split
 
-    def _with_kept(self, kept: set[int]) -> tuple[Report | None, SplitModel]:
-        """Converts the nodes other than ``kept``, and than those that turn out to stop the conversion.
+    def _with_kept(self, split: SplitModel, kept: set[int]) -> tuple[Report | None, SplitModel]:
+        """Converts the nodes that are not kept, without ``kept`` and those that turn out to stop it.
 
         The report is None where all nodes stay.
         """
-        model = self._whole()
         for _ in range(ROUNDS):
-            split = SplitModel(model, kept)
+            split = split.keep(kept)
             self._choose_opset(split)
             if not split.part.graph.node:
                 return None, split
             try:
                 return self._convert_part(split), split
             except (UnsupportedError, LoadError) as error:
-                found = _numbers(error) - split.kept
-                if not found:
+                kept = (_numbers(error, split) & split.needed) - split.kept
+                if not kept:
                     raise
-                kept |= found | split.kept
         raise Unchanged("too many nodes cannot be converted")
 
     def _choose_opset(self, split: SplitModel) -> None:
@@ -278,7 +300,10 @@ class _Simplification:
 
     def _joined(self, report: Report, split: SplitModel) -> Any:
         """Returns the model of what was converted and the kept nodes, and completes its report."""
-        made = split.joined(self._made()) if split.part.graph.node else split.alone(self.version)
+        if split.part.graph.node:
+            made = split.joined(read_whole_model(str(self.written), keeps_links=True))
+        else:
+            made = split.alone(self.version)
         report.notes = [*map(split.with_names, report.notes), _note_on(split)]
         if not self.request.verify:
             return made
@@ -297,29 +322,44 @@ class _Simplification:
     def _convert_part(self, split: SplitModel) -> Report:
         part = self.folder / "part.onnx"
         part.write_bytes(split.part.SerializeToString())
-        overrides = self.request.overrides._replace(input_shapes={})  # which the part has
-        return self._convert(part, verify_with=None, overrides=overrides)
+        # the part has the shapes, and what it is joined to is compared as a whole
+        overrides = self.request.overrides._replace(input_shapes={}, is_part=True)
+        changes = {"verify": self.verifies_part, "verify_with": None, "require_verified": False}
+        return self._convert(part, **changes, overrides=overrides)
 
-    def _convert(self, path: Path, **changes: Any) -> Report:
+    def _convert(self, path: Path, check: Callable[[Path], None] | None = None, **changes: Any) -> Report:
         request = replace(self.request, model=str(path), paths=(self.written,), **changes)
-        return convert(request, self.catalogue)
+        return convert(request, self.catalogue, check)
 
     def _commit(self, report: Report, made: Any) -> Report:
+        """Writes the model ``made``, or without one what was written, and metadata after it."""
         if self.request.require_verified:
             check_verified(report)
-        _keep_metadata(read_model(str(self.path)), made, self.request.annotations.metadata)
+        source, appended, shown = read_model(str(self.path)), b"", self._made() if made is None else made
+        if made is None and source.graph.name in ("", shown.graph.name):
+            appended = _missing_metadata(source, shown)
+        else:
+            made = read_whole_model(str(self.written), keeps_links=True) if made is None else made
+            _keep_metadata(source, made, self.request.annotations.metadata)
         data = [path for path in self.written.parent.iterdir() if path.suffix == ".data"]
         report.paths = (self.out, *(self.out.with_name(each.name) for each in data))
         with staged_outputs(*report.paths, named=bool(data)) as outputs:
-            outputs[0].file.write(made.SerializeToString())
-            for output, each in zip(outputs[1:], data, strict=True):
+            if made is not None:
+                outputs[0].file.write(made.SerializeToString())
+            copied = [*data] if made is not None else [self.written, *data]
+            for output, each in zip(outputs[len(outputs) - len(copied) :], copied, strict=True):
                 with each.open("rb") as file:
                     shutil.copyfileobj(file, output.file)
+            outputs[0].file.write(appended)
             for output in outputs:
                 output.finish()
             commit_together(outputs)
-        _describe(report, made)
+        _describe(report, shown)
         return report
+
+
+class Grown(Exception):
+    """The file has more nodes than its source."""
 
 
 class NotRun(Exception):
@@ -342,40 +382,52 @@ def _compared(path: Path, joined: Path, graph: Any, given: Any) -> Verification 
 
     Raises NotRun, KeyError for strings, sequences and the like, VerificationError for other outputs.
     """
-    runtime, names = runtime_for("onnx"), [each.name for each in graph.output]
+    runtime, names, found = runtime_for("onnx"), [each.name for each in graph.output], list[Verification]()
     if runtime is None:
         return None
-    types = {each.name: _type_for(each.type.tensor_type) for each in graph.input}
-    if given is not None:
-        tried = [given_inputs(given, list(types), list(types))]
-    else:
-        random = example_inputs(list(types.values()))
-        tried = [random, [np.ones_like(each) if each.dtype.kind in "iu" else each for each in random]]
-        tried += [[fill(each) for each in random] for fill in (np.ones_like, np.zeros_like)]
-    for number, inputs in enumerate(tried, start=1):
-        fed = dict(zip(types, inputs, strict=True))
+    version = f"{runtime.name} {runtime.version}"
+    for inputs in _inputs_for(graph, given):
+        fed = dict(zip((each.name for each in graph.input), inputs, strict=True))
         try:
             expected = runtime.run([path], fed, names)
         except VerificationError as error:
-            if number == len(tried):
-                raise NotRun(error) from error
+            refusal = error
             continue
         comparisons = check(runtime.run([joined], fed, names), expected, names)
-        version = f"{runtime.name} {runtime.version}"
-        return Verification(version, tuple(comparisons), reference=version)
-    return None
+        found.append(Verification(version, tuple(comparisons), reference=version))
+        if len(found) == COMPARED:
+            break
+    if not found:
+        raise NotRun(refusal) from refusal
+    return found[0]
 
 
-def _type_for(type_: Any) -> TensorType:
+def _inputs_for(graph: Any, given: Any) -> Iterator[Sequence[np.ndarray]]:
+    """Yields ``given``, or random inputs of several sizes, also with integers of 1, and of 1 or 0 only."""
+    sizes = SIZES if given is None else SIZES[:1]
+    for seed, size in enumerate(sizes):
+        types = {each.name: _type_for(each.type.tensor_type, *size) for each in graph.input}
+        if given is not None:
+            yield given_inputs(given, list(types), list(types))
+            return
+        random = example_inputs(list(types.values()), seed)
+        yield random
+        if seed < COMPARED or any(each.size == 0 for each in random):
+            yield [np.ones_like(each) if each.dtype.kind in "iu" else each for each in random]
+            yield from ([fill(each) for each in random] for fill in (np.ones_like, np.zeros_like))
+
+
+def _type_for(type_: Any, size: int, image: int) -> TensorType:
     """Returns the type of an example for an input. Raises KeyError for strings, sequences and the like."""
-    shape = tuple(int(each.dim_value) or EXAMPLE_SIZE for each in type_.shape.dim)
+    given = [int(each.dim_value) for each in type_.shape.dim]
+    shape = tuple(each or (image if len(given) > 3 and axis > 1 else size) for axis, each in enumerate(given))
     return TensorType(ELEMENT_TYPES[type_.elem_type].dtype, shape)
 
 
-def _numbers(error: TmconvertError) -> set[int]:
+def _numbers(error: TmconvertError, split: SplitModel) -> set[int]:
     """Returns the indices of the nodes that an error is about."""
     scopes = [*getattr(error, "scopes", ()), *([error.source.scope] if error.source is not None else [])]
-    return {number for scope in scopes if (number := SplitModel.number_of(scope)) is not None}
+    return {number for scope in scopes if (number := split.number_of(scope)) is not None}
 
 
 def _note_on(split: SplitModel) -> str:
@@ -389,6 +441,15 @@ def _keep_metadata(source: Any, made: Any, given: Mapping[str, str]) -> None:
     made.doc_string = made.doc_string or source.doc_string
     made.domain, made.model_version = source.domain, source.model_version
     made.graph.name = source.graph.name or made.graph.name
+
+
+def _missing_metadata(source: Any, made: Any) -> bytes:
+    """Returns fields of a message that, after those of ``made``, give it the metadata of ``source``."""
+    fields = type(made)(domain=source.domain, model_version=source.model_version)
+    fields.doc_string = made.doc_string or source.doc_string
+    known = {each.key for each in made.metadata_props}
+    fields.metadata_props.extend(each for each in source.metadata_props if each.key not in known)
+    return bytes(fields.SerializeToString())
 
 
 def _set_metadata(made: Any, source: Any, given: Mapping[str, str]) -> None:

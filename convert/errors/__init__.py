@@ -98,7 +98,9 @@ class UnsupportedError(TmconvertError):
 
 
 class VerificationError(TmconvertError):
-    """A written file failed to run, or its outputs differ from those of its source."""
+    """A written file failed to run, or its ``outputs`` differ from those of its source."""
+
+    outputs: tuple[str, ...] = ()
 
 
 class RuntimeTooOld(VerificationError):

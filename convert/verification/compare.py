@@ -95,9 +95,10 @@ def refuse_wrong(comparisons: list[Comparison]) -> list[Comparison]:
     if not wrong:
         return comparisons
     notes = [("also", each.reason()) for each in wrong[1:]]
-    raise VerificationError(
-        "TM4001", f"the outputs of the file differ from those of its source: {wrong[0].reason()}", notes=notes
-    )
+    reason = f"the outputs of the file differ from those of its source: {wrong[0].reason()}"
+    error = VerificationError("TM4001", reason, notes=notes)
+    error.outputs = tuple(each.output for each in wrong)
+    raise error
 
 
 def example_inputs(types: Sequence[TensorType], seed: int = 0) -> list[np.ndarray]:

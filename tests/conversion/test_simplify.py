@@ -161,6 +161,26 @@ def test_a_conversion_keeps_nodes_where_they_mean_the_same(opset: int | None, wr
         assert report.version == report.model.opset_import[0].version == written
 
 
+def test_nodes_stay_that_mean_something_else_in_the_runtime() -> None:
+    """ONNX states that a product that a mask takes away is -inf; ONNX Runtime gives the lowest float."""
+    attributes = {"is_causal": 1, "qk_matmul_output_mode": 2, "q_num_heads": 2, "kv_num_heads": 2}
+    nodes = [
+        make("Abs", "q", "->", "a"),
+        make("Attention", "a", "k", "k", "m", "->", "y", "", "", "s", **attributes),
+    ]
+    edges = [value("q", [1, 3, 8]), value("k", [1, 5, 8]), value("m", [3, 5])]
+    proto = model(nodes, edges, [value("y", [1, 3, 8]), value("s", [1, 2, 3, 5])])
+    proto.opset_import[0].version = 23
+    q, k = np.ones((1, 3, 8), np.float32), np.ones((1, 5, 8), np.float32)
+    given = {"q": q, "k": k, "m": np.zeros((3, 5), np.float32)}
+    if not np.isfinite(outputs_of(proto, given)[1]).all():
+        pytest.skip("this ONNX Runtime computes what ONNX states")
+    report = tmconvert.to_onnx(proto, opset=23)
+    assert report.verified
+    assert kinds(report.model) == {"Abs": 1, "Attention": 1}
+    assert any("computes something else" in note for note in report.notes)
+
+
 def test_a_conversion_does_not_verify_unknown_operators() -> None:
     report = tmconvert.to_onnx(UNCHANGED["an unknown operator"])
     assert not report.verified

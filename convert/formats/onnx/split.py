@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 from collections import Counter
@@ -35,7 +36,7 @@ class SplitModel:
     The nodes of ``part``, and those of their subgraphs, have names, from which ``number_of`` finds them.
     """
 
-    def __init__(self, model: Any, kept: Iterable[int] = ()) -> None:
+    def __init__(self, model: Any) -> None:
         self.model, self.graph = model, model.graph
         self.nodes = list(self.graph.node)
         inferred = infer_shapes(model).graph
@@ -46,14 +47,30 @@ class SplitModel:
         self.reads = [list(dict.fromkeys(names_read([node]))) for node in self.nodes]
         self.makers = {name: number for number, node in enumerate(self.nodes) for name in node.output if name}
         self.needed = self._needed()
-        self.kept = self._with_neighbors(self.needed.intersection(kept))
+        named = Counter(each.name for each in _all_nodes(self.nodes))
+        self.named = {
+            each.name: number
+            for number, node in enumerate(self.nodes)
+            for each in _all_nodes([node])
+            if named[each.name] == 1
+        }
+        self.kept = self._with_neighbors(set())
         self.part = self._part()
 
-    @staticmethod
-    def number_of(name: str) -> int | None:
-        """Returns the index of the node with a name in ``part``; None for other names."""
+    def keep(self, numbers: Iterable[int]) -> SplitModel:
+        """Returns the model with further nodes kept."""
+        kept = self._with_neighbors(self.kept | self.needed.intersection(numbers))
+        if kept == self.kept:
+            return self
+        found = copy.copy(self)
+        found.kept = kept
+        found.part = found._part()
+        return found
+
+    def number_of(self, name: str) -> int | None:
+        """Returns the index of the node with a name in ``part`` or in the model; None for other names."""
         found = _NAME.fullmatch(name)
-        return int(found[1]) if found is not None else None
+        return int(found[1]) if found is not None else self.named.get(name)
 
     def with_names(self, text: str) -> str:
         """Returns a text with the names of the model in place of those in ``part``."""
@@ -203,11 +220,12 @@ class SplitModel:
         }
 
     def _part(self) -> Any:
-        part = type(self.model)()
-        part.CopyFrom(self.model)
+        model = self.model  # a copy of which would have all weights
+        part = type(model)(
+            ir_version=model.ir_version, opset_import=model.opset_import, producer_name=model.producer_name
+        )
         graph = part.graph
-        for field in ("node", "input", "output", "value_info", "initializer", "sparse_initializer"):
-            graph.ClearField(field)
+        graph.name = self.graph.name
         own, copied = sorted(self.needed - self.kept), self._copied_constants()
         for number in own:
             graph.node.add().CopyFrom(self.nodes[number])
