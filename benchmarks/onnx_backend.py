@@ -8,7 +8,9 @@
 Each case of ``onnx.backend.test`` is a model with inputs and outputs: of one operator (``node``), or one
 that PyTorch wrote (``pytorch-converted``, ``pytorch-operator``). "load" is right if the model loads and
 computes these outputs in NumPy; "onnx", if the written model does in ONNX Runtime; "tflite", in LiteRT, for
-cases whose inputs and outputs are float32, int32, int64 or bool.
+cases whose inputs and outputs are float32, int32, int64 or bool. Where the written model does not, ONNX
+Runtime gets the case itself: what it does not run either, or computes the same of, is counted apart.
+With ``--verify`` conversions to ONNX are verified, too.
 
 A case that needs more processor time than ``--limit`` is ended with its process. The
 rows are saved as they come. Rows of another version of the source are measured again.
@@ -46,6 +48,7 @@ MEASUREMENTS = ("load", "onnx", "tflite")
 TFLITE_TYPES = {"float32", "int32", "int64", "bool"}
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 CHUNK = 40
+OF_RUNTIME = "ONNX Runtime, of the case itself:"
 WAITING = 20  # times the limit of processor time, for a case that hangs
 MEMORY = 12 << 30  # bytes of address space of a process
 # (relative, absolute); bfloat16 is computed in float32
@@ -197,7 +200,9 @@ def agree(made: Sequence[np.ndarray], wanted: Sequence[np.ndarray], case: Any) -
     return ""
 
 
-def measured(case: Any, measure: Sequence[str], fixed: set[str], folder: Path) -> Iterator[tuple[str, str]]:
+def measured(
+    case: Any, measure: Sequence[str], fixed: set[str], folder: Path, *, verify: bool = False
+) -> Iterator[tuple[str, str]]:
     """Yields (measurement, "" or what is wrong) for each measurement that applies."""
     import tmconvert
 
@@ -214,8 +219,20 @@ def measured(case: Any, measure: Sequence[str], fixed: set[str], folder: Path) -
 
     def to_onnx() -> str:
         out = folder / "out.onnx"
-        tmconvert.to_onnx(loaded[0] if loaded else path, out, opset="auto", verify=False)
-        return agree(in_onnx_runtime(out, inputs), wanted, case)
+        own = outputs_or_error(path, inputs)
+        try:
+            tmconvert.to_onnx(loaded[0] if loaded else path, out, opset="auto", verify=verify)
+        except Exception as error:
+            if isinstance(own, str):
+                return f"{OF_RUNTIME} {own}; {error}"
+            raise
+        made = outputs_or_error(out, inputs)
+        if isinstance(own, str):
+            return f"{OF_RUNTIME} {own}" if isinstance(made, str) or agree(made, wanted, case) else ""
+        if isinstance(made, str):
+            return made
+        different = agree(made, wanted, case)
+        return f"{OF_RUNTIME} {different}" if different and not agree(made, own, case) else different
 
     def to_tflite() -> str:
         out = folder / "out.tflite"
@@ -232,7 +249,7 @@ def outcome(run: Any) -> str:
     """Returns what is wrong with a measurement; empty if it is right."""
     try:
         different = run()
-        return f"wrong: {different}" if different else ""
+        return f"wrong: {different}" if different and not different.startswith(OF_RUNTIME) else different
     except Exception as error:
         text = " ".join(str(error).split())
         return f"{type(error).__name__}: {text}"
@@ -248,6 +265,14 @@ def in_onnx_runtime(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray
     # inputs that nothing needs are not in the file
     given = {each.name: array for each, array in zip(session.get_inputs(), inputs, strict=True)}
     return list(session.run(None, given))
+
+
+def outputs_or_error(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | str:
+    """Returns the outputs in ONNX Runtime, or its error."""
+    try:
+        return in_onnx_runtime(path, inputs)
+    except Exception as error:
+        return " ".join(str(error).split())
 
 
 def in_litert(path: Path, inputs: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -404,7 +429,7 @@ def _work(chosen: Sequence[Any], numbers: Sequence[int], options: Any, pipe: Any
         for number in list(numbers):
             case = chosen[number]
             fixed = set() if options.raw else settings(case.operator_model)
-            for each in measured(case, options.measure, fixed, Path(folder)):
+            for each in measured(case, options.measure, fixed, Path(folder), verify=options.verify):
                 pipe.send(each)
             pipe.send(None)
     pipe.close()
@@ -422,13 +447,15 @@ def reason(text: str) -> str:
 
 def table(rows: Sequence[tuple[str, str, str]], left_out: Counter[str], measure: Sequence[str]) -> str:
     """Returns counts and reasons as Markdown."""
-    lines = ["| | right | errors | wrong |", "|---|---|---|---|"]
+    lines = ["| | right | errors | wrong | of ONNX Runtime |", "|---|---|---|---|---|"]
     for name in measure:
         found = [text for _, each, text in rows if each == name]
+        apart = sum(text.startswith(OF_RUNTIME) for text in found)
+        found = [text for text in found if not text.startswith(OF_RUNTIME)]
         wrong = sum(text.startswith("wrong") for text in found)
         right = sum(not text for text in found)
         share = 100 * right / max(len(found), 1)
-        cells = f"{right} of {len(found)} ({share:.1f} %) | {len(found) - right - wrong} | {wrong}"
+        cells = f"{right} of {len(found)} ({share:.1f} %) | {len(found) - right - wrong} | {wrong} | {apart}"
         lines.append(f"| {name} | {cells} |")
     lines += ["", "| not right | measurement | cases |", "|---|---|---|"]
     groups = defaultdict(list)
@@ -450,6 +477,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=["*"])
     parser.add_argument("--measure", nargs="*", default=list(MEASUREMENTS))
     parser.add_argument("--raw", action="store_true")
+    parser.add_argument("--verify", action="store_true", help="verify the conversions to ONNX")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
@@ -481,7 +509,7 @@ def main() -> int:
         options.operators.write_text(operator_page(chosen, rows, reason, found.versions(chosen)))
     if left:
         print(f"\n{left} cases are not measured yet: run the same command again")
-    return 0 if not left and all(not each for _, _, each in rows) else 1
+    return int(bool(left) or any(each and not each.startswith(OF_RUNTIME) for _, _, each in rows))
 
 
 if __name__ == "__main__":
