@@ -6,11 +6,13 @@
 
 The table of layers in ARCHITECTURE.md is made from tests/test_layers.py, docs/reference/cli.md and a page for
 each command from the click commands, docs/reference/options.md from the declared options,
-docs/reference/error-codes.md from the explanations, and docs/ops.md from the catalogue.
+docs/reference/error-codes.md from the explanations, and docs/ops.md from the catalogue. llms.txt lists the
+pages for language models; SKILL.md, for agents, has tools/skill_introduction.md, the commands and the codes.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -27,6 +29,17 @@ sys.path.insert(0, str(ROOT))
 
 BEGIN, END = "<!-- layers: begin (tools/generate_docs.py) -->", "<!-- layers: end -->"
 FOLDERS = ("symbolics", "cli")  # the other packages are in convert/
+SECTIONS = {
+    "Guides": "docs",
+    "Tasks": "docs/how-to",
+    "First steps": "docs/tutorial",
+    "Changing models": "docs/surgery",
+    "Devices": "docs/devices",
+    "Reference": "docs/reference",
+    "Commands": "docs/reference/cli",
+    "Design": "docs/design",
+    "Development": "docs/development",
+}
 MADE = "<!-- Made by `python tools/generate_docs.py`; do not edit. -->\n\n"
 
 
@@ -211,6 +224,58 @@ def ops() -> str:
     return CliRunner().invoke(command, ["--markdown"], catch_exceptions=False).stdout
 
 
+def llms() -> str:
+    """The list of pages for language models: each with its title and its first sentence."""
+    lines = ["# tmconvert", "", f"> {_sentence(ROOT / 'README.md')}", ""]
+    lines += ["Commands and error codes for agents: [SKILL.md](SKILL.md)"]
+    for heading, folder in SECTIONS.items():
+        lines += ["", f"## {heading}", ""]
+        for path in sorted((ROOT / folder).glob("*.md")):
+            title = next(
+                line[2:] for line in path.read_text(encoding="utf-8").splitlines() if line[:2] == "# "
+            )
+            shown = _sentence(path)
+            lines.append(f"- [{title}]({path.relative_to(ROOT)})" + (f": {shown}" if shown else ""))
+    return "\n".join([*lines, ""])
+
+
+def _sentence(path: Path) -> str:
+    """The first sentence of a page that is in a paragraph."""
+    for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+        text = " ".join(paragraph.split()).replace("**", "")
+        if text[:1].isalpha() or text.startswith("`"):
+            return re.split(r"(?<=[.:]) (?=[A-Z`])", text)[0]
+    return ""
+
+
+def skill() -> str:
+    """How agents use the commands: their usage and flags, and the remedies of the error codes."""
+    from tmconvert.cli import COMMANDS, main
+    from tmconvert.errors.explanations import EXPLANATIONS
+
+    introduction = (ROOT / "tools" / "skill_introduction.md").read_text(encoding="utf-8")
+    lines = [*introduction.rstrip().splitlines(), "", MADE.strip(), "", "## Commands"]
+    root = click.Context(main, info_name="tmconvert")
+    for name, purpose in COMMANDS.items():
+        command = main.get_command(root, name)
+        assert command is not None
+        context = click.Context(command, root, name)
+        usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+        options = [each for each in command.get_params(context) if isinstance(each, click.Option)]
+        flags = [
+            f"`{max(each.opts, key=len)}`"
+            for each in options
+            if not each.hidden and "--help" not in each.opts
+        ]
+        lines += ["", f"### {name}", "", f"    {usage}", "", f"{purpose}." if purpose[-1] != "." else purpose]
+        lines += ["", f"Flags: {', '.join(flags)}"] if flags else []
+    lines += ["", "## Error codes", "", "| code | error | remedy |", "|---|---|---|"]
+    lines += [
+        f"| {code} | {_cell(each.title)} | {_cell(each.remedy)} |" for code, each in EXPLANATIONS.items()
+    ]
+    return "\n".join([*lines, ""])
+
+
 def _escaped(text: str) -> str:
     return text.replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[")
 
@@ -230,6 +295,8 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/reference/error-codes.md": error_codes,
         "docs/reference/options.md": options,
         "docs/ops.md": ops,
+        "llms.txt": llms,
+        "SKILL.md": skill,
     }
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.runner import run
 from tests.docs.pages import PAGES, ROOT, TOP, prose
 from tests.test_words import PHRASES, RETIRED
+from tmconvert.cli import COMMANDS
 from tmconvert.cli.batch.configuration import tomllib
 from tools import generate_docs
 
@@ -91,3 +93,14 @@ def test_no_retired_words(page: Path) -> None:
         for match in re.finditer(rf"\b({pattern})\b", text, re.IGNORECASE)
     }
     assert found - ORDINARY.get(page.stem, set()) == set()
+
+
+def test_agents_are_told_the_flags_that_help_shows() -> None:
+    text = (ROOT / "SKILL.md").read_text(encoding="utf-8")
+    sections = re.split(r"^### ", text.partition("## Error codes")[0], flags=re.MULTILINE)[1:]
+    found = {section.partition("\n")[0]: re.findall(r"`(--[\w-]+)`", section) for section in sections}
+    assert list(found) == list(COMMANDS)
+    for name, flags in found.items():
+        short = run(name, "--help").stdout
+        shown = run(name, "--help-all").stdout if "--help-all" in short else short
+        assert [flag for flag in flags if flag not in shown] == []
