@@ -5,6 +5,7 @@ So a ModelProto, the bytes of a TFLite model or an open file takes the way of a 
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -37,6 +38,8 @@ WRITTEN: Mapping[str, str] = MappingProxyType(
         "save.path": "model.tm",
     }
 )
+# functions that trace nothing: a program of torch.export is a file for them
+OF_FILES = frozenset(("load", "check", "run", "inspect"))
 RETURNED = WRITTEN.keys() - {"to_caffe.caffemodel", "save.path"}
 
 
@@ -68,6 +71,9 @@ class ObjectFiles:
                 elif value is None and qualified in RETURNED:
                     given[name] = str(self._new_path(WRITTEN[qualified]))
             elif READ.intersection((name, qualified)) and value is not None:
+                if type(value).__name__ == "ExportedProgram" and function in OF_FILES:
+                    given[name] = self._saved_program(value)
+                    continue
                 is_list = qualified == "bench.files"
                 given[name] = tuple(map(self._file_of, value)) if is_list else self._file_of(value)
 
@@ -107,6 +113,11 @@ class ObjectFiles:
             return value
         path = self._new_path(f"{type(value).__name__}.model", apart=True)
         write(value, path)
+        return str(path)
+
+    def _saved_program(self, program: Any) -> str:
+        path = self._new_path("program.pt2", apart=True)
+        sys.modules["torch.export"].save(program, path)
         return str(path)
 
     def _new_path(self, name: str, apart: bool = False) -> Path:

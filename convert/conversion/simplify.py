@@ -327,7 +327,7 @@ class _Simplification:
         changes = {"verify": self.verifies_part, "verify_with": None, "require_verified": False}
         return self._convert(part, **changes, overrides=overrides)
 
-    def _convert(self, path: Path, check: Callable[[Path], None] | None = None, **changes: Any) -> Report:
+    def _convert(self, path: Path, check: Callable[[Path], None] = lambda _: None, **changes: Any) -> Report:
         request = replace(self.request, model=str(path), paths=(self.written,), **changes)
         return convert(request, self.catalogue, check)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import importlib.resources
 import io
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -44,40 +46,91 @@ class _Program:
         raise AssertionError
 
 
-OBJECTS: dict[str, Callable[[Any], Any]] = {
-    "ModelProto": lambda proto: proto,
-    "bytes": lambda proto: proto.SerializeToString(),
-    "bytearray": lambda proto: bytearray(proto.SerializeToString()),
-    "memoryview": lambda proto: memoryview(proto.SerializeToString()),
-    "BytesIO": lambda proto: io.BytesIO(proto.SerializeToString()),
-    "onnx_ir.Model": _onnx_ir,
-    "ONNXProgram": _Program,
+class _Resource:
+    """As a file of ``importlib.resources``."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def read_bytes(self) -> bytes:
+        return self.content
+
+
+def _exported_program() -> Any:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU()).eval()
+    return torch.export.export(net, (torch.zeros(1, 1, 8, 8),))
+
+
+# each makes a model of an ONNX and a TFLite file
+OBJECTS: dict[str, Callable[[Any, bytes], Any]] = {
+    "ModelProto": lambda proto, tflite: proto,
+    "bytes": lambda proto, tflite: proto.SerializeToString(),
+    "bytearray": lambda proto, tflite: bytearray(proto.SerializeToString()),
+    "memoryview": lambda proto, tflite: memoryview(proto.SerializeToString()),
+    "BytesIO": lambda proto, tflite: io.BytesIO(proto.SerializeToString()),
+    "resource": lambda proto, tflite: _Resource(proto.SerializeToString()),
+    "onnx_ir.Model": lambda proto, tflite: _onnx_ir(proto),
+    "ONNXProgram": lambda proto, tflite: _Program(proto),
+    "TFLite bytes": lambda proto, tflite: tflite,
+    "TFLite BytesIO": lambda proto, tflite: io.BytesIO(tflite),
+    "ExportedProgram": lambda proto, tflite: _exported_program(),
+    "TracedModule": lambda proto, tflite: tmconvert.load(proto),
+    "path": lambda proto, tflite: DIGITS,
 }
-USES: dict[str, Callable[[Any, Any], Any]] = {
-    "to_onnx": lambda model, proto: tmconvert.to_onnx(model).verified,
-    "to_tflite": lambda model, proto: tmconvert.to_tflite(model).verified,
-    "to_caffe": lambda model, proto: tmconvert.to_caffe(model).verified,
-    "load": lambda model, proto: tmconvert.load(model).graph,
-    "check": lambda model, proto: not tmconvert.check(model, "onnx"),
-    "run": lambda model, proto: tmconvert.run(model, "float32[1,1,8,8]"),
-    "compare": lambda model, proto: tmconvert.compare(model, proto).ok,
-    "verify": lambda model, proto: tmconvert.verify(DIGITS, model).tells,
-    "inspect": lambda model, proto: tmconvert.inspect(model),
-    "view": lambda model, proto: str(tmconvert.view(model)),
+OF_ONNX = list(OBJECTS)[:8]
+
+
+def _to_stream(model: Any) -> bool:
+    stream = io.BytesIO()
+    assert tmconvert.to_onnx(model, stream).verified
+    return tmconvert.load(stream.getvalue()).graph is not None
+
+
+# each returns whether a model is right, or what is made of it
+USES: dict[str, Callable[[Any], Any]] = {
+    "to_onnx": lambda model: tmconvert.to_onnx(model).verified,
+    "to_onnx, a stream": _to_stream,
+    "to_tflite": lambda model: tmconvert.to_tflite(model).verified,
+    "to_caffe": lambda model: tmconvert.to_caffe(model).verified,
+    "simplify": lambda model: tmconvert.simplify(model).verified,
+    "load": lambda model: tmconvert.load(model).graph,
+    "check": lambda model: not tmconvert.check(model, "onnx"),
+    "run": lambda model: tmconvert.run(model, "float32[1,1,8,8]"),
+    "inspect": tmconvert.inspect,
+    "view": lambda model: str(tmconvert.view(model)),
 }
 
 
 @pytest.mark.parametrize("use", USES)
-def test_functions_take_objects(use: str, proto: Any) -> None:
-    for name in ("ModelProto", "BytesIO"):
-        assert USES[use](OBJECTS[name](proto), proto), name
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_functions_take_objects(use: str, kind: str, proto: Any, tflite: bytes) -> None:
+    """``simplify`` takes ONNX models only, and what is loaded cannot be loaded again."""
+    model = OBJECTS[kind](proto, tflite)
+    if (use != "simplify" or kind in OF_ONNX) and (use, kind) != ("load", "TracedModule"):
+        assert USES[use](model)
+    else:
+        with pytest.raises(TmconvertError) as caught:
+            USES[use](model)
+        assert caught.value.code in ("TM6008", "TM6009", "TM1031")
 
 
-@pytest.mark.parametrize("name", OBJECTS)
-def test_kinds_of_objects(name: str, proto: Any) -> None:
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_two_objects_are_compared(kind: str, proto: Any, tflite: bytes) -> None:
+    def make() -> Any:
+        return OBJECTS[kind](proto, tflite)
+
+    assert tmconvert.compare(make(), tmconvert.to_onnx(make()).model).ok
+    if kind in OF_ONNX:
+        assert tmconvert.verify(DIGITS, make()).tells
+
+
+@pytest.mark.parametrize("kind", [*OF_ONNX, "TFLite bytes", "TracedModule"])
+def test_kinds_of_objects(kind: str, proto: Any, tflite: bytes) -> None:
     x = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
     expected = tmconvert.run(DIGITS, x)
-    found = tmconvert.run(OBJECTS[name](proto), x)
+    found = tmconvert.run(OBJECTS[kind](proto, tflite), x)
     for one, two in zip(expected.values(), found.values(), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)
 
@@ -150,3 +203,40 @@ def test_large_weights_are_not_copied(tmp_path: Path) -> None:
     before = model.SerializeToString()
     assert tmconvert.to_tflite(model).verified
     assert model.SerializeToString() == before
+
+
+_PEAK = """
+import sys, numpy as np, onnx, tmconvert
+from pathlib import Path
+
+def model(count):
+    helper, random = onnx.helper, np.random.default_rng(0)
+    arrays = [random.standard_normal((2048, 2048), np.float32) for _ in range(count)]
+    weights = [onnx.numpy_helper.from_array(array, f"w{number}") for number, array in enumerate(arrays)]
+    nodes = [helper.make_node("MatMul", [f"x{n}", f"w{n}"], [f"x{n + 1}"]) for n in range(count)]
+    edges = [[helper.make_tensor_value_info(f"x{n}", 1, [1, 2048])] for n in (0, count)]
+    graph = helper.make_graph(nodes, "net", *edges, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+def status(key):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(key))
+
+use = getattr(tmconvert, sys.argv[1])
+assert use(model(1)).verified  # imports what the function needs
+large = model(8)
+Path("/proc/self/clear_refs").write_text("5")
+before = status("VmRSS")
+assert use(large).verified
+print(status("VmHWM") - before, large.ByteSize() >> 20)
+"""
+
+
+@pytest.mark.parametrize("use", ["to_onnx", "to_tflite", "simplify"])
+def test_the_memory_of_a_large_object(use: str) -> None:
+    """A file of the object is written, which takes the size of the model while it is serialized."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("peaks of memory are read from /proc")
+    made = subprocess.run([sys.executable, "-c", _PEAK, use], check=True, capture_output=True, text=True)
+    peak, size = map(int, made.stdout.split())
+    assert peak < size + 64

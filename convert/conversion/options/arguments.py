@@ -414,7 +414,7 @@ _CONVERSIONS = {
     "to_caffe": "prototxt",
     "to_target": "path",
 }
-_FILE_METHODS = ("read", "write", "read_bytes", "ListFields")
+_FILE_METHODS = ("read", "write", "read_bytes", "ListFields", "graph_signature")
 
 
 def _may_be_file(value: object) -> bool:
