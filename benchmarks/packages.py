@@ -107,6 +107,7 @@ DETECTORS = {
     "yolo26": ("yolo26n.yaml", "DetectionModel", "detect"),
 }
 PIPELINES = ("stable-diffusion",)
+RANGES = ("m2m100",)  # whose positions are a table, which PyTorch enlarges
 KINDS = {
     "onnxruntime-genai": DECODERS,
     "transformers.js": (*DECODERS, *ENCODERS, *ENCODER_DECODERS),
@@ -226,7 +227,9 @@ def _tokenizer() -> Any:
 def row(name: str, kind: str, folder: Path) -> bool:
     """Makes a package, and prints what came of it."""
     start = time.process_time()
-    options: dict[str, Any] = {"dtypes": ["fp32", "q4"]} if kind == "transformers.js" else {}
+    options: dict[str, Any] = {"accept_range": name in RANGES}
+    if kind == "transformers.js":
+        options["dtypes"] = ["fp32", "q4"]
     if kind == "ultralytics":
         folder = folder.rename(folder.with_suffix(".pt")) if folder.suffix != ".pt" else folder
         options["allow_code"] = True

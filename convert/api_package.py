@@ -25,6 +25,7 @@ def package(
     dtypes: Sequence[str] | None = None,
     opset: int | Literal["auto"] | None = None,
     external_data: bool = False,
+    accept_range: bool = False,
     download: bool = False,
     allow_code: bool = False,
     verify: bool = True,
@@ -45,6 +46,7 @@ def package(
         dtypes: Data types of the model files, for kinds with several: "fp32", "fp16", "q8", "q4".
         opset: ONNX opset version; int4 weights need 21, and take it by default.
         external_data: Store the weights next to the model file; always above 2 GiB.
+        accept_range: Accept files that are valid for a range of sizes only, which a note states.
         download: Fetch a source that is neither a folder nor in the cache from the hub of Hugging Face.
         allow_code: Allow the code in a checkpoint of ultralytics, a pickle, to run.
         verify: Compare the files with PyTorch, and open the package.
@@ -64,8 +66,8 @@ def package(
     """
     from tmconvert.packaging.package import make_package
 
-    options = {"weights": weights, "float_type": float_type, "opset": opset}
-    options["external_data"] = external_data or None
+    options: dict[str, object] = {"weights": weights, "float_type": float_type, "opset": opset}
+    options |= {"external_data": external_data or None, "accept_range": accept_range or None}
     return make_package(
         fspath(source),
         Path(output),

@@ -190,6 +190,7 @@ _PACKAGE = (
     ),
     Option("opset", "output", "ONNX opset version.", "opset", default_text=str(DEFAULT_OPSET), metavar="N"),
     switch("external_data", "output", "Store the weights next to the model file; always above 2 GiB."),
+    switch("accept_range", "output", "Accept files that are valid for a range of sizes only."),
     switch("download", "input", "Fetch SOURCE from the hub of Hugging Face, if it is not on this machine."),
     switch("allow_code", "input", "Run the code in a checkpoint of ultralytics."),
     switch(
