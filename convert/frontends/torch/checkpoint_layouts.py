@@ -116,6 +116,13 @@ def _compressed_scheme(config: Mapping[str, Any]) -> Scheme | str:
 
 def matrix_of(scheme: Scheme, tensors: Mapping[str, np.ndarray]) -> IntegerMatrix | str:
     """Returns the matrix in ``tensors``, by the endings of their names; or why they do not hold one."""
+    try:
+        return _matrix(scheme, tensors)
+    except (ValueError, IndexError, TypeError) as error:  # of tensors whose shapes or types contradict
+        return f"its tensors do not fit: {error!s:.200}"
+
+
+def _matrix(scheme: Scheme, tensors: Mapping[str, np.ndarray]) -> IntegerMatrix | str:
     layout, bits = scheme
     words, scale = tensors[layout.weight], tensors[layout.scale].astype(np.float32)
     values = _elements(words, bits, layout.axis, layout.places)
@@ -132,6 +139,8 @@ def matrix_of(scheme: Scheme, tensors: Mapping[str, np.ndarray]) -> IntegerMatri
         zeros = None if zeros is None else zeros[: int(shape[0])]
     scale = scale.reshape(-1, 1) if scale.ndim < 2 else scale
     rows, columns = values.shape
+    if values.dtype not in (np.int8, np.uint8):
+        return f"its integers are {values.dtype}"
     if scale.shape[0] not in (1, rows) or not scale.shape[1] or columns % scale.shape[1]:
         return f"scales of shape {scale.shape} do not divide integers of shape {values.shape}"
     scale = np.ascontiguousarray(np.broadcast_to(scale, (rows, scale.shape[1])))

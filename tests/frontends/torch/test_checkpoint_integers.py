@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import numpy_helper
 
 import tmconvert
@@ -114,6 +116,22 @@ def test_matrices(kind: str) -> None:
     columns = slice(None) if matrix.order is None else matrix.order
     shift = 0 if matrix.values.dtype == np.uint8 else 1 << (scheme.bits - 1)
     np.testing.assert_array_equal(matrix.values.astype(int) + shift, made.values[:, columns])
+
+
+@given(st.data())
+def test_damaged_tensors_are_refused(data: st.DataObject) -> None:
+    """A tensor of another shape or type gives a reason, or a matrix whose parts fit."""
+    kind = data.draw(st.sampled_from(list(CONFIGS)))
+    tensors = dict(Quantized(kind, (24, 64), 1).tensors)
+    name = data.draw(st.sampled_from(list(tensors)))
+    shape = data.draw(st.lists(st.integers(0, 40), max_size=2))
+    dtype = data.draw(st.sampled_from(["int32", "int64", "float16", "int8", "bool"]))
+    tensors[name] = np.ones(shape, dtype)
+    scheme = scheme_of(CONFIGS[kind])
+    assert not isinstance(scheme, str)
+    found = matrix_of(scheme, tensors)
+    if not isinstance(found, str):
+        assert found.restored().shape == found.values.shape
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
