@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.lowering.target_graph import Attribute, Operator, Value
 from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, quantization, sizes
 
 _LONGEST = 4095  # elements of an axis that NPUs average
@@ -88,7 +88,13 @@ def largest_of_window(g: FormWriter) -> list[Operator] | None:
     batch, count, rest = (
         math.prod(each) for each in (shape[:first], shape[first : last + 1], shape[last + 1 :])
     )
-    window = {"padding": "VALID", "stride_w": 1, "stride_h": 1, "filter_width": 1, "filter_height": count}
+    window: dict[str, Attribute] = {
+        "padding": "VALID",
+        "stride_w": 1,
+        "stride_h": 1,
+        "filter_width": 1,
+        "filter_height": count,
+    }
     options = {**window, "fused_activation_function": "NONE"}
     column = g.reshape(x, [batch, count, 1, rest])
     return g.last_reshape(g.op("MAX_POOL_2D", [column], [batch, 1, 1, rest], options=options))
@@ -103,6 +109,7 @@ def sum_of_products(g: FormWriter) -> list[Operator] | None:
     if first[:-2] != second[:-2] or a.quantization is None or b.quantization is None:
         return None
     batch, (height, width), rank = math.prod(made[:-2]), made[-2:], len(made)
+    scale = float(a.quantization.scale[0]) * float(b.quantization.scale[0]) * 32767
     depth = first[-2] if g.operator.attributes.get("adj_x") else first[-1]
     if batch * height * width * depth > _MOST_PRODUCTS:
         return None
@@ -111,7 +118,6 @@ def sum_of_products(g: FormWriter) -> list[Operator] | None:
     b = b if g.operator.attributes.get("adj_y") else g.transpose(b, swapped)
     rows, columns = g.reshape(a, [batch, height, 1, depth]), g.reshape(b, [batch, 1, width, depth])
     wide = g.op("CONCATENATION", [columns] * height, [batch, height, width, depth], axis=1)
-    scale = float(a.quantization.scale[0]) * float(b.quantization.scale[0]) * 32767
     product = g.op("MUL", [wide, rows], wide.shape, quantization=quantization(scale))
     total = g.op("SUM", [product, g.ints([3])], [batch, height, width], like=y, keep_dims=False)
     return g.last_reshape(total)

@@ -11,12 +11,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.lowering.target_graph import Attribute, Operator, Value
 from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, sizes
 
 _PARTS = 127
 _MOST = 1 << 26  # products
-_WINDOW = {
+_WINDOW: dict[str, Attribute] = {
     "padding": "VALID",
     "stride_w": 1,
     "stride_h": 1,
