@@ -97,3 +97,66 @@ def test_a_pytorch_model_becomes_a_program_that_fails() -> None:
     assert len(text.splitlines()) <= 15 and "linalg" in text and not re.search(r"\d\.\d", text)
     with pytest.raises(UsageError, match=r"TM6002.*\.py or \.tm"):
         api.reduce("net.tm", "small.onnx")
+    found = api.reduce("net.tm", "small.tm")
+    assert found.failure.code == "TM2003" and api.load("small.tm").graph is not None
+
+
+def test_sizes_attributes_and_names_go_where_the_failure_does_not_need_them() -> None:
+    weights = np.random.default_rng(0).standard_normal((24, 24, 5, 5)).astype("f")
+    names = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("mine", "yours")]
+    names[0].type.tensor_type.shape.CopyFrom(
+        helper.make_tensor_value_info("", TensorProto.FLOAT, [1, 24, 40, 40]).type.tensor_type.shape
+    )
+    nodes = [
+        helper.make_node("Conv", ["mine", "weights"], ["ours"], "private", strides=[2, 2], dilations=[1, 1]),
+        helper.make_node("Relu", ["ours"], ["yours"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "secret", names[:1], names[1:], [numpy_helper.from_array(weights, "weights")]
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "net.onnx")
+    Path("refuse.py").write_text(
+        "import sys, onnx\n"
+        "nodes = onnx.load(sys.argv[1]).graph.node\n"
+        "if any(held.name == 'strides' for each in nodes for held in each.attribute): raise ValueError\n",
+        encoding="utf-8",
+    )
+    words = [sys.executable, "refuse.py", "{}"]
+    api.reduce("net.onnx", "small.onnx", command=words)
+    small = onnx.load("small.onnx")
+    assert not {"secret", "mine", "ours", "weights", "private"} & set(re.findall(r"\w+", str(small)))
+    assert [each.name for each in small.graph.node[0].attribute] == ["strides"]
+    assert numpy_helper.to_array(small.graph.initializer[0]).size < 300
+    api.reduce("net.onnx", "named.onnx", command=words, keep_names=True)
+    assert "weights" in str(onnx.load("named.onnx"))
+
+
+@pytest.mark.torch
+def test_a_module_that_cannot_be_traced_becomes_a_program_and_a_report(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("untraceable.py").write_text(
+        "import torch\n"
+        "class Private(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layers = torch.nn.ModuleList(torch.nn.Conv1d(12, 12, 3) for _ in range(3))\n"
+        "    def forward(self, x):\n"
+        "        for layer in self.layers:\n"
+        "            x = layer(x).relu()\n"
+        "        return x * x.detach().numpy().max()\n",
+        encoding="utf-8",
+    )
+    words = ["reduce", "untraceable:Private", "-o", "small.py", "--input", "float32[1,12,20]", "--for-report"]
+    outcome = run(*words)
+    assert outcome.status == 0, outcome.stderr
+    assert "fails with TM2011" in outcome.stdout
+    text, report = (Path(f"small.{each}").read_text(encoding="utf-8") for each in ("py", "md"))
+    assert len(text.splitlines()) <= 15 and ".numpy()" in text and "Conv" not in text
+    fields = ("What you ran", "What it printed", "tmconvert doctor", "The model", "TM2011", text.strip())
+    assert all(each in report for each in fields) and "Private" not in report
+    onnx.save(chain("Relu"), "net.onnx")
+    with pytest.raises(UsageError, match=r"TM6002.*before it reads a model"):
+        api.reduce("net.onnx", "small.onnx", command=["tmconvert", "--unknown", "{}"])

@@ -138,11 +138,12 @@ _DIFF = (
     Option("page", "output", "Write a page with both graphs side by side.", "path", metavar="PAGE.html"),
     switch("markdown", "output", "Print Markdown, for a pull request.", only="command line"),
 )
+_EXAMPLE_INPUTS = next(each for each in declared(TracingOptions) if each.name == "example_inputs")
 _REDUCE = (
     Option(
         "output",
         "output",
-        "The reduced model: .onnx for an ONNX file, .py or .tm for others.",
+        "The reduced model: .onnx for an ONNX file, .py for PyTorch, .py or .tm for others.",
         "path",
         metavar="FILE",
         short_flag="-o",
@@ -157,6 +158,8 @@ _REDUCE = (
         flag="--to",
     ),
     Option("time_limit", "output", "Seconds for one run.", "number", default_text="60", metavar="S"),
+    switch("keep_names", "output", "Keep the names of tensors in an ONNX file."),
+    switch("for_report", "output", "Also write FILE.md: what the form for issues needs, with `doctor`."),
 )
 _NEW_FOLDER = Option(
     "output",
@@ -416,7 +419,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "package": (*_PACKAGE, JSON),
     "optimize": (_OPTIMIZE, JSON, *TRACING, VERBOSE, *PROGRESS),
     "rebuild": (*_REBUILD, JSON),
-    "reduce": (*_REDUCE, JSON),
+    "reduce": (*_REDUCE, JSON, _EXAMPLE_INPUTS),
     "run": (*_RUN, JSON, *declared(RunOptions), *TRACING),
     "samples": (JSON,),
     "save": (_SAVE_FORMAT, JSON, *declared(SourceOptions)),

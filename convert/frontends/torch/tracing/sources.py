@@ -73,7 +73,7 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
     _check_model(model)
     if not tracing.has_inputs and isinstance(model, torch.nn.Module):
         raise inputs_needed(signature_of(model))
-    args, kwargs = _tensors(tracing)
+    args, kwargs = example_tensors(tracing)
     check_arguments(model, args, kwargs)
     try:
         return _trace(model, args, kwargs, tracing)
@@ -110,7 +110,7 @@ def trace_script(path: str, tracing: Tracing) -> TracedModule:
         from tmconvert.frontends.torch.tracing.programs.exported_file import unreadable
 
         raise unreadable(path, shown(error)) from error
-    return _trace_of_user(script, *_tensors(tracing), tracing)
+    return _trace_of_user(script, *example_tensors(tracing), tracing)
 
 
 def trace_exported(path: str, tracing: Tracing) -> TracedModule:
@@ -122,7 +122,7 @@ def trace_exported(path: str, tracing: Tracing) -> TracedModule:
 
 def _trace_exported(exported: Exported, tracing: Tracing) -> TracedModule:
     """Traces a program with its own example inputs and dynamic sizes, unless ``tracing`` has others."""
-    args, kwargs = _tensors(tracing) if tracing.has_inputs else (exported.args, exported.kwargs)
+    args, kwargs = example_tensors(tracing) if tracing.has_inputs else (exported.args, exported.kwargs)
     if not args and not kwargs:
         raise inputs_needed()
     if not tracing.has_sizes:
@@ -149,7 +149,7 @@ def trace_factory(name: str, tracing: Tracing) -> TracedModule:
     with same_randomness(), importable_folder():
         module, args, kwargs = made_by(name)
         if tracing.has_inputs:
-            args, kwargs = _tensors(tracing)
+            args, kwargs = example_tensors(tracing)
         if not args and not kwargs:
             raise inputs_needed(signature_of(module))
         return _trace_of_user(module, args, kwargs, tracing)
@@ -163,7 +163,7 @@ def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule
     with same_randomness():
         torch.manual_seed(0)
         model = pretrained_model(folder)
-        args, kwargs = _tensors(tracing)
+        args, kwargs = example_tensors(tracing)
         if not tracing.has_inputs:
             example = example_inputs(folder, model.module, lambda module: example_of(module, named_tensors))
             kwargs = example.inputs
@@ -337,7 +337,7 @@ def _uncompiled() -> AbstractContextManager[Any]:
     return torch.compiler.set_stance("force_eager")
 
 
-def _tensors(tracing: Tracing) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def example_tensors(tracing: Tracing) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns the example inputs with arrays converted to tensors."""
     return (
         tuple(_tensor(value) for value in tracing.args),
