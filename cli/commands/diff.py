@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
 from tmconvert.cli.options import GroupedCommand, declared_options
 from tmconvert.cli.rendering import write, write_json
@@ -16,18 +19,7 @@ from tmconvert.cli.rendering import write, write_json
 @click.argument("second", metavar="B", type=click.Path())
 @declared_options("diff")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    first: str,
-    second: str,
-    compare_outputs: bool,
-    latency: bool,
-    fail_on: tuple[str, ...],
-    page: str | None,
-    markdown: bool,
-    json: bool,
-) -> None:
+def command(ctx: click.Context, /, first: str, second: str, markdown: bool, json: bool, **given: Any) -> None:
     """List what changed from the model or file A to B: operators, weights, types, names and sizes.
 
     Files of one format are compared as they are stored, models of different kinds as graphs of ATen-style
@@ -36,9 +28,7 @@ def command(
     from tmconvert import api
 
     with logging_to_stderr(False), progress(f"comparing {second}"):
-        found = api.diff(
-            first, second, compare_outputs=compare_outputs, latency=latency, fail_on=fail_on, page=page
-        )
+        found = api.diff(first, second, **keywords_of("diff", given))
     if json:
         write_json(found.to_json())
     elif markdown:

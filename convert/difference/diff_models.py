@@ -117,7 +117,7 @@ def diff_page(matching: Matching, changes: list[Change], title: str) -> str:
     for number, node in enumerate(second.nodes):
         if number not in matching.reverse:
             node.mark = "added"
-    return page(document([first, second], (), title))
+    return page(document([first, second], (), title, ("Before", "After")))
 
 
 def _totals(one: Inspection, other: Inspection) -> dict[str, tuple[float | None, float | None]]:

@@ -61,7 +61,7 @@ class ModelDiff:
 
     def _is_broken(self, limit: Limit) -> bool:
         if limit.name == "changed-outputs":
-            return self.outputs is None or not self.outputs.ok
+            return self.outputs is None or not self.outputs.has_equal_outputs
         if limit.growth is None:
             return bool(self.of_kind(*limit.kinds()))
         pair = self.latency if limit.name == "latency" else self.totals.get(limit.name)
@@ -99,9 +99,9 @@ class ModelDiff:
     def _measured(self) -> Iterator[str]:
         if self.outputs is not None:
             worst = max((each.difference.largest for each in self.outputs.outputs), default=0.0)
-            state = "within the limit" if self.outputs.ok else "differ"
+            state = "within the limit" if self.outputs.has_equal_outputs else "differ"
             yield f"outputs: {state}, largest difference {worst:.2g}"
-            if self.outputs.first is not None and not self.outputs.ok:
+            if self.outputs.first is not None:
                 yield f"first layer that differs: {self.outputs.first.name}"
         if self.latency is not None:
             one, other = self.latency

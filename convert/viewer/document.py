@@ -13,13 +13,18 @@ FORMAT = 1
 
 
 def document(
-    graphs: Sequence[ViewGraph], reports: Iterable[Mapping[str, Any]] = (), title: str = ""
+    graphs: Sequence[ViewGraph],
+    reports: Iterable[Mapping[str, Any]] = (),
+    title: str = "",
+    captions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Returns the document for graphs, the written file's last, and reports of quantization noise.
 
-    It is the same for the same input.
+    ``captions`` are those of two graphs that are not a source and its file. The document is the same for the
+    same input.
     """
-    return {
+    made = {"captions": [*captions]} if captions else {}
+    return made | {
         "format": FORMAT,
         "title": title or (graphs[-1].title if graphs else "report"),
         "graphs": [graph_record(graph) for graph in graphs],

@@ -28,7 +28,7 @@ def net(blocks: int = 4) -> onnx.ModelProto:
     nodes, constants, tensor = [], [], "x"
 
     def conv(name: str, source: str) -> str:
-        weights = random.standard_normal((4, 4, 3, 3)).astype(np.float32)
+        weights = (random.standard_normal((4, 4, 3, 3)) / 6).astype(np.float32)
         constants.append(numpy_helper.from_array(weights, f"{name}_w"))
         nodes.append(helper.make_node("Conv", [source, f"{name}_w"], [name], name, pads=[1, 1, 1, 1]))
         return name

@@ -130,7 +130,7 @@ function setHeat(kind) {
 function showHelp() {
   const help = document.getElementById("help");
   const keys = [["arrows", "along edges, and to the next node"], ["Enter", "fold or unfold a module; details of a node"], ["Backspace", "to the module around"], ["+ − 0", "zoom, show all"], ["/", "search"], ["Esc", "deselect"]];
-  const colours = [["family-conv", "convolutions and matrix products"], ["family-act", "activations"], ["family-norm", "normalization"], ["family-pool", "pooling, reductions, resizing"], ["family-shape", "shapes and layouts"], ["family-other", "others"], ["mark-transpose", "transposes"], ["mark-float", "operators kept in float"], ["mark-quantize", "quantize and dequantize"]];
+  const colours = [["family-conv", "convolutions and matrix products"], ["family-act", "activations"], ["family-norm", "normalization"], ["family-pool", "pooling, reductions, resizing"], ["family-shape", "shapes and layouts"], ["family-other", "others"], ["mark-transpose", "transposes"], ["mark-float", "operators kept in float"], ["mark-quantize", "quantize and dequantize"], ...(page.captions ? [["mark-removed", "removed"], ["mark-added", "added"], ["mark-changed", "changed, and modules with differences"]] : [])];
   help.replaceChildren(
     element("h2", {}, "Keys"), pairs(keys),
     element("h2", {}, "Colours"),
@@ -194,13 +194,14 @@ function svgOf(view, whole) {
 function start() {
   document.title = page.title;
   document.getElementById("title").textContent = page.title;
+  const captions = page.captions || ["Source", "File"];
   document.body.dataset.pane = graphs.length > 1 ? "1" : "0";
   document.body.classList.toggle("two", graphs.length > 1);
   for (const [index, graph] of graphs.entries()) {
     const holder = element("div", { class: "pane", "data-pane": index });
     if (graphs.length > 1) {
       const other = () => { document.body.dataset.pane = String(1 - index); };
-      holder.append(element("div", { class: "caption" }, element("b", {}, index ? "Written file" : "Source"), ` ${graph.title}`, element("button", { class: "swap", onclick: other }, index ? "Show source" : "Show file")));
+      holder.append(element("div", { class: "caption" }, element("b", {}, captions[index]), ` ${graph.title}`, element("button", { class: "swap", onclick: other }, `Show ${captions[1 - index].toLowerCase()}`)));
     }
     graphHolder.append(holder);
     views.push(new GraphView(graph, holder, listener));

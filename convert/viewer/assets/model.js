@@ -2,6 +2,7 @@
 // Reads the document: graphs with their modules, and the edges that each module shows between its children.
 
 const page = JSON.parse(document.getElementById("document").textContent);
+const DIFFERENCES = new Set(["removed", "added", "changed"]); // marks of nodes that their modules show, too
 const MOST_PORTS = 10; // of a module, drawn one by one
 
 class Graph {
@@ -13,7 +14,7 @@ class Graph {
     }));
     this.modules = record.modules.map(([name, parent, className, isSection], id) => ({
       id, key: `m${id}`, name, parent, className, isSection: Boolean(isSection), isOpen: id === 0,
-      children: [], edges: new Map(), inPorts: [], outPorts: [], size: 0, depth: 0,
+      children: [], edges: new Map(), inPorts: [], outPorts: [], size: 0, depth: 0, mark: "",
     }));
     this.nodes = record.nodes.map((each, id) => ({
       id, key: `n${id}`, name: each.n, type: each.t, parent: each.m, inputs: each.i, outputs: each.o,
@@ -37,6 +38,7 @@ class Graph {
       for (let id = node.parent; id >= 0; id = this.modules[id].parent) {
         const parent = this.modules[id];
         parent.size += 1;
+        if (id > 0 && DIFFERENCES.has(node.mark)) parent.mark = "changed";
         if (child === node || !placed.has(child)) parent.children.push(child);
         placed.add(child);
         child = parent;
