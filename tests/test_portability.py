@@ -36,6 +36,19 @@ GUARDED = {
     "convert/output/leftovers.py os.O_CLOEXEC": "only with fcntl",
     "convert/output/leftovers.py os.O_NOFOLLOW": "only with fcntl",
     "convert/output/leftovers.py os.O_NONBLOCK": "only with fcntl",
+    **dict.fromkeys(
+        [
+            f"convert/reduction/fork_server.py {name}"
+            for name in (
+                "os.fork",
+                "os.killpg",
+                "os.setsid",
+                "os.waitstatus_to_exitcode",
+                "signal.SIGKILL",
+            )
+        ],
+        "started where os has fork",
+    ),
 }
 LAST_WORDS = {name.rpartition(".")[2] for name in NAMES}
 

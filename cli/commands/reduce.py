@@ -19,7 +19,7 @@ from tmconvert.cli.rendering import write, write_json
     example="""\
 tmconvert reduce model.onnx -o small.onnx --to tflite
 tmconvert reduce model.onnx -o small.onnx -- python convert.py {}
-tmconvert reduce package.module:make -o small.py --input 'float32[1,3,64,64]' --for-report""",
+tmconvert reduce net:make -o net.py --to tflite --for-report""",
 )
 @model_argument
 @click.argument("words", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -77,9 +78,7 @@ def _run(words: Sequence[str], folder: str, output: int) -> None:
             os.dup2(output, stream)
         os.chdir(folder)
         sys.argv = ["tmconvert", *words]
-        from tmconvert.__main__ import main
-
-        main()
+        runpy.run_module("tmconvert", run_name="__main__", alter_sys=True)
         status = 0
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(error.code is not None)

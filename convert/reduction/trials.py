@@ -29,7 +29,7 @@ USAGE = 2  # exit status
 
 
 class Candidate(NamedTuple):
-    """What stands for the model in a command, and the arguments after it."""
+    """Text in the place of the model in a command, and the arguments after it."""
 
     model: str
     inputs: Sequence[str] = ()

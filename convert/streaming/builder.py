@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tmconvert.ir.text import describe
 from tmconvert.streaming.timed import Length, Timed
 from tmconvert.symbolics.op import Op
 
-END, MOST_STEPS = "end", 1 << 20
+END, MOST_FRAMES = "end", 1 << 24
 
 
 class ChunkMisfit(Exception):
@@ -28,17 +29,18 @@ class ChunkMisfit(Exception):
 class StepBuilder:
     """Builds the graph of a step model; ``call`` is the call of the offline graph that is being rewritten.
 
-    ``states`` are pairs of the node of an input and that of the output with its next value.
+    ``chunk`` is the number of frames of the first input in a step. ``states`` are pairs of the node of an
+    input and that of the output with its next value.
     """
 
-    def __init__(self, name: str, catalogue: Mapping[str, Op]) -> None:
-        self.graph = InternalGraph(name)
+    def __init__(self, name: str, catalogue: Mapping[str, Op], chunk: int) -> None:
+        self.graph, self.chunk = InternalGraph(name), chunk
         self.emitter = GraphEmitter(self.graph, catalogue, made_by="stream")
         self.states: list[tuple[TensorNode, TensorNode]] = []
         self.call: CallFunction | None = None
         self.end: TensorNode | None = None
         self._count = 0
-        self._step: TensorNode | None = None
+        self._position: TensorNode | None = None
         self._lengths: dict[Length, Any] = {}
 
     def emit(self, op: str, *args: Any, **attributes: Any) -> Any:
@@ -110,26 +112,31 @@ class StepBuilder:
     # ---- the position in the stream
 
     @property
-    def step(self) -> TensorNode:
-        """Returns the number of steps before this one, an int32[1]."""
-        if self._step is None:
-            self._step = self.input("step", [1], np.int32)
-        return self._step
+    def position(self) -> TensorNode:
+        """Returns the number of frames of the first input before this step, an int32[1]."""
+        if self._position is None:
+            self._position = self.input("position", [1], np.int32)
+        return self._position
 
     def finish(self) -> None:
-        """Adds the state that counts steps, where it is used; it stops growing where no end is compared."""
-        if self._step is not None:
-            following = self.emit("aten::add", self._step, self._int([1]))
+        """Adds the state that counts frames, where it is used; it stops growing where no end is compared.
+
+        Then it stays a multiple of the chunk.
+        """
+        if self._position is not None:
+            following = self.emit("aten::add", self._position, self._int([self.chunk]))
             if self.end is None:
-                following = self.emit("aten::minimum", following, self._int([MOST_STEPS]))
-            self.keep(self._step, following)
+                most = MOST_FRAMES // self.chunk * self.chunk
+                following = self.emit("aten::minimum", following, self._int([most]))
+            self.keep(self._position, following)
 
     def _int(self, values: Any) -> Any:
         return self.emitter.constant(np.asarray(values, np.int32))
 
     def is_started(self, x: Timed) -> TensorNode:
         """Returns whether the chunk holds frames of the stream: its delay is a number of chunks."""
-        made: TensorNode = self.emit("aten::ge", self.step, self._int([x.delay // x.frames]))
+        frames = x.delay // x.frames * self.chunk
+        made: TensorNode = self.emit("aten::ge", self.position, self._int([frames]))
         return made
 
     def _length(self, length: Length) -> Any:
@@ -165,7 +172,11 @@ class StepBuilder:
 
     def valid(self, x: Timed, past: int, until_end: bool) -> Any:
         """Returns which frames, of a chunk and of the ``past`` ones before it, are frames of the stream."""
-        first = self.emit("aten::mul", self.step, self._int([x.frames]))
+        first, rate = self.position, Fraction(x.frames, self.chunk)
+        if rate.numerator > 1:
+            first = self.emit("aten::mul", first, self._int([rate.numerator]))
+        if rate.denominator > 1:
+            first = self.emit("aten::floor_divide", first, self._int([rate.denominator]))
         place = self.emit("aten::add", first, self._int(np.arange(-past, x.frames) - x.delay))
         valid = self.emit("aten::ge", place, self._int([0]))
         if until_end:

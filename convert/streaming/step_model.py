@@ -120,7 +120,7 @@ class _Steps:
     ) -> None:
         self.module, self.graph, self.axes, self.chunk = module, graph, axes, chunk
         self.catalogue = catalogue
-        self.b = StepBuilder(graph.name, catalogue)
+        self.b = StepBuilder(graph.name, catalogue, chunk)
         self.values: dict[Any, Any] = {None: None}
         self.taken: set[TensorNode] = set()
         nodes = {_name(node): node for node in graph.inputs if isinstance(node, TensorNode)}
@@ -168,6 +168,11 @@ class _Steps:
         arguments = op.by_name([map_leaves(self.values.__getitem__, each) for each in call.args], call.kwargs)
         if any(each is _LOST for each in self._operands(arguments)):
             raise self.b.refuse("uses the hidden values of a recurrent layer after the whole stream")
+        if call.function in _QUANTIZED or any(
+            getattr(node, "qparams", None) is not None for node in call.outputs
+        ):
+            help = "make the step file of the float model, and quantize that"
+            raise self.b.refuse("is of a quantized model", help)
         if not rules.timed_of(arguments):
             if op.is_random:
                 raise self.b.refuse("draws random numbers")
@@ -257,3 +262,4 @@ class _Steps:
 
 
 _LOST = object()
+_QUANTIZED = ("tm::quantize", "tm::dequantize")

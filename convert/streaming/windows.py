@@ -105,9 +105,20 @@ def unfold(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     )
 
 
+def stft(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
+    """One spectrum each ``hop_length`` frames."""
+    x: Timed = arguments["x"]
+    if not isinstance(x, Timed) or x.axis != x.node.type.rank - 1:
+        raise b.refuse("transforms another axis than that of time", "state the axis of time with --time")
+    made = b.windows(x, arguments["n_fft"], arguments["hop_length"], _emitter(b, call, arguments))
+    parts: Any = made.node  # real and imaginary
+    return [made._replace(node=each, axis=each.type.rank - 1) for each in parts]
+
+
 RULES: Mapping[str, Rule] = {
     **{f"aten::conv{axes}d": convolution for axes in (1, 2, 3)},
     **{f"aten::conv_transpose{axes}d": transposed for axes in (1, 2, 3)},
     **{f"aten::{kind}_pool{axes}d": pool for axes in (1, 2, 3) for kind in ("avg", "max")},
     "aten::unfold": unfold,
+    "tm::stft": stft,
 }

@@ -226,8 +226,22 @@ def odd_transposed() -> nn.Module:
     )
 
 
+class SpectrumDenoiser(nn.Module):
+    """A mask from a GRU stack over the log spectrum of a wave, by a causal STFT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(16))
+        self.gru, self.mask = nn.GRU(9, 6, 2, batch_first=True), nn.Linear(6, 9)
+
+    def forward(self, x: Tensor) -> Tensor:  # [batch, time]
+        spectrum = torch.stft(F.pad(x, (12, 0)), 16, 4, window=self.window, center=False, return_complex=True)
+        power = torch.view_as_real(spectrum).square().sum(-1).transpose(1, 2)
+        return power * torch.sigmoid(self.mask(self.gru(torch.log1p(power))[0]))
+
+
 WAVE, SPECTRUM = (1, 1, 48), (1, 1, 8, 48)
-# name: module, shapes of the inputs, --time, chunks, delay of the first output at the first chunk
+# name: module, shapes of the inputs, --time, chunks from the fewest frames on, delay of the first output
 NETS: dict[str, tuple[Any, list[tuple[int, ...]], list[str], list[int], int]] = {
     "tcn": (tcn, [(1, 3, 48)], [], [1, 3, 16], 0),
     "wavenet": (lambda: WaveNet(True), [(1, 4, 48)], [], [1, 5, 16], 0),
@@ -254,5 +268,6 @@ NETS: dict[str, tuple[Any, list[tuple[int, ...]], list[str], list[int], int]] = 
     "frames": (Frames, [(1, 48)], [], [4, 16], 0),
     "noncausal": (noncausal, [(1, 2, 48)], [], [1, 11], 8),
     "odd transposed": (odd_transposed, [(1, 2, 48)], [], [3], 6),
+    "spectrum denoiser": (SpectrumDenoiser, [(1, 48)], [], [4, 16], 0),
     "two inputs": (TwoInputs, [(1, 2, 48), (1, 2, 24), (1, 2)], ["x:2", "slow:2"], [2], 1),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -13,12 +14,17 @@ from torch import nn
 import tmconvert
 from tmconvert.cli import main
 from tmconvert.errors import TmconvertError
+from tmconvert.inspection.run_file import NHWC_TO_NCHW, FileRunner
 
 from .nets import NETS, Recurrent, Unet
 
-TFLITE = ("tcn", "conformer", "deepspeech", "gru", "unet", "crn", "pools", "odd transposed")
-ROWS = [(name, chunk, "onnx") for name, row in NETS.items() for chunk in row[3]]
-ROWS += [(name, NETS[name][3][-1], "tflite") for name in TFLITE]
+# all chunks of 1 to 16 frames that the strides allow
+ROWS = [
+    (name, chunk, suffix)
+    for suffix in ("onnx", "tflite")
+    for name, row in NETS.items()
+    for chunk in range(row[3][0], 17, row[3][0])
+]
 
 
 def traced(module: nn.Module, *shapes: tuple[int, ...], **options: Any) -> tmconvert.TracedModule:
@@ -41,6 +47,63 @@ def test_joined_steps_are_the_offline_model(name: str, chunk: int, suffix: str, 
     assert report.max_error < 1e-5 and report.chunk == chunk
     if chunk == chunks[0]:
         assert next(iter(report.outputs.values()))[2] == delay
+
+
+# nets whose states do not depend on the chunk: no recurrent layer is delayed
+SPLIT = [name for name in NETS if name not in ("gru", "lstm", "deepspeech", "keyword spotter")]
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "tflite"])
+@pytest.mark.parametrize("name", SPLIT)
+def test_chunks_of_any_size_take_turns(name: str, suffix: str, tmp_path: Path) -> None:
+    """Random splits of a stream into chunks of 1 to 16 frames, each with the step file of its size."""
+    make, shapes, time, chunks, _ = NETS[name]
+    torch.manual_seed(0)
+    model = traced(make(), *shapes)
+    first, *others = [node.name for node in model.graph.inputs[1:]]
+    time = [each.replace("input0", first) for each in time]
+    random, least = np.random.default_rng(0), chunks[0]
+    sizes = random.choice(np.arange(least, 17, least), 3) if least < 16 else np.asarray([16])
+    runners, reports = {}, {}
+    for size in {*sizes.tolist()}:
+        path = tmp_path / f"step{size}.{suffix}"
+        reports[size] = tmconvert.stream(model, path, time=time, chunk=size)
+        runners[size] = FileRunner(path)
+    report = reports[sizes[0]]
+    assert all(each.states == report.states for each in reports.values())
+    arrays = dict(zip([first, *others], model.example.inputs, strict=True))
+    total = arrays[first].shape[report.inputs[first][0]]
+    state = {
+        name: np.zeros(shape, np.int32 if name == "position" else np.float32)
+        for name, shape in report.states.items()
+    }
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in report.outputs}
+    done, wanted = 0, total + 40 * least
+    while done < wanted:
+        size = int(random.choice([*runners]))
+        fed = dict(arrays)
+        for name, (axis, frames) in reports[size].inputs.items():
+            start = done * frames // size
+            padded = np.concatenate([arrays[name], np.zeros_like(arrays[name]).repeat(40, axis)], axis)
+            fed[name] = padded.take(range(start, start + frames), axis)
+        done += size
+        if report.needs_end:
+            fed["end"] = np.asarray([total if done >= total else 0], np.int32)
+        made = runners[size].run({**fed, **state})
+        state = {name: made[f"{name}_next"] for name in state}
+        for name, found in parts.items():
+            found.append(_in_layout(made[name], runners[size], name))
+    expected = dict(zip(report.outputs, model.example.outputs, strict=True))
+    for name, (axis, _, delay) in report.outputs.items():
+        array = expected[name]
+        joined = np.concatenate(parts[name], axis).take(range(delay, delay + array.shape[axis]), axis)
+        assert np.abs(joined - array).max() <= 1e-5 * max(np.abs(array).max(), 1e-3)
+
+
+def _in_layout(array: np.ndarray, runner: FileRunner, name: str) -> np.ndarray:
+    """Returns an output in the layout of the model."""
+    layout = next(each.layout for each in runner.outputs if each.name == name)
+    return array.transpose(NHWC_TO_NCHW) if layout == "NHWC" and array.ndim == 4 else array
 
 
 @pytest.mark.parametrize(
@@ -114,3 +177,12 @@ def test_the_command_states_delays_and_states(tmp_path: Path, monkeypatch: pytes
         (["--time", "y:2"], "no input 'y'"),
     ):
         assert what in CliRunner().invoke(main, ["stream", "net.tm", "-o", "step.tm", *options]).output
+
+
+def test_quantized_sources_are_refused_by_name(tmp_path: Path) -> None:
+    model = traced(nn.Conv1d(4, 2, 3), (1, 4, 24))
+    data = {model.graph.inputs[1].name: np.random.default_rng(0).standard_normal((2, 4, 24)).astype("f")}
+    tmconvert.to_onnx(model, tmp_path / "int8.onnx", quantized=True, calibration=data)
+    with pytest.raises(TmconvertError, match=r"TM2025.*of a quantized model") as caught:
+        tmconvert.stream(tmp_path / "int8.onnx", tmp_path / "step.onnx")
+    assert "the float model" in str(caught.value)

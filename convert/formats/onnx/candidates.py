@@ -76,7 +76,7 @@ class OnnxCandidates:
         return sorted(found)[::-1]
 
     def attributes(self, kept: Sequence[int]) -> list[tuple[int, str | int]]:
-        """Returns the attributes of nodes that are no subgraphs."""
+        """Returns the attributes of nodes, but for subgraphs."""
         graphs = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
         found = ((each, held) for each in kept for held in self.nodes[each].attribute)
         return [(each, held.name) for each, held in found if held.type not in graphs]
