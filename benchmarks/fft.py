@@ -2,6 +2,7 @@
 
     python benchmarks/fft.py [N ...]
 
+"n" counts the numbers of a file for each point of the transform, where all its bytes are numbers of 4 bytes.
 The time is the shortest of 15 runs on one thread, of four signals. The error is the largest difference from
 torch in float64 by the largest element; that of torch in float32 is printed for comparison.
 """
@@ -83,12 +84,14 @@ def measured(function: Any, x: torch.Tensor, target: str, exact: np.ndarray, fol
     convert(function, path, example_inputs=[x], verify=False, **options)
     run = (onnx_run if target == "onnx" else tflite_run)(path, x.numpy())
     kilobytes = path.stat().st_size / 1000
-    return f"{kilobytes:9.1f} kB {shortest(run) * 1e6:6.0f} us {error(run(), exact):.1e}"
+    points = max(x.shape[-1], exact.shape[-1])
+    numbers = path.stat().st_size / 4 / points
+    return f"{kilobytes:9.1f} kB {numbers:5.0f} n {shortest(run) * 1e6:6.0f} us {error(run(), exact):.1e}"
 
 
 def main(sizes: list[int]) -> None:
     torch.manual_seed(0)
-    print(f"{'':17}{'torch':8}{'written':29}  one matrix")
+    print(f"{'':17}{'torch':8}{'written':37}  one matrix")
     limit = fourier.LARGEST_MATRIX
     for n in sizes:
         for name, function, x in transforms(n):

@@ -315,7 +315,7 @@ _FILLED: dict[str, Draw] = {
     "log_normal_": _filled("normal", lambda noise, mean=1.0, std=2.0: (noise * std + mean).exp()),
 }
 _OWN = ("normal_", "bernoulli_")  # whose names without the underscore are functions of their own
-_FUNCTIONS: dict[str, Draw] = {
+_FUNCTIONS: dict[str, Callable[..., object]] = {
     "randn": _made("normal"),
     "rand": _made("uniform"),
     "randn_like": _like("normal"),
