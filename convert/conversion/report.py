@@ -106,7 +106,7 @@ class Report(NotebookForm):
         """Writes the quantization error of each layer of an integer file.
 
         Args:
-            path: The file to write: .html, .json or .txt.
+            path: The file to write: .html, .json or .txt; .nodes.json is node data of Model Explorer.
 
         Raises:
             UsageError: TM6002 for another suffix, and for a report without verified integer layers.
@@ -116,13 +116,14 @@ class Report(NotebookForm):
             >>> report = tmconvert.to_tflite("qat.tm", "net.tflite", quantized=True)  # doctest: +SKIP
             >>> report.write_layers("net.html")  # doctest: +SKIP
         """
-        from tmconvert.verification.quantization_report.report_file import check_suffix
+        from tmconvert.verification.quantization_report.report_file import NODE_DATA, check_suffix
 
         path = checked_path(path)
         check_suffix(path)
         if self.verification is None or not self.verification.noise:
             raise UsageError("TM6002", f"{path} was not written: no integer file was verified")
-        text = self._layers_text(path.suffix.lower(), self.verification)
+        is_node_data = path.name.lower().endswith(NODE_DATA)
+        text = self._layers_text(NODE_DATA if is_node_data else path.suffix.lower(), self.verification)
         with staged_outputs(path) as outputs:
             outputs[0].file.write(text.encode())
             outputs[0].finish()
@@ -153,9 +154,11 @@ class Report(NotebookForm):
 
     def _layers_text(self, suffix: str, verification: Verification) -> str:
         from tmconvert.conversion.layer_report import layer_report
-        from tmconvert.verification.quantization_report.report_file import json_text, plain_text
+        from tmconvert.verification.quantization_report.report_file import json_text, node_data, plain_text
 
         record = layer_report(self, verification)
+        if suffix.startswith(".nodes"):
+            return node_data(record)
         if suffix == ".html":
             from tmconvert.viewer.view import view_text
 

@@ -12,6 +12,7 @@ import tmconvert
 from tests.cli.runner import run
 from tmconvert.verification.noise import Noise, energies_of
 from tmconvert.verification.quantization_report.report_file import table
+from tmconvert.viewer.written_file import written_graph
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 LAYERS = (
@@ -134,7 +135,13 @@ def test_the_page_has_what_the_report_has(calibrated: Path, tmp_path: Path) -> N
     report = tmconvert.to_tflite(calibrated, tmp_path / "m.tflite", quantized=True)
     report.write_layers(tmp_path / "r.html")
     report.write_layers(tmp_path / "r.json")
+    report.write_layers(tmp_path / "r.nodes.json")
     document = json.loads((tmp_path / "r.json").read_text())
+    nodes = json.loads((tmp_path / "r.nodes.json").read_text())
+    tensors = {tensor.name for tensor in written_graph(tmp_path / "m.tflite").tensors}
+    assert nodes["results"].keys() <= tensors  # by which Model Explorer finds nodes
+    ratios = {each["name"]: each["accumulated_db"] for each in document["layers"]}
+    assert {name: each["value"] for name, each in nodes["results"].items()} == ratios
     text = (tmp_path / "r.html").read_text("utf-8")
     _, _, rest = text.partition('<script type="application/json" id="document">')
     page = json.loads(rest.partition("</script>")[0])

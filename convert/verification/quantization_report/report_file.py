@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tmconvert.verification.verify import Verification
 
 SUFFIXES = (".html", ".json", ".txt")
+NODE_DATA = ".nodes.json"
 
 
 def check_suffix(path: Path) -> None:
@@ -35,6 +36,14 @@ def json_text(record: Mapping[str, Any]) -> str:
     layers = ",\n".join(f"    {json.dumps(layer)}" for layer in record["layers"])
     others = json.dumps({key: value for key, value in record.items() if key != "layers"}, indent=2)
     return f'{others[:-2]},\n  "layers": [\n{layers}\n  ]\n}}\n'
+
+
+def node_data(record: Mapping[str, Any]) -> str:
+    """Returns the accumulated noise in dB as node data of Model Explorer, by the tensors of the layers."""
+    layers = [each for each in record["layers"] if each["accumulated_db"] is not None]
+    colours = [{"stop": 0, "bgColor": "#d73027"}, {"stop": 1, "bgColor": "#ffffff"}]
+    results = {each["name"]: {"value": each["accumulated_db"]} for each in layers}
+    return json.dumps({"name": "signal-to-noise ratio in dB", "results": results, "gradient": colours})
 
 
 def plain_text(title: str, verification: Verification) -> str:
