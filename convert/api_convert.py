@@ -64,7 +64,8 @@ def _converted_unlocked(
     try:
         report = convert(request, catalogue())
     except (UnsupportedError, LoadError, VerificationError) as error:
-        is_of_nodes = error.code == "TM2003" or getattr(error, "outputs", ())
+        is_of_outputs = isinstance(error, VerificationError) and bool(error.outputs)
+        is_of_nodes = error.code == "TM2003" or is_of_outputs
         kept = _with_kept_nodes(request, arguments, error) if is_of_nodes else None
         if kept is None:
             raise

@@ -324,8 +324,10 @@ class _Simplification:
         part.write_bytes(split.part.SerializeToString())
         # the part has the shapes, and what it is joined to is compared as a whole
         overrides = self.request.overrides._replace(input_shapes={}, is_part=True)
-        changes = {"verify": self.verifies_part, "verify_with": None, "require_verified": False}
-        return self._convert(part, **changes, overrides=overrides)
+        verify = self.verifies_part
+        return self._convert(
+            part, verify=verify, verify_with=None, require_verified=False, overrides=overrides
+        )
 
     def _convert(self, path: Path, check: Callable[[Path], None] = lambda _: None, **changes: Any) -> Report:
         request = replace(self.request, model=str(path), paths=(self.written,), **changes)

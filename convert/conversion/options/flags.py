@@ -49,7 +49,7 @@ FLAGS = (
     Option(
         "report",
         "quantization",
-        "Write the quantization error of each layer to FILE.html, .json, .txt, or .nodes.json (Model Explorer).",
+        "Write the quantization error of each layer to FILE.html, .json, .txt or .nodes.json.",
         "path",
         targets=_WITH_INTEGERS,
         only="command line",
