@@ -65,7 +65,7 @@ class Scheme(NamedTuple):
     bits: int
 
 
-def scheme_of(config: Any) -> Scheme | str:
+def scheme_of(config: object) -> Scheme | str:
     """Returns the scheme of a ``quantization_config``, or why its weights cannot be read.
 
     >>> scheme_of({"quant_method": "gptq", "bits": 4}).layout.weight

@@ -6,7 +6,6 @@ Transformers gets them in float32, in scratch files where they are large; the pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +36,7 @@ def restore_weights(folder: PretrainedFolder, weights: dict[str, torch.Tensor]) 
 
 
 def mark_parameters(
-    model: Any, found: Mapping[str, IntegerMatrix], weights: Mapping[str, torch.Tensor]
+    model: torch.nn.Module, found: Mapping[str, IntegerMatrix], weights: Mapping[str, torch.Tensor]
 ) -> list[str]:
     """Lets the parameters of ``model`` know their integers; returns notes."""
     matrices = {weights[name].data_ptr(): matrix for name, matrix in found.items()}

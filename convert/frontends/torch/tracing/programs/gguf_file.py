@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -48,7 +47,7 @@ def gguf_folder(path: str) -> PretrainedFolder:
 
 
 def gguf_weights(
-    path: str, kind: Any, config: Any
+    path: str, kind: Callable[[object], torch.nn.Module], config: object
 ) -> tuple[dict[str, torch.Tensor], dict[str, IntegerMatrix]]:
     """Returns the weights of a file in float32, and the integers of those that are in blocks, by names of
     parameters.
@@ -63,7 +62,7 @@ def gguf_weights(
 
 
 def _matrices(
-    path: str, model: Any, config: dict[str, Any], weights: dict[str, torch.Tensor]
+    path: str, model: torch.nn.Module, config: dict[str, object], weights: dict[str, torch.Tensor]
 ) -> Iterator[tuple[str, IntegerMatrix]]:
     import gguf
     from transformers import modeling_gguf_pytorch_utils as theirs
@@ -77,7 +76,7 @@ def _matrices(
         matrix = matrix_of(tensor.tensor_type.name, tensor.data) if name in weights else None
         if name is None or matrix is None:
             continue
-        rows = _rows(processor, tensor.name, len(matrix.values), names)
+        rows = _rows(processor.process, tensor.name, len(matrix.values), names)
         plain = weights[name].numpy()
         for order in (None, rows):
             moved = matrix if order is None else _with_rows(matrix, order)
@@ -86,11 +85,11 @@ def _matrices(
                 break
 
 
-def _rows(processor: Any, name: str, count: int, names: dict[str, str]) -> np.ndarray | None:
+def _rows(process: Callable[..., object], name: str, count: int, names: dict[str, str]) -> np.ndarray | None:
     """Returns the order in which transformers has the rows of a tensor; None for other changes."""
     numbers = np.arange(count, dtype=np.float64).reshape(count, 1)
     try:
-        made = processor.process(numbers, name, tensor_key_mapping=names, parsed_parameters={}).weights
+        made = getattr(process(numbers, name, tensor_key_mapping=names, parsed_parameters={}), "weights", ())
     except Exception:  # of a processor that needs the whole tensor
         return None
     order = np.asarray(made).reshape(-1).astype(np.int64)

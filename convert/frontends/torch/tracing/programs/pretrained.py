@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -151,7 +152,7 @@ def confined(folder: str, *readable: str, only_folder: bool = False) -> Iterator
         torch.set_default_dtype(dtype)
 
 
-def _config(transformers: Any, folder: PretrainedFolder, checked: Path) -> Any:
+def _config(transformers: ModuleType, folder: PretrainedFolder, checked: Path) -> Any:
     """Returns the configuration object. ``checked`` is an empty folder for what transformers reads."""
     document = dict(folder.configuration)
     if not document.get("model_type"):
@@ -167,7 +168,7 @@ def _config(transformers: Any, folder: PretrainedFolder, checked: Path) -> Any:
     return transformers.AutoConfig.from_pretrained(checked, local_files_only=True, trust_remote_code=False)
 
 
-def _architecture(transformers: Any, folder: PretrainedFolder) -> Any:
+def _architecture(transformers: ModuleType, folder: PretrainedFolder) -> Any:
     """Returns the class that the configuration names: a model with its own configuration, no other object."""
     name = (folder.configuration.get("architectures") or [""])[0]
     found: Any = getattr(transformers, name, None) if name else None
@@ -182,7 +183,7 @@ def _architecture(transformers: Any, folder: PretrainedFolder) -> Any:
     )
 
 
-def _class(transformers: Any, folder: PretrainedFolder, config: Any) -> Any:
+def _class(transformers: ModuleType, folder: PretrainedFolder, config: object) -> Any:
     """Returns the class of the model; that of the headless model where the configuration names none."""
     if folder.configuration.get("architectures"):
         return _architecture(transformers, folder)
@@ -193,7 +194,7 @@ def _class(transformers: Any, folder: PretrainedFolder, config: Any) -> Any:
 
 
 def _filled(
-    transformers: Any, kind: Any, config: Any, weights: dict[str, torch.Tensor]
+    transformers: ModuleType, kind: Any, config: object, weights: dict[str, torch.Tensor]
 ) -> tuple[Any, dict[str, Any]]:
     """Returns a model with weights, and transformers' report of names that do not fit.
 
@@ -215,7 +216,11 @@ def _filled(
 
 
 def _check(
-    folder: PretrainedFolder, kind: Any, model: Any, report: dict[str, Any], weights: dict[str, torch.Tensor]
+    folder: PretrainedFolder,
+    kind: type,
+    model: torch.nn.Module,
+    report: dict[str, Any],
+    weights: dict[str, torch.Tensor],
 ) -> None:
     """Raises LoadError TM1028 for weights that are missing or have other shapes."""
     name = kind.__name__
@@ -241,7 +246,11 @@ def _check(
 
 
 def _drawn(
-    transformers: Any, kind: Any, config: Any, weights: dict[str, torch.Tensor], model: Any
+    transformers: ModuleType,
+    kind: Any,
+    config: object,
+    weights: dict[str, torch.Tensor],
+    model: torch.nn.Module,
 ) -> list[str]:
     """Returns names of weights that the folder lacks, transformers does not miss, and a seed decides.
 
@@ -264,7 +273,7 @@ def _drawn(
     return [name for name, value in found.items() if not torch.equal(value, other[name])]
 
 
-def _notes(folder: PretrainedFolder, kind: Any, report: dict[str, Any]) -> list[str]:
+def _notes(folder: PretrainedFolder, kind: type, report: dict[str, Any]) -> list[str]:
     notes = []
     if folder.names_code:
         notes.append(
@@ -277,7 +286,7 @@ def _notes(folder: PretrainedFolder, kind: Any, report: dict[str, Any]) -> list[
     return notes
 
 
-def _list(names: Collection[Any]) -> str:
+def _list(names: Collection[object]) -> str:
     """Formats a few names: strings, or tuples of a name and shapes."""
     texts = sorted(
         each if isinstance(each, str) else " ".join(map(str, each)) if isinstance(each, tuple) else str(each)
