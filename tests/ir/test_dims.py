@@ -24,7 +24,8 @@ from tmconvert.ir.symbolic.dims import (
     substituted,
     symbols_of,
 )
-from tmconvert.ir.symbolic.journal import SizeJournal, retried
+from tmconvert.ir.symbolic.journal import Guard, SizeJournal, retried
+from tmconvert.ir.symbolic.rounded import Steps, rounded
 from tmconvert.ir.symbolic.signs import box_of_zero, interval_of_zero, limit_of_zero, signs, thresholds
 from tmconvert.ir.symbolic.text import is_size_name, parse_size
 
@@ -328,3 +329,10 @@ def test_remainders_are_shown_as_such() -> None:
         journal.take(size % 3, {0})
         journal.take((size + 1) % 5 - 1, {-1, 1})
     assert journal.summary() == ["the file is valid for these sizes: n % 4 >= 2, n % 3 == 0, (n+1) % 5 != 1"]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(2, False), (3, True), (9, False)])
+def test_a_guard_does_not_hold_where_its_size_has_no_value(size: int, expected: bool) -> None:
+    for quotient in (rounded("floor", Steps("truediv", 6.0, dim("n", 3) - 2)), 6 // (dim("n", 3) - 2)):
+        guard = Guard(quotient - 2, frozenset({1}))
+        assert guard.holds({"n": size}) is expected

@@ -63,10 +63,16 @@ class Guard(NamedTuple):
         return self.signs == {-1, 1} and not self.is_ours
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the guard holds for these sizes; unknown symbols count as satisfying it."""
+        """Whether the guard holds for these sizes; unknown symbols count as satisfying it.
+
+        It does not hold where the difference has no value, as ``6 / (n - 2)`` for ``n`` = 2.
+        """
         from tmconvert.ir.symbolic.dims import substituted
 
-        value = substituted([self.difference], sizes)[0]
+        try:
+            value = substituted([self.difference], sizes)[0]
+        except ArithmeticError:
+            return False
         return not isinstance(value, int) or ((value > 0) - (value < 0)) in self.signs
 
     def broken_at(self, sizes: Mapping[str, Any]) -> np.ndarray:
