@@ -60,13 +60,19 @@ class TfliteBuilder(Builder):
     def subgraph(
         self, name: str, types: Sequence[Value], write: Callable[[TfliteBuilder, list[Value]], list[Value]]
     ) -> TargetGraph:
-        """Returns a subgraph with inputs of these types; ``write`` receives them and returns the outputs."""
+        """Returns a subgraph with inputs of these types; ``write`` receives them and returns the outputs.
+
+        Constants among these are copied: LiteRT frees what a subgraph with dynamic sizes returns.
+        """
         counterpart = self.inside(TargetGraph(self.graph.target, self.graph.version, name))
         assert isinstance(counterpart, TfliteBuilder)
         counterpart.graph.inputs = [self.formal(value.dtype, value.shape) for value in types]
         for value in counterpart.graph.inputs:
             counterpart.define(value)
-        counterpart.graph.outputs = write(counterpart, list(counterpart.graph.inputs))
+        made = write(counterpart, list(counterpart.graph.inputs))
+        counterpart.graph.outputs = [
+            counterpart.identity(value) if value.is_constant else value for value in made
+        ]
         return counterpart.graph
 
     def op(self, type: str, *inputs: Value | None, **options: Any) -> Any:
@@ -122,6 +128,13 @@ class TfliteBuilder(Builder):
         return super().op("CAST", *self.sizes.resolved("CAST", [value]), dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:
+        """Returns a copy.
+
+        LiteRT computes a RESHAPE of a constant once, and frees its memory with that of the subgraph.
+        """
+        if value.is_constant:
+            name = "LOGICAL_OR" if value.dtype == np.bool_ else "MAXIMUM"
+            return self.op(name, value, value, shape=value.shape)
         return self.op(
             "RESHAPE", value, self.ints(value.shape), new_shape=list(value.shape), shape=value.shape
         )
