@@ -213,7 +213,7 @@ class _GraphRun:
         (block,) = node.blocks()
         trips, goes_on, *state = args
         number = 0
-        by_data = isinstance(trips, torch.Tensor) or _reads_tensor(next(block.outputs()).node())
+        by_data = isinstance(trips, torch.Tensor) or _is_read(next(block.outputs()))
         while not by_data and not isinstance(goes_on, torch.Tensor):
             if not goes_on or number >= trips:
                 return state
