@@ -118,6 +118,7 @@ def trace(
     training: bool = False,
     state: Sequence[str] | None = None,
     noise: Literal["input", "operator"] | None = None,
+    roll_loops: bool = False,
     leaf_modules: Sequence[Any] = (),
     progress: Progress | None = None,
     **example_kwargs: Any,
@@ -139,6 +140,8 @@ def trace(
         state: Names of tensors that the module keeps from call to call, such as ``["encoder.cache"]``: each
             becomes an input, and an output with its value after the call. ``["all"]`` takes each one.
         noise: ``"input"`` makes each tensor of random numbers an input; otherwise a conversion decides.
+        roll_loops: Make one loop of equal rounds of a Python loop whose number of rounds is static. The file
+            is smaller, and usually not faster.
         leaf_modules: Classes, modules or paths of modules that are recorded as one call each, as are the
             classes of ``register_as_builtin`` and the functions of ``wrap``.
         progress: A function that is called with the numbers of steps done and of all, and with the ``stage``
@@ -166,6 +169,7 @@ def trace(
         training=training,
         state=state,
         noise=noise,
+        roll_loops=roll_loops,
         **example_kwargs,
     )
     return users_model(traced)

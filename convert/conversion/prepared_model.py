@@ -195,7 +195,14 @@ def model_of(model: Model, tracing: Tracing) -> Loaded:
     if callable(model) and not isinstance(model, TracedModule):
         return Loaded(trace_object(model, tracing))
     is_file = isinstance(model, (str, PathLike))
-    traced_only = ("kwargs", "freeze_control_flow", "training", "noise", *(() if is_file else ("state",)))
+    traced_only = (
+        "kwargs",
+        "freeze_control_flow",
+        "roll_loops",
+        "training",
+        "noise",
+        *(() if is_file else ("state",)),
+    )
     given = [name for name in (*traced_only, "sizes_of_call") if getattr(tracing, name)]
     if given:
         public = {"kwargs": "example_kwargs", "sizes_of_call": "dynamic_shapes by argument"}

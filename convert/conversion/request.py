@@ -215,6 +215,7 @@ def tracing_of(options: Mapping[str, Any]) -> Tracing:
         options.get("fix"),
         options["state"],
         options["noise"],
+        options["roll_loops"],
     )
 
 

@@ -59,6 +59,10 @@ class TracingOptions(ProgressOptions, total=False):
         bool,
         tracing_option("Where control flow depends on data, record the branch that the example inputs take."),
     ]
+    roll_loops: Annotated[
+        bool,
+        tracing_option("Write equal rounds of Python loops as one loop in the file, where it is a loop."),
+    ]
     training: Annotated[
         bool,
         tracing_option("Keep the mode of a module in training mode; without it, as after ``eval()``."),

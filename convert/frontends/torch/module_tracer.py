@@ -59,6 +59,7 @@ class Tracer:
         training: bool = False,
         state: Sequence[str] | None = None,
         noise: str | None = None,
+        roll_loops: bool = False,
         **example_kwargs: object,
     ) -> TracedModule:
         """Traces a module; see ``tmconvert.trace``.
@@ -72,6 +73,7 @@ class Tracer:
             training: Keep the mode of modules in training mode.
             state: Names of tensors that become inputs and outputs.
             noise: ``"input"`` makes random tensors inputs.
+            roll_loops: Make loops of the equal rounds of Python loops.
             **example_kwargs: Inputs by the names of the arguments of ``forward``.
 
         Returns:
@@ -81,7 +83,7 @@ class Tracer:
             TmconvertError: What ``tmconvert.trace`` raises.
         """
         given = (example_inputs, example_kwargs, dynamic_shapes, freeze_control_flow, False, training)
-        tracing = Tracing.of(*given, fix=fix, state=state, noise=noise)
+        tracing = Tracing.of(*given, fix=fix, state=state, noise=noise, roll_loops=roll_loops)
         model = trace_object(root, tracing._replace(is_leaf=self.is_leaf_module))
         model.name_modules()
         return model

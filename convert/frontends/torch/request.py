@@ -36,7 +36,8 @@ class Tracing(NamedTuple):
     recorded as one call; None selects those of ``register_as_builtin``. ``signature`` names that of a file
     with several, which is not traced. ``fix`` has numbers of dynamic sizes by name, which the file then has.
     ``state`` names tensors that the model keeps from call to call, which become inputs and outputs;
-    with ``noise="input"`` random tensors become inputs. ``sizes_of_call`` are dynamic sizes that depend on
+    with ``noise="input"`` random tensors become inputs, and with ``roll_loops`` equal rounds of Python loops
+    a loop. ``sizes_of_call`` are dynamic sizes that depend on
     the module: a sequence by argument, or a collection of ``torch.export``.
     """
 
@@ -52,6 +53,7 @@ class Tracing(NamedTuple):
     state: tuple[str, ...] = ()
     noise: str = ""
     sizes_of_call: object = None
+    roll_loops: bool = False
 
     @classmethod
     def of(
@@ -66,6 +68,7 @@ class Tracing(NamedTuple):
         fix: Mapping[str, int] | None = None,
         state: Sequence[str] | None = None,
         noise: str | None = None,
+        roll_loops: bool = False,
     ) -> Tracing:
         """Validates the arguments of callers, None for a missing one; a single tensor or array is the only
         input.
@@ -83,7 +86,7 @@ class Tracing(NamedTuple):
         others = None if is_by_name else checked_sizes_of_call(dynamic_shapes)
         given = (tuple(args or ()), kwargs or {}, sizes, freeze_control_flow, allow_code, None, training)
         state = checked_state(state)
-        return cls(*given, signature or "", checked_fix(fix), state, checked_noise(noise), others)
+        return cls(*given, signature or "", checked_fix(fix), state, checked_noise(noise), others, roll_loops)
 
     @property
     def has_sizes(self) -> bool:

@@ -281,6 +281,7 @@ def _trace_with(
             fix=tracing.fix,
             state=tracing.state,
             noise=tracing.noise,
+            roll_loops=tracing.roll_loops,
         )
         traced.notes[:0] = modes
         traced.notes += [note for note in notes if note not in traced.notes]
