@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -146,6 +146,7 @@ class ModuleRun:
         self.written_names: list[str] = []  # of the tensors that the module writes to
         self.expected: tuple[np.ndarray, ...] | None = None  # the outputs of the module by itself
         self.sides: list[Side] = []  # of decisions on data
+        self.changed: Mapping[str, torch.Tensor] = {}  # inputs in the place of the example's
         self._run()
 
     def _run(self) -> None:

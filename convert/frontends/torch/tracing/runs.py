@@ -71,7 +71,6 @@ class Runs:
         self.loops = loops  # to roll on all tapes
         self.deciding = deciding  # comparisons of sizes whose both sides are wanted
         self._endless: set[str] = set()  # loops that end on data alone
-        self.ways: dict[Any, ModuleRun] = {}  # by the answers of their decisions on sizes
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched
@@ -172,15 +171,24 @@ class Runs:
     ) -> ModuleRun:
         """Returns a run whose recording has both sides of all decisions on data."""
         found = self._one_way(others, replay, follow_sizes, None)
-        if not found.tape.decided:
-            return found
-        from tmconvert.frontends.torch.tracing.control_flow.both_sides import BothSides
+        if found.tape.decided:
+            from tmconvert.frontends.torch.tracing.control_flow.both_sides import BothSides
+            from tmconvert.frontends.torch.tracing.control_flow.size_ways import candidates
 
-        def run(changed: Mapping[str, torch.Tensor], forced: Forced | None) -> ModuleRun:
-            return self._one_way({**others, **changed}, replay, follow_sizes, forced)
+            def run(changed: Mapping[str, torch.Tensor], forced: Forced | None) -> ModuleRun:
+                return self._one_way({**others, **changed}, replay, follow_sizes, forced)
 
-        sides = BothSides(run, {**self.inputs, **others}, self._endless, is_example=not others)
-        return sides.joined(found)
+            def resized(run: ModuleRun) -> Iterator[Mapping[str, torch.Tensor]]:
+                return candidates(
+                    self.symbols, self.inputs, {**self.inputs, **others, **run.changed}, run.tape
+                )
+
+            given = {**self.inputs, **others}
+            sides = BothSides(run, given, self._endless, is_example=not others, resized=resized)
+            found = sides.joined(found)
+        if self.loops is not None:
+            self.loops.roll(found.tape)
+        return found
 
     def _one_way(
         self,
@@ -196,10 +204,7 @@ class Runs:
         while True:
             options["int_files"] = tuple(self.int_files)
             try:
-                found = self.once(*self.clone(replaced), **options)
-                if self.loops is not None:
-                    self.loops.roll(found.tape)
-                return found
+                return self.once(*self.clone(replaced), **options)
             except GradientTaken:
                 options["follows_gradients"] = True
             except IntTaken as taken:
@@ -337,18 +342,14 @@ class Runs:
 
     def _difference(self, found: ModuleRun) -> str:
         self.recovery.recover(found.tape)
-        tape, path = found.tape, self.ways.get(answers_of(found.tape), self.first)
-        difference = tape.unlike_plain or validate_dynamic_shapes.difference(path.tape, tape)
+        difference = found.tape.unlike_plain or validate_dynamic_shapes.difference(
+            self.first.tape, found.tape
+        )
         if difference and self._has_loops():
             from tmconvert.frontends.torch.tracing.loops.rolling import compute_the_same
 
             return "" if compute_the_same(self.first, found) else difference
         return difference
-
-
-def answers_of(tape: Tape) -> tuple[bool, ...]:
-    """Returns the answers of the decisions on sizes in order."""
-    return tuple(each.args[1] for each in tape.sized)
 
 
 def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:

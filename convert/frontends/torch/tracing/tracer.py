@@ -28,7 +28,7 @@ from tmconvert.frontends.torch.tracing.recording.modules import (
 )
 from tmconvert.frontends.torch.tracing.recording.objects import cloned_object, is_cache, opener
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
-from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value
+from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value, captured_tensors
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
@@ -60,6 +60,7 @@ def trace_module(
     int_files: Sequence[str] = (),
     state: Sequence[str] = (),
     noise: str = "",
+    roll_loops: bool = False,
     loops: Loops | None = None,
     deciding: Collection[tuple[str, str]] = (),
 ) -> TracedModule:
@@ -67,11 +68,11 @@ def trace_module(
 
     ``int_files`` are modules of Python in which ``int`` keeps sizes traced, ``state`` the names of tensors
     that the module keeps from call to call, which become inputs and outputs, and with ``noise="input"``
-    random tensors become inputs.
+    random tensors become inputs. ``roll_loops`` makes loops of equal rounds of a static number.
     """
     module, kwargs, notes, dynamic_shapes = _extended(module, args, kwargs, (state, noise), dynamic_shapes)
     options: dict[str, Any] = {"freeze_control_flow": freeze_control_flow, "is_leaf": is_leaf, "fix": fix}
-    options["training"] = training
+    options["training"], options["roll_loops"] = training, roll_loops
     again = functools.partial(_traced_again, module, (args, kwargs), dynamic_shapes=dynamic_shapes, **options)
     args, kwargs, narrow = _widened(module, args, kwargs)
     inputs = named_tensors(module, args, kwargs)
@@ -92,6 +93,7 @@ def trace_module(
     )
     clone = functools.partial(_cloned, (args, kwargs))
     untouched = UntouchedModule(module, clone, inputs, training)
+    loops = loops or _static_loops(roll_loops)
     runs = Runs(once, clone, inputs, symbols, untouched, int_files, loops, deciding)
     runs.choose_path()
     first = runs.first
@@ -125,6 +127,14 @@ def trace_module(
     if not freeze_control_flow:  # on other data the module may take other branches
         traced.original = runs.original
     return traced
+
+
+def _static_loops(roll_loops: bool) -> Loops | None:
+    if not roll_loops:
+        return None
+    from tmconvert.frontends.torch.tracing.loops.rolling import Loops
+
+    return Loops(is_static=True)
 
 
 def _extended(
@@ -217,12 +227,7 @@ def _check_unseen(
         second = changed(moved)
     except (Exception, SystemExit):  # data that the module does not take says nothing
         return
-    place = differing(
-        *(
-            each.recorder.origins.used(validate_dynamic_shapes.captured_tensors(each.tape))
-            for each in (first, second)
-        )
-    )
+    place = differing(*(each.recorder.origins.used(captured_tensors(each.tape)) for each in (first, second)))
     if place is not None:
         raise UnsupportedError(
             "TM2011",
@@ -239,9 +244,6 @@ def _size_checks(
 ) -> dict[str, validate_dynamic_shapes.Agreement]:
     """Returns by symbol whether the module does the same at other sizes, and keeps what was seen."""
     first = runs.first
-    if runs.deciding:
-        _join_ways(runs)
-        return {}
     if first.recorder.follows_gradients or first.tape.has_plain_sizes or runs.loops is not None:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
@@ -251,7 +253,13 @@ def _size_checks(
 
     check = functools.partial(validate_dynamic_shapes.agreement, elements=elements)
     decides = functools.cache(lambda place: depends_on(runs, place, first, {}))
-    return {each.name: check(each, first.tape, runs.at_size, depends_on=decides) for each in symbols}
+    checks = {each.name: check(each, first.tape, runs.at_size, depends_on=decides) for each in symbols}
+    if runs.deciding:
+        from tmconvert.frontends.torch.tracing.control_flow.size_ways import FurtherDecisions, deciding
+
+        if further := deciding(checks) - {*runs.deciding}:
+            raise FurtherDecisions(further)
+    return checks
 
 
 def _is_pinned(check: validate_dynamic_shapes.Agreement) -> bool:
@@ -300,19 +308,6 @@ def _with_both_sides(
         except Exception:  # as without
             break
     return None
-
-
-def _join_ways(runs: Runs) -> None:
-    """Joins both sides of the decisions on sizes into the first run."""
-    from tmconvert.frontends.torch.tracing.control_flow.size_ways import Ways
-
-    ways = Ways(runs)
-    ways.join()
-    values = dict(runs.first.top.formal_inputs())
-    for symbol in runs.symbols:
-        if symbol.name in ways.least and symbol.place is not None:
-            tensor, line = values[symbol.place.input], ways.least[symbol.name]
-            validate_dynamic_shapes.at_least(runs.first.tape, tensor, symbol.place.axis, 2, line)
 
 
 def _check_empty_axes(runs: Runs) -> None:
@@ -430,13 +425,15 @@ def _with_loops(
     A loop has to have some rounds to be found: where the example is short, the module runs with a longer one.
     """
     is_refused = any(each.reason for each in checks.values())
-    if runs.loops is not None or not (is_refused or any(map(_is_pinned, checks.values()))):
+    has_open_loops = runs.loops is not None and not runs.loops.is_static
+    if has_open_loops or not (is_refused or any(map(_is_pinned, checks.values()))):
         return None
     from tmconvert.frontends.torch.tracing.loops.rolling import open_loops
 
     found = open_loops(runs.tape_at, runs.symbols)
     if found is None:
         return None
+    found.signatures = None if runs.loops is not None else found.signatures
     found.refused = {each.name: each.number for each in runs.symbols if checks[each.name].reason}
     short = {each.name: max(found.sizes[each.name], each.number) for each in runs.symbols}
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)

@@ -9,6 +9,7 @@ operands that the tails need from what is before.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +17,17 @@ from typing import Any
 
 import torch
 
+from tmconvert.frontends.torch.tracing.loops.tidy import own_name
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Value
 from tmconvert.ir.tree import Tree
 
 Item = Record | Scope
 Pair = tuple[Value, Value]
+ARITHMETIC = frozenset(
+    ["add", "sub", "mul", "div", "true_divide", "truediv", "rsub", "radd", "rmul", "rtruediv", "masked_fill"]
+)
+_SCALARS = ("float32", "int64")  # types of numbers, and of what is computed of them
+_NOWHERE = Scope("", "")
 
 
 @dataclass
@@ -57,12 +64,13 @@ class Correspondence:
 
 @dataclass
 class Tail:
-    """The last ``length`` items of two lists, which match; ``joins`` are the pairs that they use, and what
-    comes after them, of what is before and differs.
+    """The last ``length`` items of two lists, which match; ``used`` are the pairs that they use, and what
+    comes after them, of what is before, and ``joins`` those of different Values.
     """
 
     length: int
     joins: list[Pair]
+    used: list[Pair]
 
 
 def inputs_of(one: Scope, two: Scope) -> Correspondence:
@@ -106,6 +114,10 @@ class Demands:
         """Returns the pairs of different Values, in the order of the last use."""
         return list(self._joins)
 
+    def used(self) -> list[Pair]:
+        """Returns all pairs."""
+        return [(one, two) for one, twos in self._seconds.items() for two in twos]
+
 
 def common_prefix(ones: Sequence[Item], twos: Sequence[Item], known: Correspondence) -> int:
     """Returns how many items are equal from the start, under ``known``; their results are added to it."""
@@ -119,12 +131,12 @@ def common_prefix(ones: Sequence[Item], twos: Sequence[Item], known: Corresponde
 
 def tails(ones: Sequence[Item], twos: Sequence[Item], demands: Demands) -> Iterator[Tail]:
     """Yields the common tails from the shortest, which is empty, to the longest."""
-    yield Tail(0, demands.joins())
+    yield Tail(0, demands.joins(), demands.used())
     for length, (one, two) in enumerate(zip(reversed(ones), reversed(twos), strict=False), 1):
         found = match(one, two)
         if found is None or not demands.take(found):
             return
-        yield Tail(length, demands.joins())
+        yield Tail(length, demands.joins(), demands.used())
 
 
 def fit(one: Value, two: Value) -> bool:
@@ -182,19 +194,41 @@ def same_constant(one: Value, two: Value) -> bool:
     )
 
 
+def takes_tensors(call: Record) -> bool:
+    """Whether a call takes a tensor of no axes like a number."""
+    name = own_name(call).rstrip("_") if call.name != "__getitem__" else ""
+    made = call.result.dtype if isinstance(call.result, Value) else None
+    return call.name == "__getitem__" or (name.strip("_") in ARITHMETIC and made in _SCALARS)
+
+
+@functools.cache
+def as_constants(one: float, two: float) -> Pair:
+    """Returns the tensors that have two numbers, always the same ones."""
+    dtype = torch.int64 if type(one) is int else torch.float32
+    name = str(dtype).removeprefix("torch.")
+    values = (
+        Value(_NOWHERE, "const", (), name, captured=torch.tensor(each, dtype=dtype)) for each in (one, two)
+    )
+    return next(values), next(values)
+
+
 class _Matching:
     """Adds to ``found`` what is paired while two items are compared."""
 
     def __init__(self, found: Match) -> None:
         self.found = found
         self.inside = Correspondence()
+        self.takes_tensors = False  # in the place of numbers
 
     def items(self, one: Item, two: Item) -> bool:
         if isinstance(one, Scope):
             return isinstance(two, Scope) and one.path == two.path and self.scopes(one, two)
         if isinstance(two, Scope) or (one.name, one.is_method) != (two.name, two.is_method):
             return False
-        return self.operands((one.args, one.kwargs), (two.args, two.kwargs)) and self.results(one, two)
+        self.takes_tensors = takes_tensors(one)
+        is_equal = self.operands((one.args, one.kwargs), (two.args, two.kwargs))
+        self.takes_tensors = False
+        return is_equal and self.results(one, two)
 
     def scopes(self, one: Scope, two: Scope) -> bool:
         """Compares two calls of a module, or two subgraphs."""
@@ -244,7 +278,12 @@ class _Matching:
             return all(self.trees(a, b, pairs) for a, b in zip(one, two, strict=True))
         if isinstance(one, slice):
             return self.trees((one.start, one.stop, one.step), (two.start, two.stop, two.step), pairs)
-        return self.constants(one, two)
+        if self.constants(one, two):
+            return True
+        if self.takes_tensors and type(one) in (int, float):
+            pairs.append(as_constants(one, two))
+            return True
+        return False
 
     def constants(self, one: Any, two: Any) -> bool:
         if isinstance(one, float) and math.isnan(one) and math.isnan(two):

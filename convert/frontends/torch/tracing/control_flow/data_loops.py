@@ -23,6 +23,7 @@ from tmconvert.frontends.torch.tracing.control_flow.joining import chain
 from tmconvert.frontends.torch.tracing.loops.after import JOINS, uses_after
 from tmconvert.frontends.torch.tracing.loops.copies import Differs, matched, steps_of
 from tmconvert.frontends.torch.tracing.loops.data_rounds import Rounds
+from tmconvert.frontends.torch.tracing.loops.growth import join_growth
 from tmconvert.frontends.torch.tracing.loops.tidy import numbers_of_sizes, own_name, tidy
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Record, Scope, Value
@@ -150,6 +151,7 @@ class _Found:
 
     def __init__(self, run: ModuleRun, index: int, place: str, go: bool) -> None:
         self.run, self.top, self.go = run, run.top, go
+        join_growth(self.top)
         tidy(self.top, (), ())
         decisions = [each for each in run.tape.decided[index:] if str(each.source) == place]
         self.source = decisions[0].source if decisions else None

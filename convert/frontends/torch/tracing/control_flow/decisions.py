@@ -39,6 +39,10 @@ class Endless(Exception):
     """A run does not end with the answers that it is given."""
 
 
+class Elsewhere(Exception):
+    """The sizes of a run do not lead to the answers that it is given."""
+
+
 class Decisions:
     """The decisions of one run: first with the tape's ``forced`` answers, then with those of the data.
 
@@ -65,20 +69,31 @@ class Decisions:
         if self._forced.most is not None and self._count > self._forced.most:
             raise Endless("the module does not end")
         if number not in self._answers:
-            decided = self._tape.decided if choice is None else self._tape.sized
-            answer = outcome if choice is not None else self._given(str(place), outcome)
+            decided = self._tape.decided
+            answer = self._given(str(place), outcome) if choice is None else self._of_sizes(outcome)
             size = () if choice is None else (self._recorder.value_of(choice),)
             decided.append(Record(DECISION, False, (value, answer, *size), {}, (), place))
             self._recorder.scope.items.append(decided[-1])
             self._answers[number] = answer
         return self._answers[number]
 
+    def _of_sizes(self, outcome: bool) -> bool:
+        """Returns the answer of the sizes. Raises Elsewhere where the run is given the other one."""
+        number = len(self._tape.decided)
+        if number < len(self._forced.first) and self._forced.first[number] is not outcome:
+            raise Elsewhere
+        return outcome
+
     def _given(self, place: str, outcome: bool) -> bool:
         """Returns the answer that the next decision on data is given, else that of the data."""
-        if len(self._tape.decided) < len(self._forced.first):
-            return self._forced.first[len(self._tape.decided)]
+        number = len(self._tape.decided)
+        if number < len(self._forced.first):
+            return self._forced.first[number]
         if place not in self._forced.loops:
-            return self._forced.others.get(place, outcome)
+            answer = self._forced.others.get(place, outcome)
+            return (
+                answer if self._forced.otherwise is None or not self._forced.otherwise(number) else not answer
+            )
         go, rounds = self._forced.loops[place]
         self._rounds[place] += 1
         return go if self._rounds[place] <= rounds else not go

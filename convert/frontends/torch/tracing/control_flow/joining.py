@@ -7,7 +7,8 @@ call and the tail begins after it, the call is split: a second call of the modul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from tmconvert.frontends.torch.tracing.control_flow.alignment import (
     Item,
     Pair,
     Tail,
+    as_constants,
     common_prefix,
     fit,
     fit_in_rank,
@@ -27,6 +29,8 @@ from tmconvert.frontends.torch.tracing.control_flow.alignment import (
     match_trees,
     tails,
 )
+from tmconvert.frontends.torch.tracing.control_flow.decisions import DECISION
+from tmconvert.frontends.torch.tracing.loops.tidy import is_assumption, is_of_sizes, replace
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.ir.tree import Tree, leaves, map_leaves
 
@@ -53,23 +57,66 @@ class Step(NamedTuple):
 
 
 @dataclass
-class _Join:
-    """The place where two recordings are equal again: the number of the scope in their chains, and the
-    tail.
+class Meeting:
+    """The place where two recordings are equal again: the scopes that lead to the decision in each, the
+    Values that correspond before it, the number of the scope in these chains, and the tail.
     """
 
+    chains: tuple[list[Step], list[Step]]
+    known: Correspondence
     level: int
     tail: Tail
 
+    def decisions(self) -> int:
+        """Returns how many decisions are after the place."""
+        outer = [item for step in self.chains[0][: self.level] for item in step.rest()]
+        rest = self.chains[0][self.level].rest()
+        return sum(map(_decisions, [*outer, *rest[len(rest) - self.tail.length :]]))
 
-def join(tape: Tape, decision: Record, other: Tape, opposite: Record) -> None:
-    """Puts what ``other`` does otherwise into ``tape``. Raises CannotJoin."""
-    chains = chain(tape.top, decision), chain(other.top, opposite)
+
+def _decisions(item: Item) -> int:
+    return sum(each.name == DECISION for each in ([item] if isinstance(item, Record) else item.records()))
+
+
+def meeting(one: Scope, decision: Record, two: Scope, opposite: Record) -> Meeting:
+    """Returns where two recordings are equal again after a decision. Raises CannotJoin."""
+    chains = chain(one, decision), chain(two, opposite)
     if not all(chains):
         raise CannotJoin("it is in a side of another decision")
     known = _before(*chains, (decision.args[0], opposite.args[0]))
-    found = _meeting(*chains, known, fit_in_rank if len(decision.args) > 2 else fit)
-    _Writer(chains, known, found).write(decision)
+    return _meeting(chains, known, fit_in_rank if len(decision.args) > 2 else fit)
+
+
+def join(tape: Tape, decision: Record, other: Tape, opposite: Record, *, marks: bool) -> dict[Value, Value]:
+    """Puts what ``other`` does otherwise into ``tape``. Raises CannotJoin.
+
+    Returns the results of both sides, by the Values of ``tape`` that they are in the place of. With ``marks``
+    the decision stays before the branch.
+    """
+    found = meeting(tape.top, decision, other.top, opposite)
+    lengths = found.tail.length, found.tail.length
+    writer = _Writer(found.chains, found, lengths, found.tail.joins, marks)
+    writer.write(decision, writer.replace_pairs)
+    ones = Counter(one for one, _ in writer.joined)
+    return {one: value for (one, _), value in writer.joined.items() if ones[one] == 1}
+
+
+def graft(
+    tape: Tape, decision: Record, found: Meeting, length: int, pairs: Mapping[Value, Pair]
+) -> dict[Value, Value]:
+    """Puts what another recording does otherwise into ``tape``, whose tail of ``length`` items stays.
+
+    ``found`` is where they met before decisions were joined; ``pairs`` are the results of both sides now, by
+    those of the first then. Returns the results of the branch by these. Raises CannotJoin.
+    """
+    fits = fit_in_rank if len(decision.args) > 2 else fit
+    if not all(fits(*pair) for pair in pairs.values()):
+        raise CannotJoin("the sides return different types")
+    chains = chain(tape.top, decision), found.chains[1]
+    lengths = length, found.tail.length
+    writer = _Writer(chains, found, lengths, list(pairs.values()), marks=True)
+    writer.write(decision, writer.replace_values)
+    return {one: writer.joined[pair] for one, pair in pairs.items()}
 
 
 def chain(top: Scope, decision: Record) -> list[Step]:
@@ -99,17 +146,15 @@ def _before(ones: Sequence[Step], twos: Sequence[Step], conditions: Pair) -> Cor
 
 
 def _meeting(
-    ones: Sequence[Step],
-    twos: Sequence[Step],
-    known: Correspondence,
-    fit: Callable[[Value, Value], bool],
-) -> _Join:
+    chains: tuple[list[Step], list[Step]], known: Correspondence, fit: Callable[[Value, Value], bool]
+) -> Meeting:
     """Returns the first place after which two recordings are equal. Raises CannotJoin if there is none."""
+    ones, twos = chains
     pairs = match_trees(ones[0].scope.result, twos[0].scope.result)
     if pairs is None:
         raise CannotJoin("the module returns another structure on each side")
     demands = Demands(known, pairs)
-    best: _Join | None = None
+    best: Meeting | None = None
     refused = next((pair for pair in demands.joins() if not fit(*pair)), None)
     for level, (one, two) in enumerate(zip(ones, twos, strict=True)):
         if level:
@@ -121,7 +166,7 @@ def _meeting(
         for tail in tails(*rests, demands):
             reached = tail.length
             if all(fit(*pair) for pair in tail.joins):
-                best = _Join(level, tail)
+                best = Meeting(chains, known, level, tail)
         if {reached} != set(map(len, rests)):
             break
     if best is None:
@@ -138,35 +183,58 @@ def _type(value: Value) -> str:
 class _Writer:
     """Writes a join into the first of two recordings."""
 
-    def __init__(self, chains: tuple[list[Step], list[Step]], known: Correspondence, found: _Join) -> None:
-        self.chains, self.known, self.found = chains, known, found
+    def __init__(
+        self,
+        chains: tuple[list[Step], list[Step]],
+        found: Meeting,
+        lengths: tuple[int, int],
+        pairs: Sequence[Pair],
+        marks: bool,
+    ) -> None:
+        self.chains, self.known, self.level, self.marks = chains, found.known, found.level, marks
         self.scope = chains[0][found.level].scope
+        self.rests = [each[found.level].rest() for each in chains]
+        self.counts = [len(rest) - length for rest, length in zip(self.rests, lengths, strict=True)]
         self.joined = {
             pair: Value(
                 self.scope, "cond_out", pair[0].shape, pair[0].dtype, depends=True, qparams=pair[0].qparams
             )
-            for pair in found.tail.joins
+            for pair in pairs
         }
 
-    def write(self, decision: Record) -> None:
-        level, length = self.found.level, self.found.tail.length
-        step = self.chains[0][level]
-        rest, theirs = step.rest(), self.chains[1][level].rest()
-        count = len(rest) - length
+    def write(self, decision: Record, replace: Callable[[], None]) -> None:
+        """Puts the branch into the first recording; ``replace`` puts its results into the tail."""
+        step, is_inner = self.chains[0][self.level], self.level + 1 < len(self.chains[0])
         sides = [
-            self._side(chain[level:], chain[level].rest()[: len(chain[level].rest()) - length])
-            for chain in self.chains
+            self._side(chain[self.level :], rest[:count])
+            for chain, rest, count in zip(self.chains, self.rests, self.counts, strict=True)
         ]
-        for one, two in zip(rest[count:], theirs[len(theirs) - length :], strict=True):
-            self._replace(one, two)
-        for inner, outer in zip(self.chains[0][: level + 1], self.chains[1][: level + 1], strict=True):
-            inner.scope.result = self._tree(inner.scope.result, outer.scope.result)
-            if inner is not step:
-                for one, two in zip(inner.rest(), outer.rest(), strict=True):
-                    self._replace(one, two)
+        replace()
         call = self._call(decision, sides)
-        kept = step.scope.items[: step.at + (level + 1 < len(self.chains[0]))]
-        step.scope.items[:] = [*kept, *call, *rest[count:]]
+        if self.marks:
+            call.insert(0, Record(DECISION, False, (decision.args[0], None), {}, (), decision.source))
+        step.scope.items[:] = [
+            *step.scope.items[: step.at + is_inner],
+            *call,
+            *self.rests[0][self.counts[0] :],
+        ]
+
+    def replace_pairs(self) -> None:
+        """Replaces the Values of the tail that have another partner in that of the second recording."""
+        tails = [rest[count:] for rest, count in zip(self.rests, self.counts, strict=True)]
+        for level, (one, two) in enumerate(zip(*self.chains, strict=True)):
+            if level <= self.level:
+                one.scope.result = self._tree(one.scope.result, two.scope.result)
+                for pair in zip(*(tails if level == self.level else (one.rest(), two.rest())), strict=True):
+                    self._replace(*pair)
+
+    def replace_values(self) -> None:
+        """Replaces Values of the tail, wherever it uses them."""
+        values = {one: value for (one, _), value in self.joined.items()}
+        for level, step in enumerate(self.chains[0][: self.level + 1]):
+            step.scope.result = map_leaves(lambda leaf: values.get(leaf, leaf), step.scope.result)
+            for item in self.rests[0][self.counts[0] :] if level == self.level else step.rest():
+                replace(item, values)
 
     def _side(self, chain: Sequence[Step], items: list[Item]) -> list[Item]:
         """Returns what one side does, and takes it out of the scopes within the one of the join."""
@@ -181,9 +249,9 @@ class _Writer:
         return [after, *items]
 
     def _call(self, decision: Record, sides: list[list[Item]]) -> list[Item]:
-        """Returns the call of ``torch.cond``; nothing where both sides have the same results."""
+        """Returns the call of ``torch.cond``; what they ask of sizes where both sides give the same."""
         if not self.joined:
-            return []
+            return [each for each in sides[0] if is_of_sizes(each) or is_assumption(each)]
         results = [tuple(pair[number] for pair in self.joined) for number in (0, 1)]
         labels = LABELS if decision.args[1] else LABELS[::-1]
         subgraphs = []
@@ -200,20 +268,8 @@ class _Writer:
             return [
                 Record("torch.cond", False, args, kwargs, made, decision.source, subgraphs=tuple(subgraphs))
             ]
-        if all(map(is_cheap, subgraphs)) and (args[0].shape, args[0].dtype) == ((), "bool"):
-            return self._selected(args[0], subgraphs, made, decision)
-        return [Record("torch.cond", False, args, {}, made, decision.source, subgraphs=tuple(subgraphs))]
-
-    def _selected(
-        self, condition: Value, sides: Sequence[Scope], made: Sequence[Value], decision: Record
-    ) -> list[Item]:
-        """Returns the calls of both sides, and of ``torch.where`` for each result."""
-        items = [item for side in sides for item in side.items]
-        _move(items, self.scope)
-        for value, *operands in zip(made, *(side.result for side in sides), strict=True):
-            arguments = (condition, *operands)
-            items.append(Record("torch.where", False, arguments, {}, value, decision.source, torch.where))
-        return items
+        call = Record("torch.cond", False, args, {}, made, decision.source, subgraphs=tuple(subgraphs))
+        return [call] if self.marks else selected(call, self.scope)
 
     def _replace(self, one: Item, two: Item) -> None:
         """Gives a call of the tail the joined Values, in the place of those that differ."""
@@ -234,9 +290,44 @@ class _Writer:
         return map_leaves(lambda leaf: self._leaf(leaf, next(others)), one)
 
     def _leaf(self, one: object, two: object) -> Any:
+        if type(one) is type(two) in (int, float) and one != two:
+            return self.joined.get(as_constants(one, two), one)
         if not isinstance(one, Value) or not isinstance(two, Value):
             return one
         return self.joined.get((one, two), one)
+
+
+def selected(call: Record, scope: Scope) -> list[Item]:
+    """Returns the calls of both sides of a branch, and of ``torch.where`` for each result, if they are cheap.
+
+    Else the branch itself is returned.
+    """
+    condition, *sides = call.args[:3]
+    is_plain = (condition.shape, condition.dtype) == ((), "bool") and "choice" not in call.kwargs
+    if not is_plain or not all(map(is_cheap, sides)):
+        return [call]
+    items = [item for side in sides for item in side.items]
+    _move(items, scope)
+    for value, *operands in zip(call.results(), *(side.result for side in sides), strict=True):
+        arguments = (condition, *operands)
+        items.append(Record("torch.where", False, arguments, {}, value, call.source, torch.where))
+    return items
+
+
+def unmark(scope: Scope) -> None:
+    """Removes the decisions from a scope, and those branches that cost more than both sides."""
+    items: list[Item] = []
+    marked: Value | None = None
+    for item in scope.items:
+        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
+            unmark(inner)
+        if isinstance(item, Record) and item.name == DECISION:
+            marked = item.args[0]
+            continue
+        is_branch = isinstance(item, Record) and item.name == "torch.cond" and item.args[0] is marked
+        items += selected(item, scope) if is_branch else [item]  # type: ignore[arg-type]
+        marked = None
+    scope.items[:] = items
 
 
 def is_cheap(subgraph: Scope) -> bool:

@@ -164,6 +164,8 @@ def matched(
         for position, leaf in enumerate(leaf for step in copy for leaf in step.made):
             if isinstance(leaf, Value):
                 places.setdefault(leaf, (number, position))
+    if any([step.key for step in copy] != [step.key for step in copies[0]] for copy in copies):
+        raise Differs("its rounds differ", copies[0][0].source if copies[0] else None)
     _check_made(copies)
     found = Copies(start, period, count)
     for column in zip(*copies, strict=True):

@@ -13,6 +13,7 @@ from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.loops.building import rolled
 from tmconvert.frontends.torch.tracing.loops.comparisons import changing, lines_of_rounds
 from tmconvert.frontends.torch.tracing.loops.copies import LEAST, Differs, copies_in, repeats, steps_of
+from tmconvert.frontends.torch.tracing.loops.growth import join_growth
 from tmconvert.frontends.torch.tracing.loops.tidy import (
     Item,
     Kind,
@@ -44,7 +45,8 @@ class Loops:
     ``parts`` are the calls with as many results as a size, and ``lines`` those that compare sizes in each
     round. At ``sizes`` all loops have enough rounds to be found. ``counts`` are the rounds that were found,
     and ``reasons`` why some copies are no loop, by their place. ``refused`` are the sizes, with the numbers
-    of the example, that cannot stay dynamic where the loops are unrolled.
+    of the example, that cannot stay dynamic where the loops are unrolled. ``is_static`` states that none of
+    the loops is known to depend on a size.
     """
 
     signatures: Collection[Signature] | None = None
@@ -54,10 +56,12 @@ class Loops:
     counts: dict[Signature, list[int]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
+    is_static: bool = False
 
     def roll(self, tape: Tape) -> None:
         """Rolls the loops of a tape, in place."""
         tape.calls = sum(len(scope.items) for scope in scopes_of(tape.top))
+        join_growth(tape.top)
         tidy(tape.top, self.parts, self.lines)
         pending = [tape.top]
         while pending:

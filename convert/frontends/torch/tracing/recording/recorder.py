@@ -358,7 +358,7 @@ class Recorder(TorchFunctionMode):
             self.used_numbers.add(id(operands[0]))
         else:
             operands = [self.value_of(operand) for operand in operands]
-        key = (self.scope, kind, *operands, len(self.tape.sized))  # others after a decision
+        key = (self.scope, kind, *operands, len(self.tape.decided))  # others after a decision
         if key not in self._numbers:
             is_open = any(isinstance(each, Value) and each.is_open for each in operands)
             value = Value(self.scope, f"{kind}_out", is_open=is_open)

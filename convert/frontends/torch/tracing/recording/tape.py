@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -98,13 +98,15 @@ class Forced(NamedTuple):
     at ``others``.
 
     A loop has the answer with which it goes on, and the number of rounds after which it stops.
-    The run ends where the module decides more than ``most`` times.
+    The run ends where the module decides more than ``most`` times. Decisions on data whose number
+    ``otherwise`` selects get the other answer.
     """
 
     first: tuple[bool, ...] = ()
     loops: Mapping[str, tuple[bool, int]] = {}
     others: Mapping[str, bool] = {}
     most: int | None = None
+    otherwise: Callable[[int], bool] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -184,10 +186,9 @@ class Tape:
     outcomes: Outcomes = field(default_factory=dict)
     lost: dict[tuple[str, str], Any] = field(default_factory=dict)  # those of lost numbers, with their sizes
     is_recovered: bool = False  # sizes were recovered on it
-    decided: list[Record] = field(default_factory=list)  # decisions on data, whose other sides are not on it
+    decided: list[Record] = field(default_factory=list)  # decisions, whose other sides are not on it
     forced: Forced | None = None  # answers that decisions are given
     deciding: Collection[tuple[str, str]] = ()  # comparisons of sizes that are decisions, as in ``outcomes``
-    sized: list[Record] = field(default_factory=list)  # decisions on sizes, whose other sides are not on it
     with_floats: Any = None  # see ``data/floats.py``; None where no float was read
     answering: Any = None  # what gives them
     has_data_loops: bool = False
@@ -207,6 +208,13 @@ class Tape:
         """Adds a note for the report, once."""
         if text not in self.notes:
             self.notes.append(text)
+
+
+def captured_tensors(tape: Tape) -> set[int]:
+    """Returns the ids of the captured tensors that the calls on the tape use, or that it returns."""
+    used = leaves_of(Value, tape.top.result)
+    used += [value for record in tape.top.records() for value in record.values()]
+    return {id(value.captured) for value in used if value.captured is not None}
 
 
 def results_of_constants(steps: Sequence[Record | Scope]) -> set[Value]:

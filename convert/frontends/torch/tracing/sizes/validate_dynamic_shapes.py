@@ -363,6 +363,7 @@ def _with_effect(tape: Tape) -> list[Record | Scope]:
     return kept[::-1]
 
 
+_BRANCHES = ("torch.cond", "torch.where")  # whose sides have what is decided after them, in any order
 _LAYOUTS = frozenset(("contiguous", "torch.ops.aten.contiguous.default"))
 
 
@@ -400,20 +401,12 @@ class _Numbering:
 def other_decision(first: Tape, second: Tape) -> str:
     """Returns the place of the first comparison with another outcome on other data; empty for none."""
     pairs = zip(_steps(first.top), _steps(second.top), strict=False)
-    taken = next((one for one, two in pairs if _is_assumption(one) and _outcome(one) != _outcome(two)), None)
+    outcomes = (
+        (one, [(step.args[0], step.args[-1:]) for step in (one, two) if _is_assumption(step)])
+        for one, two in pairs
+    )
+    taken = next((one for one, found in outcomes if _is_assumption(one) and found[1:] != found[:1]), None)
     return "" if taken is None else str(taken.source)
-
-
-def _outcome(step: Record | Scope) -> Any:
-    return (step.args[0], step.args[-1]) if isinstance(step, Record) and _is_assumption(step) else None
-
-
-def captured_tensors(tape: Tape) -> set[int]:
-    """Returns the ids of the captured tensors that the calls on the tape use, or that it returns."""
-    used = _values((tape.top.result,))
-    for step in _steps(tape.top):
-        used |= _values((step.args, step.kwargs))
-    return {id(value.captured) for value in used if value.captured is not None}
 
 
 def _values(tree: object) -> set[Value]:
@@ -435,8 +428,10 @@ def unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = Non
     steps = list(_steps(first.top))
     if end in steps:  # a size that is read early may be used late
         end = next((step for step in steps[steps.index(end) :] if not _is_of_sizes(step)), None)
-    before = set(itertools.takewhile(lambda step: step is not end, steps))
-    return {record for key, record in shown[0].items() if key not in shown[1] and record in before}
+    before = set(itertools.takewhile(lambda step: step is not end, steps))  # all for results
+    found = {record for key, record in shown[0].items() if key not in shown[1]}
+    has_branches = any(isinstance(each, Record) and each.name in _BRANCHES for each in steps)
+    return (found & before) or (found if has_branches else set())
 
 
 def _is_of_sizes(step: Record | Scope) -> bool:
@@ -476,6 +471,10 @@ def _steps(scope: Scope) -> Iterator[Record | Scope]:
         yield item
         for inner in [item] if isinstance(item, Scope) else item.subgraphs:
             yield from _steps(inner)
+            if inner is not item:  # what a subgraph returns
+                yield Record(
+                    getattr(item, "name", ""), False, (inner.result,), {}, (), inner.source or Source("")
+                )
 
 
 def _key(step: Record | Scope, numbers: _Numbering) -> Any:
