@@ -27,17 +27,8 @@ torchvision_ops.declare = lambda: None  # these models need none of them
 from decoding_families import FAMILIES, drawn_anew  # noqa: E402
 
 DECODERS = (
-    "llama",
-    "qwen2",
-    "qwen3",
-    "mistral",
-    "gemma2",
-    "gemma3",
-    "phi3",
-    "gpt2",
-    "smollm3",
-    "olmo2",
-    "helium",
+    *("llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2", "smollm3", "olmo2", "helium"),
+    *("falcon", "gpt-neox", "opt", "stablelm", "cohere2", "starcoder2", "granitemoe", "glm4", "ernie4-5"),
 )
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 TEXT = {**SIZES, "vocab_size": 61, "max_position_embeddings": 64}
