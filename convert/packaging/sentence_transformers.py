@@ -65,7 +65,7 @@ def _write(made: Converted) -> None:
             found = json_object(source.folder / name)
             write_json(folder / name, {key: found[key] for key in keys if key in found})
     parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
-    modules = [
+    modules: list[dict[str, Any]] = [
         {"idx": number, "name": str(number), "path": path, "type": f"{_TYPE}.{name}"}
         for number, (path, name) in enumerate(parts if normalizes else parts[:2])
     ]

@@ -86,7 +86,7 @@ def _loaded(folder: Path, kind: str) -> Any:
         from safetensors.torch import load_file
     except ImportError as error:
         raise unusable(str(folder), "diffusers is not installed", "pip install diffusers") from error
-    found = getattr(diffusers, kind, None)
+    found: Any = getattr(diffusers, kind, None)
     if not (isinstance(found, type) and issubclass(found, diffusers.ModelMixin)):
         raise unusable(str(folder), f"{kind:.80} is not a model of diffusers {diffusers.__version__}")
     config = {name: value for name, value in read_json(str(folder), "config.json").items() if name[:1] != "_"}
