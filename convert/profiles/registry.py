@@ -251,5 +251,5 @@ def _list_of(*types: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(isinstance(each, types) for each in value)
 
 
-def _are_names(value: Any) -> bool:
+def _are_names(value: object) -> bool:
     return isinstance(value, (str, tuple)) or _list_of(str)(value)

@@ -68,7 +68,7 @@ class GraphCandidates:
         assert module.graph is not None
         places = {self.names[each][0]: each for each in kept if self.names[each]}
 
-        def leaf(value: Any) -> Any:
+        def leaf(value: object) -> Any:
             return self.edits.size(value) if type(value) is int else value
 
         for expr in module.graph:
@@ -140,7 +140,7 @@ def _type(expr: Expr) -> str:
     return str(getattr(expr, "function", getattr(expr, "method", "")))
 
 
-def _nodes(tree: Any) -> list[Node]:
+def _nodes(tree: object) -> list[Node]:
     return [each for each in leaves(tree) if isinstance(each, Node)]
 
 

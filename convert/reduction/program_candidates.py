@@ -85,7 +85,7 @@ def program_of_graph(module: TracedModule) -> Program | None:
     assert graph is not None
     made, numbers = Program(), dict[Node, Value]()
 
-    def value(leaf: Any) -> Any:
+    def value(leaf: object) -> Any:
         if isinstance(leaf, Node):
             if leaf not in numbers:
                 numbers[leaf] = Value(len(numbers))

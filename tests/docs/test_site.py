@@ -49,7 +49,7 @@ FIRST = {
     "surgery": "surgery",
     "tensorrt": "devices/tensorrt",
     "torchvision": "install",
-    "transformers.js": "devices/browsers",
+    "transformers.js": "packages/transformers-js",
     "vela": "devices/arm-ethos-u",
     "webgpu": "devices/browsers",
     "whisper": "how-to/transformers",

@@ -190,7 +190,7 @@ def call_text(call: Call, names: Mapping[int, str], edits: Edits) -> str:
     return f"{base}.{call.function}({', '.join([*rest, *words])})"
 
 
-def _literal(value: Any, names: Mapping[int, str], edits: Edits) -> Any:
+def _literal(value: object, names: Mapping[int, str], edits: Edits) -> Any:
     """Returns a value whose repr is its text. Raises NoForm."""
     if isinstance(value, Value):
         return Code(names[value.number])
@@ -224,14 +224,14 @@ def map_values(function: Callable[[Any], Any], tree: Any) -> Any:
     return function(tree)
 
 
-def values_in(tree: Any) -> list[Value]:
+def values_in(tree: object) -> list[Value]:
     """Returns the values of a tree, in order."""
     found: list[Value] = []
     map_values(lambda each: found.append(each) if isinstance(each, Value) else None, tree)
     return found
 
 
-def _target(results: Any, names: Mapping[int, str]) -> str:
+def _target(results: object, names: Mapping[int, str]) -> str:
     """Returns the left side of an assignment; empty where there is nothing to keep."""
     if isinstance(results, Value):
         return names[results.number]

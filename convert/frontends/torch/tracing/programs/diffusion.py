@@ -87,7 +87,8 @@ def _loaded(folder: Path, kind: str) -> Any:
     except ImportError as error:
         raise unusable(str(folder), "diffusers is not installed", "pip install diffusers") from error
     found: Any = getattr(diffusers, kind, None)
-    if not (isinstance(found, type) and issubclass(found, diffusers.ModelMixin)):
+    is_model = isinstance(found, type) and issubclass(found, diffusers.ModelMixin)
+    if not is_model:
         raise unusable(str(folder), f"{kind:.80} is not a model of diffusers {diffusers.__version__}")
     config = {name: value for name, value in read_json(str(folder), "config.json").items() if name[:1] != "_"}
     if not (folder / WEIGHTS).is_file():

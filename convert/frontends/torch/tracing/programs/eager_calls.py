@@ -63,7 +63,7 @@ class EagerCalls(TorchFunctionMode):
             self._made |= {each.number for each in values_in(found)}
         return result
 
-    def name_inputs(self, tree: Any) -> None:
+    def name_inputs(self, tree: object) -> None:
         """Makes the tensors of a tree inputs: what is not is a constant of the module."""
         for each in _tensors(tree):
             self._made.add(self._value(each).number)
@@ -82,7 +82,7 @@ class EagerCalls(TorchFunctionMode):
         for each in values_in(taken):
             if each.number not in self._made:
                 self._add_constant(each)
-        return Call(text, name.is_method, *taken, results=None)
+        return Call(text, name.is_method, taken[0], taken[1], results=None)
 
     def _add_constant(self, value: Value) -> None:
         if value.number in self.program.constants:
@@ -94,7 +94,7 @@ class EagerCalls(TorchFunctionMode):
             held = tensor.detach().float() if tensor.dtype == torch.bfloat16 else tensor.detach()
             self.program.constants[value.number] = held.cpu().numpy().copy() if is_small else None
 
-    def _value(self, leaf: Any) -> Any:
+    def _value(self, leaf: object) -> Any:
         """Returns a leaf as calls hold it. Raises NoForm where it has no text."""
         if not isinstance(leaf, torch.Tensor):
             return _plain(leaf)
@@ -107,7 +107,7 @@ class EagerCalls(TorchFunctionMode):
         return self._held[id(leaf)][1]
 
 
-def _plain(leaf: Any) -> Any:
+def _plain(leaf: object) -> Any:
     if leaf is None or leaf is Ellipsis or isinstance(leaf, (bool, int, float, str, complex, Value)):
         return leaf.value if isinstance(leaf, enum.Enum) else leaf
     if isinstance(leaf, (torch.dtype, torch.memory_format, torch.layout)):
@@ -117,13 +117,13 @@ def _plain(leaf: Any) -> Any:
     raise NoForm(type(leaf).__name__)
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
+def _tensors(tree: object) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     map_values(lambda each: found.append(each) if isinstance(each, torch.Tensor) else None, tree)
     return found
 
 
-def _versions(tree: Any) -> list[int]:
+def _versions(tree: object) -> list[int]:
     """Returns how often each tensor was written to."""
     with torch._C.DisableTorchFunction():
         return [0 if each.is_inference() else each._version for each in _tensors(tree)]

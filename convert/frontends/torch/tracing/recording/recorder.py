@@ -82,7 +82,7 @@ class Recorder(TorchFunctionMode):
         self.has_open_sizes = False  # whether the shape of a tensor depends on data
         self.failure: TmconvertError | None = None
         self.is_batched = False  # a function that torch.vmap made runs: only its ATen ops are of interest
-        self.load_dynamo = lambda: None  # imports what the kernels of prims import
+        self.load_dynamo: Callable[[], object] = lambda: None  # imports what the kernels of prims import
         self._kept: list[torch.Tensor] = []  # captured tensors stay, so that no other gets their id
         self._roots: dict[int | None, list[Tracked]] = {}  # captured tensors by their memory
         self._numbers: dict[tuple[Any, ...], Any] = {}

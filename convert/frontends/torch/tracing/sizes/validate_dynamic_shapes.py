@@ -454,7 +454,7 @@ def _guards(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
 def _calculated(step: Record, numbers: _Numbering, calculations: Mapping[Value, Record]) -> Any:
     """Returns a comparison or computation with its operands expanded."""
 
-    def leaf(value: Any) -> Any:
+    def leaf(value: object) -> Any:
         if isinstance(value, Value) and value in calculations:
             return _calculated(calculations[value], numbers, calculations)
         return ("value", numbers.known(value)) if isinstance(value, Value) else (type(value).__name__, value)
@@ -480,7 +480,7 @@ def _steps(scope: Scope) -> Iterator[Record | Scope]:
 def _key(step: Record | Scope, numbers: _Numbering) -> Any:
     """Returns the step without data that is specific to one run."""
 
-    def leaf(value: Any) -> Any:
+    def leaf(value: object) -> Any:
         if isinstance(value, Value):
             if value.captured is not None:
                 return ComparedData(value.captured)
