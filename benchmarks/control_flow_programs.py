@@ -73,7 +73,7 @@ BY_DATA = (
     "(y > {c}).any()",
     "y.max() <= x.max()",
     "not (x < {c}).all()",
-    "x.mean() > 0 and s.min() < {c}",
+    "x.mean() > 0.05 and s.min() < {c}",
     "mask.any()",
     "mask[0].all() or x[0, 0] > {c}",
     "x.max().item() - 1 > {c}",

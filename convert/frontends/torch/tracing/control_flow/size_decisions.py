@@ -60,7 +60,8 @@ def _choice(name: str, left: Any, right: Any) -> Any:
         return left
     if is_remainder and (name, right) in (("eq", 0), ("ne", 1)):
         return 1 - left
-    if name in ("eq", "ne") and not (isinstance(left, TracedInt) and left.origin[0] == "mod"):
+    is_one_size = not (isinstance(left, TracedInt) and isinstance(right, TracedInt))
+    if name in ("eq", "ne") and is_one_size and not (isinstance(left, TracedInt) and left.origin[0] == "mod"):
         return None  # one size among all others stays a guard
     return _CHOICES[name](left, right)
 

@@ -37,8 +37,8 @@ def deciding(checks: Mapping[str, validate_dynamic_shapes.Agreement]) -> set[Pla
 def candidates(
     symbols: Sequence[validate_dynamic_shapes.Symbol], example: Inputs, given: Inputs, tape: Tape
 ) -> Iterator[Inputs]:
-    """Yields inputs of other sizes than the ``given`` ones: near those, small and large ones, and those
-    around the numbers that the code compares with.
+    """Yields inputs of other sizes than the ``given`` ones: near those, small and large ones, those of
+    other axes, and those around the numbers that the code compares with.
     """
     numbers = {
         leaf
@@ -52,10 +52,11 @@ def candidates(
         each.name: given[each.place.input].shape[each.place.axis] if each.place else each.number
         for each in symbols
     }
+    extents = sorted({extent for tensor in given.values() for extent in tensor.shape})  # that may be equal
     for symbol in symbols:
         size = now[symbol.name]
         near = [size + 1, size - 1, size + 2, 2 * size, size - 2]
-        sizes = dict.fromkeys([*near, *symbol.others(), *around, validate_dynamic_shapes.FAR])
+        sizes = dict.fromkeys([*near, *extents, *symbol.others(), *around, validate_dynamic_shapes.FAR])
         largest = validate_dynamic_shapes.FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
         chosen = [each for each in sizes if 1 < each <= max(largest, 2 * symbol.number) and each != size]
         for each in [*chosen[:MOST_TRIED], 1]:
