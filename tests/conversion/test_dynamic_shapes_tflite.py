@@ -89,7 +89,7 @@ def test_sizes_that_must_be_multiples(name: str, tmp_path: Path) -> None:
 def test_batches_of_any_size(name: str, shapes: list[tuple[int, ...]], tmp_path: Path) -> None:
     report = converted(name, tmp_path, {0: "n"}, io_layout="source")
     assert report.inputs[0]["shape"][0] == report.outputs[0]["shape"][0] == "n"
-    assert report.notes == []
+    assert [note for note in report.notes if "LiteRT's GPU" not in note] == []
     assert_runs_at(name, tmp_path, *shapes)
 
 

@@ -85,9 +85,19 @@ def test_constants_match_by_type_value_and_sign():
     recording = Recording()
     items = recording.scope.items
     for number in (1, 1.0, 0.0, -0.0, float("nan"), float("nan"), True):
-        recording.call("add", recording.x, number)
+        recording.call("leaky_relu", recording.x, number)
     equal = {(i, j) for i, a in enumerate(items) for j, b in enumerate(items) if i < j and match(a, b)}
     assert equal == {(4, 5)}
+
+
+def test_numbers_in_the_place_of_tensors_are_a_pair():
+    recording = Recording()
+    items = recording.scope.items
+    for number in (1.0, 2.0, 2):
+        recording.call("add", recording.x, number)
+    found = match(items[0], items[1])
+    assert [value.captured.item() for value in found.used[1]] == [1.0, 2.0]
+    assert match(items[0], items[2]) is None
 
 
 def test_equal_tensors_are_one_constant_and_different_ones_a_pair():

@@ -244,20 +244,21 @@ def test_a_layer_may_have_only_zeros(tmp_path: Path) -> None:
 def test_what_has_no_integer_form_is_one_error(tmp_path: Path) -> None:
     torch.manual_seed(0)
     net, samples = (
-        with_linear(lambda x: x + torch.prod(x, -1, keepdim=True))().eval(),
+        with_linear(lambda x: torch.atan2(x, x.abs() + 1.0))().eval(),
         ROWS(np.random.default_rng(0), 4),
     )
     traced, path = tmconvert.trace(net, torch.from_numpy(samples[:1])), tmp_path / "m.tflite"
     made = calibrated(traced, samples)
     with pytest.raises(UnsupportedError) as caught:
-        tmconvert.to_tflite(made, path, quantized=True)
+        tmconvert.to_tflite(made, path, activations="int16", quantized=True)
     text = str(caught.value)
-    assert text.startswith("error[TM2003]: TFLite has no kernel for REDUCE_PROD in int8")
-    assert f"--> {__file__}:" in text and " = aten::prod(" in text
+    assert text.startswith("error[TM2003]: TFLite has no kernel for ATAN2 in int16")
+    assert f"--> {__file__}:" in text and " = aten::atan2(" in text
     assert "help: --allow-float keeps it in float, between DEQUANTIZE and QUANTIZE" in text
-    assert "; so does a calibration with --rule 'prod_out=float'" in text
+    assert "--activations int8 has more kernels" in text
+    assert "; so does a calibration with --rule 'atan2_out=float'" in text
     assert not path.exists()
-    assert tmconvert.to_tflite(made, path, quantized=True, allow_float=True).verified
-    in_part = calibrated(traced, samples, rules={"prod_out": "float"})
-    report = tmconvert.to_tflite(in_part, path, quantized=True)
+    assert tmconvert.to_tflite(made, path, activations="int16", quantized=True, allow_float=True).verified
+    in_part = calibrated(traced, samples, rules={"atan2_out": "float"})
+    report = tmconvert.to_tflite(in_part, path, activations="int16", quantized=True)
     assert report.verified and any("operators kept in float," in note for note in report.notes)
