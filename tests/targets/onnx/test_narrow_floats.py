@@ -204,3 +204,10 @@ def test_rules_keep_modules_in_float32(tmp_path: Path) -> None:
     assert file.output[0].type.tensor_type.elem_type == TensorProto.FLOAT16
     assert [node.op_type for node in file.node].count("Cast") == 2
     assert tmconvert.verify(model, path).max_error < 1e-2
+
+
+def test_a_file_without_a_narrow_tensor_states_it(tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Embedding(8, 4), torch.nn.Linear(4, 2)).eval()
+    ids = torch.tensor([[1, 2]])
+    report = tmconvert.to_onnx(net, tmp_path / "m.onnx", example_inputs=(ids,), float_type="float16")
+    assert report.notes == ["nothing is float16: no input is float32, and no weight has 1024 elements"]

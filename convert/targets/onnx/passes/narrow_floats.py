@@ -85,7 +85,10 @@ class _Narrowing:
         names = [*graph.input_names, *graph.output_names]
         values = (*graph.inputs, *graph.outputs)
         wide = [name for name, each in zip(names, values, strict=True) if each.dtype == _WIDE]
-        self.record.notes.append(f"float32 as {self.name}" + f", except {', '.join(wide)}" * bool(wide))
+        note = f"float32 as {self.name}" + f", except {', '.join(wide)}" * bool(wide)
+        if not self.narrow:
+            note = f"nothing is {self.name}: no input is float32, and no weight has {_LARGE} elements"
+        self.record.notes.append(note)
         if self.chosen:
             plural = "s" * (self.chosen > 1)
             self.record.notes.append(f"in float32 by rules: {self.chosen} operator{plural}")
