@@ -101,7 +101,8 @@ def _operators(
 ) -> Iterator[Operator]:
     while types:
         type = types[int(random.integers(len(types)))]
-        count, rank = int(random.integers(1, 5)), int(random.choice([0, 1, 2, 3, 4, 4, 5, 6, 9]))
+        least = 2 if type == "MUL" else 1  # the version of MUL is that of both factors
+        count, rank = int(random.integers(least, 5)), int(random.choice([0, 1, 2, 3, 4, 4, 5, 6, 9]))
         values = [
             _value(f"in{i}", random, rank, sizes, is_constant=random.random() < (0.6 if i else 0.1))
             for i in range(count)
@@ -180,7 +181,8 @@ def _write(operator: Operator, target: str, path: Path, before: Sequence[Operato
         inputs += [each.inputs[0] for each in before if each.inputs[0] is not None]
         outputs = [*operator.outputs, *(each.outputs[0] for each in before)]
         graph = TargetGraph("tflite", 23, "bad", inputs, outputs, [*before, operator])
-        graph.input_names, graph.output_names = [each.name for each in inputs], ["out", *made]
+        graph.input_names = [each.name for each in inputs]
+        graph.output_names = ["out", *(each.name for each in operator.outputs[1:]), *made]
         with path.open("wb") as file:
             write(graph, [file])
         return

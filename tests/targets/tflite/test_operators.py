@@ -27,7 +27,7 @@ ALLOWED = {
     "alternatives/rewrite.py": (3, "merges a RESHAPE before another"),
     "alternatives/tables.py": (20, "writes lookup tables as other operators"),
     "alternatives/windows.py": (6, "rewrites windows that a profile lacks"),
-    "builder.py": (4, "writes a RESHAPE or CAST before or after any operator"),
+    "builder.py": (6, "writes a RESHAPE or CAST before or after any operator, and copies of constants"),
     "compress_weights.py": (6, "rewrites a GATHER of rows; writes DEQUANTIZE; the channels of BATCH_MATMUL"),
     "dynamic_range.py": (13, "writes what rounds activations; the axes of FULLY_CONNECTED and BATCH_MATMUL"),
     "integer/averages.py": (9, "rewrites averages as products"),
