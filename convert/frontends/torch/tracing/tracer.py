@@ -298,7 +298,7 @@ def _with_both_sides(
         return None
     from tmconvert.frontends.torch.tracing.control_flow.size_ways import FurtherDecisions, deciding
 
-    places, known = deciding(checks), set[tuple[str, str]]()
+    places, known = deciding(checks), set(runs.deciding)  # those stay guards that are no decisions
     while not places <= known:
         known |= places
         try:
