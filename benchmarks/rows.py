@@ -22,7 +22,7 @@ def sections(path: Path) -> dict[str, list[str]]:
 
 
 def table(file: str, names: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of the rows in the file ``*.models`` beside a module, by name.
+    """Returns the values of the rows of the ``*.models`` file next to a module, by name.
 
     ``names`` are those of the module, in which the texts are evaluated.
     """

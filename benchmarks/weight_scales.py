@@ -1,4 +1,4 @@
-"""What int4 weights cost a model that was trained, by rule for their scales, beside ONNX Runtime's quantizer.
+"""Measures the loss of a trained model with int4 weights, by scale rule, beside ONNX Runtime's quantizer.
 
     python benchmarks/weight_scales.py [SECONDS]
 

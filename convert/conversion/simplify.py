@@ -71,7 +71,7 @@ _FOR_WHOLE_MODELS = (
 )
 
 
-_ORT_DIFFERS = "nodes stayed of which ONNX Runtime computes something else than ONNX states"
+_ORT_DIFFERS = "nodes stayed whose results in ONNX Runtime differ from the ONNX standard"
 
 
 class Unchanged(Exception):
@@ -85,8 +85,8 @@ def convert_with_kept_nodes(
     error: TmconvertError,
 ) -> Report | None:
     """Converts an ONNX file, for which that was an ``error``, to one in which the nodes that cannot be
-    converted stay as they are, and those of which ONNX Runtime computes something else than the standard
-    states: the nodes that make the outputs that ``error`` is about, where all others are verified.
+    converted stay as they are. So do nodes whose results in ONNX Runtime differ from the standard: those
+    that make the outputs that ``error`` is about. All others are verified.
 
     Returns None where nodes cannot stay: for other sources and targets, with options that concern the whole
     model, and where ONNX Runtime does not load operators of ONNX. Without ``arguments["opset"]`` the opset is

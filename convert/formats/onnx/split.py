@@ -220,7 +220,7 @@ class SplitModel:
         }
 
     def _part(self) -> Any:
-        model = self.model  # a copy of which would have all weights
+        model = self.model  # not copied: a copy would have all weights
         part = type(model)(
             ir_version=model.ir_version, opset_import=model.opset_import, producer_name=model.producer_name
         )

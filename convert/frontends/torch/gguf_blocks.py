@@ -87,7 +87,7 @@ BLOCK_TYPES: Mapping[str, BlockType] = {
 
 
 def matrix_of(name: str, data: np.ndarray) -> IntegerMatrix | None:
-    """Returns the integers of a tensor of the type ``name``, of which ``data`` are the bytes by rows.
+    """Returns the integers of a tensor of type ``name``, whose bytes are ``data``, row by row.
 
     >>> matrix_of("Q8_0", np.zeros((3, 68), np.uint8)).values.shape
     (3, 64)

@@ -40,7 +40,7 @@ class PretrainedFolder(NamedTuple):
 
     @property
     def around(self) -> str:
-        """Returns the folder of which nothing else is read; for a file one that does not exist."""
+        """Returns the folder whose other files are not read; for a file, one that does not exist."""
         return f"{self.path}.d" if self.is_file else self.path
 
 

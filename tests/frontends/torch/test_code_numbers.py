@@ -261,6 +261,20 @@ def test_a_lost_number_that_changes_nothing_leaves_the_size_open(tmp_path: Path)
         np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], function(x), rtol=1e-6)
 
 
+def test_a_refused_range_takes_few_runs(tmp_path: Path) -> None:
+    runs = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        runs.append(x.shape)
+        return x * 2 if x.shape[0] ** 2 == 49 else x * 3
+
+    with pytest.raises(UnsupportedError, match=r"n\*n != 49"):
+        tmconvert.to_onnx(
+            function, tmp_path / "m.onnx", example_inputs=(torch.randn(3, 4),), dynamic_shapes={"x": {0: "n"}}
+        )
+    assert len(runs) < 200
+
+
 def test_what_is_decided_by_constants_leaves_the_size_open(tmp_path: Path) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         times = torch.linspace(0.0, 1.0, 4)

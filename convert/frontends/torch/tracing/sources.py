@@ -227,7 +227,7 @@ def _trace_in_folder(
     kwargs: dict[str, Any],
     tracing: Tracing,
 ) -> TracedModule:
-    from tmconvert.frontends.torch.tracing.programs.pretrained import confined
+    from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
 
     with confined(folder, only_folder=True):  # plugins, and lines of source code, lie anywhere
         traced = _trace_of_user(module, args, kwargs, tracing)

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from tmconvert.frontends.torch.pretrained import check_folder, read_json, unusable
+from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
 from tmconvert.frontends.torch.tracing.programs.parts import Part
-from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained, confined, pretrained_model
+from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained, pretrained_model
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import BATCH, vocabulary_size
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"

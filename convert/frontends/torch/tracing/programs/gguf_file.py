@@ -11,6 +11,7 @@ from tmconvert.errors import LoadError
 from tmconvert.frontends.torch.gguf_blocks import matrix_of
 from tmconvert.frontends.torch.pretrained import PretrainedFolder, unusable
 from tmconvert.frontends.torch.pretrained_configuration import Refusal, checked_configuration
+from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
 from tmconvert.ir.fake_quant import IntegerMatrix
 
 _NEAR = 1e-6  # of the largest element: two roundings of float32
@@ -24,8 +25,6 @@ def gguf_folder(path: str) -> PretrainedFolder:
         from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     except ImportError as error:
         raise unusable(path, f"{error.name} is not installed", "pip install transformers gguf") from error
-    from tmconvert.frontends.torch.tracing.programs.pretrained import confined
-
     assert gguf
     try:
         with confined(f"{path}.d", path):

@@ -5,13 +5,10 @@ Transformers gets no path: neither a file of the folder nor one that the configu
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import re
 import tempfile
-import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -21,12 +18,11 @@ import torch
 from tmconvert.errors import LoadError
 from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusable
 from tmconvert.frontends.torch.tracing.programs.checkpoint_integers import mark_parameters, restore_weights
-from tmconvert.frontends.torch.tracing.programs.confinement import Confined, Confinement
+from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
 from tmconvert.frontends.torch.tracing.recording.users_code import shown
 
 OLDEST = (4, 56)  # of transformers: the first release whose from_pretrained has dtype
 SHOWN, LONGEST = 3, 80  # names in a message, and characters of each
-LIBRARIES = ("transformers", "timm", "huggingface_hub")
 T = TypeVar("T")
 
 
@@ -115,41 +111,6 @@ def _weights(folder: PretrainedFolder) -> dict[str, torch.Tensor]:
             raise unusable(folder.path, f"{file} lacks weights that the index names: {_list(absent)}")
         weights |= found if names is None else {name: found[name] for name in names}
     return weights
-
-
-@contextlib.contextmanager
-def confined(folder: str, *readable: str, only_folder: bool = False) -> Iterator[None]:
-    """Confines transformers, and hides what it prints: its messages have names of the folder's.
-
-    Raises LoadError TM1028 for what it was kept from.
-    """
-    loggers = [logging.getLogger(name) for name in LIBRARIES]
-    levels = [each.level for each in loggers]
-    dtype = torch.get_default_dtype()  # which transformers changes, and leaves so after an error
-    import transformers
-
-    log = transformers.utils.logging
-    has_progress = log.is_progress_bar_enabled()
-    try:
-        log.disable_progress_bar()
-        for each in loggers:
-            each.setLevel(logging.CRITICAL + 1)
-        with warnings.catch_warnings(), Confinement(folder, *readable, only_folder=only_folder):
-            warnings.simplefilter("ignore")
-            yield
-    except Confined as error:
-        raise unusable(
-            folder,
-            f"transformers was stopped: {error}",
-            "if you trust its origin, write a function that returns the module, and name it as "
-            "PACKAGE.MODULE:FUNCTION",
-        ) from error
-    finally:
-        for each, level in zip(loggers, levels, strict=True):
-            each.setLevel(level)
-        if has_progress:
-            log.enable_progress_bar()
-        torch.set_default_dtype(dtype)
 
 
 def _config(transformers: ModuleType, folder: PretrainedFolder, checked: Path) -> Any:
