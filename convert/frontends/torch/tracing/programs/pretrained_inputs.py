@@ -169,7 +169,10 @@ def _with_cache(
 
 
 def _cache_after(model: Any, tokens: torch.Tensor, name: str, empty: Mapping[str, Any]) -> Any:
-    return cache_in(model(input_ids=tokens, use_cache=True, **empty))
+    found = cache_in(model(input_ids=tokens, use_cache=True, **empty))
+    if found is None:
+        raise ValueError("the model returns no cache")
+    return found
 
 
 def cache_in(made: Any) -> Any:
