@@ -23,3 +23,13 @@ def run(title: str, number: int = 0, **given: object) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "example", **given}
     exec(compile(blocks()[title][number], str(PAGE), "exec"), names)
     return names
+
+
+@cache
+def defined_op() -> dict[str, Any]:
+    """The names of the block that defines ``mylib::swish``, which runs once a process.
+
+    PyTorch frees an op when another one gets its name, and modules that still call the first one then read
+    freed memory.
+    """
+    return run("An op of torch.library")

@@ -15,7 +15,7 @@ import torch
 
 import tmconvert
 from tests.cli.runner import run as run_command
-from tests.custom_ops import run
+from tests.custom_ops import defined_op, run
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.frontends.torch import customization
 from tmconvert.frontends.torch.tracing.recording import op_traits
@@ -36,7 +36,7 @@ def _forgotten() -> Iterator[None]:
 
 @cache
 def net() -> Any:
-    return run("An op of torch.library")["Net"]()
+    return defined_op()["Net"]()
 
 
 @cache
@@ -310,7 +310,7 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("followed")
 def test_the_body_on_the_page(tmp_path: Path) -> None:
-    namespace = run("An op of torch.library")
+    namespace = defined_op()
     run("Its own Python body", swish=namespace["swish"])
     report = tmconvert.to_onnx(namespace["Net"](), tmp_path / "model.onnx", example_inputs=[X])
     assert report.max_error < 1e-5
