@@ -30,9 +30,9 @@ def caffe_input_sizes(prototxt: Path) -> dict[str, tuple[int, ...]]:
     return sizes | {name: tuple(each.dim) for name, each in zip(net.input, net.input_shape, strict=False)}
 
 
-def dialects_of(prototxt: Path) -> list[str]:
-    """The dialects that know every layer and every field of the text."""
-    text, found = read_regular(prototxt).decode("utf-8", "replace"), []
+def dialect_of(prototxt: Path) -> str | None:
+    """The first dialect that knows every layer and every field of the text, or None."""
+    text = read_regular(prototxt).decode("utf-8", "replace")
     for name, dialect in DIALECTS.items():
         net = schema(name).NetParameter()
         try:
@@ -40,8 +40,8 @@ def dialects_of(prototxt: Path) -> list[str]:
         except text_format.ParseError:
             continue
         if all(dialect.knows(layer.type) for layer in net.layer):
-            found.append(name)
-    return found
+            return name
+    return None
 
 
 def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvlc") -> Net:

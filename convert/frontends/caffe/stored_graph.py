@@ -7,7 +7,7 @@ from pathlib import Path
 from tmconvert.formats.caffe.dialects import DIALECTS
 from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.net import NetLayer, blob_name, input_shapes
-from tmconvert.formats.caffe.reader import dialects_of, read_net
+from tmconvert.formats.caffe.reader import dialect_of, read_net
 from tmconvert.frontends.shared.view_graph import ViewGraph, ViewNode, ViewTensor, type_text, value_text
 
 Shape = tuple[int, ...]
@@ -18,7 +18,7 @@ def caffe_graph(path: Path) -> ViewGraph:
 
     Raises LoadError TM1016.
     """
-    dialect = next(iter(dialects_of(path)), next(iter(DIALECTS)))
+    dialect = dialect_of(path) or next(iter(DIALECTS))
     weights = path.with_suffix(".caffemodel")
     net = read_net(path, weights if weights.is_file() else None, dialect)
     view = ViewGraph(path.name, "Caffe")

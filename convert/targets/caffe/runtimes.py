@@ -34,11 +34,10 @@ class NumpyCaffeRuntime:
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> list[np.ndarray]:
         from tmconvert.formats.caffe.interpreter import run_net
-        from tmconvert.formats.caffe.reader import dialects_of, read_net
+        from tmconvert.formats.caffe.reader import dialect_of, read_net
 
         with refusals(self.name):
-            dialects = dialects_of(paths[0])
-            net = read_net(paths[0], paths[1], (dialects or ["bvlc"])[0])
+            net = read_net(paths[0], paths[1], dialect_of(paths[0]) or "bvlc")
             return run_net(net, float32_inputs(inputs), outputs)
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from tmconvert.formats.caffe.dialects import MERGED
 from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.net import NetLayer, blob_name
-from tmconvert.formats.caffe.reader import dialects_of, read_net
+from tmconvert.formats.caffe.reader import dialect_of, read_net
 from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel
 
 
 def written_caffe(path: Path) -> WrittenModel:
     """Raises LoadError TM1016 where the net has a field that no dialect has."""
     weights = path.with_suffix(".caffemodel")
-    dialect = next(iter(dialects_of(path)), MERGED.name)
+    dialect = dialect_of(path) or MERGED.name
     version = "of no single dialect" if dialect == MERGED.name else f"dialect {dialect}"
     model = WrittenModel("caffe", version=version)
     net = read_net(path, weights if weights.is_file() else None, dialect)
