@@ -120,18 +120,18 @@ class Packed(Lazy):
 
 
 def packed(array: Array) -> Array:
-    """Returns elements of four bits in bytes; those of an odd last axis at once, after a zero at the end.
+    """Returns elements of four or two bits in bytes, from the lowest bits on, with zeros at the end.
 
     >>> packed(np.array([1, 2, 3], ml_dtypes.int4))
     array([33,  3], dtype=uint8)
     """
-    assert name_of(array.dtype) in ("int4", "uint4")
-    if isinstance(array, Lazy) and array.shape and array.shape[-1] % 2 == 0:
+    bits = {"int4": 4, "uint4": 4, "int2": 2}[name_of(array.dtype)]
+    if bits == 4 and isinstance(array, Lazy) and array.shape and array.shape[-1] % 2 == 0:
         return Packed(array)
-    halves = computed(array).reshape(-1)
-    if halves.size % 2:
-        halves = np.append(halves, np.zeros(1, halves.dtype))
-    return Packed(halves).computed()
+    flat = np.ascontiguousarray(computed(array)).reshape(-1).view(np.uint8)
+    parts = np.pad(flat, (0, -flat.size % (8 // bits))).reshape(-1, 8 // bits) & np.uint8((1 << bits) - 1)
+    made: np.ndarray = np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
+    return made
 
 
 def pieces(array: Array) -> Iterator[Array]:

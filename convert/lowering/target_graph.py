@@ -30,12 +30,14 @@ Attribute = Union[bool, int, float, str, np.ndarray, list[int], list[float], lis
 class Quantization(NamedTuple):
     """Quantization of a TFLite tensor: real = scale * (q - zero_point), per index of ``axis`` or per tensor.
 
-    ``scale`` is float32; ``zero_point`` int64, or None where all are 0.
+    ``scale`` is float32; ``zero_point`` int64, or None where all are 0. With ``block_size``, so many elements
+    of the last axis have one scale, and ``scale`` has the shape of the blocks, with values of float16.
     """
 
     scale: np.ndarray
     axis: int = 0
     zero_point: np.ndarray | None = None
+    block_size: int = 0
 
 
 @dataclass(eq=False, slots=True)

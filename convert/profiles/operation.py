@@ -111,7 +111,7 @@ def _tensor(value: Value) -> Tensor:
     scale: tuple[float, ...] = ()
     zero_point: tuple[int, ...] = ()
     if known is not None:
-        scale = tuple(map(float, known.scale))
+        scale = tuple(map(float, known.scale.reshape(-1)))
         zero_point = (0,) * len(scale) if known.zero_point is None else tuple(map(int, known.zero_point))
 
     def read() -> np.ndarray:

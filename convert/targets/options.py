@@ -77,10 +77,10 @@ class TargetOptions(NamedTuple):
     "source"; only TFLite has the choice. ``io_layouts`` are the layouts of single inputs and outputs, as
     pairs of name and layout. ``integers`` requests a quantized model. ``keep_int64`` keeps int64 tensors in
     TFLite. ``parameters`` requests the quantization parameters in a separate file. ``weights`` stores large
-    weights as "float16", "int8" or, in ONNX, "int4", with ``weight_scales`` "max", "mse" or "asymmetric"
-    (``convert/lowering/block_scales.py``). ``float_type`` is the type of floats in the file, None
-    the target's default; ``float_io`` keeps inputs and outputs in float32. ``rules`` are patterns of modules
-    and tensors with the type of their weights, or in which they compute; the last match applies.
+    weights as "float16", "int8", "int4" or, in TFLite, "int2", with ``weight_scales`` "max", "mse" or
+    "asymmetric" (``convert/lowering/block_scales.py``). ``float_type`` is the type of floats in the file,
+    None the target's default; ``float_io`` keeps inputs and outputs in float32. ``rules`` are patterns of
+    modules and tensors with the type of their weights, or in which they compute; the last match applies.
     ``integer_weights`` is how ONNX files store weights that are integers with scales: "DequantizeLinear",
     "MatMulNBits", or "float32". ``external_data`` stores the weights of ONNX files in a
     second file; ``value_info`` stores the types of intermediate results. ``takes_lowest`` takes the lowest
@@ -96,7 +96,7 @@ class TargetOptions(NamedTuple):
     integers: Integers | None = None
     keep_int64: bool = False
     parameters: Parameters | None = None
-    weights: Literal["float16", "int8", "int4"] | None = None
+    weights: Literal["float16", "int8", "int4", "int2"] | None = None
     weight_scales: Literal["max", "mse", "asymmetric"] = "max"
     rules: tuple[tuple[str, str], ...] = ()
     float_type: FloatType | None = None

@@ -3,8 +3,8 @@
 The allowed difference of such a file is computed from the rounded weights, not a constant for all models:
 
 - The float32 file of the same conversion agrees with the source.
-- Each stored weight is within half a step of the float32 one, which the target checks: max|w| / 127 of its
-  channel is a step of int8, an eleventh bit that of float16.
+- Each stored weight is within half a step of the float32 one, or at the end of its range, which the target
+  checks: max|w| / 127 of its channel is a step of int8, an eleventh bit that of float16.
 - The file agrees with a float32 file that holds the very numbers of its weights: within what float kernels
   differ by, where all kernels are of float32. Where kernels round activations, too, the float32 file is run
   with its activations rounded likewise, to several numbers of steps. By how much its outputs move is what
@@ -26,6 +26,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.targets.registry import target_named
 from tmconvert.verification.compare import Comparison, check, compare, with_coarser
+from tmconvert.verification.noise import decibels, energies
 from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime
 from tmconvert.verification.verify import Verification, verify_written
@@ -78,11 +79,11 @@ def verify_compressed(
             if not number:
                 runs = [] if users is None else [users.run(paths, fed, plain.output_names)]
                 made = [actual, *(_in_types_of(expected, each) for each in runs)]
-                far = [
-                    _distance(reference.source_outputs(each), expected, plain.output_names) for each in made
-                ]
+                outputs = [reference.source_outputs(each) for each in made]
+                far = [_distance(each, expected, plain.output_names) for each in outputs]
+                ratio = _ratio(outputs[0], expected)
     notes.append(
-        f"the outputs differ by {far[0]:.1e} from those with float32 weights"
+        f"the outputs differ by {far[0]:.1e} from those with float32 weights ({ratio:.1f} dB)"
         + "".join(f", by {each:.1e} in a session with default options" for each in far[1:])
     )
     return replace(verified, comparisons=tuple(found[0]))
@@ -96,6 +97,13 @@ def _in_types_of(expected: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) 
 
 def _distance(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], names: Sequence[str]) -> float:
     return max((each.max_error for each in compare(actual, expected, names)), default=0.0)
+
+
+def _ratio(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
+    """Returns the lowest signal-to-noise ratio of float outputs, in decibels."""
+    pairs = zip(expected, actual, strict=True)
+    ratios = (decibels(*energies(one, other)) for one, other in pairs if one.dtype.kind == "f" and one.size)
+    return min(ratios, default=float("inf"))
 
 
 @dataclass

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmconvert.errors import UsageError
-from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode, TensorType
+from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.fake_quant import RestoredArray
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.random_calls import random_calls
 from tmconvert.ir.symbolic.data_dependent import bound
@@ -374,8 +375,12 @@ class Reference:
         return example.outputs is None or self.is_quantized()
 
     def is_quantized(self) -> bool:
+        """Whether tensors have quantization parameters, or a file of the source has weights of blocks."""
         nodes = [*self.graph.inputs, *(node for expr in self.graph for node in expr.outputs)]
-        return any(isinstance(node, TensorNode) and node.qparams is not None for node in nodes)
+        if any(isinstance(node, TensorNode) and node.qparams is not None for node in nodes):
+            return True
+        stored = [expr.stored for expr in self.graph if isinstance(expr, Constant)]
+        return self.original is not None and any(isinstance(each, RestoredArray) for each in stored)
 
     def _fits(self, example: Example) -> bool:
         given = [TensorType(array.dtype, array.shape) for array in example.inputs]

@@ -383,11 +383,19 @@ class TfliteOptions(IntegerOptions, total=False):
         ),
     ]
     weights: Annotated[
-        Literal["float16", "int8"] | None,
+        Literal["float16", "int8", "int4", "int2"] | None,
         output_option(
-            "Type in which large weights are stored. With int8, matrix products and convolutions also round "
-            "their activations.",
+            "Type in which large weights are stored. With integers, matrix products and convolutions also "
+            "round their activations.",
             is_common=True,
+        ),
+    ]
+    weight_scales: Annotated[
+        Literal["max", "mse"] | None,
+        output_option(
+            "Scales of int4 and int2 weights: of the largest, or of the least squared error.",
+            default_text="max",
+            needs="weights",
         ),
     ]
     float_type: Annotated[

@@ -5,10 +5,13 @@ Source of the slots: LiteRT's schema.fbs, which only ever appends.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
@@ -16,7 +19,7 @@ from tmconvert.formats.tflite.custom_options import CUSTOM_OPTIONS
 from tmconvert.formats.tflite.faults import damaged, unknown_part
 from tmconvert.formats.tflite.flatbuffer import Flatbuffer, Table
 from tmconvert.formats.tflite.options import options_of
-from tmconvert.formats.tflite.schema import operator_name
+from tmconvert.formats.tflite.schema import BLOCKWISE, TENSOR_TYPES, operator_name
 from tmconvert.formats.tflite.sparse import Sparsity, sparsity_of
 
 MAX_RANK = 64
@@ -34,12 +37,25 @@ class QuantizationRecord:
     axis: int
 
 
+class BlocksRecord(NamedTuple):
+    """Scales of blocks of ``size`` elements along the last axis: float16, ``content`` in the file."""
+
+    content: memoryview
+    size: int
+
+    def scales(self, shape: Sequence[int]) -> np.ndarray:
+        """Returns the scales in float32, for a tensor of ``shape`` whose last axis has blocks."""
+        half = np.frombuffer(self.content, np.dtype(np.float16).newbyteorder("<"))
+        return half.astype(np.float32).reshape(*shape[:-1], shape[-1] // self.size)
+
+
 @dataclass(frozen=True)
 class TensorRecord:
     """A tensor; ``shape`` has -1 for open sizes, ``example`` a number in their place.
 
     ``content`` are the bytes of a constant, with ``sparsity`` those of some of its elements; they are not
-    copied. ``is_custom`` says that the quantization is in a form of its own, which is not read.
+    copied. ``is_custom`` says that the quantization is in a form of its own, which is not read;
+    ``blocks`` are the scales of one in blocks.
     """
 
     name: str
@@ -51,6 +67,7 @@ class TensorRecord:
     is_variable: bool
     sparsity: Sparsity | None
     is_custom: bool = False
+    blocks: BlocksRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -188,6 +205,10 @@ class _ModelReader:
     ) -> SubgraphRecord:
         place = f"subgraph {number}"
         tensors = [self._tensor(each, f"tensor {at} of {place}") for at, each in enumerate(table.tables(0))]
+        for at, each in enumerate(table.tables(0)):
+            details = each.table(4)
+            if details is not None and details.integer(4, "uint8") == BLOCKWISE:
+                tensors[at] = self._with_blocks(tensors, at, details.table(5), f"tensor {at} of {place}")
         inputs, outputs = tuple(table.integers(1)), tuple(table.integers(2))
         self._check((*inputs, *outputs), len(tensors), place, 0)
         if len(set(inputs)) != len(inputs):
@@ -247,6 +268,22 @@ class _ModelReader:
             sparsity_of(table.table(6)),
             quantization is not None and bool(quantization.integer(4, "uint8")),
         )
+
+    def _with_blocks(
+        self, tensors: Sequence[TensorRecord], at: int, details: Table | None, place: str
+    ) -> TensorRecord:
+        """Returns a tensor with the scales of its blocks; those with zero points stay custom."""
+        record = tensors[at]
+        if details is None or details.integer(1, "int32") > 0:
+            return record
+        scales, size = details.integer(0, "int32"), details.integer(2, "int32")
+        self._check((scales,), len(tensors), place, 0)
+        found, last = tensors[scales], record.example[-1] if record.example else 0
+        content, count = found.content, math.prod(record.example) // max(size, 1)
+        is_half = found.type == TENSOR_TYPES["float16"]
+        if size < 1 or last % size or not is_half or content is None or len(content) != 2 * count:
+            raise damaged(self.path, f"a tensor has {size} elements in a block, and other scales", place)
+        return replace(record, is_custom=False, blocks=BlocksRecord(content, size))
 
     def _quantization(self, table: Table | None, place: str) -> QuantizationRecord | None:
         if table is None:

@@ -10,10 +10,10 @@ import numpy as np
 
 from tmconvert.formats.tflite.faults import damaged, unknown_part
 from tmconvert.formats.tflite.records import TensorRecord
-from tmconvert.formats.tflite.schema import OTHER_TYPES, TENSOR_TYPES
+from tmconvert.formats.tflite.schema import NARROW_BITS, OTHER_TYPES, TENSOR_TYPES
 from tmconvert.formats.tflite.sparse import Sparsity, dense
 
-INT4, COMPLEX64, COMPLEX128 = OTHER_TYPES["int4"], TENSOR_TYPES["complex64"], TENSOR_TYPES["complex128"]
+COMPLEX64, COMPLEX128 = TENSOR_TYPES["complex64"], TENSOR_TYPES["complex128"]
 _HELP = "convert the model with tensors of float, integer or bool"
 _REFUSED = {OTHER_TYPES["str"]: "strings", COMPLEX128: "complex numbers", 13: "resources", 14: "variants"}
 
@@ -28,7 +28,10 @@ class ElementType(NamedTuple):
 
 
 def _types() -> dict[int, ElementType]:
-    found = {INT4: ElementType("int4", np.dtype(np.uint8), np.dtype(np.int8), 4)}
+    found = {
+        OTHER_TYPES[name]: ElementType(name, np.dtype(np.uint8), np.dtype(np.int8), bits)
+        for name, bits in NARROW_BITS.items()
+    }
     for name, code in TENSOR_TYPES.items():
         if code in (COMPLEX64, COMPLEX128):
             continue
@@ -65,7 +68,7 @@ class TensorReader:
 
     def stored_array(self, record: TensorRecord) -> np.ndarray:
         """Returns the elements of a constant in its shape: integers where it is quantized, with one in a byte
-        where the file has two. Other arrays are views of the file where their type allows it.
+        where the file has several. Other arrays are views of the file where their type allows it.
 
         Raises LoadError TM1041 or TM1042.
         """
@@ -79,12 +82,8 @@ class TensorReader:
         size = (count * type_.bits + 7) // 8
         if len(content) != size:
             raise damaged(self.path, f"a tensor needs {size} bytes, but has {len(content)}", record.name)
-        if type_.bits == 4:
-            packed = np.frombuffer(content, np.uint8)
-            array = (np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count] ^ 8).astype(
-                np.int8
-            ) - 8
-            return array.astype(np.int8).reshape(record.example)
+        if type_.bits < 8:
+            return _unpacked(np.frombuffer(content, np.uint8), type_.bits)[:count].reshape(record.example)
         array = np.frombuffer(content, type_.stored.newbyteorder("<"), count)
         return array.astype(type_.dtype, copy=False).reshape(record.example)
 
@@ -101,3 +100,14 @@ class TensorReader:
             return dense(values, record.example, sparsity)
         except ValueError as error:
             raise damaged(self.path, str(error), record.name) from error
+
+
+def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Returns the signed integers of some bits in bytes, from the lowest bits on.
+
+    >>> _unpacked(np.array([0xF1], np.uint8), 4)
+    array([ 1, -1], dtype=int8)
+    """
+    high = np.arange(8 - bits, -1, -bits, dtype=np.uint8)  # shifts that move each to the highest bits
+    found: np.ndarray = (packed[:, None] << high).reshape(-1).view(np.int8) >> (8 - bits)
+    return found

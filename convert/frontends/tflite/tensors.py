@@ -9,7 +9,7 @@ from tmconvert.formats.tflite.faults import damaged
 from tmconvert.formats.tflite.records import QuantizationRecord, TensorRecord
 from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import QParams
-from tmconvert.ir.fake_quant import with_qparams
+from tmconvert.ir.fake_quant import IntegerMatrix, with_integers, with_qparams
 
 SOURCE = "TFLite"
 _RANGES = {
@@ -18,6 +18,7 @@ _RANGES = {
     "int16": (-(2**15), 2**15 - 1),
     "int32": (-(2**31), 2**31 - 1),
     "int4": (-8, 7),
+    "int2": (-2, 1),
 }
 
 
@@ -40,11 +41,16 @@ class TensorReader(tensors.TensorReader):
         return None if problem else qparams
 
     def array(self, record: TensorRecord) -> np.ndarray:
-        """Returns the array of a constant: of quantized integers the real numbers, with QParams.
+        """Returns the array of a constant: of quantized integers the real numbers, with QParams, or
+        with their blocks.
 
         Raises LoadError TM1041 or TM1042.
         """
         array, quantization = self.stored_array(record), record.quantization
+        if record.blocks is not None:
+            scale = record.blocks.scales(record.example)
+            made = IntegerMatrix(array.reshape(-1, array.shape[-1]), scale.reshape(-1, scale.shape[-1]))
+            return with_integers(made.restored().reshape(array.shape), made)
         if quantization is None or array.dtype.kind == "f":
             return array
         return self._real(record, array, quantization)

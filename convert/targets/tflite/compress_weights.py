@@ -1,23 +1,34 @@
-"""Compresses TFLite weights: to float16, or to int8 in [-127, 127] with a scale per channel.
+"""Compresses TFLite weights: to float16, or to int8, int4 and int2 with scales (``quantize_weights.py``).
 
-Operators with a kernel for int8 weights read them directly (``dynamic_range.py``). A GATHER selects rows of
-the stored table. Any other operator has a DEQUANTIZE before it, which runtimes run once, and XNNPACK folds.
+Operators with a kernel for such integers read them directly (``dynamic_range.py``). A GATHER selects rows of
+the stored table, of int4 and int2 as EMBEDDING_LOOKUP. Any other operator has a DEQUANTIZE before it, which
+runtimes run once, and XNNPACK folds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tmconvert.lowering.target_graph import Operator, Quantization, TargetGraph, Value
+from tmconvert.formats.tflite.schema import NARROW_BITS
+from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.lowering.block_scales import ScaleRule
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import Rules, TypeRules
 from tmconvert.lowering.weight_notes import size_notes
 from tmconvert.targets.tflite.dynamic_range import KERNEL_STEPS, takes, with_rounded_activations, with_stored
 from tmconvert.targets.tflite.operators import spec
-
-KINDS = ("float16", "int8")
+from tmconvert.targets.tflite.quantize_weights import (
+    Form,
+    form_of,
+    looks_up,
+    quantized,
+    restored,
+    stored_bytes,
+)
 
 # Elements; what is smaller does not matter to the file, and biases are best left alone.
 _SMALL = 1024
@@ -45,12 +56,13 @@ class Compressed:
     @property
     def after(self) -> int:
         """Returns the bytes of the compressed weights after."""
-        return sum(_bytes(value) for _, value in self.stored)
+        return sum(stored_bytes(value) for _, value in self.stored)
 
     def notes(self, kind: str) -> Iterator[str]:
         """Returns notes with the sizes; ``kind`` is the requested type."""
         return size_notes(
-            kind, ((after.dtype.name, _bytes(before), _bytes(after)) for before, after in self.stored)
+            kind,
+            ((after.dtype.name, stored_bytes(before), stored_bytes(after)) for before, after in self.stored),
         )
 
 
@@ -59,16 +71,17 @@ _STEPS = (KERNEL_STEPS, KERNEL_STEPS - 4, KERNEL_STEPS - 8, KERNEL_STEPS - 12)
 
 
 def compress_weights(
-    graph: TargetGraph, kind: str, rules: Rules = (), *, is_exact: bool = False
+    graph: TargetGraph, kind: str, rules: Rules = (), *, scales: ScaleRule = "max", is_exact: bool = False
 ) -> Compressed:
     """Returns a copy of ``graph`` with its large float32 weights as ``kind``, or as ``rules`` state.
 
-    ``is_exact`` leaves those that float16 would round. Raises UsageError TM6032 for a rule that matches
+    ``scales`` is the rule for the scales of int4 and int2. ``is_exact`` leaves weights that float16 would
+    round. Raises UsageError TM6032 for a rule that matches
     nothing.
     """
     chosen = TypeRules(rules, graph)
     chosen.check()
-    weights = _Weights(kind, is_exact, chosen)
+    weights = _Weights(kind, scales, is_exact, chosen)
     written = _Written(weights).graph(graph)
     restored = _Restored(weights).graph(graph)
     rounds = any(
@@ -84,29 +97,28 @@ def compress_weights(
 class _Weights:
     """Compresses each weight once, for all operators that use it."""
 
-    def __init__(self, kind: str, is_exact: bool, rules: TypeRules) -> None:
-        self.kind, self.is_exact, self.rules = kind, is_exact, rules
-        self.stored: dict[tuple[int, str, int | None], tuple[Value, Value | None]] = {}
+    def __init__(self, kind: str, scales: ScaleRule, is_exact: bool, rules: TypeRules) -> None:
+        self.kind, self.scales, self.is_exact, self.rules = kind, scales, is_exact, rules
+        self.stored: dict[tuple[int, Form], tuple[Value, Value | None]] = {}
 
-    def compressed(self, operator: Operator, index: int, value: Value) -> Value | None:
+    def compressed(self, operator: Operator, index: int, value: Value, runtime: int) -> Value | None:
         """Returns the compressed form of an operator's input; None for inputs that stay."""
         if value.data is None or value.dtype != np.float32 or value.data.size < _SMALL:
             return None
-        kind = self.rules.type_of([operator], self.kind)
-        axis = _channel_axis(operator, index) if kind == "int8" else None
-        if kind not in KINDS or (kind == "int8" and axis is None):
+        form = form_of(operator, index, value, self.rules.type_of([operator], self.kind), runtime)
+        if form is None:
             return None
-        key = id(value), kind, axis
+        key = id(value), form
         if key not in self.stored:
-            self.stored[key] = value, self._converted(value, value.data, axis)
+            self.stored[key] = value, self._converted(value, value.data, form)
         return self.stored[key][1]
 
-    def _converted(self, value: Value, data: np.ndarray, axis: int | None) -> Value | None:
+    def _converted(self, value: Value, data: np.ndarray, form: Form) -> Value | None:
         if not np.all(np.isfinite(data)):
             return None
-        if axis is not None:
-            made = _int8(value, data, axis)
-            return made if 2 * _bytes(made) <= data.nbytes else None  # channels of few elements
+        if form.axis is not None:
+            made = quantized(value, data, form, self.scales)
+            return made if 2 * stored_bytes(made) <= data.nbytes else None  # channels of few elements
         if np.max(np.abs(data)) > np.finfo(np.float16).max:
             return None
         half = data.astype(np.float16)
@@ -115,59 +127,12 @@ class _Weights:
         return Value(f"{value.name}_float16", half.dtype, value.shape, half)
 
 
-def _int8(value: Value, data: np.ndarray, axis: int) -> Value:
-    others = tuple(each for each in range(data.ndim) if each != axis)
-    largest = np.max(np.abs(data), axis=others, keepdims=True)
-    scale = np.where(largest > 0, largest / np.float32(127), np.float32(1)).astype(np.float32)
-    scale = np.maximum(scale, np.finfo(np.float32).tiny)
-    steps = np.clip(np.rint(data / scale), -127, 127).astype(np.int8)
-    quantization = Quantization(scale.reshape(-1), axis)
-    return Value(f"{value.name}_int8", steps.dtype, value.shape, steps, quantization)
-
-
-def restored(value: Value) -> np.ndarray:
-    """Returns the float32 values that DEQUANTIZE computes from a weight."""
-    assert value.data is not None
-    if value.quantization is None:
-        return value.data.astype(np.float32)
-    shape = [1] * value.data.ndim
-    shape[value.quantization.axis] = -1
-    return value.data.astype(np.float32) * value.quantization.scale.reshape(shape)
-
-
-def step_of(data: np.ndarray, stored: Value) -> np.ndarray:
-    """Returns the spacing of stored values for each weight of ``data``, plus a small tolerance."""
-    largest = np.abs(data)
-    if stored.quantization is None:
-        return largest * np.float32(2.0**-10 * 1.001) + np.float32(2.0**-24)
-    others = tuple(axis for axis in range(data.ndim) if axis != stored.quantization.axis)
-    return largest.max(axis=others, keepdims=True) * np.float32(1.001 / 127) + np.finfo(np.float32).tiny
-
-
 def rows_of(weight: Value) -> tuple[Value, Value]:
     """Returns an int8 table, and the scale of each row."""
     assert weight.quantization is not None
     scale = weight.quantization.scale.reshape(-1, *[1] * (len(weight.shape) - 1))
     rows = Value(f"{weight.name}_rows", weight.dtype, weight.shape, weight.data)
     return rows, Value(f"{weight.name}_scale", scale.dtype, scale.shape, scale)
-
-
-def _channel_axis(operator: Operator, index: int) -> int | None:
-    """Returns the channel axis of a weight; None where the input is not a weight."""
-    if operator.type == "BATCH_MATMUL" and index == 1:
-        weight = operator.inputs[1]
-        assert weight is not None
-        return len(weight.shape) - (2 if operator.attributes.get("adj_y") else 1)
-    if operator.type == "GATHER" and index == 0:  # a table, whose rows have scales
-        is_table = not operator.attributes.get("axis", 0) and len(_shape(operator, 0)) > 1
-        return 0 if is_table else None
-    weights = spec(operator.type).weights
-    return weights.axis if weights is not None and index == weights.weight else None
-
-
-def _shape(operator: Operator, index: int) -> tuple[int, ...]:
-    value = operator.inputs[index]
-    return () if value is None else value.shape
 
 
 class _Rebuilt:
@@ -189,7 +154,8 @@ class _Rebuilt:
                 stored = {
                     index: after
                     for index, value in enumerate(operator.inputs)
-                    if value is not None and (after := self.weights.compressed(operator, index, value))
+                    if value is not None
+                    and (after := self.weights.compressed(operator, index, value, int(graph.version)))
                 }
                 copy = replace(operator, inputs=list(operator.inputs), attributes=attributes)
                 made.operators += self.operators(copy, stored, int(graph.version))
@@ -214,6 +180,8 @@ class _Written(_Rebuilt):
         for index, weight in stored.items():
             if takes(operator, index, weight, runtime):
                 operator = with_stored(operator, index, weight)
+            elif weight.dtype.name in NARROW_BITS and looks_up(operator, index):
+                return _lookup(operator, weight)
             elif _picks_rows(operator, weight):
                 return _rows(operator, weight)
             else:
@@ -281,6 +249,24 @@ def _rows(operator: Operator, weight: Value) -> list[Operator]:
     ]
 
 
-def _bytes(value: Value) -> int:
-    assert value.data is not None
-    return value.data.nbytes + (0 if value.quantization is None else value.quantization.scale.nbytes)
+def _lookup(operator: Operator, table: Value) -> list[Operator]:
+    """Looks up rows, which EMBEDDING_LOOKUP restores; its indices are a list."""
+    indices, (rows,) = operator.inputs[1], operator.outputs
+    assert indices is not None
+    name, source = operator.name, operator.source
+    if len(indices.shape) == 1:
+        return [replace(operator, type="EMBEDDING_LOOKUP", inputs=[indices, table], attributes={})]
+    count = math.prod(indices.shape)
+    flat = Value(f"{rows.name}_indices", indices.dtype, (count,))
+    found = Value(f"{rows.name}_rows", rows.dtype, (count, rows.shape[-1]))
+    return [
+        _reshape(indices, flat, f"{name}/indices", operator),
+        Operator("EMBEDDING_LOOKUP", [flat, table], [found], {}, name, source),
+        _reshape(found, rows, f"{name}/shape", operator),
+    ]
+
+
+def _reshape(value: Value, made: Value, name: str, operator: Operator) -> Operator:
+    sizes = [-1 if isinstance(extent, Dim) else extent for extent in made.shape]
+    shape = Value(f"{name}_sizes", np.dtype(np.int32), (len(sizes),), np.array(sizes, np.int32))
+    return Operator("RESHAPE", [value, shape], [made], {"new_shape": sizes}, name, operator.source)

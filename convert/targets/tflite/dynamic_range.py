@@ -1,9 +1,10 @@
-"""Dynamic-range quantization: TFLite operators with int8 weights and float32 activations.
+"""Dynamic-range quantization: TFLite operators with weights of integers and float32 activations.
 
 The kernel quantizes the activations at run time, with 255 steps of their range, which includes 0: one range
 for each row of a product, and for each image of a convolution. In LiteRT 2.3 with XNNPACK that takes a third
-to a quarter of the time of float32. DEPTHWISE_CONV_2D is excluded: XNNPACK has no kernel for it, and LiteRT's
-own takes seven times as long as float32.
+to a quarter of the time of float32, and a FULLY_CONNECTED with int4 weights less. A CONV_2D with int4 weights
+is LiteRT's own, and takes as long as float32. DEPTHWISE_CONV_2D is excluded: XNNPACK has no kernel for it,
+and LiteRT's own takes seven times as long as float32.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ def takes(operator: Operator, index: int, stored: Value, runtime: int) -> bool:
     known = spec(operator.type).dynamic_range
     if known is None or index != known.weight or stored.quantization is None or runtime < known.since:
         return False
+    if stored.dtype != np.int8 and stored.dtype.name not in known.narrow:
+        return False
     x = operator.inputs[known.x]
     if x is None or x.is_constant or x.dtype != np.float32:
         return False
@@ -38,7 +41,7 @@ def takes(operator: Operator, index: int, stored: Value, runtime: int) -> bool:
 
 
 def with_stored(operator: Operator, index: int, stored: Value) -> Operator:
-    """Returns ``operator`` with the int8 weight at ``index``."""
+    """Returns ``operator`` with the stored weight at ``index``."""
     inputs = [stored if i == index else value for i, value in enumerate(operator.inputs)]
     attributes = dict(operator.attributes)
     known = spec(operator.type).dynamic_range
@@ -48,7 +51,7 @@ def with_stored(operator: Operator, index: int, stored: Value) -> Operator:
 
 
 def with_rounded_activations(operator: Operator, steps: int) -> list[Operator]:
-    """Returns ``operator`` in float32, after operators that round activations like its kernel for int8
+    """Returns ``operator`` in float32, after operators that round activations like its kernel for integer
     weights.
 
     step = (max(x, 0) - min(x, 0)) / steps for each range, x' = round(x / step) * step. The kernel has

@@ -68,7 +68,7 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
     if options.weights is None:
         made = compress_weights(graphs.graph, kind, is_exact=True)
     else:
-        made = compress_weights(graphs.graph, kind, options.rules)
+        made = compress_weights(graphs.graph, kind, options.rules, scales=options.weight_scales)
     if not made.stored and options.weights is None:
         return Encoding(graphs.graph)
     graphs.notes += made.notes(kind)

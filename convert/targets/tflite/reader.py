@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.formats.mapped_file import map_file
-from tmconvert.formats.tflite.records import QuantizationRecord, read_model
-from tmconvert.formats.tflite.schema import TYPE_NAMES
+from tmconvert.formats.tflite.records import TensorRecord, read_model
+from tmconvert.formats.tflite.schema import NARROW_BITS, OTHER_TYPES, TYPE_NAMES
+from tmconvert.formats.tflite.tensors import TensorReader
 from tmconvert.lowering.target_graph import Quantization, Value
 
 _NUMBERS = ("float32", "float16", "int8", "int16", "int32", "int64")  # of weights and biases
@@ -28,20 +29,26 @@ def tflite_constants(path: Path) -> dict[str, list[Value]]:
 
 
 def tflite_tensors(path: Path) -> dict[str, list[Value]]:
-    """Returns the tensors of all subgraphs by name, except for types that NumPy lacks; constants have data.
+    """Returns the tensors of all subgraphs by name, except for types that NumPy lacks; constants have data,
+    those of int4 and int2 in int8.
 
     Raises LoadError TM1001, TM1041 or TM1042.
     """
     found: dict[str, list[Value]] = defaultdict(list)
+    reader = TensorReader(str(path))
     for subgraph in read_model(str(path), map_file(str(path))).subgraphs:
         for record in subgraph.tensors:
             dtype = _DTYPES.get(record.type)
             if dtype is None:
                 continue
-            array = None if record.content is None else np.frombuffer(record.content, dtype)
-            shaped = None if array is None else array.reshape(record.example)
-            quantization = None if record.quantization is None else _quantization(record.quantization)
-            found[record.name].append(Value(record.name, dtype, record.example, shaped, quantization))
+            if record.content is None:
+                shaped = None
+            elif TYPE_NAMES[record.type] in NARROW_BITS:
+                shaped = reader.stored_array(record)
+            else:
+                shaped = np.frombuffer(record.content, dtype).reshape(record.example)
+            value = Value(record.name, dtype, record.example, shaped, _quantization(record))
+            found[record.name].append(value)
     return found
 
 
@@ -49,9 +56,14 @@ _DTYPES = {
     number: np.dtype(name)
     for number, name in TYPE_NAMES.items()
     if name in np.sctypeDict and np.dtype(name).kind in "biufc"
-}
+} | {OTHER_TYPES[name]: np.dtype(np.int8) for name in NARROW_BITS}
 
 
-def _quantization(record: QuantizationRecord) -> Quantization:
-    zero_point = np.array(record.zero_point, np.int64) if any(record.zero_point) else None
-    return Quantization(np.array(record.scale, np.float32), record.axis, zero_point)
+def _quantization(record: TensorRecord) -> Quantization | None:
+    known, blocks = record.quantization, record.blocks
+    if blocks is not None:
+        return Quantization(blocks.scales(record.example), block_size=blocks.size)
+    if known is None:
+        return None
+    zero_point = np.array(known.zero_point, np.int64) if any(known.zero_point) else None
+    return Quantization(np.array(known.scale, np.float32), known.axis, zero_point)

@@ -105,14 +105,21 @@ class TfliteTarget(Target):
 
     def requested_options(self, given: Mapping[str, Any]) -> TargetOptions:
         layouts = _io_layouts(given["io_layout"])
-        return self.default_options(given["runtime"])._replace(
+        options = self.default_options(given["runtime"])._replace(
             io_layout=layouts.pop("*", self.default_io_layout),
             io_layouts=tuple(layouts.items()),
             integers=_integers(given) if given["quantized"] else None,
             keep_int64=given["keep_int64"],
             weights=given["weights"],
+            weight_scales=given["weight_scales"] or "max",
             float_type=given["float_type"],
         )
+        if options.weights is None:
+            return options
+        from tmconvert.targets.tflite.quantize_weights import with_runtime_for
+
+        types = {options.weights, *(given["rules"] or {}).values()}
+        return with_runtime_for(options, types, is_open=given["runtime"] is None)
 
     def passes(self, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Pass]:
         integers = options.integers

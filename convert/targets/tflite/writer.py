@@ -16,16 +16,26 @@ import numpy as np
 from tmconvert._version import __version__
 from tmconvert.errors import InternalError, UnsupportedError
 from tmconvert.formats.tflite.flatbuffer_writer import Field, FlatbufferWriter
-from tmconvert.formats.tflite.schema import ENUMS, TENSOR_TYPES, OptionField, options_code
+from tmconvert.formats.tflite.schema import (
+    BLOCKWISE,
+    ENUMS,
+    NARROW_BITS,
+    OTHER_TYPES,
+    TENSOR_TYPES,
+    OptionField,
+    options_code,
+)
 from tmconvert.ir.lazy_constants import Array, computed, memory_of
 from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
 from tmconvert.ir.types import name_of
+from tmconvert.lowering.rounded_constants import packed
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
 from tmconvert.targets.tflite.operators import SPECS, spec
 from tmconvert.targets.tflite.runtimes import minimum_runtime
 from tmconvert.targets.tflite.versions import model_versions
 
 _FILE_IDENTIFIER = b"TFL3"
+_TYPES = TENSOR_TYPES | {name: OTHER_TYPES[name] for name in NARROW_BITS}
 _SCHEMA_VERSION = 3
 _SIGNATURE = "serving_default"
 _RUNTIME_FIELD_BYTES = 16
@@ -169,8 +179,12 @@ def _subgraph(
     values, states = _values(graph)
     indices = {id(value): index for index, value in enumerate(values)}
     biases = _biases(graph)
+    blocks = _block_scales(values)
+    places = {key: len(values) + place for place, key in enumerate(blocks)}
+    values += blocks.values()
     tensors = [
-        _tensor(skeleton, buffers, value, id(value) in states, id(value) in biases) for value in values
+        _tensor(skeleton, buffers, value, id(value) in states, id(value) in biases, places.get(id(value)))
+        for value in values
     ]
     operators = [
         _operator(skeleton, operator, codes[operator.type], indices, numbers) for operator in graph.operators
@@ -218,20 +232,41 @@ def _biases(graph: TargetGraph) -> set[int]:
     return found
 
 
+def _block_scales(values: Iterable[Value]) -> dict[int, Value]:
+    """Returns the tensors with scales of blocks, by the ids of their weights."""
+    found = {}
+    for value in values:
+        known = value.quantization
+        if known is not None and known.block_size:
+            scale = known.scale.astype(np.float16)
+            found[id(value)] = Value(f"{value.name}_scales", scale.dtype, scale.shape, scale)
+    return found
+
+
 def _tensor(
-    skeleton: FlatbufferWriter, buffers: _Buffers, value: Value, is_state: bool, is_bias: bool
+    skeleton: FlatbufferWriter,
+    buffers: _Buffers,
+    value: Value,
+    is_state: bool,
+    is_bias: bool,
+    scales: int | None,
 ) -> int:
-    """Encodes a Tensor. Dynamic sizes are those of the example until the tensor is resized."""
-    if name_of(value.dtype) not in TENSOR_TYPES:
+    """Encodes a Tensor; ``scales`` is the index of that with the scales of its blocks.
+
+    Dynamic sizes are those of the example until the tensor is resized.
+    """
+    if name_of(value.dtype) not in _TYPES:
         raise InternalError("TM9001", f"TFLite has no type for the tensor {value.name!r}: {value.dtype}")
     fields: list[Field] = [
         (0, "offset", skeleton.int32s(map(example, value.shape))),
-        (1, "int8", TENSOR_TYPES[name_of(value.dtype)]),
+        (1, "int8", _TYPES[name_of(value.dtype)]),
         (2, "uint32", _buffer(buffers, value, is_bias)),
         (3, "offset", skeleton.string(value.name)),
         (8, "bool", True),  # tells a scalar from a tensor of unknown rank
     ]
-    if value.quantization is not None:
+    if value.quantization is not None and scales is not None:
+        fields.append((4, "offset", _blocks(skeleton, scales, value.quantization.block_size)))
+    elif value.quantization is not None:
         scale, zero_point = value.quantization.scale, value.quantization.zero_point
         if zero_point is None:
             zero_point = np.zeros(len(scale), np.int64)
@@ -249,8 +284,19 @@ def _tensor(
     return skeleton.table(*fields)
 
 
+def _blocks(skeleton: FlatbufferWriter, scales: int, size: int) -> int:
+    """Encodes QuantizationParameters with a BlockwiseQuantization without zero points."""
+    details = skeleton.table((0, "int32", scales), (1, "int32", -1), (2, "int32", size))
+    return skeleton.table((4, "uint8", BLOCKWISE), (5, "offset", details))
+
+
 def _buffer(buffers: _Buffers, value: Value, is_bias: bool) -> int:
-    return buffers.index(value.elements(), is_alone=is_bias) if value.is_constant else 0
+    if not value.is_constant:
+        return 0
+    elements = value.elements()
+    if name_of(value.dtype) in NARROW_BITS:
+        elements = packed(elements)
+    return buffers.index(elements, is_alone=is_bias)
 
 
 def _operator(

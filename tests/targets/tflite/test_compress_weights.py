@@ -1,4 +1,4 @@
-"""Weights of TFLite files in float16 and int8: what is stored, and that the runtime computes with it."""
+"""Weights of TFLite files in fewer bits: what is stored, and that the runtime computes with it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 import tmconvert
 from tests.cli.runner import run
 from tmconvert.errors import UsageError, VerificationError
+from tmconvert.lowering.block_scales import ScaleRule
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import Rules
 from tmconvert.targets.tflite import compress_weights as module
-from tmconvert.targets.tflite.compress_weights import compress_weights, restored
+from tmconvert.targets.tflite.compress_weights import compress_weights
+from tmconvert.targets.tflite.quantize_weights import restored
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.targets.tflite.verify.weights import check_weights
 from tmconvert.targets.tflite.writer import write_tflite
@@ -55,6 +57,7 @@ NETS = {
         3,
     ),
     "linear": (net("FULLY_CONNECTED", (3, 50), (3, 40), constant("w", 40, 50), ZEROS), 0),
+    "odd_linear": (net("FULLY_CONNECTED", (3, 51), (3, 40), constant("w", 40, 51), ZEROS), 0),
     "transposed": (
         net(
             "TRANSPOSE_CONV", (1, 5, 6, 7), (1, 10, 12, 40), SHAPE, constant("w", 40, 3, 3, 7), first=2, **UP
@@ -143,6 +146,53 @@ def test_a_shared_weight_is_stored_and_restored_once() -> None:
     assert made.after == 40 * 40 + 40 * 4
 
 
+@pytest.mark.parametrize("delegates", [True, False])
+@pytest.mark.parametrize("scales", ["max", "mse"])
+@pytest.mark.parametrize(
+    ("kind", "name", "block"),
+    [
+        ("int4", "blocks", 32),
+        ("int4", "linear", 0),
+        ("int4", "odd_linear", 0),
+        ("int4", "conv", 0),
+        ("int4", "grouped", 0),
+        ("int2", "blocks", 0),
+        ("int2", "odd_linear", 0),
+    ],
+)
+def test_the_runtime_computes_with_few_bits(
+    kind: str, name: str, block: int, scales: ScaleRule, delegates: bool, tmp_path: Path
+) -> None:
+    others = {
+        "blocks": net("FULLY_CONNECTED", (3, 64), (3, 40), constant("w", 40, 64), ZEROS),
+        "grouped": net("CONV_2D", (1, 7, 8, 10), (1, 5, 6, 40), constant("w", 40, 3, 3, 5), ZEROS, **CONV),
+    }
+    graph = others[name] if name in others else NETS[name][0]
+    made = compress_weights(graph, kind, scales=scales)
+    ((weight, stored),) = made.stored
+    assert stored.dtype.name == kind
+    assert stored.quantization is not None
+    assert weight.data is not None
+    assert stored.quantization.block_size == block
+    assert stored.quantization.scale.shape == ((40, 2) if block else (40,))
+    assert [each.type for each in made.graph.operators] == [graph.operators[0].type]
+    path = tmp_path / "a.tflite"
+    written = output(made.graph, path, delegates=delegates)
+    check_weights(path, made.stored)
+    rounded = output(made.rounded[0], tmp_path / "b.tflite", delegates=delegates)
+    # LiteRT's own FULLY_CONNECTED of int4 rounds activations to 127 steps on each side of zero
+    is_own = name == "linear" and not delegates
+    np.testing.assert_allclose(
+        written, rounded, rtol=0, atol=(2e-2 if is_own else 2e-6) * np.abs(rounded).max()
+    )
+    bits = {"int4": 4, "int2": 2}[kind]
+    assert made.after == weight.data.size * bits // 8 + stored.quantization.scale.size * (2 if block else 4)
+    if scales == "mse":
+        (largest,) = [after for _, after in compress_weights(graph, kind).stored]
+        errors = [np.square(restored(each) - weight.data).sum() for each in (stored, largest)]
+        assert errors[0] < 0.99 * errors[1]
+
+
 def test_what_stays_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SMALL", 100)
     huge = Value("shift", F32, (3, 40), np.full((3, 40), 1e5, np.float32))
@@ -185,7 +235,7 @@ def test_a_model_is_verified_and_the_cost_told(weights: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("kind", "factor"), [("float16", 1.001), ("int8", 1.1)])
 def test_a_wrong_scale_is_found(kind, factor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = module.restored
+    right = restored
     monkeypatch.setattr(module, "restored", lambda value: right(value) * np.float32(factor))
     with pytest.raises(VerificationError):
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", tmp_path / "o.tflite", weights=kind)
@@ -197,6 +247,40 @@ def table(*shape: int, axis: int = 0) -> TargetGraph:
     indices, rows = Value("x", np.dtype(np.int32), shape), Value("y", F32, (*shape, 32))
     operator = Operator("GATHER", [constant("w", 60, 32), indices], [rows], {"axis": axis}, "op")
     return TargetGraph("tflite", 23, "net", [indices], [rows], [operator], ["x"], ["y"])
+
+
+@pytest.mark.parametrize("kind", ["int4", "int2"])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
+def test_rows_of_a_table_are_looked_up(shape: tuple[int, ...], kind: str, tmp_path: Path) -> None:
+    made = compress_weights(table(*shape), kind)
+    types = ["EMBEDDING_LOOKUP"] if len(shape) == 1 else ["RESHAPE", "EMBEDDING_LOOKUP", "RESHAPE"]
+    assert [operator.type for operator in made.graph.operators] == types
+    path = tmp_path / "a.tflite"
+    with path.open("wb") as file:
+        write_tflite(made.graph, file)
+    given = np.random.default_rng(3).integers(0, 60, shape).astype(np.int32)
+    (rows,) = LiteRtRuntime().run([path], {"x": given}, ["y"])
+    ((_, stored),) = made.stored
+    np.testing.assert_array_equal(rows, restored(stored)[given])
+    check_weights(path, made.stored)
+
+
+@pytest.mark.parametrize(("runtime", "block"), [(21, 32), (20, 0), (19, 0), (18, None)])
+def test_older_runtimes_have_other_forms(runtime: int, block: int | None) -> None:
+    graph = net("FULLY_CONNECTED", (3, 64), (3, 40), constant("w", 40, 64), ZEROS)
+    graph.version = runtime
+    ((_, stored),) = compress_weights(graph, "int4").stored
+    assert stored.quantization is not None
+    assert (stored.dtype.name, stored.quantization.block_size) == (
+        "int8" if block is None else "int4",
+        block or 0,
+    )
+
+
+@pytest.mark.parametrize("name", ["depthwise", "transposed", "matmul"])
+def test_operators_that_read_no_int4_have_int8(name: str) -> None:
+    ((_, stored),) = compress_weights(NETS[name][0], "int4").stored
+    assert stored.dtype == np.int8
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
@@ -225,8 +309,8 @@ def spoilt(kind: str, how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Writes a file of MobileNet one of whose weights is not what it should be."""
     right = module.compress_weights
 
-    def wrong(graph: TargetGraph, asked: str, rules: Rules) -> module.Compressed:
-        made = right(graph, asked, rules)
+    def wrong(graph: TargetGraph, asked: str, rules: Rules, **more: ScaleRule) -> module.Compressed:
+        made = right(graph, asked, rules, **more)
         stored = made.stored[0][1]
         assert stored.data is not None
         if how == "sign":
@@ -245,7 +329,7 @@ def spoilt(kind: str, how: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("how", ["sign", "scale"])
-@pytest.mark.parametrize("kind", ["float16", "int8"])
+@pytest.mark.parametrize("kind", ["float16", "int8", "int4"])
 def test_one_wrong_weight_is_refused(kind: str, how: str, tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "o.tflite"
     spoilt(kind, how, path, monkeypatch)
@@ -254,12 +338,12 @@ def test_one_wrong_weight_is_refused(kind: str, how: str, tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["float16", "int8"])
+@pytest.mark.parametrize("kind", ["float16", "int8", "int4"])
 def test_a_wrong_operator_is_refused(kind: str, tmp_path: Path, monkeypatch) -> None:
     path, right = tmp_path / "o.tflite", module.compress_weights
 
-    def wrong(graph: TargetGraph, asked: str, rules: Rules) -> module.Compressed:
-        made = right(graph, asked, rules)
+    def wrong(graph: TargetGraph, asked: str, rules: Rules, **more: ScaleRule) -> module.Compressed:
+        made = right(graph, asked, rules, **more)
         biased = [each for each in made.graph.operators if each.type == "CONV_2D"][2]
         bias = biased.inputs[2]
         assert bias is not None
@@ -275,7 +359,7 @@ def test_a_wrong_operator_is_refused(kind: str, tmp_path: Path, monkeypatch) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["float16", "int8"])
+@pytest.mark.parametrize("kind", ["float16", "int8", "int4"])
 def test_a_file_of_open_sizes_and_other_edges_is_verified(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "o.tflite"
     name = tmconvert.load(DATA / "mobilenet_v2.tm").graph.inputs[1].name
@@ -295,8 +379,10 @@ def test_a_file_of_open_sizes_and_other_edges_is_verified(kind: str, tmp_path: P
 @pytest.mark.slow
 def test_refusals(tmp_path: Path) -> None:
     out = tmp_path / "o.tflite"
-    with pytest.raises(UsageError, match="weights is 'int4'"):
-        tmconvert.to_tflite(DATA / "mobilenet_v2.tm", out, weights="int4")
+    with pytest.raises(UsageError, match=r"weights of int4 need the runtime 2\.19, not 2\.18"):
+        tmconvert.to_tflite(DATA / "mobilenet_v2.tm", out, weights="int4", runtime="2.18")
+    with pytest.raises(UsageError, match="weight_scales mse applies to weights of int4"):
+        tmconvert.to_tflite(DATA / "mobilenet_v2.tm", out, weights="int8", weight_scales="mse")
     with pytest.raises(UsageError, match=r"weights as int8: this needs version 5 of TFLite's DEQUANTIZE"):
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", out, weights="int8", runtime="2.6")
     assert run("tflite", DATA / "mobilenet_v2.tm", out, "--weights", "int8", "--runtime", "2.7").status == 0
@@ -319,3 +405,17 @@ def test_rules_of_the_command(tmp_path: Path) -> None:
     done = run("tflite", DATA.parents[1] / "samples" / "digits.tm", tmp_path / "a.tflite", *options)
     assert done.status == 0, done.stderr
     assert "weights as int8: " in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scales", ["max", "mse"])
+def test_files_in_blocks_become_onnx_with_the_same_integers(scales: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    four, back = tmp_path / "four.tflite", tmp_path / "back.onnx"
+    net = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 40))
+    tmconvert.to_tflite(net, four, example_inputs=(torch.randn(4, 64),), weights="int4", weight_scales=scales)
+    report = tmconvert.to_onnx(four, back, opset=21, integer_weights="MatMulNBits")
+    assert report.verified
+    assert back.stat().st_size < 64 * 96 * 2
+    (note,) = [each for each in report.notes if "stored as MatMulNBits" in each]
+    assert note.startswith("2 weights")

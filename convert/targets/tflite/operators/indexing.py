@@ -33,7 +33,7 @@ SPECS = (
     OperatorSpec(
         "EMBEDDING_LOOKUP",
         releases="1.13 1.14 1.14 2.18 2.22",
-        versions=((4, per_channel(1)),),
+        versions=((5, is_type("int2", input=1)), (4, per_channel(1))),
         data=(1,),
         index=0,
         index_is_checked=True,

@@ -42,6 +42,7 @@ SPECS = (
         releases="1.5 1.14 1.14 2.3 2.4 2.9 2.12 2.15",
         versions=(
             (8, both(pair("int16", "int8"), BIAS_TYPE)),
+            (7, pair("float32", "int4")),
             (6, is_grouped),
             (4, pair("int16", "int16")),
             (3, pair("int8", "int8")),
@@ -51,7 +52,7 @@ SPECS = (
         types=FLOAT32,
         fuses_activation=True,
         weights=Weights(x=0, weight=1, bias=2, axis=0),
-        dynamic_range=DynamicRange(),
+        dynamic_range=DynamicRange(narrow=("int4",)),
         not_empty=NotEmpty(axes=FIRST_AXIS),
         integer=IntegerKernel("weights"),
     ),
@@ -95,7 +96,9 @@ SPECS = (
         macs=dense,
         releases="1.5 1.10 1.14 1.14 2.0 2.1 2.3 2.3 2.3 2.13 2.15 2.17 2.18 2.21",
         versions=(
+            (14, pair("float32", "int2")),
             (12, both(FLOAT_BY_INT8, per_channel(1))),
+            (10, pair("float32", "int4")),
             (11, both(pair("int16", "int8"), BIAS_TYPE)),
             (7, pair("int16", "int16")),
             (6, has_two_inputs),
@@ -108,7 +111,7 @@ SPECS = (
         types=FLOAT32,
         fuses_activation=True,
         weights=Weights(x=0, weight=1, bias=2, axis=0),
-        dynamic_range=DynamicRange(says_asymmetric=True),
+        dynamic_range=DynamicRange(says_asymmetric=True, narrow=("int4", "int2")),
         integer=IntegerKernel("weights"),
     ),
     OperatorSpec(

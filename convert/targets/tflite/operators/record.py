@@ -48,13 +48,14 @@ class DynamicRange(NamedTuple):
     oldest runtime 2.N with a correct and fast kernel, which is independent of operator versions. Measured:
     2.14 runs none of them in XNNPACK, which makes them slower than float32, and fails on TRANSPOSE_CONV;
     LiteRT 1.0 (2.18) has wrong scales in BATCH_MATMUL. With ``says_asymmetric`` the option
-    asymmetric_quantize_inputs is set.
+    asymmetric_quantize_inputs is set. ``narrow`` are the types of fewer bits that the kernel reads, too.
     """
 
     weight: int = 1
     x: int = 0
     since: int = 18
     says_asymmetric: bool = False
+    narrow: tuple[str, ...] = ()
 
 
 class NotEmpty(NamedTuple):

@@ -1,7 +1,7 @@
 """Predicates for operator versions, shared by several operators.
 
 A rule is ``(version, test)``; the first rule whose test is true gives the version, which is 1 otherwise.
-Types that the writer cannot store (int4, float8, strings, ...) have no rules. Source: LiteRT's op_version.cc
+Types that the writer cannot store (float8, strings, ...) have no rules. Source: LiteRT's op_version.cc
 and runtime_version.cc, August 2026.
 """
 
