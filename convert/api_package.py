@@ -43,7 +43,7 @@ def package(
             "ultralytics", "diffusers".
         weights: Type of large weights, for kinds with one model file.
         float_type: Type of floats, for kinds with one model file.
-        dtypes: Data types of the model files, for kinds with several: "fp32", "fp16", "q8", "q4".
+        dtypes: Data types of the model files, for kinds with several: "fp32", "fp16", "q8", "q4", "q4f16".
         opset: ONNX opset version; int4 weights need 21, and take it by default.
         external_data: Store the weights next to the model file; always above 2 GiB.
         accept_range: Accept files that are valid for a range of sizes only, which a note states.

@@ -25,6 +25,7 @@ DTYPES: Mapping[str, Mapping[str, Any]] = {
     "fp16": {"float_type": "float16", "io_type": "float32"},
     "q8": {"weights": "int8"},
     "q4": INT4,
+    "q4f16": {**INT4, "float_type": "float16", "io_type": "float32"},
 }
 Modules = Mapping[str, "TracedModule"]
 

@@ -29,6 +29,6 @@ KIND = Kind(
     "transformers.js",
     Consumer("transformers.js", "open_transformers_js.cjs", "npm install @huggingface/transformers"),
     layout("onnx/"),
-    suffixes={"fp32": "", "fp16": "_fp16", "q8": "_quantized", "q4": "_q4"},
+    suffixes={"fp32": "", "fp16": "_fp16", "q8": "_quantized", "q4": "_q4", "q4f16": "_q4f16"},
     write=_write,
 )

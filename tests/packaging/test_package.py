@@ -226,13 +226,13 @@ def test_a_decoder_for_genai(decoder: Path, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.slow
 def test_files_for_transformers_js(decoder: Path, tmp_path: Path) -> None:
     for name in ("one", "other"):
-        options: dict[str, Any] = {"dtypes": ["q4", "fp32"], "external_data": True}
+        options: dict[str, Any] = {"dtypes": ["q4", "q4f16", "fp32"], "external_data": True}
         report = api.package(decoder, tmp_path / name, kind="transformers.js", **options)
     names = [name for name, _ in report.files if name.startswith("onnx/")]
-    files = ("onnx/model.onnx", "onnx/model_q4.onnx")
+    files = ("onnx/model.onnx", "onnx/model_q4.onnx", "onnx/model_q4f16.onnx")
     assert names == sorted([*files, *(f"{each}_data" for each in files)])
     config = json.loads((tmp_path / "one" / "config.json").read_text("utf-8"))
-    external = {"model.onnx": True, "model_q4.onnx": True}
+    external = {"model.onnx": True, "model_q4.onnx": True, "model_q4f16.onnx": True}
     assert config["transformers.js_config"] == {"use_external_data_format": external}
     for name, _ in report.files:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()

@@ -186,7 +186,7 @@ _PACKAGE = (
     Option(
         "dtypes",
         "output",
-        "Data types of the model files, for programs that choose among several: fp32,fp16,q8,q4.",
+        "Data types of the model files, for programs that choose among several: fp32,fp16,q8,q4,q4f16.",
         "names",
         default_text="all",
         metavar="NAME,...",
