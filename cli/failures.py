@@ -144,10 +144,7 @@ def _usage_error(error: click.ClickException) -> UsageError:
         notes = [
             ("usage", " ".join(usage.split())),
             *([("example", example)] if example and isinstance(error, click.MissingParameter) else []),
-            (
-                "help",
-                _IN_A_FILE if is_of_batch else f"`{context.command_path} {flag}` lists all {listed}",
-            ),
+            ("help", _IN_A_FILE if is_of_batch else f"`{context.command_path} {flag}` lists all {listed}"),
         ]
     return UsageError("TM6010", message[:1].lower() + message[1:], notes=notes)
 

@@ -78,12 +78,7 @@ if TYPE_CHECKING:
 
 @entry_point
 @expand_options(SourceOptions)
-def load(
-    path: str | PathLike[str],
-    *,
-    check: bool = True,
-    **options: Unpack[SourceOptions],
-) -> TracedModule:
+def load(path: str | PathLike[str], *, check: bool = True, **options: Unpack[SourceOptions]) -> TracedModule:
     """Loads a model of any supported kind, which is detected from its content.
 
     Args:
@@ -184,11 +179,7 @@ def _with_names(model: ir.TracedModule) -> TracedModule:
 @full_collections_wait()
 @expand_options(SourceOptions)
 def save(
-    model: Model,
-    path: str | PathLike[str],
-    *,
-    format: str = "tm",
-    **options: Unpack[SourceOptions],
+    model: Model, path: str | PathLike[str], *, format: str = "tm", **options: Unpack[SourceOptions]
 ) -> TracedModule:
     """Writes any readable model as a container, and returns it.
 
@@ -223,10 +214,7 @@ def save(
 @full_collections_wait()
 @expand_options(SourceOptions)
 def to_folder(
-    model: Model,
-    output: str | PathLike[str],
-    class_name: str | None = None,
-    **options: Unpack[SourceOptions],
+    model: Model, output: str | PathLike[str], class_name: str | None = None, **options: Unpack[SourceOptions]
 ) -> tuple[TracedModule, str]:
     """Writes any readable model as a Python package for PyTorch; see ``TracedModule.to_folder``.
 
@@ -322,11 +310,7 @@ def _verified_with_lock(model: Model, path: object, lock: str | PathLike[str]) -
 
 @entry_point
 @expand_options(CalibrateOptions)
-def calibrate(
-    model: Model,
-    data: object,
-    **options: Unpack[CalibrateOptions],
-) -> TracedModule:
+def calibrate(model: Model, data: object, **options: Unpack[CalibrateOptions]) -> TracedModule:
     """Measures the ranges of a float model's tensors on data, for conversions with ``quantized``.
 
     Args:

@@ -194,10 +194,7 @@ def to_tflite(model: Model, path: Output = None, **options: Unpack[TfliteOptions
 @full_collections_wait()
 @expand_options(CaffeOptions)
 def to_caffe(
-    model: Model,
-    prototxt: Output = None,
-    caffemodel: Output = None,
-    **options: Unpack[CaffeOptions],
+    model: Model, prototxt: Output = None, caffemodel: Output = None, **options: Unpack[CaffeOptions]
 ) -> Report:
     """Converts a model to a Caffe prototxt and caffemodel, and compares their outputs with those of the
     model.

@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
 @entry_point
 @expand_options(SourceOptions)
-def inspect(
-    model: Model,
-    **options: Unpack[SourceOptions],
-) -> Inspection:
+def inspect(model: Model, **options: Unpack[SourceOptions]) -> Inspection:
     """Returns what is in a model or in a written file, of any kind: ``str`` of it is the text of the command.
 
     An ONNX or TFLite file, or a prototxt with its caffemodel, is described as it is stored, also where it has
@@ -78,10 +75,7 @@ def inspect(
 @entry_point
 @expand_options(CompareOptions)
 def compare(
-    first: Model,
-    second: Model,
-    inputs: Inputs | None = None,
-    **options: Unpack[CompareOptions],
+    first: Model, second: Model, inputs: Inputs | None = None, **options: Unpack[CompareOptions]
 ) -> ModelComparison:
     """Compares two models or written files of any kinds: outputs first, then layer by layer.
 
@@ -128,12 +122,7 @@ def compare(
 
 @entry_point
 @expand_options(EvaluateOptions)
-def evaluate(
-    first: Model,
-    second: Model,
-    data: Data,
-    **options: Unpack[EvaluateOptions],
-) -> Evaluation:
+def evaluate(first: Model, second: Model, data: Data, **options: Unpack[EvaluateOptions]) -> Evaluation:
     """Runs two models or written files of any kinds on the same samples, and measures how far they differ.
 
     Written files run in their runtimes, source models by the reference kernels. The data are read as inputs
@@ -174,9 +163,7 @@ def evaluate(
 @entry_point
 @expand_options(BenchOptions)
 def bench(
-    *files: str | PathLike[str],
-    inputs: Inputs | None = None,
-    **options: Unpack[BenchOptions],
+    *files: str | PathLike[str], inputs: Inputs | None = None, **options: Unpack[BenchOptions]
 ) -> list[BenchResult]:
     """Measures the latency of written files in their runtimes, several files by turns.
 
@@ -213,10 +200,7 @@ def bench(
 @entry_point
 @expand_options(EdgeOptions)
 def check(
-    model: Model,
-    target: str,
-    version: int | str | None = None,
-    **options: Unpack[EdgeOptions],
+    model: Model, target: str, version: int | str | None = None, **options: Unpack[EdgeOptions]
 ) -> list[UnsupportedGroup]:
     """Returns all operations of the model that would stop a conversion, grouped.
 

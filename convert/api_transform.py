@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 
 @entry_point
 @expand_options(RunOptions)
-def run(
-    model: Model,
-    inputs: Inputs | None = None,
-    **options: Unpack[RunOptions],
-) -> dict[str, np.ndarray]:
+def run(model: Model, inputs: Inputs | None = None, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
     """Runs a model or a written file; returns its outputs by their names in written files.
 
     ONNX and TFLite files and prototxts run in ONNX Runtime, LiteRT or OpenCV: arrays may have the layout of

@@ -181,12 +181,7 @@ def _work(configuration: Configuration, entry: Mapping[str, Any], model: str, wh
             {key: value for key, value in options.items() if _name(key) in known}
             for options in (configuration.options, own)
         )
-        chosen = {
-            **general,
-            **configuration.tables.get(target, {}),
-            **special,
-            **tables.get(target, {}),
-        }
+        chosen = {**general, **configuration.tables.get(target, {}), **special, **tables.get(target, {})}
         output = chosen.pop("output", entry.get("output") if len(targets) == 1 else None)
         flags = tuple(_flags(path, target, chosen, known))
         outputs = _outputs(path, output) or [_default_output(configuration, model, target)]

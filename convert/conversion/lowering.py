@@ -315,14 +315,7 @@ class _Attempt(NamedTuple):
             graphs = [trial.graph for trial in trials]
             references = [trial.reference for trial in trials]
         return LoweredModel(
-            graphs,
-            references,
-            summarized(guards),
-            normalized.graph,
-            graph,
-            *layouts,
-            manager,
-            notes,
+            graphs, references, summarized(guards), normalized.graph, graph, *layouts, manager, notes
         )
 
     def _size_checks(self, bound: BoundModel, normalized: Normalized) -> SizeChecks:

@@ -23,10 +23,7 @@ _CACHE = re.compile("past|present|cache")
 _SIDES = {"self_attention_cache": ("decoder",), "cross_attention_cache": ("encoder",)}
 _PAIR = (("key",), ("value",))
 # by the number of tensors of a layer, what they are in order
-_POSITIONS = {
-    2: _PAIR,
-    4: tuple((side, *name) for side in ("decoder", "encoder") for name in _PAIR),
-}
+_POSITIONS = {2: _PAIR, 4: tuple((side, *name) for side in ("decoder", "encoder") for name in _PAIR)}
 
 
 def with_names(module: TracedModule, overrides: IoOverrides, names: str | None) -> IoOverrides:

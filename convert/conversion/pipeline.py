@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 
 def convert(
-    request: ConversionRequest,
-    catalogue: Mapping[str, Op],
-    check: Callable[[Path], None] = lambda _: None,
+    request: ConversionRequest, catalogue: Mapping[str, Op], check: Callable[[Path], None] = lambda _: None
 ) -> Report:
     """Writes and verifies the files of a request. On failure no file is left.
 

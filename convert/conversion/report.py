@@ -201,10 +201,7 @@ class Report(NotebookForm):
 
 
 def describe(
-    report: Report,
-    graph: TargetGraph,
-    paths: Sequence[Path],
-    fed: tuple[list[FedTensor], list[FedTensor]],
+    report: Report, graph: TargetGraph, paths: Sequence[Path], fed: tuple[list[FedTensor], list[FedTensor]]
 ) -> None:
     """Sets the fields of ``report`` that describe the graph written to ``paths``, with inputs and outputs
     ``fed``.

@@ -31,12 +31,7 @@ from tmconvert.errors.environment import environment_error
 from tmconvert.errors.values import type_and_value
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
 from tmconvert.formats.onnx.external_data import is_inside, location_of, tensors_of
-from tmconvert.formats.onnx.model import (
-    read_model,
-    read_whole_model,
-    set_input_shapes,
-    without_functions,
-)
+from tmconvert.formats.onnx.model import read_model, read_whole_model, set_input_shapes, without_functions
 from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.formats.onnx.split import STANDARD, CannotStay, SplitModel, size_of
 from tmconvert.ir.types import TensorType

@@ -57,10 +57,7 @@ def each_nested(graph: InternalGraph, function: Callable[[InternalGraph], None])
 
 
 def fill_body(
-    g: GraphEmitter,
-    inputs: Mapping[int, TensorNode],
-    module: TracedModule,
-    given: Sequence[Any],
+    g: GraphEmitter, inputs: Mapping[int, TensorNode], module: TracedModule, given: Sequence[Any]
 ) -> InternalGraph:
     """Fills the empty subgraph of ``g`` with a call of ``module`` with the tensors and numbers ``given``, in
     ops of the catalogue.

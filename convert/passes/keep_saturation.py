@@ -18,14 +18,7 @@ from tmconvert.ir.emitter import GraphEmitter, OpDefinition
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import leaves_of, replaced
 from tmconvert.symbolics.registry import has_trait, trait_of
-from tmconvert.symbolics.traits import (
-    Average,
-    Bounded,
-    Clamp,
-    Concatenates,
-    KeepsQparams,
-    SelectsElements,
-)
+from tmconvert.symbolics.traits import Average, Bounded, Clamp, Concatenates, KeepsQparams, SelectsElements
 
 Range = tuple[float, float]
 _ALL = (-math.inf, math.inf)

@@ -71,9 +71,7 @@ class PassManager:
         wanted = {*self.options.dump_after, *filter(None, [self.options.stop_after])} - {"all"}
         for name in sorted(wanted - known):
             raise UsageError(
-                "TM6006",
-                f"unknown pass {name!r}",
-                notes=[("help", f"passes: {', '.join(sorted(known))}")],
+                "TM6006", f"unknown pass {name!r}", notes=[("help", f"passes: {', '.join(sorted(known))}")]
             )
         done: set[str] = set()
         for step in self.passes:

@@ -159,10 +159,5 @@ def emitter_before(call: CallFunction, catalogue: Mapping[str, OpDefinition], ma
     """Returns an emitter of calls before ``call``, named after its first result."""
     assert call.graph is not None
     return GraphEmitter(
-        call.graph,
-        catalogue,
-        source=call.source,
-        made_by=made_by,
-        name=call.outputs[0].name,
-        before=call,
+        call.graph, catalogue, source=call.source, made_by=made_by, name=call.outputs[0].name, before=call
     )

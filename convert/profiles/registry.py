@@ -31,16 +31,7 @@ _DATA = Path(__file__).parent / "data"
 Table = Mapping[str, object]
 _TARGETS = ("tflite", "onnx")
 _FIELDS = {
-    "profile": {
-        "title",
-        "targets",
-        "left_over",
-        "extends",
-        "sources",
-        "operators",
-        "rules",
-        "version",
-    },
+    "profile": {"title", "targets", "left_over", "extends", "sources", "operators", "rules", "version"},
     "sources": {"document", "confirmed"},
     "operators": {"names", "types", "ranks", "source"},
     "rules": {
@@ -147,10 +138,7 @@ class _Reader:
         self._check_fields(table, "operators")
         types = names_in(self._names(table, "types")) if "types" in table else None
         return OperatorGroup(
-            frozenset(self._names(table, "names")),
-            types,
-            self._range(table, "ranks"),
-            self._from(table),
+            frozenset(self._names(table, "names")), types, self._range(table, "ranks"), self._from(table)
         )
 
     def _rule(self, table: Table) -> ProfileRule:

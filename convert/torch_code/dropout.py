@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmconvert.ir import (
-    CallFunction,
-    CallMethod,
-    Expr,
-    GetAttr,
-    InternalGraph,
-    ModuleNode,
-    TracedModule,
-)
+from tmconvert.ir import CallFunction, CallMethod, Expr, GetAttr, InternalGraph, ModuleNode, TracedModule
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.traced_module import Vocabulary
 from tmconvert.ir.tree import replaced

@@ -19,12 +19,7 @@ from tmconvert.verification.compare import Comparison
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.runtime import Runtime
 from tmconvert.verification.tolerance import comparisons_of
-from tmconvert.verification.vacuous import (
-    independent_outputs,
-    shown_outputs,
-    vacuous_outputs,
-    with_noise,
-)
+from tmconvert.verification.vacuous import independent_outputs, shown_outputs, vacuous_outputs, with_noise
 from tmconvert.verification.verify import REFUSED, Verification
 
 

@@ -152,11 +152,7 @@ def _kind(expr: CallFunction, tensors: Tensors) -> str | None:
 
 
 def _operands(
-    expr: CallFunction,
-    local: Mapping[Any, Any],
-    round_to: Rounding,
-    kind: str | None,
-    tensors: Tensors,
+    expr: CallFunction, local: Mapping[Any, Any], round_to: Rounding, kind: str | None, tensors: Tensors
 ) -> list[Any]:
     """Returns the operands of a call as in the file: those that its operator takes, else those of the type
     ``kind``; quantized weights for integer kernels.
@@ -199,11 +195,7 @@ def _is_constant(node: Any) -> bool:
 
 
 def _round_bias(
-    expr: CallFunction,
-    operands: list[Any],
-    local: Mapping[Any, Any],
-    tensors: Tensors,
-    rules: IntegerRules,
+    expr: CallFunction, operands: list[Any], local: Mapping[Any, Any], tensors: Tensors, rules: IntegerRules
 ) -> None:
     """Returns the bias among ``operands`` as quantized in the file, with the product of input and weight
     scales.
@@ -247,12 +239,7 @@ def _slack(
 
 
 def _layer(
-    node: TensorNode,
-    expr: CallFunction,
-    tensors: Tensors,
-    near: np.ndarray,
-    far: np.ndarray,
-    slack: Any,
+    node: TensorNode, expr: CallFunction, tensors: Tensors, near: np.ndarray, far: np.ndarray, slack: Any
 ) -> Layer:
     found, inner = _quantized(node, tensors), tensors.form(node, Role.COMPUTED)
     slack = slack + (0.0 if inner is None else inner.step / 2)

@@ -322,13 +322,7 @@ class _Case:
         outputs = self.actual = reference.source_outputs(actual)
         try:
             return comparisons_of(
-                reference,
-                self.given,
-                outputs,
-                self.expected,
-                names,
-                is_drawn=is_drawn,
-                is_second=is_second,
+                reference, self.given, outputs, self.expected, names, is_drawn=is_drawn, is_second=is_second
             )
         except VerificationError as error:
             if not number:

@@ -205,11 +205,7 @@ _PACKAGE = (
 )
 _REBUILD = (
     Option(
-        "source",
-        "input",
-        "Source in place of that of then.",
-        default_text="that of LOCK",
-        metavar="MODEL",
+        "source", "input", "Source in place of that of then.", default_text="that of LOCK", metavar="MODEL"
     ),
     switch("allow_code", "input", "Run the factory, plugins and TorchScript that LOCK names."),
     Option(

@@ -64,8 +64,7 @@ class TracingOptions(ProgressOptions, total=False):
         tracing_option("Write equal rounds of Python loops as one loop in the file, where it is a loop."),
     ]
     training: Annotated[
-        bool,
-        tracing_option("Keep the mode of a module in training mode; without it, as after ``eval()``."),
+        bool, tracing_option("Keep the mode of a module in training mode; without it, as after ``eval()``.")
     ]
     allow_code: Annotated[bool, tracing_option("Allow the code in a TorchScript file to run.")]
     state: Annotated[

@@ -67,11 +67,7 @@ ELEMENT_TYPES: dict[int, ElementType] = {
     26: ElementType("int2", "int2", np.dtype("int8"), 2),
 }
 # why the others are not read
-REFUSED_TYPES = {
-    8: "strings",
-    14: "complex numbers",
-    15: "complex numbers",
-}
+REFUSED_TYPES = {8: "strings", 14: "complex numbers", 15: "complex numbers"}
 
 
 def type_name(number: int) -> str:

@@ -14,10 +14,7 @@ from typing import Any, NamedTuple
 CODE_KEY = "auto_map"
 _NAME = re.compile(r"\w[\w.-]{0,199}", re.ASCII)  # of a class, a type of models, a model of timm
 _MOST = 1 << 63  # of an integer
-_MOST_CLASSES, _MOST_LAYERS = (
-    1 << 20,
-    1 << 12,
-)  # each takes time and memory, whatever the weights are
+_MOST_CLASSES, _MOST_LAYERS = (1 << 20, 1 << 12)  # each takes time and memory, whatever the weights are
 _LAYERS = re.compile(r".*(layers?|blocks?|depths?|stages?|experts?)")
 _SHOWN = 60  # characters of a key or a value in a message
 # keyword arguments of timm.create_model that describe the network, and nothing else

@@ -68,10 +68,7 @@ def agree(expected: list[TensorType], actual: list[TensorType]) -> bool:
 
 
 def taken_over(
-    graph: InternalGraph,
-    old: list[TensorType],
-    new: list[TensorType],
-    catalogue: Mapping[str, OpDefinition],
+    graph: InternalGraph, old: list[TensorType], new: list[TensorType], catalogue: Mapping[str, OpDefinition]
 ) -> None:
     """Replaces data-dependent symbols of ``old`` by the sizes of ``new``, in the whole graph.
 

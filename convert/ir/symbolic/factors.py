@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tmconvert.ir.symbolic.atoms import key_of, product_of, sum_of
-from tmconvert.ir.symbolic.dims import (
-    Dim,
-    Monomial,
-    Size,
-    Symbol,
-    Terms,
-    made_of,
-    of,
-    terms_of,
-)
+from tmconvert.ir.symbolic.dims import Dim, Monomial, Size, Symbol, Terms, made_of, of, terms_of
 
 
 def without_common_factor(size: Dim) -> Dim:

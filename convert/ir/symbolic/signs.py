@@ -10,17 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from tmconvert.ir.symbolic.atoms import order_of
-from tmconvert.ir.symbolic.dims import (
-    LEAST,
-    Atom,
-    Dim,
-    Floor,
-    Positive,
-    Size,
-    Symbol,
-    of,
-    same_size,
-)
+from tmconvert.ir.symbolic.dims import LEAST, Atom, Dim, Floor, Positive, Size, Symbol, of, same_size
 from tmconvert.ir.symbolic.factors import exact_quotient, without_common_factor
 from tmconvert.ir.tree import leaves
 

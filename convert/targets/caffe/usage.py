@@ -30,9 +30,7 @@ def _python(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequenc
 
 
 def _cpp(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
-    lines = [
-        f"cv::dnn::Net net = cv::dnn::readNetFromCaffe({_listed(paths)});",
-    ]
+    lines = [f"cv::dnn::Net net = cv::dnn::readNetFromCaffe({_listed(paths)});"]
     for each, name in zip(inputs, variables(inputs, "input"), strict=True):
         lines += [
             f"cv::Mat {name}(std::vector<int>{{{', '.join(map(str, each.example_shape))}}}, CV_32F, "
@@ -40,10 +38,7 @@ def _cpp(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[T
             f"net.setInput({name}, {literal(each.name)});",
         ]
     wanted = ", ".join(literal(each.name) for each in outputs)
-    lines += [
-        "std::vector<cv::Mat> outputs;",
-        f"net.forward(outputs, std::vector<cv::String>{{{wanted}}});",
-    ]
+    lines += ["std::vector<cv::Mat> outputs;", f"net.forward(outputs, std::vector<cv::String>{{{wanted}}});"]
     return ["#include <opencv2/dnn.hpp>", *cpp_main(lines)]
 
 

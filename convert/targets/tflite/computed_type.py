@@ -14,10 +14,7 @@ from tmconvert.ir.types import name_of
 from tmconvert.targets.tflite.operators import spec
 
 # The types that hold every value of one, the cheapest first.
-_WIDER = {
-    **dict.fromkeys(("bool", "uint8", "int8", "int16"), ("int32", "int64")),
-    "int32": ("int64",),
-}
+_WIDER = {**dict.fromkeys(("bool", "uint8", "int8", "int16"), ("int32", "int64")), "int32": ("int64",)}
 
 
 def computed_type(

@@ -314,12 +314,7 @@ def observe(
     runtime: object, path: Path, inputs: Mapping[str, np.ndarray]
 ) -> list[tuple[str, np.ndarray, list[float]]]:
     """Calls ``runtime.observe_here`` in the worker: names, arrays, and scale, low and high of each."""
-    header = {
-        "do": "observe",
-        **about(runtime),
-        "paths": _absolute([path]),
-        "inputs": list(inputs),
-    }
+    header = {"do": "observe", **about(runtime), "paths": _absolute([path]), "inputs": list(inputs)}
     answer = worker().ask(header, list(inputs.values()))
     return [
         (name, array, numbers)

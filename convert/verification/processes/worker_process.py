@@ -129,8 +129,4 @@ def _imported(module: str) -> ModuleType:
 
 
 _UNANSWERED: dict[str, Callable[[Message], None]] = {"load": _load, "forget": _forget}
-_ACTIONS: dict[str, Callable[[Message], Message]] = {
-    "version": _version,
-    "run": _run,
-    "observe": _observe,
-}
+_ACTIONS: dict[str, Callable[[Message], Message]] = {"version": _version, "run": _run, "observe": _observe}

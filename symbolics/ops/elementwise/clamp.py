@@ -16,12 +16,7 @@ from tmconvert.symbolics.traits import Clamp
 Number = int | float
 
 # the bounds of TFLite's activations
-TFLITE_ACTIVATIONS = {
-    (0, None): "RELU",
-    (0, 6): "RELU6",
-    (-1, 1): "RELU_N1_TO_1",
-    (0, 1): "RELU_0_TO_1",
-}
+TFLITE_ACTIVATIONS = {(0, None): "RELU", (0, 6): "RELU6", (-1, 1): "RELU_N1_TO_1", (0, 1): "RELU_0_TO_1"}
 
 
 def _result(x: TensorType, min: Number | None, max: Number | None) -> TensorType:

@@ -35,10 +35,7 @@ local_response_norm = Op(
     ],
     result=_result,
     layout=lambda x, **options: NHWC if x.rank == 4 else SOURCE,
-    traits=[
-        Spatial(),
-        IntegerSteps(lambda g, **given: idioms.integer_steps.local_response_norm(g, **given)),
-    ],
+    traits=[Spatial(), IntegerSteps(lambda g, **given: idioms.integer_steps.local_response_norm(g, **given))],
 )
 
 

@@ -81,10 +81,7 @@ def linalg_det_product(g, x):
 @slogdet.decompose
 def linalg_slogdet_sum(g, A):
     diagonal, sign = _pivots(g, A)
-    return [
-        (sign * diagonal.sign().prod(dim=[-1])).value,
-        diagonal.abs().log().sum(dim=[-1]).value,
-    ]
+    return [(sign * diagonal.sign().prod(dim=[-1])).value, diagonal.abs().log().sum(dim=[-1]).value]
 
 
 @inv.decompose

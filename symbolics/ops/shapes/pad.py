@@ -65,12 +65,7 @@ def _kept_channels(axis: int, count: int, pad: list[int], mode: str, value: floa
 
 pad = Op(
     "aten::pad",
-    args=[
-        Tensor("x", ANY_DTYPE),
-        integers("pad"),
-        choice("mode", MODES, "constant"),
-        number("value", 0.0),
-    ],
+    args=[Tensor("x", ANY_DTYPE), integers("pad"), choice("mode", MODES, "constant"), number("value", 0.0)],
     result=_result,
     layout=_layout,
     traits=[Homogeneous(channels=_kept_channels), Identity(lambda pad, **_: not any(pad))],

@@ -148,14 +148,7 @@ def _places(g: Any, x: Any, depth: int, r: int) -> Any:
 
 
 def _blocks(depth: int, r: int) -> dict[str, Any]:
-    return {
-        "bias_term": False,
-        "kernel_h": r,
-        "kernel_w": r,
-        "stride_h": r,
-        "stride_w": r,
-        "group": depth,
-    }
+    return {"bias_term": False, "kernel_h": r, "kernel_w": r, "stride_h": r, "stride_w": r, "group": depth}
 
 
 @channel_shuffle.caffe("opencv", "ascend", "mnn")

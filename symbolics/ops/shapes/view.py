@@ -52,13 +52,7 @@ def _moves_nothing(split: list[int], index: list[int], order: list[int], shape: 
 
 view = Op(
     "tm::view",
-    args=[
-        Tensor("x", ANY_DTYPE),
-        integers("split"),
-        integers("index"),
-        integers("order"),
-        integers("shape"),
-    ],
+    args=[Tensor("x", ANY_DTYPE), integers("split"), integers("index"), integers("order"), integers("shape")],
     result=_result,
     layout=LayoutRule("view"),
     traits=[View(_steps), Identity(_moves_nothing)],

@@ -170,9 +170,7 @@ def _biased(layer: NetLayer, images: np.ndarray, over: Window) -> np.ndarray:
 def _im2col_shape(layer: NetLayer, bottoms: list[Shape]) -> list[Shape]:
     shape = bottoms[0]
     over = window(layer.parameters, len(shape))
-    return [
-        (*shape[: over.axis], shape[over.axis] * math.prod(over.kernel), *_extents(shape, over)),
-    ]
+    return [(*shape[: over.axis], shape[over.axis] * math.prod(over.kernel), *_extents(shape, over))]
 
 
 def _im2col(layer: NetLayer, bottoms: list[np.ndarray]) -> list[np.ndarray]:

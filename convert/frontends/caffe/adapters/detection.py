@@ -34,10 +34,7 @@ def prior_box(layer: LayerCall) -> Any:
     parameters = layer.parameters
     image = np.array([_image_size(parameters, "w", width), _image_size(parameters, "h", height)])
     steps = np.array(
-        [
-            _step(parameters, "w") or image[0] / columns,
-            _step(parameters, "h") or image[1] / rows,
-        ]
+        [_step(parameters, "w") or image[0] / columns, _step(parameters, "h") or image[1] / rows]
     )
     sizes = np.array(_box_sizes(parameters), np.float32)
     if rows * columns * len(sizes) > MOST_BOXES:

@@ -23,10 +23,7 @@ from tmconvert.frontends.torch.tracing.data.outside import (
 from tmconvert.frontends.torch.tracing.recording.arrays import Arrays, array_of
 from tmconvert.frontends.torch.tracing.recording.assemble import assemble
 from tmconvert.frontends.torch.tracing.recording.copies import refused_swaps
-from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
-    calls_of_leaves,
-    unused_symbolics,
-)
+from tmconvert.frontends.torch.tracing.recording.leaf_calls import calls_of_leaves, unused_symbolics
 from tmconvert.frontends.torch.tracing.recording.modes import modules_of
 from tmconvert.frontends.torch.tracing.recording.modules import (
     class_name_of,
@@ -53,11 +50,7 @@ from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, S
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd, is_close
-from tmconvert.frontends.torch.tracing.special.quantized import (
-    dtype_of,
-    observers_at_rest,
-    qparams_of,
-)
+from tmconvert.frontends.torch.tracing.special.quantized import dtype_of, observers_at_rest, qparams_of
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
 from tmconvert.frontends.torch.tracing.watches import (
     calls_of_constructors,
@@ -251,12 +244,7 @@ class ModuleRun:
             _check_real(leaf, "takes")
             arrays.append(_copied(leaf))
             value = Value(
-                self.top,
-                "input",
-                tuple(leaf.shape),
-                dtype_of(leaf),
-                depends=True,
-                qparams=qparams_of(leaf),
+                self.top, "input", tuple(leaf.shape), dtype_of(leaf), depends=True, qparams=qparams_of(leaf)
             )
             self.recorder.aliases.add(leaf, value)
             return value

@@ -19,13 +19,9 @@ from tmconvert.frontends.torch.customization import is_builtin
 from tmconvert.frontends.torch.tracing.data import integers
 from tmconvert.frontends.torch.tracing.data.outside import check_repeatable
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun
-from tmconvert.frontends.torch.tracing.recording.leaf_calls import (
-    register_types,
-)
+from tmconvert.frontends.torch.tracing.recording.leaf_calls import register_types
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
-from tmconvert.frontends.torch.tracing.recording.modules import (
-    parameter_names,
-)
+from tmconvert.frontends.torch.tracing.recording.modules import parameter_names
 from tmconvert.frontends.torch.tracing.recording.objects import cloned_object, is_cache, opener
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value, captured_tensors
@@ -416,9 +412,7 @@ def _traced_again(
 
 
 def _with_loops(
-    again: Callable[..., TracedModule],
-    runs: Runs,
-    checks: Mapping[str, validate_dynamic_shapes.Agreement],
+    again: Callable[..., TracedModule], runs: Runs, checks: Mapping[str, validate_dynamic_shapes.Agreement]
 ) -> TracedModule | None:
     """Traces again with loops over sizes as calls with a subgraph; None where there are none.
 

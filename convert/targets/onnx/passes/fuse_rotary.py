@@ -91,10 +91,7 @@ class _Rewriter:
         if concat is None or negated is None or split is None or len(concat.inputs) != 2:
             return None
         rank = len(concat.outputs[0].shape)
-        if {concat.attributes["axis"], split.attributes.get("axis", 0)} - {
-            rank - 1,
-            -1,
-        }:
+        if {concat.attributes["axis"], split.attributes.get("axis", 0)} - {rank - 1, -1}:
             return None
         halves = split.outputs
         is_rotated = len(halves) == 2 and halves[1] is negated.inputs[0] and halves[0] is concat.inputs[1]
@@ -112,10 +109,7 @@ class _Rewriter:
             batch, sequence = x.shape[0], x.shape[2]
             if value.shape not in ((each, 1, sequence, x.shape[3]) for each in (1, batch)):
                 return f"`{value.name}` does not have one row for each position"
-            if doubled.base.shape[-2] != sequence or len(doubled.base.shape) not in (
-                2,
-                3,
-            ):
+            if doubled.base.shape[-2] != sequence or len(doubled.base.shape) not in (2, 3):
                 return f"`{value.name}` is made of rows in another order"
         return None
 
@@ -156,11 +150,7 @@ class _Rewriter:
 
     def rewrite(self, operator: Operator, rotation: _Rotation) -> None:
         halves = [self._half(value, rotation.x, operator) for value in (rotation.cos, rotation.sin)]
-        operator.type, operator.inputs, operator.attributes = (
-            "RotaryEmbedding",
-            [rotation.x, *halves],
-            {},
-        )
+        operator.type, operator.inputs, operator.attributes = ("RotaryEmbedding", [rotation.x, *halves], {})
         self.replaced += rotation.steps
 
     def _half(self, value: Value, x: Value, place: Operator) -> Value:

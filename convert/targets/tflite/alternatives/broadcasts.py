@@ -85,8 +85,4 @@ def concatenated(g: FormWriter) -> list[Operator] | None:
     return g.last_reshape(value)
 
 
-BROADCASTS = (
-    ("BROADCAST_TO", tiled),
-    ("TILE", broadcast),
-    ("BROADCAST_TO TILE", concatenated),
-)
+BROADCASTS = (("BROADCAST_TO", tiled), ("TILE", broadcast), ("BROADCAST_TO TILE", concatenated))

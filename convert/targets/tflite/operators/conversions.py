@@ -35,11 +35,7 @@ SPECS = (
     OperatorSpec(
         "DEQUANTIZE",
         releases="1.13.1 1.14 1.15 2.2 2.7 2.18 2.21 2.22 2.23",
-        versions=(
-            (3, is_type("int16", "float16")),
-            (5, both(is_type("int8"), per_channel(0))),
-            *V2_INT8,
-        ),
+        versions=((3, is_type("int16", "float16")), (5, both(is_type("int8"), per_channel(0))), *V2_INT8),
     ),
     OperatorSpec("FAKE_QUANT", releases="1.5 1.10", versions=((2, differs("narrow_range", False)),)),
     OperatorSpec("RFFT2D", releases="2.5"),

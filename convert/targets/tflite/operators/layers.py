@@ -180,11 +180,7 @@ SPECS = (
         "RESIZE_NEAREST_NEIGHBOR",
         is_spatial=True,
         releases="1.13.1 1.14 2.3 2.4",
-        versions=(
-            (4, is_type("int16")),
-            (3, either(HALF_PIXEL, differs("align_corners", False))),
-            *V2_INT8,
-        ),
+        versions=((4, is_type("int16")), (3, either(HALF_PIXEL, differs("align_corners", False))), *V2_INT8),
         types=("float16", "float32", "int16", "int8", "uint8"),
         moves=True,
         integer=IntegerKernel("same"),

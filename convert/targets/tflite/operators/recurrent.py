@@ -52,11 +52,7 @@ SPECS = (
     OperatorSpec(
         "SVDF",
         releases="1.5 1.14 2.2 2.3",
-        versions=(
-            (3, is_type("int8")),
-            (4, both(FLOAT_BY_INT8, ASYMMETRIC)),
-            (2, FLOAT_BY_INT8),
-        ),
+        versions=((3, is_type("int8")), (4, both(FLOAT_BY_INT8, ASYMMETRIC)), (2, FLOAT_BY_INT8)),
         states=(4,),
     ),
     OperatorSpec("IF", releases="1.15"),

@@ -81,10 +81,7 @@ def stft(g, signal, frame_step, window=None, frame_length=None, *, onesided=1):
     ]
     parts = list(made[0])
     if imag is not None:  # F(a + ib) = F(a) + i F(b)
-        parts = [
-            g.call("aten::sub", made[0][0], made[1][1]),
-            g.call("aten::add", made[0][1], made[1][0]),
-        ]
+        parts = [g.call("aten::sub", made[0][0], made[1][1]), g.call("aten::add", made[0][1], made[1][0])]
     return _stacked(g, [g.call("aten::permute", part, [0, 2, 1]) for part in parts])
 
 

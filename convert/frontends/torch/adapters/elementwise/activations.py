@@ -43,16 +43,7 @@ _declare(ATEN, "softplus", beta=1.0, threshold=20.0)
 _declare(ATEN, "hardshrink", lambd=0.5)
 _declare(ATEN, "softshrink", lambd=0.5)
 _declare(ATEN, "glu", dim=-1)
-for _name in (
-    "selu",
-    "silu",
-    "mish",
-    "hardsigmoid",
-    "hardswish",
-    "log_sigmoid",
-    "softsign",
-    "tanhshrink",
-):
+for _name in ("selu", "silu", "mish", "hardsigmoid", "hardswish", "log_sigmoid", "softsign", "tanhshrink"):
     _declare(ATEN, _name)
 
 

@@ -116,10 +116,7 @@ def _encoder_and_decoder(model: Any) -> Mapping[str, Part]:
         mask = example.inputs.get("attention_mask") if "input_ids" in example.inputs else None
         tokens = torch.randint(3, vocabulary_size(model.config), (BATCH, PAST + NEW))
         made = model(
-            encoder_outputs=encoded,
-            attention_mask=mask,
-            decoder_input_ids=tokens[:, :PAST],
-            use_cache=True,
+            encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=tokens[:, :PAST], use_cache=True
         )
     cache = cache_in(made)
     if not hasattr(cache, "cross_attention_cache"):

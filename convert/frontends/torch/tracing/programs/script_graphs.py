@@ -88,11 +88,7 @@ def _reads_tensor(node: Any) -> bool:
 
 
 def run_script(
-    recorder: Recorder,
-    script: Any,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    at: Callable[[Any], None],
+    recorder: Recorder, script: Any, args: Sequence[Any], kwargs: dict[str, Any], at: Callable[[Any], None]
 ) -> Any:
     """Runs a script function or method, whose ops the recorder sees; ``at`` gets each node before it runs.
 

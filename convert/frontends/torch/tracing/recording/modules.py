@@ -104,10 +104,7 @@ def traced_modules(modules: Named) -> dict[int, str]:
 
 
 def hierarchy(
-    module: Any,
-    class_name: str,
-    arrays: Arrays,
-    held: Callable[[Any], Iterator[tuple[str, torch.Tensor]]],
+    module: Any, class_name: str, arrays: Arrays, held: Callable[[Any], Iterator[tuple[str, torch.Tensor]]]
 ) -> tuple[dict[str, TracedModule], dict[int, list[str]]]:
     """Returns TracedModules without graphs by dotted path, and the dotted paths of tensors by id."""
     if module is None:

@@ -27,7 +27,7 @@ _INSTALLATION = {
     "operator torchvision::nms does not exist": (
         "torchvision is another build than torch: install both from the same index, "
         "pip install --force-reinstall torch torchvision --index-url INDEX"
-    ),
+    )
 }
 
 

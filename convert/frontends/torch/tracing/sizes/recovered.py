@@ -426,11 +426,7 @@ def _home(leaf: Any, scope: Scope, record: Record) -> tuple[Scope, Record | Scop
 
 
 def _computed_array(
-    scope: Scope,
-    rule: ArrayRule,
-    origins: Mapping[str, Sequence[Any]],
-    record: Record,
-    steps: list[Record],
+    scope: Scope, rule: ArrayRule, origins: Mapping[str, Sequence[Any]], record: Record, steps: list[Record]
 ) -> Value:
     """Returns the Value of an array; its computation is added to ``steps``."""
     numbers = [
@@ -443,11 +439,7 @@ def _computed_array(
 
 
 def _computed(
-    scope: Scope,
-    rule: SizeRule,
-    origins: Mapping[str, Sequence[Any]],
-    record: Record,
-    steps: list[Record],
+    scope: Scope, rule: SizeRule, origins: Mapping[str, Sequence[Any]], record: Record, steps: list[Record]
 ) -> Value:
     """Returns the Value of a rule; its computation is added to ``steps``."""
 

@@ -23,10 +23,7 @@ class _Format(NamedTuple):
     largest: float
 
 
-_FORMATS = {
-    torch.float8_e4m3fn: _Format(3, -6, 448.0),
-    torch.float8_e5m2: _Format(2, -14, 57344.0),
-}
+_FORMATS = {torch.float8_e4m3fn: _Format(3, -6, 448.0), torch.float8_e5m2: _Format(2, -14, 57344.0)}
 
 
 def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

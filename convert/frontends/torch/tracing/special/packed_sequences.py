@@ -89,8 +89,4 @@ def _of_lengths(layer: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-SPECIAL = {
-    "_pack_padded_sequence": _packed,
-    "_pad_packed_sequence": _padded,
-    **dict.fromkeys(LAYERS, _layer),
-}
+SPECIAL = {"_pack_padded_sequence": _packed, "_pad_packed_sequence": _padded, **dict.fromkeys(LAYERS, _layer)}

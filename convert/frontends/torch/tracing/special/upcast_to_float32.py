@@ -30,10 +30,7 @@ _BFLOAT16 = {torch.bfloat16}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NOTE_OF_CASTS = "casts to {} round to its numbers, which the file holds in float32"
 _ROUNDED = (torch.float8_e4m3fn, torch.float8_e5m2)
-_CASTS = (
-    *(torch.Tensor.to, torch.Tensor.type),
-    *(torch.ops.aten.to.dtype, torch.ops.aten._to_copy.default),
-)
+_CASTS = (*(torch.Tensor.to, torch.Tensor.type), *(torch.ops.aten.to.dtype, torch.ops.aten._to_copy.default))
 _PRODUCTS = (torch._scaled_mm, torch.ops.aten._scaled_mm.default)
 
 
